@@ -1,0 +1,3 @@
+from sawbones.cli.main import main
+
+main()
