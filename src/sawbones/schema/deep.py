@@ -1,0 +1,164 @@
+"""What a deep step saw: the operators, the values that met in the loss, and what depends on what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sawbones.schema.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor at one moment. `id` is equal for the same tensor within one deep step."""
+
+    id: int
+    shape: tuple[int, ...]
+    dtype: str
+    min: float | None = None  # of the finite elements
+    max: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    nonfinite: int = 0
+    requires_grad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One torch function call made on a deep step."""
+
+    index: int
+    name: str  # "softmax", "matmul", "cross_entropy", "__getitem__", ...
+    site: Site | None
+    module: str  # path of the innermost module, "" outside of any
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    args: Mapping[str, Any] = field(default_factory=dict)  # scalars and names only: dim, reduction, p, is_causal, ...
+    phase: str = "forward"
+
+
+@dataclass(frozen=True, slots=True)
+class LossCall:
+    """A loss function as it was called, with the properties of what it was given.
+
+    `facts`, all optional:
+      num_classes, class_dim, ignore_index, reduction, smoothing, has_weight, weight (list)
+      input_is_probability (rows >= 0 and sum to 1), input_is_log_probability, input_in_unit_interval, input_min, input_max
+      input_made_by (operator that produced the input: softmax, sigmoid, log_softmax, ...), input_made_at (site of it)
+      target_min, target_max, target_counts {value: count} (at most 64 most frequent), target_is_index, target_num
+      target_ignored_share, target_pad_share, broadcast (shapes differ), value, per_sample (loss of each example), accuracy
+      sequence_dim (dimension of time in the target, None when there is none)
+      shift: {k: {"loss": mean loss when the targets are shifted by k against the outputs, "copies": share of positions at which
+             the input token k ahead of the position equals the target}}
+    """
+
+    op: int
+    fn: str
+    site: Site | None
+    module: str
+    input: Value
+    target: Value | None
+    value: float | None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    module: str
+    cls: str
+    call: int
+    shape: tuple[int, ...]
+    mean: float
+    std: float
+    abs_max: float
+    zero_share: float
+    saturated_share: float  # |x| near the bounds of tanh or sigmoid, 0 for other modules
+    dead_units: float  # share of units (last dimension, or channels) that are zero over the whole batch
+    nonfinite: int
+    quantiles: tuple[float, ...] = ()  # 1, 25, 50, 75, 99 %
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Attention weights where they are visible. Shares are averages over heads and query rows."""
+
+    site: Site | None
+    module: str
+    kind: str  # "sdpa", "mha", "softmax"
+    heads: int
+    queries: int
+    keys: int
+    head_dim: int
+    entropy: float  # mean row entropy over log(number of keys allowed), 1 = uniform
+    future_mass: float  # mass on keys after the query, when queries == keys
+    self_mass: float
+    pad_mass: float | None  # mass on padded keys, None when no padding is known
+    masked_rows: int  # rows in which every key is masked
+    row_sum_error: float  # largest |sum over keys - 1|
+    axis_sum_error: float | None  # the same over queries, to see a softmax over the wrong axis
+    score_std: float | None  # spread of the scores before the softmax
+    expected_score_std: float | None  # what q.k/sqrt(d) would give for these q and k
+    mask: Mapping[str, Any] = field(default_factory=dict)  # shape, dtype, min, max, share allowed, is_causal, lower_triangular, ...
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """How strongly outputs depend on token inputs, from extra backward passes; 0 means: not at all.
+
+    Every number is a share of the total influence of one output, averaged over the probed outputs.
+    """
+
+    source: str  # "embedding:<n>": which token input
+    source_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    site: Site | None  # where the source tokens were embedded
+    batch_dim: int
+    time_dim: int
+    future: float | None  # on positions after the output's own
+    past: float | None
+    self: float | None
+    other_examples: float | None
+    padding: float | None  # on padded positions of the same example
+    nonpadding: float | None
+    by_offset: Mapping[int, float] = field(default_factory=dict)  # source position - output position -> share
+    probes: int = 0
+    map: tuple[tuple[float, ...], ...] = ()  # output position x source position, at most 32 x 32, for the report
+
+
+@dataclass(frozen=True, slots=True)
+class TokenInput:
+    """An integer tensor that feeds an embedding."""
+
+    embedding: str  # path of the embedding module, "" for a functional call
+    site: Site | None
+    shape: tuple[int, ...]
+    num_embeddings: int
+    dim: int
+    min: int
+    max: int
+    role: str  # "tokens", "positions", "segments"
+    pad_id: int | None  # inferred: the id that fills the ends of rows
+    pad_side: str | None  # "left", "right", "mixed"
+    pad_share: float
+    padding_idx: int | None  # as declared on the module
+    lengths: tuple[int, ...] = ()  # real tokens per row
+
+
+@dataclass(frozen=True, slots=True)
+class DeepStep:
+    step: int
+    microstep: int
+    ops: tuple[Op, ...] = ()
+    losses: tuple[LossCall, ...] = ()
+    activations: tuple[Activation, ...] = ()
+    attention: tuple[Attention, ...] = ()
+    influence: tuple[Influence, ...] = ()
+    tokens: tuple[TokenInput, ...] = ()
+    masks: tuple[Mapping[str, Any], ...] = ()  # boolean or 0/1 tensors among the model inputs: agreement with padding
+    probes: Mapping[str, Any] = field(default_factory=dict)  # property tests on a copy of the model: permutation, shift, ...
+    first_nonfinite: Mapping[str, Any] | None = None  # op index, name, site, inputs that were still finite
+    unreached: tuple[str, ...] = ()  # trainable parameters of modules that ran, which the loss does not depend on
+    unregistered: tuple[Mapping[str, Any], ...] = ()  # modules that ran but are not in the model: class, site, num_params
+    seconds: float = 0.0

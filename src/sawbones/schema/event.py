@@ -1,0 +1,53 @@
+"""Events: what the training loop did, in order.
+
+Every kind and the keys of its `data` (all JSON values; a key may be missing when it could not be read cheaply):
+
+| kind          | data |
+|---------------|------|
+| batch         | loader, wait_ms, num_workers, tensors: [{path, shape, dtype}], index |
+| forward       | module, call, training, mixed_modes, grad, inference, autocast, compiled, inputs: [{path, shape, dtype}], top: bool |
+| loss          | fn, reduction, ignore_index, weight, smoothing, input_shape, target_shape, input_dtype, target_dtype, value, grad |
+| backward      | value, shape, scaled, retain_graph, fresh: bool (gradients were empty or zero before it), carried: number of gradients carried over |
+| scale         | scaler, scale |
+| unscale       | scaler, optimizer, scale |
+| scaler_step   | scaler, optimizer, scale, skipped |
+| scaler_update | scaler, scale_before, scale_after |
+| clip          | fn, max_norm, norm, num_tensors |
+| step          | optimizer, cls, lr: [per group], skipped, closure |
+| manual_step   | num_changed (parameters changed in place although no optimizer stepped) |
+| zero_grad     | target ("optimizer" or "module"), optimizer, set_to_none |
+| schedule      | cls, scheduler, lr_before, lr_after, initial |
+| mode          | module, training |
+| save, load    | path, kinds: [model, optimizer, scheduler, scaler, rng, step, other], keys: [...] |
+| seed          | library, value |
+| parallel      | cls, world_size |
+| set_epoch     | epoch |
+| collective    | op, shape |
+| warning       | text |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sawbones.schema.site import Site
+
+EVENT_KINDS = (
+    "batch", "forward", "loss", "backward", "scale", "unscale", "scaler_step", "scaler_update", "clip", "step",
+    "manual_step", "zero_grad", "schedule", "mode", "save", "load", "seed", "parallel", "set_epoch", "collective", "warning",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    seq: int
+    kind: str
+    step: int
+    microstep: int
+    phase: str  # "train" when gradients are on, else "eval"
+    time: float  # seconds since the run began
+    site: Site | None = None
+    rank: int = 0
+    data: Mapping[str, Any] = field(default_factory=dict)
