@@ -1,0 +1,1 @@
+"""torch -> Run: everything that touches the host process."""

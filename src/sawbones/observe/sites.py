@@ -1,0 +1,89 @@
+"""Call sites: the innermost frame of the user's own code, found without formatting a traceback."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import site
+import sys
+import sysconfig
+from types import CodeType, FrameType
+
+from sawbones.schema import Site
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# The reference trainer and the lab are patients: their frames are a user's frames.
+_PATIENTS = (os.path.join(_OWN, "trainer") + os.sep, os.path.join(_OWN, "lab") + os.sep)
+
+
+def _library_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib") if key in paths}
+    folders.update(site.getsitepackages() if hasattr(site, "getsitepackages") else ())
+    folders.add(site.getusersitepackages() if hasattr(site, "getusersitepackages") else paths["purelib"])
+    return tuple(sorted({os.path.realpath(f) + os.sep for f in folders} | {f + os.sep for f in folders}))
+
+
+_LIBRARIES = _library_folders()
+
+
+def is_user_file(filename: str) -> bool:
+    """True for code that the user wrote: neither a library, nor the standard library, nor Sawbones itself."""
+    if filename.startswith("<"):
+        # Notebook cells and exec'd strings are the user's; frozen modules and generated code are not.
+        return filename.startswith("<ipython") or filename.startswith("<stdin")
+    if filename.startswith(_OWN):
+        return filename.startswith(_PATIENTS)
+    return not filename.startswith(_LIBRARIES)
+
+
+class SiteFinder:
+    """Maps frames to interned sites. One lookup per code object and line after the first time."""
+
+    def __init__(self, root: str = "") -> None:
+        # Files below `root` are shown relative to it, so a run in a scratch copy names the same files.
+        self._root = os.path.realpath(root) + os.sep if root else ""
+        self._is_user: dict[CodeType, bool] = {}
+        self._sites: dict[tuple[CodeType, int], Site] = {}
+
+    def find(self, start: FrameType | None = None) -> Site | None:
+        """The innermost user frame, or the innermost frame outside of torch and Sawbones when there is none."""
+        frame = start if start is not None else sys._getframe(1)
+        fallback: FrameType | None = None
+        current: FrameType | None = frame
+        while current is not None:
+            code = current.f_code
+            user = self._is_user.get(code)
+            if user is None:
+                user = self._is_user[code] = is_user_file(code.co_filename)
+            if user:
+                return self._site(current)
+            if fallback is None and not _is_plumbing(code.co_filename):
+                fallback = current
+            current = current.f_back
+        return self._site(fallback) if fallback is not None else None
+
+    def of_frame(self, frame: FrameType) -> Site:
+        return self._site(frame)
+
+    def shown(self, filename: str) -> str:
+        real = os.path.realpath(filename) if not filename.startswith("<") else filename
+        return real[len(self._root) :] if self._root and real.startswith(self._root) else filename
+
+    def _site(self, frame: FrameType) -> Site:
+        key = (frame.f_code, frame.f_lineno)
+        found = self._sites.get(key)
+        if found is None:
+            code = frame.f_code
+            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
+            found = Site(self.shown(code.co_filename), frame.f_lineno, code.co_name, text[:200])
+            self._sites[key] = found
+        return found
+
+
+def _is_plumbing(filename: str) -> bool:
+    return (
+        filename.startswith((_OWN, "<"))
+        or f"{os.sep}torch{os.sep}" in filename
+        or filename.endswith(("contextlib.py", "functools.py", "runpy.py", "threading.py"))
+    )
