@@ -36,15 +36,17 @@ class Classifier(nn.Module):
         return self.fc(self.norm(x.mean(dim=1)))
 
 
-def make_waves(n, seed):
-    """Four classes of noisy oscillation that differ by frequency."""
+PATTERNS = torch.randn(4, 4, 6, generator=torch.Generator().manual_seed(99))
+
+
+def make_bursts(n, seed):
+    """One of four short patterns is hidden somewhere in a noisy signal; the class is which one."""
     g = torch.Generator().manual_seed(seed)
     y = torch.randint(0, 4, (n,), generator=g)
-    t = torch.arange(16).float()
-    phase = torch.rand(n, 1, 6, generator=g) * 6.28
-    freq = (0.35 + 0.4 * y.float()).view(n, 1, 1)
-    x = torch.sin(freq * t.view(1, 16, 1) + phase) * 1.3 + 0.3 * torch.randn(n, 16, 6, generator=g)
-    return TensorDataset(x, y)
+    x = torch.randn(n, 16, 6, generator=g)
+    for i, start in enumerate(torch.randint(0, 13, (n,), generator=g).tolist()):
+        x[i, start : start + 4] += 1.5 * PATTERNS[y[i]]
+    return TensorDataset(x / 1.25, y)
 
 
 def accuracy(model, loader):
@@ -60,13 +62,13 @@ def accuracy(model, loader):
 
 if __name__ == "__main__":
     torch.manual_seed(8)
-    train_loader = DataLoader(make_waves(768, 1), batch_size=32, shuffle=True)
-    test_loader = DataLoader(make_waves(200, 2), batch_size=64)
+    train_loader = DataLoader(make_bursts(768, 1), batch_size=32, shuffle=True)
+    test_loader = DataLoader(make_bursts(200, 2), batch_size=64)
     model = Classifier()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     criterion = nn.CrossEntropyLoss()
     model.train()
-    for epoch in range(3):
+    for epoch in range(4):
         running = 0.0
         for i, (x, y) in enumerate(train_loader):
             optimizer.zero_grad()

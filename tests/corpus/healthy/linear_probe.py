@@ -8,7 +8,7 @@ torch.manual_seed(10)
 def spirals(n):
     label = torch.randint(0, 3, (n,))
     r = torch.rand(n) * 2 + 0.2
-    a = 1.1 * r + label * 2.0944 + 0.15 * torch.randn(n)
+    a = 1.1 * r + label * 2.0944 + 0.6 * torch.randn(n)
     pts = torch.stack([r * a.cos(), r * a.sin()], dim=1)
     return pts, label
 
@@ -40,7 +40,7 @@ feats_train, feats_test = extract(encoder, (x_train - mu) / sd), extract(encoder
 print("features", tuple(feats_train.shape), "requires_grad", feats_train.requires_grad)
 
 probe = nn.Linear(feats_train.shape[1], 3)
-sgd = torch.optim.SGD(probe.parameters(), lr=0.1, momentum=0.9)
+sgd = torch.optim.SGD(probe.parameters(), lr=0.02, momentum=0.9)
 criterion = nn.CrossEntropyLoss()
 
 for epoch in range(6):
