@@ -1,11 +1,11 @@
-"""Tiny T5 from scratch: rewrite a sequence with every word replaced by its partner."""
+"""Tiny BART from scratch: rewrite a sequence with every word replaced by its partner."""
 import numpy as np
 import torch
 from torch.utils.data import Dataset
-from transformers import T5Config, T5ForConditionalGeneration, Trainer, TrainingArguments, set_seed
+from transformers import BartConfig, BartForConditionalGeneration, Trainer, TrainingArguments, set_seed
 
-PAD_ID, EOS_ID = 0, 1
-FIRST, VOCAB = 2, 26
+PAD_ID, BOS_ID, EOS_ID = 0, 1, 2
+FIRST, VOCAB = 3, 27
 
 
 class PartnerDataset(Dataset):
@@ -40,32 +40,35 @@ class PairCollator:
 
 
 def build_model():
-    config = T5Config(
+    config = BartConfig(
         vocab_size=VOCAB,
         d_model=48,
-        d_kv=12,
-        d_ff=96,
-        num_layers=1,
-        num_decoder_layers=1,
-        num_heads=4,
-        dropout_rate=0.0,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=96,
+        decoder_ffn_dim=96,
+        max_position_embeddings=16,
+        init_std=0.06,
+        dropout=0.0,
         pad_token_id=PAD_ID,
+        bos_token_id=BOS_ID,
         eos_token_id=EOS_ID,
-        decoder_start_token_id=PAD_ID,
-        relative_attention_num_buckets=16,
-        relative_attention_max_distance=16,
+        decoder_start_token_id=BOS_ID,
+        forced_eos_token_id=EOS_ID,
     )
-    return T5ForConditionalGeneration(config)
+    return BartForConditionalGeneration(config)
 
 
 if __name__ == "__main__":
     set_seed(29)
     training_args = TrainingArguments(
-        output_dir="t5-run",
+        output_dir="bart-run",
         per_device_train_batch_size=32,
         per_device_eval_batch_size=64,
         max_steps=90,
-        learning_rate=6e-3,
+        learning_rate=4e-3,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=10,
         max_grad_norm=1.0,
