@@ -41,7 +41,7 @@ def closure():
     return loss
 
 
-for it in range(12):
+for it in range(7):
     loss = optimizer.step(closure)
     print(f"outer step {it:2d} mse {loss.item():.6f} closure calls so far {calls}")
 
