@@ -1,0 +1,1 @@
+"""Per-tensor statistics of gradients, parameters and updates, taken around every optimizer step."""

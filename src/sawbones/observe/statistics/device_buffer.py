@@ -1,0 +1,76 @@
+"""The way to the device and back without waiting: pinned uploads, asynchronous copies home, reading them later.
+
+This is the one file that may wait for a device, and only `Reading.wait` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+Columns = Mapping[str, tuple[Sequence[int], npt.NDArray[Any]]]  # statistic -> (which of the lane's tensors, values)
+
+
+@dataclass(slots=True)
+class Reading:
+    """Numbers under way. `columns` may be called once `done`; with no event they were there from the start."""
+
+    positions: Sequence[int]  # of the lane's tensors among all
+    columns: Callable[[], Columns]
+    event: torch.cuda.Event | None
+
+    def done(self) -> bool:
+        return self.event is None or bool(self.event.query())  # type: ignore[no-untyped-call]
+
+    def wait(self) -> None:
+        if self.event is not None:
+            self.event.synchronize()
+
+
+def upload(values: npt.NDArray[Any], device: torch.device) -> torch.Tensor:
+    """Copied from pinned memory, so the host does not wait. torch's pinned allocator holds the block back until the
+    copy has run: a fresh block each time needs no ring of buffers."""
+    pinned = torch.empty(values.shape, dtype=_TORCH_DTYPES[values.dtype], device="cpu", pin_memory=True)
+    pinned.numpy()[...] = values
+    return pinned.to(device, non_blocking=True)
+
+
+def send_home(values: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
+    """The values in pinned memory, to be read after the event."""
+    pinned = torch.empty(values.shape, dtype=values.dtype, device="cpu", pin_memory=True)
+    pinned.copy_(values, non_blocking=True)
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(values.device))
+    return pinned, event
+
+
+class AddressTable:
+    """Addresses of a group of tensors in device memory, uploaded only when they change: the caching allocator gives new
+    gradients the same places step after step."""
+
+    def __init__(self, num_tensors: int, device: torch.device) -> None:
+        self.on_device = torch.zeros(num_tensors, dtype=torch.int64, device=device)
+        self.aligned = True
+        self._device = device
+        self._known = [0] * num_tensors
+
+    def update(self, addresses: list[int]) -> None:
+        if addresses == self._known:
+            return
+        self._known = addresses
+        table = np.array(addresses, np.int64)
+        self.on_device = upload(table, self._device)
+        self.aligned = not bool((table % 16).any())
+
+
+_TORCH_DTYPES = {
+    np.dtype(np.int32): torch.int32,
+    np.dtype(np.int64): torch.int64,
+    np.dtype(np.float32): torch.float32,
+    np.dtype(np.float64): torch.float64,
+}

@@ -1,0 +1,200 @@
+"""Statistics of the tensors on one CUDA device, everything on every step, by the fused kernel.
+
+Updates are differences from a copy of the parameters, refreshed in the pass that measures them. The copy lives from
+step to step, so an update is what changed since the last step's end, by whoever changed it. Where the copy would take
+too much of the free memory, it is made on sampled steps only and given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from sawbones.observe.statistics import triton_kernel
+from sawbones.observe.statistics.device_buffer import AddressTable, Columns, Reading, send_home, upload
+from sawbones.observe.statistics.measurable import fills_its_memory, measurable, smallest_normal
+from sawbones.schema.run import TENSOR_STATISTICS
+
+KEPT_COPY_SHARE = 0.2  # of the device memory that is free when watching begins; Adam will want twice the parameters yet
+PASSING_COPY_SHARE = 0.5  # for one step
+
+_GRADIENT_ROWS, _PARAMETER_ROW, _UPDATE_ROW = range(5), 5, 6
+_ORDINARY = (torch.Tensor, torch.nn.Parameter)
+
+
+class _Group:
+    """The lane's tensors of one dtype."""
+
+    def __init__(self, dtype: torch.dtype, members: list[int], numels: list[int], device: torch.device) -> None:
+        self.dtype = dtype
+        self.members = members
+        self.numels = numels
+        self.device = device
+        self.table = triton_kernel.ChunkTable(dtype, numels, members, device)
+        self.gradients = AddressTable(len(members), device)
+        self.parameters = AddressTable(len(members), device)
+        self.copies: AddressTable | None = None
+        self._copy: torch.Tensor | None = None
+        starts = np.cumsum([0] + [-(-numel // 16) * 16 for numel in numels])  # every copy begins aligned
+        self._starts, self._copy_numel = starts[:-1], int(starts[-1])
+
+    @property
+    def copy_bytes(self) -> int:
+        return self._copy_numel * self.dtype.itemsize
+
+    def make_copy(self) -> None:
+        self._copy = torch.empty(self._copy_numel, dtype=self.dtype, device=self.device)
+        self.copies = AddressTable(len(self.members), self.device)
+        self.copies.update((self._copy.data_ptr() + self._starts * self.dtype.itemsize).tolist())
+
+    def drop_copy(self) -> None:
+        self._copy = self.copies = None
+
+    def addresses(self, tensors: Sequence[torch.Tensor | None], alive: list[torch.Tensor]) -> list[int]:
+        """Where each member's values lie, 0 where there is nothing to measure. What had to be made contiguous for this
+        is put into `alive`, to be held until the kernels are launched."""
+        found = []
+        for i, numel in zip(self.members, self.numels, strict=True):
+            tensor = tensors[i]
+            if tensor is None:
+                found.append(0)
+                continue
+            # Checked on every step: an address with the wrong extent would be read out of bounds.
+            if (
+                tensor.__class__ not in _ORDINARY
+                or tensor.layout is not torch.strided
+                or tensor.dtype is not self.dtype
+                or tensor.numel() != numel
+                or not tensor.is_contiguous()
+            ):
+                plain = measurable(tensor)
+                if plain is None or plain.dtype is not self.dtype or plain.numel() != numel or not plain.is_cuda:
+                    found.append(0)
+                    continue
+                if not fills_its_memory(plain):
+                    plain = plain.contiguous()
+                    alive.append(plain)
+                tensor = plain
+            found.append(tensor.data_ptr())
+        return found
+
+
+class DeviceLane:
+    def __init__(self, device: torch.device, positions: Sequence[int], params: Sequence[torch.Tensor]) -> None:
+        self.positions = positions
+        self._device = device
+        self._rows: list[int] = []
+        self._thresholds: dict[float, torch.Tensor] = {}
+        self._stream: torch.cuda.Stream | None = None
+        self._event: torch.cuda.Event | None = None
+        members: dict[torch.dtype, list[int]] = {}
+        plain = [measurable(p) for p in params]
+        for i, tensor in enumerate(plain):
+            if tensor is not None:
+                members.setdefault(tensor.dtype, []).append(i)
+        with torch.cuda.device(device):
+            self._results = torch.empty((len(TENSOR_STATISTICS), len(params)), dtype=torch.float32, device=device)
+            self._groups = [
+                _Group(dtype, which, [tensor.numel() for i in which if (tensor := plain[i]) is not None], device)
+                for dtype, which in members.items()
+            ]
+            self._keeps_copy = self._room_for_copy(KEPT_COPY_SHARE)
+
+    def begin(
+        self,
+        params: Sequence[torch.Tensor],
+        grads: Sequence[torch.Tensor | None],
+        full: bool | None,
+        due: bool,
+        half_tiny: float | torch.Tensor | None,
+    ) -> None:
+        self._rows = []
+        if torch.cuda.is_current_stream_capturing():
+            return  # launched now, our kernels would become part of the user's graph
+        with torch.cuda.device(self._device):
+            self._follow_stream()
+            alive: list[torch.Tensor] = []
+            for group in self._groups:
+                group.gradients.update(group.addresses(grads, alive))
+                threshold = self._threshold(smallest_normal(group.dtype, half_tiny))
+                triton_kernel.measure_gradients(group.table, group.gradients, threshold, self._results)
+                del alive[:]
+            self._rows.extend(_GRADIENT_ROWS)
+            if self._keeps_copy or ((due if full is None else full) and self._room_for_copy(PASSING_COPY_SHARE)):
+                self._copy_parameters(params)
+
+    def finish(self, params: Sequence[torch.Tensor]) -> None:
+        if not self._rows or torch.cuda.is_current_stream_capturing():
+            return
+        with torch.cuda.device(self._device):
+            self._follow_stream()
+            alive: list[torch.Tensor] = []
+            compared = all(group.copies is not None for group in self._groups)
+            for group in self._groups:
+                group.parameters.update(group.addresses(params, alive))
+                triton_kernel.measure_parameters(
+                    group.table,
+                    group.parameters,
+                    group.copies if compared else None,
+                    self._results,
+                    compare=compared,
+                    store=compared and self._keeps_copy,
+                )
+                del alive[:]
+                if not self._keeps_copy:
+                    group.drop_copy()
+            self._rows.append(_PARAMETER_ROW)
+            if compared:
+                self._rows.append(_UPDATE_ROW)
+
+    def collect(self) -> Reading:
+        if not self._rows or torch.cuda.is_current_stream_capturing():
+            return Reading(self.positions, dict, None)
+        rows = list(self._rows)
+        everyone = range(len(self.positions))
+        with torch.cuda.device(self._device):
+            pinned, event = send_home(self._results)
+        self._event = event
+
+        def cut() -> Columns:
+            values = pinned.numpy()
+            return {TENSOR_STATISTICS[row]: (everyone, values[row]) for row in rows}
+
+        return Reading(self.positions, cut, event)
+
+    def _copy_parameters(self, params: Sequence[torch.Tensor]) -> None:
+        alive: list[torch.Tensor] = []
+        try:
+            for group in self._groups:
+                if group.copies is None:
+                    group.make_copy()
+                    group.parameters.update(group.addresses(params, alive))
+                    triton_kernel.measure_parameters(
+                        group.table, group.parameters, group.copies, self._results, compare=False, store=True
+                    )
+                    del alive[:]
+        except torch.OutOfMemoryError:
+            self._keeps_copy = False
+            for group in self._groups:
+                group.drop_copy()
+
+    def _room_for_copy(self, share: float) -> bool:
+        # Only what the driver has free counts: memory that torch caches is what the next forward pass will want.
+        free, _ = torch.cuda.mem_get_info(self._device)
+        return sum(group.copy_bytes for group in self._groups) <= share * free
+
+    def _threshold(self, value: float | torch.Tensor) -> torch.Tensor:
+        if isinstance(value, torch.Tensor):
+            return value.to(device=self._device, dtype=torch.float64, non_blocking=True).reshape(1)
+        if value not in self._thresholds:
+            self._thresholds[value] = upload(np.array([value], np.float64), self._device)
+        return self._thresholds[value]
+
+    def _follow_stream(self) -> None:
+        """Our buffers are ordered by the stream the optimizer runs on; when that changes, the new one waits."""
+        current = torch.cuda.current_stream(self._device)
+        if self._stream is not None and self._stream != current and self._event is not None:
+            current.wait_event(self._event)
+        self._stream = current

@@ -1,0 +1,227 @@
+"""The statistics engine: called around each optimizer step, hands back one record per step, some steps later.
+
+On a CUDA device everything is taken on every step and nothing waits. On a CPU every step has the L2 norm of each
+gradient; the other columns come on full steps: the first few, one in `full_every`, and at once when a norm turns
+non-finite, zero or ten times its running median.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sawbones.observe.statistics.device_buffer import Reading, send_home
+from sawbones.observe.statistics.foreach_lane import ForeachLane
+from sawbones.observe.statistics.measurable import FLOAT16_TINY, measurable, unobserved
+from sawbones.schema.run import NO_GRADIENT, NOT_MEASURED, TENSOR_STATISTICS
+
+MAX_PLANS = 8  # parameter lists remembered: one for each optimizer of an ordinary script
+
+
+@dataclass(frozen=True, slots=True)
+class TensorStatistics:
+    """One step. A column is missing when no tensor was measured for it; single tensors hold NOT_MEASURED or, in the
+    gradient columns, NO_GRADIENT. A DTensor is measured by this rank's shard."""
+
+    step: int
+    columns: dict[str, npt.NDArray[np.float32]]
+
+
+class _Lane(Protocol):
+    """Tensors of one device, measured together."""
+
+    positions: Sequence[int]
+
+    def begin(
+        self,
+        params: Sequence[torch.Tensor],
+        grads: Sequence[torch.Tensor | None],
+        full: bool | None,
+        due: bool,
+        half_tiny: float | torch.Tensor | None,
+    ) -> None: ...
+
+    def finish(self, params: Sequence[torch.Tensor]) -> None: ...
+
+    def collect(self) -> Reading: ...
+
+
+class _Plan:
+    """How one list of parameters is measured."""
+
+    def __init__(self, params: Sequence[torch.Tensor]) -> None:
+        self.steps = 0
+        self._owner = weakref.ref(params[0]) if len(params) else None
+        devices: dict[torch.device, list[int]] = {}
+        for i, param in enumerate(params):
+            plain = measurable(param)
+            if plain is not None:
+                devices.setdefault(plain.device, []).append(i)
+        self.lanes = [_lane(device, where, [params[i] for i in where]) for device, where in devices.items()]
+
+    def alive(self) -> bool:
+        return self._owner is not None and self._owner() is not None
+
+
+@dataclass(slots=True)
+class _Pending:
+    step: int
+    plan: _Plan
+    num_tensors: int
+    without_gradient: list[int]
+    scale: float | torch.Tensor | None  # in pinned memory where it is a tensor
+    readings: list[Reading]
+
+    def done(self) -> bool:
+        return all(reading.done() for reading in self.readings)
+
+    def wait(self) -> None:
+        for reading in self.readings:
+            reading.wait()
+
+    def result(self) -> TensorStatistics:
+        columns: dict[str, npt.NDArray[np.float32]] = {}
+        for reading in self.readings:
+            positions = np.asarray(reading.positions)
+            for name, (where, values) in reading.columns().items():
+                column = columns.get(name)
+                if column is None:
+                    column = columns[name] = np.full(self.num_tensors, NOT_MEASURED, np.float32)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    column[positions[where]] = values
+        self._divide(columns)
+        for name, column in columns.items():
+            if name.startswith("grad_"):
+                column[self.without_gradient] = NO_GRADIENT
+        return TensorStatistics(self.step, {name: columns[name] for name in TENSOR_STATISTICS if name in columns})
+
+    def _divide(self, columns: dict[str, npt.NDArray[np.float32]]) -> None:
+        if self.scale is None:
+            return
+        scale = float(self.scale)
+        for name in ("grad_l2", "grad_max"):
+            if name in columns:
+                column = columns[name]
+                with np.errstate(all="ignore"):
+                    columns[name] = np.where(column < 0, column, column / np.float32(scale))
+
+
+class StatisticsEngine:
+    def __init__(self, full_every: int = 50, full_first: int = 3) -> None:
+        self._full_every = max(1, full_every)
+        self._full_first = full_first
+        self._plans: dict[tuple[int, ...], _Plan] = {}
+        self._open: _Pending | None = None
+        self._under_way: deque[_Pending] = deque()
+
+    def before_step(
+        self,
+        step: int,
+        params: Sequence[torch.Tensor],
+        grads: Sequence[torch.Tensor | None],
+        full: bool | None = None,
+        scale: float | torch.Tensor | None = None,
+        unscaled_from: float | torch.Tensor | None = None,
+    ) -> None:
+        """`full`: None leaves the choice to the schedule and to what the norms show. `scale`: the loss scale that the
+        gradients still carry; norms and maxima are divided by it. `unscaled_from`: the loss scale they carried before
+        they were unscaled. Either of these two says that the backward pass ran in float16, so subnormal is judged as
+        float16 saw it."""
+        with unobserved():
+            self._close()
+            plan = self._plan(params)
+            due = plan.steps < self._full_first or step % self._full_every == 0
+            plan.steps += 1
+            without = [i for i, grad in enumerate(grads) if grad is None]
+            self._open = _Pending(step, plan, len(params), without, *_keep(scale))
+            half_tiny = _half_tiny(scale, unscaled_from)
+            for lane in plan.lanes:
+                where = lane.positions
+                whole = len(where) == len(params)
+                lane.begin(
+                    params if whole else [params[i] for i in where],
+                    grads if whole else [grads[i] for i in where],
+                    full,
+                    due,
+                    half_tiny,
+                )
+
+    def after_step(self, step: int, params: Sequence[torch.Tensor]) -> None:
+        """Without this call, as for a step that was skipped, the record has no parameter and update columns."""
+        pending = self._open
+        if pending is None or pending.step != step or len(params) != pending.num_tensors:
+            return
+        with unobserved():
+            for lane in pending.plan.lanes:
+                whole = len(lane.positions) == len(params)
+                lane.finish(params if whole else [params[i] for i in lane.positions])
+            self._close()
+
+    def ready(self) -> list[TensorStatistics]:
+        finished = []
+        while self._under_way and self._under_way[0].done():
+            finished.append(self._under_way.popleft().result())
+        return finished
+
+    def drain(self) -> list[TensorStatistics]:
+        with unobserved():
+            self._close()
+        for pending in self._under_way:
+            pending.wait()
+        return self.ready()
+
+    def _close(self) -> None:
+        pending, self._open = self._open, None
+        if pending is not None:
+            pending.readings.extend(lane.collect() for lane in pending.plan.lanes)
+            self._under_way.append(pending)
+
+    def _plan(self, params: Sequence[torch.Tensor]) -> _Plan:
+        key = tuple(map(id, params))
+        plan = self._plans.get(key)
+        if plan is None or not plan.alive():
+            # A plan may hold a copy of all parameters: those of models that are gone are given back first.
+            self._plans = {known: held for known, held in self._plans.items() if held.alive() and known != key}
+            while len(self._plans) >= MAX_PLANS:
+                del self._plans[next(iter(self._plans))]
+            plan = self._plans[key] = _Plan(params)
+        return plan
+
+
+def _lane(device: torch.device, where: Sequence[int], params: Sequence[torch.Tensor]) -> _Lane:
+    if device.type == "cuda":
+        try:
+            from sawbones.observe.statistics.device_lane import DeviceLane
+        except ImportError:  # no Triton
+            return ForeachLane(device, where)
+        return DeviceLane(device, where, params)
+    return ForeachLane(device, where)
+
+
+def _keep(scale: float | torch.Tensor | None) -> tuple[float | torch.Tensor | None, list[Reading]]:
+    """The scaler changes its tensor in place after the step, so its value is taken now, without waiting for it."""
+    if not isinstance(scale, torch.Tensor):
+        return scale, []
+    if not scale.is_cuda:
+        return float(scale), []
+    pinned, event = send_home(scale.detach())
+    return pinned, [Reading((), dict, event)]
+
+
+def _half_tiny(
+    scale: float | torch.Tensor | None, unscaled_from: float | torch.Tensor | None
+) -> float | torch.Tensor | None:
+    if scale is not None:
+        return FLOAT16_TINY
+    if unscaled_from is None:
+        return None
+    if isinstance(unscaled_from, torch.Tensor) and not unscaled_from.is_cuda:
+        unscaled_from = float(unscaled_from)
+    return FLOAT16_TINY / unscaled_from

@@ -1,0 +1,56 @@
+"""What is usual for each gradient's norm, so that a cheap number can call for the dear ones at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+WINDOW = 16  # steps the running median looks back over
+REFRESH = 8  # the median is taken anew every so many steps: sorting on every step would cost more than the norms
+JUMP = 10.0  # a norm this many times its median is abnormal
+BURST = 4.0  # abnormal steps examined in a row; after that one in RECOVERY steps, so that a spiky run stays cheap
+RECOVERY = 25.0
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class GradientLevels:
+    """Running median per tensor. Only finite, non-zero norms enter it: one NaN must not blind the steps after it."""
+
+    def __init__(self, num_tensors: int) -> None:
+        self._window = np.zeros((WINDOW, num_tensors), np.float32)
+        self._median = np.zeros(num_tensors, np.float32)
+        self._limit = np.full(num_tensors, _LARGEST, np.float32)
+        self._was_normal = np.ones(num_tensors, np.bool_)
+        self._steps = 0
+        self._allowance = BURST
+
+    def turned_abnormal(self, l2: npt.NDArray[np.float32]) -> bool:
+        """Whether some tensor left its usual range on this very step: non-finite, zero, or a jump. A tensor that stays
+        zero or NaN has been looked at once; it does not ask again. Sentinels (negative) are neither."""
+        normal = (l2 != 0) & (l2 <= self._limit)
+        all_normal = bool(normal.all())
+        self._remember(l2 if all_normal else np.where(normal, l2, self._median))
+        self._allowance = min(BURST, self._allowance + 1.0 / RECOVERY)
+        if all_normal:
+            self._was_normal = normal
+            return False
+        fresh = self._was_normal & ~normal
+        self._was_normal = normal
+        if not fresh.any():
+            return False
+        if not np.isfinite(l2[fresh]).all():
+            return True
+        if self._allowance < 1.0:
+            return False
+        self._allowance -= 1.0
+        return True
+
+    def _remember(self, l2: npt.NDArray[np.float32]) -> None:
+        self._window[self._steps % WINDOW] = l2
+        self._steps += 1
+        if self._steps < REFRESH or self._steps % REFRESH == 0:
+            filled = min(self._steps, WINDOW)
+            self._median = np.sort(self._window[:filled], axis=0)[filled // 2]
+            with np.errstate(over="ignore"):
+                self._limit = np.where(self._median > 0, np.minimum(self._median * JUMP, _LARGEST), _LARGEST)
