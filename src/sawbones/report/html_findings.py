@@ -1,0 +1,174 @@
+"""The findings of the page: one card each, with source excerpt, evidence, experiment, diff and test."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+
+from sawbones.report import wording
+from sawbones.report.diff import source_of
+from sawbones.schema import Evidence, Finding, Report, Site, Verdict
+
+EXCERPT_MARGIN = 4
+MOST_SITES = 4
+
+
+def escape(text: object) -> str:
+    return html.escape(wording.printable(str(text)), quote=True)
+
+
+def findings_section(report: Report, sources: Mapping[str, str]) -> str:
+    if not report.findings:
+        return ""
+    cards = "\n".join(_card(number, finding, sources) for number, finding in enumerate(report.findings, start=1))
+    return f'<section id="findings"><h2>Findings</h2>\n{cards}</section>'
+
+
+def _card(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
+    parts = [
+        '<div class="eyebrow">'
+        f'<span class="badge {escape(finding.status)}">{escape(finding.status)}</span>'
+        f"<code>{escape(finding.fault)}</code>"
+        f'<span class="quiet">confidence {wording.confidence(finding)}</span></div>',
+        f'<h3><span class="ordinal">{number}</span>{escape(finding.title)}</h3>',
+        _places(finding, sources),
+        _evidence_table(finding),
+        _experiment(finding),
+        _fix(finding),
+    ]
+    if finding.test:
+        parts.append(f"<details><summary>Regression test</summary>{code_block(finding.test)}</details>")
+    body = "\n".join(part for part in parts if part)
+    return f'<article class="card {escape(finding.status)}" id="finding-{number}">{body}</article>'
+
+
+def _places(finding: Finding, sources: Mapping[str, str]) -> str:
+    if not finding.where:
+        return ""
+    first, *others = finding.where
+    shown = excerpt(first, sources)
+    rest = "".join(excerpt(site, sources, margin=1) for site in others[: MOST_SITES - 1])
+    if rest:
+        left = len(others) - (MOST_SITES - 1)
+        more = f"<p class='quiet'>… and {wording.plural(left, 'more place')}</p>" if left > 0 else ""
+        rest = f"<details><summary>{wording.plural(len(others), 'more place')}</summary>{rest}{more}</details>"
+    return f'<div class="block"><h4>Where</h4>{shown}{rest}</div>'
+
+
+def excerpt(site: Site, sources: Mapping[str, str], margin: int = EXCERPT_MARGIN) -> str:
+    """The lines around the site; the recorded line alone when the file is not at hand."""
+    source = source_of(site, sources)
+    lines = source.split("\n") if source is not None else []
+    if 1 <= site.line <= len(lines):
+        numbers = range(max(1, site.line - margin), min(len(lines), site.line + margin) + 1)
+        rows = [(number, lines[number - 1].rstrip("\r")) for number in numbers]
+    else:
+        rows = [(site.line, site.code)]
+    listed = "".join(_source_row(number, text, number == site.line) for number, text in rows)
+    inside = f" in <code>{escape(site.function)}</code>" if site.function and site.function != "<module>" else ""
+    return (
+        f'<figure class="source"><figcaption><b>{escape(site)}</b>{inside}</figcaption>'
+        f'<pre tabindex="0"><code>{listed}</code></pre></figure>'
+    )
+
+
+def _source_row(number: int, text: str, hit: bool) -> str:
+    return f'<span class="row{" hit" if hit else ""}"><span class="no">{number}</span>{escape(text) or " "}\n</span>'
+
+
+def _evidence_table(finding: Finding) -> str:
+    if not finding.evidence:
+        return ""
+    rows = "".join(_evidence_row(evidence) for evidence in finding.evidence)
+    return (
+        '<div class="block"><h4>Evidence</h4><table class="evidence"><thead><tr><th>What was seen</th>'
+        f'<th class="num">Measured</th><th class="num">Expected</th><th>Steps</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _evidence_row(evidence: Evidence) -> str:
+    steps = wording.steps_text(evidence.steps).partition(" ")[2]
+    return (
+        f"<tr><td>{escape(evidence.text)}</td>"
+        f'<td class="num strong" data-label="measured">{wording.number(evidence.value)}</td>'
+        f'<td class="num" data-label="expected">{wording.number(evidence.expected)}</td>'
+        f'<td class="quiet" data-label="steps">{steps or "–"}</td></tr>'
+    )
+
+
+def _experiment(finding: Finding) -> str:
+    if finding.verdict is not None:
+        return f'<div class="block"><h4>Experiment</h4>{verdict_text(finding.verdict)}</div>'
+    if finding.experiment:
+        named = f"<code>{escape(finding.experiment)}</code>"
+        return (
+            f'<div class="block"><h4>Experiment</h4><p class="quiet">{named} would decide it; it was not run.</p></div>'
+        )
+    return ""
+
+
+def verdict_text(verdict: Verdict) -> str:
+    took = f", {wording.duration(verdict.seconds)}" if verdict.seconds else ""
+    numbers = ""
+    if verdict.baseline is not None and verdict.with_remedy is not None:
+        numbers = (
+            f'<p class="versus"><span>as it is<b>{wording.number(verdict.baseline)}</b></span>'
+            '<i aria-hidden="true">→</i>'
+            f"<span>with the remedy<b>{wording.number(verdict.with_remedy)}</b></span></p>"
+        )
+    return (
+        f"<p><code>{escape(verdict.experiment)}</code> <b>{escape(verdict.outcome)}</b>"
+        f'<span class="quiet">{took}</span></p><p>{escape(verdict.result)}</p>{numbers}'
+    )
+
+
+def _fix(finding: Finding) -> str:
+    if finding.fix is None:
+        return ""
+    patch = diff_block(finding.fix.patch) if finding.fix.patch else ""
+    return f'<div class="block"><h4>Fix</h4><p>{escape(finding.fix.summary)}</p>{patch}</div>'
+
+
+def diff_block(patch: str) -> str:
+    kinds = {"+": "add", "-": "del", "@": "hunk", "\\": "hunk"}
+    rows = []
+    for line in patch.rstrip("\n").split("\n"):
+        kind = "file" if line.startswith(("--- ", "+++ ")) else kinds.get(line[:1], "same")
+        rows.append(f'<span class="row {kind}">{escape(line) or " "}\n</span>')
+    return f'<figure class="source diff"><pre tabindex="0"><code>{"".join(rows)}</code></pre></figure>'
+
+
+def code_block(text: str) -> str:
+    return f'<figure class="source"><pre tabindex="0"><code class="plain">{escape(text)}</code></pre></figure>'
+
+
+def ruled_out_section(report: Report) -> str:
+    if not report.refuted:
+        return ""
+    rows = []
+    for finding in report.refuted:
+        why = verdict_text(finding.verdict) if finding.verdict else ""
+        rows.append(f"<li><p><code>{escape(finding.fault)}</code> {escape(finding.title)}</p>{why}</li>")
+    return f'<section id="ruled-out"><h2>Ruled out</h2><ul class="plain-list">{"".join(rows)}</ul></section>'
+
+
+def coverage_section(report: Report) -> str:
+    """What the silence rests on, and what nobody could look at."""
+    silent = "".join(f"<li><code>{escape(fault)}</code></li>" for fault in report.looked)
+    blind = "".join(
+        f'<li><p>{escape(why)} <span class="quiet">({len(faults)})</span></p>'
+        f'<ul class="chips">{"".join(f"<li><code>{escape(fault)}</code></li>" for fault in faults)}</ul></li>'
+        for why, faults in wording.blind_spots(report.could_not_look)
+    )
+    parts = [f"<p>{escape(wording.looked_at(report).capitalize())}.</p>"]
+    if silent:
+        parts.append(
+            f"<details><summary>{wording.plural(len(report.looked), 'silent check')}</summary>"
+            f'<ul class="chips">{silent}</ul></details>'
+        )
+    if blind:
+        count = wording.plural(len(report.could_not_look), "check")
+        parts.append(f'<h3>{count} could not look</h3><ul class="plain-list">{blind}</ul>')
+    parts += [f'<p class="quiet">{escape(note)}</p>' for note in report.notes]
+    return f'<section id="coverage"><h2>What was looked at</h2>{"".join(parts)}</section>'

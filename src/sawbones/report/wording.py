@@ -1,0 +1,117 @@
+"""Words and numbers as both the terminal and the page write them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from sawbones.schema import CouldNotLook, Evidence, Finding, Report
+
+
+def printable(text: str) -> str:
+    """`text` without control characters: a source line must not be able to move the cursor or ring the bell."""
+    kept = text.expandtabs(4)
+    return "".join(
+        char if char == "\n" or unicodedata.category(char) not in ("Cc", "Cs") else "\N{REPLACEMENT CHARACTER}"
+        for char in kept
+    )
+
+
+def one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if not math.isfinite(value):
+        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
+    if value == int(value) and abs(value) < 1e6:
+        return str(int(value))
+    return f"{value:.4g}"
+
+
+def duration(seconds: float) -> str:
+    if not math.isfinite(seconds) or seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def ranges(steps: Iterable[int]) -> list[tuple[int, int]]:
+    """Steps as closed ranges of neighbours: 1 2 3 7 -> (1, 3) (7, 7)."""
+    found: list[tuple[int, int]] = []
+    for step in sorted(set(steps)):
+        if found and step == found[-1][1] + 1:
+            found[-1] = (found[-1][0], step)
+        else:
+            found.append((step, step))
+    return found
+
+
+def steps_text(steps: Sequence[int], most: int = 6) -> str:
+    if not steps:
+        return ""
+    parts = [str(first) if first == last else f"{first}–{last}" for first, last in ranges(steps)]
+    more = f", … {len(parts) - most} more" if len(parts) > most else ""
+    return f"{'step' if len(set(steps)) == 1 else 'steps'} {', '.join(parts[:most])}{more}"
+
+
+def measured(evidence: Evidence) -> str:
+    """`0.31, expected 0`, or "" when the evidence carries no number."""
+    if evidence.value is None:
+        return ""
+    against = f", expected {number(evidence.expected)}" if evidence.expected is not None else ""
+    return f"{number(evidence.value)}{against}"
+
+
+def confidence(finding: Finding) -> str:
+    return f"{100 * finding.confidence:.0f} %"
+
+
+def place(finding: Finding, script: str) -> str:
+    return str(finding.where[0]) if finding.where else script
+
+
+def headline(report: Report) -> str:
+    """The verdict as a sentence."""
+    certain = sum(finding.status in ("likely", "proven") for finding in report.findings)
+    suspected = len(report.findings) - certain
+    causes = plural(certain, "root cause") if certain else ""
+    if report.verdict == "crashed":
+        return f"The script crashed{f': {causes} found' if causes else ''}"
+    if report.verdict == "sick":
+        return f"{causes} found"
+    return "No fault found" if not suspected else f"No fault found, {plural(suspected, 'suspicion')} left open"
+
+
+def statuses(report: Report) -> str:
+    counts = Counter(finding.status for finding in report.findings)
+    return ", ".join(f"{counts[status]} {status}" for status in ("proven", "likely", "suspected") if counts[status])
+
+
+def looked_at(report: Report) -> str:
+    """What the silence rests on: how many checks looked, by layer."""
+    layers = Counter(fault.split(".")[0] for fault in report.looked)
+    if not layers:
+        return "no check stayed silent"
+    each = ", ".join(f"{layer} {count}" for layer, count in layers.items())
+    return (
+        f"{plural(len(report.looked), 'check')} looked over {plural(report.steps, 'step')} and found nothing ({each})"
+    )
+
+
+def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:
+    """Reasons with the faults they keep from being looked at, the most frequent reason first."""
+    grouped: dict[str, list[str]] = {}
+    for item in blind:
+        grouped.setdefault(one_line(item.why), []).append(item.fault)
+    return sorted(grouped.items(), key=lambda pair: -len(pair[1]))

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from sawbones.report import render_terminal, with_patches
+from sawbones.schema import Evidence, Fix, Site
+
+
+def rendered(report, quiet=False, width=160, terminal=False) -> str:
+    out = io.StringIO()
+    render_terminal(
+        report,
+        Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None),
+        quiet,
+    )
+    return out.getvalue()
+
+
+def test_the_verdict_comes_first(sick):
+    assert rendered(sick).split("\n")[1].rstrip() == "SICK  2 root causes found"
+
+
+def test_a_finding_says_all_that_matters(sick, sources):
+    text = rendered(with_patches(sick, sources))
+    for part in (
+        "1 · model.causal-leak · proven 98 %",
+        "train.py:20 in forward",
+        "20 │ x = layer(x)",
+        "measured 0.47, expected 0 · steps 0–1, 100",
+        "measured nan, expected 2.3 · steps 137–139",
+        "causality: confirmed in 3.4 s",
+        "as it is 0.47 → with the remedy 0",
+        "unscale-first would decide it; it was not run",
+        "Pass a causal mask to every layer.",
+        "+     x = layer(x, src_mask=causal_mask(x), is_causal=True)",
+    ):
+        assert part in text, part
+
+
+def test_the_summary_groups_the_reasons(sick):
+    text = rendered(sick)
+    assert "1 suspect: optimizer.lr-too-high (lr-tenth)" in text
+    assert "4 checks: no padding was found in the inputs (3)" in text
+
+
+def test_findings_keep_their_order(sick):
+    text = rendered(sick)
+    places = [text.index(finding.fault) for finding in sick.findings]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("width", [60, 100, 250])
+def test_no_line_is_wider_than_100_columns(sick, sources, width):
+    long = dataclasses.replace(
+        sick.findings[0],
+        title="word " * 60 + "x" * 300,
+        where=(Site("/very/long/" + "path/" * 40 + "train.py", 7, "f" * 120, "y" * 400),),
+        evidence=(Evidence("z" * 300, steps=tuple(range(0, 400, 2)), value=1e300, expected=-1e-300),),
+        fix=Fix("w" * 300, replace=("a" * 200, "b" * 200)),
+    )
+    report = with_patches(dataclasses.replace(sick, findings=(long, *sick.findings)), sources)
+    assert max(cell_len(line) for line in rendered(report, width=width).split("\n")) <= min(width, 100)
+
+
+def test_healthy_says_what_was_looked_at_and_what_was_not(healthy):
+    text = rendered(healthy)
+    assert "HEALTHY  No fault found" in text
+    assert "4 checks looked over 200 steps" in text
+    assert "3 checks: this run has no GradScaler (2)" in text
+
+
+def test_quiet_is_one_line_per_finding_whatever_the_width(sick, healthy, crashed):
+    lines = rendered(sick, quiet=True, width=30).splitlines()
+    assert lines[0].startswith("train.py:20: model.causal-leak proven The model reads")
+    assert len(lines) == 3
+    assert rendered(healthy, quiet=True) == ""
+    assert rendered(crashed, quiet=True) == "train.py: crashed, no fault found\n"
+
+
+def test_no_colour_when_piped_and_colour_on_a_terminal(sick):
+    assert "\x1b" not in rendered(sick)
+    assert "\x1b[" in rendered(sick, terminal=True)
+
+
+def test_text_of_the_user_is_neither_markup_nor_control(sick):
+    nasty = "[bold red]x[/] [/nope] \x1b[2J\x07"
+    finding = dataclasses.replace(sick.findings[0], title=nasty, where=(Site("train.py", 1, "f", nasty),))
+    text = rendered(dataclasses.replace(sick, findings=(finding,)))
+    assert text.count("[bold red]x[/] [/nope]") == 2
+    assert "\x1b" not in text and "\x07" not in text
