@@ -124,7 +124,10 @@ class Influence:
     nonpadding: float | None
     by_offset: Mapping[int, float] = field(default_factory=dict)  # source position - output position -> share
     probes: int = 0
-    map: tuple[tuple[float, ...], ...] = ()  # output position x source position, at most 32 x 32, for the report
+    map: tuple[tuple[float, ...], ...] = ()  # probed output position x source position (at most 32 groups), for the report
+    outputs: tuple[tuple[int, int], ...] = ()  # the probed (example, position)
+    dependent: int = 0  # how many of the probed outputs depend on this source at all
+    mixes: tuple[str, ...] = ()  # operators that mix examples on purpose (batch normalisation in training)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,7 @@ class TokenInput:
     pad_share: float
     padding_idx: int | None  # as declared on the module
     lengths: tuple[int, ...] = ()  # real tokens per row
+    time_dim: int | None = None  # dimension of the ids that is time, None when they are not (batch, time) or (time, batch)
 
 
 @dataclass(frozen=True, slots=True)

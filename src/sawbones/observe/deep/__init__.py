@@ -1,0 +1,5 @@
+"""Deep steps: the operators of one step, the values that met in them, and what depends on what."""
+
+from sawbones.observe.deep.observer import DeepObserver
+
+__all__ = ["DeepObserver"]

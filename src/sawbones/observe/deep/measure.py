@@ -1,0 +1,141 @@
+"""Statistics of tensors, read from the device once for the whole step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+# A whole pass is taken up to here, a strided subset beyond: min and max of logits of a large model would need copies.
+_WHOLE = 1 << 21
+_SUBSET = 1 << 14
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Only ordinary dense tensors are looked into; sharded, nested, sparse and fake ones keep their secrets."""
+    return (
+        type(tensor) in _PLAIN
+        and tensor.layout is torch.strided
+        and not tensor.is_quantized
+        and not tensor.is_nested
+        and tensor.device.type in ("cpu", "cuda")
+        and not tensor.is_complex()
+    )
+
+
+def subset(tensor: torch.Tensor, limit: int = _SUBSET) -> torch.Tensor:
+    """At most about `limit` elements of a tensor as one dimension, taken at even distances in memory, without a copy first."""
+    while 0 in tensor.stride() and any(n > 1 and s == 0 for n, s in zip(tensor.shape, tensor.stride(), strict=True)):
+        dim = next(d for d, (n, s) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)) if n > 1 and s == 0)
+        tensor = tensor.select(dim, 0)
+    count = tensor.numel()
+    if count <= limit:
+        return tensor.reshape(-1)
+    stride = -(-count // limit)
+    # An odd stride does not fall in step with the powers of two of heads and channels.
+    stride += 1 - stride % 2
+    if tensor.is_contiguous():
+        return tensor.view(-1)[::stride]
+    order = sorted(range(tensor.dim()), key=lambda d: -tensor.stride(d))
+    dense = tensor.permute(order)
+    return dense.view(-1)[::stride] if dense.is_contiguous() else tensor.reshape(-1)[::stride]
+
+
+class Statistic:
+    """min, max, mean, std and the number of non-finite values of a tensor; filled in when the ledger is read."""
+
+    __slots__ = ("filled", "max", "mean", "min", "nonfinite", "std")
+
+    def __init__(self) -> None:
+        self.min: float | None = None
+        self.max: float | None = None
+        self.mean: float | None = None
+        self.std: float | None = None
+        self.nonfinite = 0
+        self.filled = False
+
+    def fill(self, values: list[float]) -> None:
+        low, high, mean, std, count = values
+        self.min = low if math.isfinite(low) else None
+        self.max = high if math.isfinite(high) else None
+        self.mean = mean if math.isfinite(mean) else None
+        self.std = std if math.isfinite(std) else None
+        self.nonfinite = int(count) if math.isfinite(count) else 1
+        self.filled = True
+
+
+class Ledger:
+    """Statistics asked for during a step. On a GPU they stay there until `read`, so that one copy brings them all."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[torch.device, list[tuple[Any, torch.Tensor]]] = {}
+
+    def statistic(self, tensor: torch.Tensor) -> Statistic | None:
+        if tensor.numel() == 0 or not is_plain(tensor):
+            return None
+        statistic = Statistic()
+        tensor = tensor.detach()
+        if tensor.is_cuda:
+            self.later(statistic, _on_device(tensor))
+        else:
+            statistic.fill(_on_host(tensor))
+        return statistic
+
+    def later(self, owner: Any, vector: torch.Tensor) -> None:
+        """`owner.fill(list)` is called with the vector's values when the ledger is read."""
+        self._waiting.setdefault(vector.device, []).append((owner, vector.to(torch.float32)))
+
+    def read(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for entries in waiting.values():
+            values = torch.cat([vector for _, vector in entries]).tolist()
+            start = 0
+            for owner, vector in entries:
+                owner.fill(values[start : start + vector.numel()])
+                start += vector.numel()
+
+
+def _on_host(tensor: torch.Tensor) -> list[float]:
+    if tensor.dtype == torch.bool:
+        share = float(subset(tensor, _WHOLE).to(torch.float32).mean())
+        return [float(share >= 1.0), float(share > 0.0), share, math.sqrt(max(share * (1 - share), 0.0)), 0.0]
+    small = subset(tensor)
+    if not tensor.is_floating_point():
+        low, high = torch.aminmax(tensor)
+        real = small.to(torch.float32)
+        return [float(low), float(high), float(real.mean()), float(real.std(correction=0)), 0.0]
+    if tensor.numel() > _WHOLE:
+        peak = float(torch.linalg.vector_norm(tensor, ord=math.inf))
+        low, high = torch.aminmax(subset(tensor, _WHOLE))
+        bad = not math.isfinite(peak)
+    else:
+        low, high = torch.aminmax(tensor)
+        bad = not (math.isfinite(float(low)) and math.isfinite(float(high)))
+    if not bad:
+        std, mean = torch.std_mean(small.to(torch.float32), correction=0)
+        return [float(low), float(high), float(mean), float(std), 0.0]
+    finite = torch.isfinite(tensor)
+    count = float(tensor.numel() - int(finite.sum()))
+    good = tensor[finite].to(torch.float32)
+    if good.numel() == 0:
+        return [math.nan, math.nan, math.nan, math.nan, count]
+    low, high = torch.aminmax(good)
+    return [float(low), float(high), float(good.mean()), float(good.std(correction=0)), count]
+
+
+def _on_device(tensor: torch.Tensor) -> torch.Tensor:
+    whole = tensor.numel() <= _WHOLE
+    values = (tensor if whole else subset(tensor, _WHOLE)).to(torch.float32)
+    finite = torch.isfinite(values)
+    count = (~finite).sum().to(torch.float32)
+    if not whole and tensor.is_floating_point():
+        # The largest magnitude reads all of it without a copy, and is NaN or Inf when any element is.
+        peak = torch.linalg.vector_norm(tensor, ord=math.inf).to(torch.float32)
+        count = torch.maximum(count, (~torch.isfinite(peak)).to(torch.float32))
+    low = torch.where(finite, values, math.inf).amin()
+    high = torch.where(finite, values, -math.inf).amax()
+    std, mean = torch.std_mean(torch.where(finite, values, 0.0), correction=0)
+    return torch.stack((low, high, mean, std, count))

@@ -1,0 +1,340 @@
+"""One deep step from start to record. Nothing of the host run changes, and no error of an analysis leaves this file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+
+from sawbones.observe.deep import attention, handwritten, influence, losses, nonfinite, probes, reach, roles, shift
+from sawbones.observe.deep.activations import Activations
+from sawbones.observe.deep.graph import OpGraph
+from sawbones.observe.deep.guard import untouched
+from sawbones.observe.deep.measure import Ledger
+from sawbones.observe.deep.modules import ModuleCall, ModuleWatch, Paths
+from sawbones.observe.deep.trace import RawOp, Ref, Tracer
+from sawbones.observe.sites import SiteFinder
+from sawbones.schema import DeepStep
+
+_T = TypeVar("_T")
+_CHAIN = 40
+
+
+class DeepObserver:
+    """Watches one microstep. `busy` is true while Sawbones itself runs models or backwards: other hooks should look away."""
+
+    busy = False
+
+    def __init__(
+        self,
+        step: int,
+        microstep: int,
+        sites: SiteFinder,
+        roots: Callable[[], Sequence[nn.Module]],
+        probe: bool = False,
+    ) -> None:
+        self._step, self._microstep, self._roots, self._probe = step, microstep, roots, probe
+        self._ledger = Ledger()
+        self._modules = ModuleWatch(sites)
+        self._tracer = Tracer(sites, self._ledger, self._modules.innermost)
+        self._activations = Activations(self._ledger)
+        self._modules.on_leaf = self._activations.on_module
+        self._tracer.on_op = self._activations.on_op
+        self._record: DeepStep | None = None
+        self._fields: dict[str, Any] = {}
+        self._probes: dict[str, Any] = {}
+        self._errors: list[str] = []
+        self._sources: list[roles.Source] = []
+        self._seconds = 0.0
+        self._analysed = False
+        self._watching = False
+
+    def start(self) -> None:
+        began = time.perf_counter()
+        if self._contained("start", self._compiled, True):
+            self._probes["skipped"] = "torch.compile"
+            return
+        self._contained("start", self._enter, None)
+        self._seconds += time.perf_counter() - began
+
+    def _enter(self) -> None:
+        self._modules.start()
+        _push_mode(self._tracer)
+        self._watching = True
+
+    def before_backward(self, root: torch.Tensor) -> None:
+        """Looks at the graph while it still is there. The trace ends here: the user's backward runs without the mode."""
+        if self._analysed:
+            return
+        began = time.perf_counter()
+        self._leave()
+        if self._watching and isinstance(root, torch.Tensor):
+            self._analyse(root)
+        self._seconds += time.perf_counter() - began
+
+    def stop(self) -> DeepStep:
+        if self._record is not None:
+            return self._record
+        began = time.perf_counter()
+        self._leave()
+        if self._watching and not self._analysed:
+            self._analyse(None)
+        if self._probe and self._watching:
+            self._contained("probes", self._run_probes, None)
+        self._seconds += time.perf_counter() - began
+        self._errors += self._tracer.errors + self._modules.errors
+        if self._errors:
+            self._probes["errors"] = self._errors[:50]
+        known = {key: value for key, value in self._fields.items() if value is not None}
+        self._record = DeepStep(self._step, self._microstep, probes=self._probes, seconds=self._seconds, **known)
+        self._free()
+        return self._record
+
+    def crash_context(self) -> dict[str, Any]:
+        """What ran until an exception ended the step: modules with shapes, and the operator that failed with its values."""
+        return self._contained("crash", self._crash, {}) or {}
+
+    # -- leaving ------------------------------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        self._tracer.paused = True
+        self._contained("stop", self._modules.stop, None)
+        self._contained("stop", self._pop, None)
+
+    def _pop(self) -> None:
+        # Another mode may have been entered since and still be active: it goes back in its place.
+        if not any(mode is self._tracer for mode in _get_current_function_mode_stack()):
+            return
+        above = []
+        while (top := _pop_mode()) is not self._tracer:
+            above.append(top)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+    def _free(self) -> None:
+        self._tracer.release()
+        self._tracer.ops = []
+        self._modules.calls, self._modules.top_calls, self._modules.ran, self._modules.stack = [], [], {}, []
+        self._modules.crash = []
+        self._sources = []
+        self._fields = {}
+
+    # -- analysing ----------------------------------------------------------------------------------------------------
+
+    def _analyse(self, root: torch.Tensor | None) -> None:
+        self._analysed = True
+        DeepObserver.busy = True
+        try:
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(torch._C.DisableTorchFunction())
+                stack.enter_context(torch.no_grad())
+                stack.enter_context(_no_autocast())
+                stack.enter_context(untouched(self._tops()))
+                self._contained("statistics", self._ledger.read, None)
+                self._look(root)
+        except Exception as error:
+            self._note("analysis", error)
+        finally:
+            DeepObserver.busy = False
+
+    def _look(self, root: torch.Tensor | None) -> None:
+        graph = OpGraph(self._tracer.ops)
+        paths = Paths(self._tops())
+        fields = self._fields
+        root_ref = self._contained("root", lambda: self._root_ref(root), None) if root is not None else None
+        sources = self._sources = self._contained("tokens", lambda: roles.find_sources(graph), []) or []
+        for source in sources:
+            self._contained("padding", lambda source=source: roles.infer_padding(source), None)
+        fields["first_nonfinite"] = self._contained("nonfinite", lambda: nonfinite.first(graph, paths), None)
+        found, main, frame = self._losses(graph, root_ref)
+        for source in sources:
+            source.time_dim = source.layout_votes.get("padding", source.time_dim)
+        fields["tokens"] = self._contained("tokens", lambda: tuple(s.record(paths) for s in sources), ())
+        fields["masks"] = self._contained(
+            "masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ()
+        )
+        fields["attention"] = self._contained("attention", lambda: attention.find(graph, sources, paths), ())
+        if root is not None:
+            self._reach(graph, paths, root, root_ref)
+            self._influence(graph, root, main, frame, sources, paths)
+        fields["unregistered"] = self._contained(
+            "unregistered", lambda: reach.unregistered(self._roots(), self._modules, root), ()
+        )
+        fields["losses"] = self._contained("losses", lambda: tuple(loss.record(paths) for loss in found), ())
+        fields["activations"] = self._contained("activations", lambda: self._activations.records(paths), ())
+        fields["ops"] = self._contained("ops", lambda: tuple(op.record(paths.of) for op in self._tracer.ops), ())
+
+    def _root_ref(self, root: torch.Tensor) -> Ref | None:
+        known = self._tracer.known(root)
+        return known if known is not None else self._tracer.ref(root)
+
+    def _losses(
+        self, graph: OpGraph, root: Ref | None
+    ) -> tuple[list[losses.Found], losses.Found | None, shift.Frame | None]:
+        found = self._contained("losses", lambda: losses.find_library_losses(graph), []) or []
+        if root is not None:
+            found = found + (
+                self._contained("handwritten", lambda: handwritten.find_handwritten(graph, root), []) or []
+            )
+        for loss in found:
+            self._contained("loss facts", lambda loss=loss: losses.describe(loss, graph, root), None)
+        main = self._contained("main loss", lambda: losses.main_loss(found), None)
+        frame: shift.Frame | None = None
+        for loss in sorted(found, key=lambda item: item is main):
+            frame = self._contained("sequence", lambda loss=loss: self._sequence(loss, graph), None)
+        return found, main, frame
+
+    def _sequence(self, loss: losses.Found, graph: OpGraph) -> shift.Frame | None:
+        frame = shift.find_frame(loss, graph, self._sources, self._time_first())
+        if frame is not None:
+            shift.fill_sequence(loss, frame, self._sources)
+        shift.pad_share(loss, frame, self._sources)
+        return frame
+
+    def _time_first(self) -> bool | None:
+        """What the sequence modules that ran believe: batch_first or not; None when none ran."""
+        flags = [
+            bool(m.batch_first) for m in self._modules.ran.values() if isinstance(getattr(m, "batch_first", None), bool)
+        ]
+        if flags:
+            self._probes["layout"] = {"batch_first": all(flags), "modules": len(flags)}
+        return not all(flags) if flags else None
+
+    def _reach(self, graph: OpGraph, paths: Paths, root: torch.Tensor, root_ref: Ref | None) -> None:
+        self._fields["unreached"] = self._contained(
+            "unreached", lambda: reach.unreached(root, self._modules, paths), ()
+        )
+        self._probes["cuts"] = self._contained("cuts", lambda: reach.cuts(graph, self._modules, paths, root_ref), [])
+        loose = self._contained("leaves", lambda: reach.loose_leaves(root, paths), [])
+        if loose:
+            self._probes["loose_leaves"] = loose
+
+    def _influence(
+        self, graph: OpGraph, root: torch.Tensor, main: losses.Found | None, frame: shift.Frame | None, sources: list[roles.Source],
+        paths: Paths,
+    ) -> None:  # fmt: skip
+        if self._has_hooks():
+            # A user's hook on the graph would run once more for every extra pass.
+            self._note_text("influence: left out, the graph carries backward hooks")
+            return
+        if self._fields.get("first_nonfinite") is None and root.requires_grad:
+            backward = self._contained("backward", lambda: nonfinite.in_backward(graph, root, paths), None)
+            self._fields["first_nonfinite"] = backward
+        if main is None:
+            return
+        found = self._contained("influence", lambda: influence.measure(graph, main, frame, sources), ()) or ()
+        self._fields["influence"] = found
+        if frame is not None and frame.source is not None and frame.offset is not None:
+            name = f"embedding:{sources.index(frame.source)}"
+            for item in found:
+                if item.source == name and item.by_offset:
+                    main.facts["target_visible"] = item.by_offset.get(frame.offset, 0.0)
+
+    def _has_hooks(self) -> bool:
+        hooked = nn.modules.module._global_backward_hooks or nn.modules.module._global_backward_pre_hooks
+        return (
+            bool(hooked)
+            or self._tracer.hooked
+            or any(m._backward_hooks or m._backward_pre_hooks for m in self._modules.ran.values())
+        )
+
+    # -- probing, crashing ----------------------------------------------------------------------------------------------
+
+    def _run_probes(self) -> None:
+        calls = [
+            c for c in self._modules.top_calls if c.output is not None and any(True for _ in c.module.parameters())
+        ]
+        if not calls:
+            return
+        call = max(calls, key=lambda c: sum(p.numel() for p in c.module.parameters()))
+        DeepObserver.busy = True
+        try:
+            with torch._C.DisableTorchFunction(), torch.no_grad(), _no_autocast(), untouched(self._tops()):
+                self._probes.update(probes.run(call, self._sources))
+        finally:
+            DeepObserver.busy = False
+
+    def _crash(self) -> dict[str, Any]:
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            with contextlib.suppress(Exception):  # after a device error nothing can be read any more
+                self._ledger.read()
+            paths = Paths(self._tops())
+            failing = {id(call) for call in self._modules.crash}
+            calls = [c for c in self._modules.calls if id(c) in failing or c.outputs is not None]
+            chain = [_call_record(c, paths, id(c) in failing) for c in calls[-_CHAIN:]]
+            failed = self._tracer.failed
+            operator = None
+            if failed is not None:
+                operator = {**failed, "inputs": [nonfinite.range_of(r) for r in failed["inputs"]]}
+            last = [_op_record(op, paths) for op in self._tracer.ops[-12:]]
+        return {"modules": chain, "operator": operator, "last_operators": last}
+
+    # -- containing ---------------------------------------------------------------------------------------------------
+
+    def _tops(self) -> list[nn.Module]:
+        known = list(self._roots())
+        inside = {id(m) for root in known for m in root.modules()}
+        for call in self._modules.top_calls:
+            if id(call.module) not in inside:
+                known.append(call.module)
+                inside.update(id(m) for m in call.module.modules())
+        return known
+
+    def _compiled(self) -> bool:
+        if torch.compiler.is_compiling():
+            return True
+        frames = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {}).get("frames", {})
+        if frames.get("total", 0):
+            return True
+        optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+        for root in self._roots():
+            for module in root.modules():
+                if (
+                    optimized is not None
+                    and isinstance(module, optimized)
+                    or getattr(module, "_compiled_call_impl", None) is not None
+                ):
+                    return True
+        return False
+
+    def _contained(self, name: str, action: Callable[[], _T], default: _T | Any) -> Any:
+        try:
+            return action()
+        except Exception as error:
+            self._note(name, error)
+            return default
+
+    def _note(self, name: str, error: Exception) -> None:
+        self._note_text(f"{name}: {type(error).__name__}: {error}"[:300])
+
+    def _note_text(self, text: str) -> None:
+        self._errors.append(text)
+
+
+@contextlib.contextmanager
+def _no_autocast() -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        yield
+
+
+def _call_record(call: ModuleCall, paths: Paths, failed: bool) -> dict[str, Any]:
+    return {
+        "path": paths.of(call.module), "class": call.cls, "inputs": call.inputs, "outputs": None if failed else call.outputs,
+        "depth": call.depth, "failed": failed, "site": call.site,
+    }  # fmt: skip
+
+
+def _op_record(op: RawOp, paths: Paths) -> dict[str, Any]:
+    return {
+        "name": op.name, "site": op.site, "module": paths.of(op.module), "inputs": [nonfinite.range_of(r) for r in op.inputs],
+        "outputs": [nonfinite.range_of(r) for r in op.outputs],
+    }  # fmt: skip

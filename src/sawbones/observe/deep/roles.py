@@ -1,0 +1,264 @@
+"""Roles of tensors, from values: which integers are tokens, which id is padding, which tensor is a mask and of what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from sawbones.observe.deep.graph import OpGraph
+from sawbones.observe.deep.modules import ModuleCall, Paths
+from sawbones.observe.deep.names import RESHAPING
+from sawbones.observe.deep.trace import RawOp, Ref, tensors_in
+from sawbones.schema import TokenInput
+
+_MAX_SOURCES = 12
+
+
+@dataclass
+class Source:
+    """An integer input of an embedding with the vectors made from it."""
+
+    op: RawOp
+    index: torch.Tensor  # on the CPU
+    index_ref: Ref
+    output: Ref
+    num_embeddings: int
+    dim: int
+    role: str = "tokens"
+    padding_idx: int | None = None
+    pad_id: int | None = None
+    pad_side: str | None = None
+    time_dim: int = 1
+    layout_votes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> torch.Tensor:
+        """The ids as (batch, time)."""
+        index = self.index
+        if index.dim() == 1:
+            return index.unsqueeze(0)
+        if index.dim() > 2:
+            index = index.reshape(-1, index.shape[-1])
+        return index.t() if self.time_dim == 0 and self.index.dim() == 2 else index
+
+    @property
+    def padding(self) -> torch.Tensor | None:
+        """True at padded positions, as (batch, time)."""
+        return None if self.pad_id is None else self.rows == self.pad_id
+
+    def record(self, paths: Paths) -> TokenInput:
+        padding = self.padding
+        rows = self.rows
+        lengths = tuple((~padding).sum(1).tolist()[:512]) if padding is not None else ()
+        module = self.op.module
+        return TokenInput(
+            embedding=paths.of(module) if module is not None and not module._modules else "", site=self.op.site,
+            shape=tuple(self.index.shape), num_embeddings=self.num_embeddings, dim=self.dim, min=int(rows.min()), max=int(rows.max()),
+            role=self.role, pad_id=self.pad_id, pad_side=self.pad_side,
+            pad_share=float(padding.float().mean()) if padding is not None else 0.0, padding_idx=self.padding_idx, lengths=lengths,
+            time_dim=self.time_dim if self.index.dim() == 2 else None,
+        )  # fmt: skip
+
+
+def find_sources(graph: OpGraph) -> list[Source]:
+    """Every look-up of integer rows in a table, by embedding or by indexing."""
+    found: list[Source] = []
+    for op in graph.ops:
+        if op.silent or not op.outputs or len(found) >= _MAX_SOURCES:
+            continue
+        table, index = _lookup(op)
+        if table is None or index is None or len(table.shape) != 2 or index.dtype in ("bool", "float32"):
+            continue
+        values = index.tensor()
+        if values is None or values.numel() == 0 or values.is_floating_point() or values.dtype == torch.bool:
+            continue
+        source = Source(op, values.detach().to("cpu", torch.long), index, op.outputs[0], table.shape[0], table.shape[1])
+        padding_idx = op.args.get("padding_idx")
+        source.padding_idx = int(padding_idx) if isinstance(padding_idx, int) else None
+        source.role = _role(source, graph)
+        found.append(source)
+    return found
+
+
+def _lookup(op: RawOp) -> tuple[Ref | None, Ref | None]:
+    if op.name == "embedding":
+        return op.arguments.get("weight"), op.arguments.get("input")
+    if op.name == "__getitem__" and "index0" in op.arguments and op.inputs and op.inputs[0].requires_grad:
+        table = op.inputs[0]
+        return (table, op.arguments["index0"]) if table.is_parameter and "index1" not in op.arguments else (None, None)
+    if op.name == "index_select" and op.inputs and op.inputs[0].is_parameter:
+        return op.inputs[0], op.arguments.get("index")
+    return None, None
+
+
+def _role(source: Source, graph: OpGraph) -> str:
+    index = source.index
+    makers = {op.name for op in graph.ancestors(source.index_ref, limit=40, before=source.op.index)}
+    if makers & {"arange", "cumsum", "linspace"} and not makers & {"one_hot", "argmax", "multinomial"}:
+        return "positions"
+    rows = index.reshape(-1, index.shape[-1]) if index.dim() > 1 else index.reshape(1, -1)
+    for candidate in (rows, rows.t()):
+        steps = candidate[:, 1:] - candidate[:, :-1]
+        if steps.numel() and candidate.shape[1] > 2 and bool((steps == 1).all()):
+            return "positions"
+    if source.num_embeddings <= 4 and index.dim() > 1 and index.shape[-1] > 4:
+        steps = rows[:, 1:] - rows[:, :-1]
+        # Segment ids come in a few long runs; tokens of a tiny vocabulary change all the time.
+        if float((steps != 0).float().mean()) < 0.15:
+            return "segments"
+    return "tokens"
+
+
+def infer_padding(source: Source) -> None:
+    """The id that fills the ends (or starts) of rows of different lengths, and along which dimension."""
+    if source.role != "tokens" or source.index.dim() != 2:
+        return
+    best: tuple[float, int, int, str] | None = None
+    for time_dim in (1, 0):
+        rows = source.index if time_dim == 1 else source.index.t()
+        for candidate in _candidates(rows, source.padding_idx):
+            scored = _score(rows, candidate, candidate == source.padding_idx)
+            if scored is not None and (best is None or scored[0] > best[0] + 1e-6):
+                best = (scored[0], candidate, time_dim, scored[1])
+    if best is not None:
+        _, source.pad_id, time_dim, source.pad_side = best
+        source.layout_votes["padding"] = time_dim
+
+
+def _candidates(rows: torch.Tensor, declared: int | None) -> list[int]:
+    ends = Counter(rows[:, -1].tolist()) + Counter(rows[:, 0].tolist())
+    found = [value for value, _ in ends.most_common(3)]
+    return [declared, *found] if declared is not None and declared not in found else found
+
+
+def _score(rows: torch.Tensor, candidate: int, declared: bool) -> tuple[float, str] | None:
+    """Share of the id's occurrences that lie in runs at row ends; None when it does not look like padding."""
+    equal = (rows == candidate).to(torch.long)
+    total = int(equal.sum())
+    if total == 0 or total == rows.numel():
+        return None
+    trailing = equal.flip(1).cumprod(1).sum(1)
+    leading = equal.cumprod(1).sum(1)
+    full = trailing == rows.shape[1]
+    leading = torch.where(full, torch.zeros_like(leading), leading)
+    in_runs = {"right": int(trailing.sum()), "left": int(leading.sum())}
+    side = "left" if in_runs["left"] > in_runs["right"] else "right"
+    runs = leading if side == "left" else trailing
+    share = (in_runs["left"] + in_runs["right"]) / total
+    if share < 0.95:
+        return None
+    varied = int(runs.unique().numel()) >= 2 and int(runs.max()) >= 2
+    if not (varied or declared):
+        return None
+    both = min(in_runs.values()) > 0.1 * max(in_runs.values())
+    weight = float(runs.float().mean()) / rows.shape[1]
+    return share + weight + (0.5 if declared else 0.0), "mixed" if both else side
+
+
+def find_masks(
+    graph: OpGraph, calls: list[ModuleCall], sources: list[Source], paths: Paths
+) -> tuple[dict[str, Any], ...]:
+    """Boolean, 0/1 and additive masks: among the model's inputs and where operators use them."""
+    found: dict[int, dict[str, Any]] = {}
+    for call in calls:
+        for tensor in tensors_in((call.args, call.kwargs)):
+            if id(tensor) not in found and _looks_like_mask(tensor):
+                found[id(tensor)] = describe_mask(tensor, sources) | {
+                    "used_in": "model input",
+                    "site": call.site,
+                    "module": paths.of(call.module),
+                }
+    for op in graph.ops:
+        if op.silent or len(found) > 64:
+            continue
+        for key in ("mask", "attn_mask", "key_padding_mask", "condition"):
+            ref = op.arguments.get(key)
+            tensor = ref.tensor() if ref is not None else None
+            if ref is None or tensor is None:
+                continue
+            known = found.get(id(tensor))
+            if known is None:
+                known = found[id(tensor)] = describe_mask(tensor, sources) | {
+                    "site": op.site,
+                    "module": paths.of(op.module),
+                }
+            made, maker = graph.origin(ref, op.index, RESHAPING)
+            known.setdefault("uses", []).append({
+                "op": op.index, "name": op.name, "argument": key, "site": op.site, "true_means": _true_means(op, key),
+                "made_by": maker.name if maker else None, "made_at": maker.site if maker else None,
+                "fill": op.args.get("value") if op.name.startswith("masked_fill") else None,
+            })  # fmt: skip
+            known["uses"] = known["uses"][:12]
+    return tuple(found.values())
+
+
+def _true_means(op: RawOp, key: str) -> str | None:
+    if key == "key_padding_mask":
+        return "drop"
+    if key == "attn_mask":
+        return "keep" if op.name == "scaled_dot_product_attention" else "drop"
+    if op.name.startswith("masked_fill"):
+        return "drop"
+    return "keep" if op.name == "where" else None
+
+
+def _looks_like_mask(tensor: torch.Tensor) -> bool:
+    if tensor.dim() < 2 or tensor.numel() > 1 << 24 or tensor.is_complex():
+        return False
+    if tensor.dtype == torch.bool:
+        return True
+    values = tensor.detach()
+    if tensor.is_floating_point():
+        return bool(((values == 0) | (values == 1) | (values <= -1e4)).all()) and bool((values == 0).any())
+    return bool(((values == 0) | (values == 1)).all())
+
+
+def describe_mask(mask: torch.Tensor, sources: list[Source]) -> dict[str, Any]:
+    mask = mask.detach()
+    floating = mask.is_floating_point()
+    low, high = float(mask.min()), float(mask.max())
+    additive = floating and (low <= -1e3 or low == -float("inf"))
+    # "on" is True, 1, or "not pushed away" in an additive mask.
+    on = (mask > -1e3) if additive else mask.to(torch.bool) if not floating else mask != 0
+    facts: dict[str, Any] = {
+        "shape": tuple(mask.shape), "dtype": str(mask.dtype).removeprefix("torch."), "min": low, "max": high,
+        "on_share": float(on.float().mean()), "additive": additive,
+    }  # fmt: skip
+    facts.update(triangle(on))
+    flat = on.squeeze()
+    for number, source in enumerate(sources):
+        padding = source.padding
+        if padding is None or flat.dim() != 2:
+            continue
+        pad = padding.to(flat.device)
+        for form in (flat, flat.t()):
+            if form.shape == pad.shape:
+                facts["equal_nonpad"] = float((form == ~pad).float().mean())
+                facts["equal_pad"] = float((form == pad).float().mean())
+                facts["source"] = number
+                break
+        if "source" in facts:
+            break
+    return facts
+
+
+def triangle(on: torch.Tensor) -> dict[str, Any]:
+    """Whether the last two dimensions are a causal pattern, and on which side."""
+    if on.dim() < 2 or on.shape[-1] != on.shape[-2] or on.shape[-1] < 2:
+        return {}
+    square = on.reshape(-1, on.shape[-2], on.shape[-1])[0]
+    ones = torch.ones_like(square)
+    for offset in (0, 1, -1, 2, -2):
+        if torch.equal(square, ones.tril(offset)):
+            return {"triangle": "lower", "diagonal": offset}
+        if torch.equal(square, ones.triu(offset)):
+            return {"triangle": "upper", "diagonal": offset}
+    later = ones.triu(1)
+    return {
+        "triangle": None,
+        "future_share": float(square[later].float().mean()),
+        "self_share": float(square.diagonal().float().mean()),
+    }

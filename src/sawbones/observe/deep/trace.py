@@ -1,0 +1,267 @@
+"""The operator trace: every torch function of a step, with call site, module and the values that went in and out."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from sawbones.observe.deep.measure import Ledger, Statistic, is_plain
+from sawbones.observe.deep.names import LOSSES, bind, name_of, scalars
+from sawbones.observe.sites import SiteFinder
+from sawbones.schema import Op, Site, Value
+
+MAX_OPS = 6000
+_MAX_SILENT_OPS = 1000  # recorded in no_grad regions, without statistics
+_MAX_INPUTS = 16
+# Tensors of the step are kept alive for the analyses before the backward, up to so many bytes; beyond it only by weak reference.
+_KEEP_CPU = 1 << 30
+_KEEP_CUDA = 4 << 30
+
+_LEAVES_TORCH = frozenset({"item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"})
+_HOOKS = frozenset({"register_hook", "retain_grad", "register_post_accumulate_grad_hook"})
+_IGNORED = frozenset({"backward", "grad", "_set_grad_enabled", "__bool__", "__len__", "__iter__", "is_grad_enabled"})
+
+
+class Ref:
+    """A tensor as one operator saw it."""
+
+    __slots__ = ("dtype", "entry", "id", "is_parameter", "requires_grad", "shape", "statistic", "version")
+
+    def __init__(self, entry: _Entry, tensor: torch.Tensor, statistic: Statistic | None, version: int) -> None:
+        self.entry = entry
+        self.id = entry.id
+        self.shape = tuple(tensor.shape)
+        self.dtype = str(tensor.dtype).removeprefix("torch.")
+        self.requires_grad = tensor.requires_grad
+        self.is_parameter = tensor.requires_grad and tensor.is_leaf or isinstance(tensor, torch.nn.Parameter)
+        self.statistic = statistic
+        self.version = version
+
+    def tensor(self) -> torch.Tensor | None:
+        """The tensor itself, None when it is gone or has been written over since."""
+        tensor = self.entry.strong if self.entry.strong is not None else self.entry.weak()
+        return tensor if tensor is not None and version_of(tensor) == self.version else None
+
+    def value(self) -> Value:
+        s = self.statistic
+        if s is None:
+            return Value(self.id, self.shape, self.dtype, requires_grad=self.requires_grad)
+        return Value(self.id, self.shape, self.dtype, s.min, s.max, s.mean, s.std, s.nonfinite, self.requires_grad)
+
+
+class _Entry:
+    __slots__ = ("id", "ref", "strong", "weak")
+
+    def __init__(self, number: int, tensor: torch.Tensor) -> None:
+        self.id = number
+        self.weak = weakref.ref(tensor)
+        self.strong: torch.Tensor | None = None
+        self.ref: Ref | None = None
+
+
+class RawOp:
+    """One operator while the step runs; `arguments` names the tensors among its arguments."""
+
+    __slots__ = ("args", "arguments", "index", "inputs", "module", "name", "outputs", "phase", "silent", "site")
+
+    def __init__(self, index: int, name: str, site: Site | None, module: Any, silent: bool) -> None:
+        self.index = index
+        self.name = name
+        self.site = site
+        self.module = module
+        self.silent = silent
+        self.inputs: tuple[Ref, ...] = ()
+        self.outputs: tuple[Ref, ...] = ()
+        self.arguments: dict[str, Ref] = {}
+        self.args: dict[str, Any] = {}
+        self.phase = "forward"
+
+    def record(self, path: Callable[[Any], str]) -> Op:
+        return Op(
+            self.index, self.name, self.site, path(self.module), tuple(r.value() for r in self.inputs),
+            tuple(r.value() for r in self.outputs), self.args, self.phase,
+        )  # fmt: skip
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    try:
+        return int(tensor._version)
+    except RuntimeError:  # inference tensors do not count their versions
+        return 0
+
+
+def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)) and depth < 3:
+        for item in value:
+            yield from tensors_in(item, depth + 1)
+    elif isinstance(value, Mapping) and depth < 3:
+        for item in value.values():
+            yield from tensors_in(item, depth + 1)
+
+
+class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+    """Watches torch functions while it is entered. Own errors end the recording, never the call."""
+
+    def __init__(self, sites: SiteFinder, ledger: Ledger, module: Callable[[], Any]) -> None:
+        super().__init__()
+        self.ops: list[RawOp] = []
+        self.failed: dict[str, Any] | None = None
+        self.hooked = False
+        self.errors: list[str] = []
+        self.phase = "forward"
+        self.paused = False
+        self.on_op: Callable[[RawOp, Any], None] | None = None
+        self._sites = sites
+        self._ledger = ledger
+        self._module = module
+        self._entries: dict[int, _Entry] = {}
+        self._count = 0
+        self._silent = 0
+        self._kept_bytes = 0
+        self._kept_storages: set[int] = set()
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self.paused or torch.compiler.is_compiling():
+            return func(*args, **kwargs)
+        name = name_of(func)
+        if name is None or name in _IGNORED or len(self.ops) >= MAX_OPS and name not in LOSSES:
+            return func(*args, **kwargs)
+        silent = not torch.is_grad_enabled()
+        before: list[Ref] | None = None
+        if name.endswith("_") or name.startswith("set_"):
+            before = self._contained(lambda: self._inputs(args, kwargs, silent))
+        try:
+            result = func(*args, **kwargs)
+        except Exception as error:
+            frame = sys._getframe(1)
+            self._contained(lambda: self._fail(name, args, kwargs, frame, error))
+            raise
+        frame = sys._getframe(1)
+        self._contained(lambda: self._record(name, func, args, kwargs, result, before, frame, silent))
+        return result
+
+    def _contained(self, action: Callable[[], Any]) -> Any:
+        try:
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                return action()
+        except Exception as error:
+            if len(self.errors) < 20:
+                self.errors.append(f"trace: {type(error).__name__}: {error}"[:200])
+            return None
+
+    def _record(
+        self,
+        name: str,
+        func: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        result: Any,
+        before: list[Ref] | None,
+        frame: Any,
+        silent: bool,
+    ) -> None:
+        if name in _HOOKS:
+            self.hooked = True
+            return
+        made = list(tensors_in(result))[:_MAX_INPUTS]
+        if name == "__setitem__" or name.startswith("set_"):
+            made = [args[0]]
+        if not made and name not in _LEAVES_TORCH:
+            return
+        if silent:
+            self._silent += 1
+            if self._silent > _MAX_SILENT_OPS:
+                return
+        op = RawOp(len(self.ops), name, self._sites.find(frame), self._module(), silent)
+        bound = bind(name, func, args, kwargs)
+        op.args = scalars(name, bound)
+        if silent:
+            op.args["no_grad"] = True
+        op.phase = self.phase
+        op.inputs = tuple(before if before is not None else self._inputs(args, kwargs, silent))
+        for key, value in bound.items():
+            if isinstance(value, torch.Tensor):
+                op.arguments[key] = self.ref(value, silent)
+            elif key == "other" and name == "__getitem__":
+                indices = [t for t in tensors_in(value) if not t.is_floating_point()]
+                for number, index in enumerate(indices[:4]):
+                    op.arguments[f"index{number}"] = self.ref(index, silent)
+        op.outputs = tuple(self.ref(tensor, silent) for tensor in made)
+        self.ops.append(op)
+        if self.on_op is not None and not silent:
+            self.on_op(op, result)
+
+    def _inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any], silent: bool) -> list[Ref]:
+        return [self.ref(t, silent) for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)]
+
+    def ref(self, tensor: torch.Tensor, silent: bool = False) -> Ref:
+        entry = self._entries.get(id(tensor))
+        if entry is None or (entry.strong is None and entry.weak() is not tensor):
+            self._count += 1
+            entry = self._entries[id(tensor)] = _Entry(self._count, tensor)
+            if not silent:
+                self._keep(entry, tensor)
+        version = version_of(tensor)
+        known = entry.ref
+        if (
+            known is not None
+            and known.version == version
+            and (silent or known.statistic is not None or not is_plain(tensor))
+        ):
+            if known.requires_grad == tensor.requires_grad:
+                return known
+        statistic = None if silent else self._ledger.statistic(tensor)
+        entry.ref = Ref(entry, tensor, statistic, version)
+        return entry.ref
+
+    def known(self, tensor: torch.Tensor) -> Ref | None:
+        entry = self._entries.get(id(tensor))
+        return entry.ref if entry is not None and (entry.strong is tensor or entry.weak() is tensor) else None
+
+    def _keep(self, entry: _Entry, tensor: torch.Tensor) -> None:
+        if not is_plain(tensor):
+            return
+        storage = tensor.untyped_storage()
+        key = storage.data_ptr()
+        if key not in self._kept_storages:
+            limit = _KEEP_CUDA if tensor.is_cuda else _KEEP_CPU
+            if self._kept_bytes + storage.nbytes() > limit:
+                return
+            self._kept_storages.add(key)
+            if not tensor.is_leaf or not tensor.requires_grad:
+                self._kept_bytes += storage.nbytes()
+        entry.strong = tensor
+
+    def keep(self, ref: Ref) -> None:
+        """Holds on to a tensor that an analysis needs, whatever the budget says."""
+        if ref.entry.strong is None:
+            ref.entry.strong = ref.entry.weak()
+
+    def _fail(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], frame: Any, error: Exception) -> None:
+        inputs = [self.ref(t) for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)]
+        bound = {f"arg{i}": value for i, value in enumerate(args)} | dict(kwargs)
+        self.failed = {
+            "op": name, "site": self._sites.find(frame), "inputs": inputs, "args": scalars(name, bound),
+            "error": f"{type(error).__name__}: {error}"[:500],
+        }  # fmt: skip
+
+    def release(self) -> None:
+        """Lets go of every tensor; what has been recorded stays."""
+        for entry in self._entries.values():
+            entry.strong = None
+        self._entries.clear()
+        self._kept_storages.clear()
