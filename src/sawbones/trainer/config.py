@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +178,31 @@ def _check_ranges(config: TrainConfig) -> None:
         raise ConfigError("task lm has no source text for an encoder; use --arch decoder-only")
     if config.dtype == "float64" and config.amp != "off":
         raise ConfigError(f"amp {config.amp} and float64 exclude each other; use --amp off")
+
+
+# Steps at which the default model has learnt each task; texts of several tokens per word ask for byte pairs.
+_DEFAULT_STEPS = {"copy": 800, "reverse": 1500, "sort": 1500, "translation": 1200, "lm": 600}
+
+
+def defaults_for(task: str) -> TrainConfig:
+    """The configuration `sawbones train --task TASK` starts from."""
+    if task not in TASKS:
+        raise ConfigError(f"task is {task!r}; it must be one of {', '.join(TASKS)}")
+    config = TrainConfig(data=DataConfig(task=task), steps=_DEFAULT_STEPS[task])
+    if task in ("translation", "lm"):
+        config = replace(config, data=replace(config.data, tokenizer="bpe"))
+    if task == "lm":
+        config = replace(config, model=replace(config.model, arch="decoder-only"))
+    return config
+
+
+def without_noise(config: TrainConfig) -> TrainConfig:
+    """Dropout and augmentation off: what memorising a batch and comparing numbers need."""
+    return replace(config, model=replace(config.model, dropout=0.0), data=replace(config.data, augment=0.0))
+
+
+def for_verification(config: TrainConfig) -> TrainConfig:
+    """A short run in float64, where a wrong formula cannot hide behind rounding."""
+    steps = min(config.steps, 20)
+    quiet = without_noise(replace(config, steps=steps, dtype="float64", amp="off", deterministic=True))
+    return replace(quiet, data=replace(quiet.data, num_train=min(2000, quiet.data.num_train), num_val=64, num_test=64))
