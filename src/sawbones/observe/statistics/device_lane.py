@@ -14,7 +14,7 @@ import torch
 
 from sawbones.observe.statistics import triton_kernel
 from sawbones.observe.statistics.device_buffer import AddressTable, Columns, Reading, send_home, upload
-from sawbones.observe.statistics.measurable import fills_its_memory, measurable, smallest_normal
+from sawbones.observe.statistics.measurable import fills_its_memory, measurable, smallest_normal, unobserved
 from sawbones.schema.run import TENSOR_STATISTICS
 
 KEPT_COPY_SHARE = 0.2  # of the device memory that is free when watching begins; Adam will want twice the parameters yet
@@ -128,7 +128,7 @@ class DeviceLane:
     def finish(self, params: Sequence[torch.Tensor]) -> None:
         if not self._rows or torch.cuda.is_current_stream_capturing():
             return
-        with torch.cuda.device(self._device):
+        with unobserved(), torch.cuda.device(self._device):
             self._follow_stream()
             alive: list[torch.Tensor] = []
             compared = all(group.copies is not None for group in self._groups)
@@ -154,7 +154,7 @@ class DeviceLane:
             return Reading(self.positions, dict, None)
         rows = list(self._rows)
         everyone = range(len(self.positions))
-        with torch.cuda.device(self._device):
+        with unobserved(), torch.cuda.device(self._device):
             pinned, event = send_home(self._results)
         self._event = event
 

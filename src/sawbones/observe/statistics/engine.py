@@ -89,13 +89,16 @@ class _Pending:
     def result(self) -> TensorStatistics:
         columns: dict[str, npt.NDArray[np.float32]] = {}
         for reading in self.readings:
-            positions = np.asarray(reading.positions)
+            everyone = len(reading.positions) == self.num_tensors
             for name, (where, values) in reading.columns().items():
+                if everyone and len(where) == self.num_tensors and values.dtype == np.float32:
+                    columns[name] = values.copy()  # the ordinary case, and much the quickest
+                    continue
                 column = columns.get(name)
                 if column is None:
                     column = columns[name] = np.full(self.num_tensors, NOT_MEASURED, np.float32)
                 with np.errstate(over="ignore", invalid="ignore"):
-                    column[positions[where]] = values
+                    column[np.asarray(reading.positions)[where]] = values
         self._divide(columns)
         for name, column in columns.items():
             if name.startswith("grad_"):
@@ -134,8 +137,8 @@ class StatisticsEngine:
         gradients still carry; norms and maxima are divided by it. `unscaled_from`: the loss scale they carried before
         they were unscaled. Either of these two says that the backward pass ran in float16, so subnormal is judged as
         float16 saw it."""
+        self._close()
         with unobserved():
-            self._close()
             plan = self._plan(params)
             due = plan.steps < self._full_first or step % self._full_every == 0
             plan.steps += 1
@@ -158,11 +161,10 @@ class StatisticsEngine:
         pending = self._open
         if pending is None or pending.step != step or len(params) != pending.num_tensors:
             return
-        with unobserved():
-            for lane in pending.plan.lanes:
-                whole = len(lane.positions) == len(params)
-                lane.finish(params if whole else [params[i] for i in lane.positions])
-            self._close()
+        for lane in pending.plan.lanes:
+            whole = len(lane.positions) == len(params)
+            lane.finish(params if whole else [params[i] for i in lane.positions])
+        self._close()
 
     def ready(self) -> list[TensorStatistics]:
         finished = []
@@ -171,8 +173,7 @@ class StatisticsEngine:
         return finished
 
     def drain(self) -> list[TensorStatistics]:
-        with unobserved():
-            self._close()
+        self._close()
         for pending in self._under_way:
             pending.wait()
         return self.ready()

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sawbones.observe.statistics.device_buffer import Columns, Reading, send_home
+from sawbones.observe.statistics.device_buffer import Columns, Reading, send_home, upload
 from sawbones.observe.statistics.levels import GradientLevels
-from sawbones.observe.statistics.measurable import measurable, smallest_normal
+from sawbones.observe.statistics.measurable import measurable, smallest_normal, unobserved
 from sawbones.schema.run import NOT_MEASURED
 
 # torch's CPU norm adds float32 in a few lanes: 4 million elements are already wrong by 1e-4. Norms of pieces, joined in
@@ -55,9 +55,7 @@ class ForeachLane:
         if full is None:
             full = due
             if self._on_host and tensors:
-                level = np.full(len(self.positions), NOT_MEASURED, np.float32)
-                level[where] = norms.numpy()
-                full = self._levels.turned_abnormal(level) or full
+                full = self._levels.turned_abnormal(self._spread(where, norms)) or full
         if not full:
             return
         if tensors:
@@ -68,8 +66,12 @@ class ForeachLane:
         self._old = [None if p is None else p.detach().clone() for p in plain]
 
     def finish(self, params: Sequence[torch.Tensor]) -> None:
-        if not self._old:
-            return
+        if self._old:
+            with unobserved():
+                self._compare(params)
+            self._old = []
+
+    def _compare(self, params: Sequence[torch.Tensor]) -> None:
         where, tensors = _present(params)
         if tensors:
             self._rows["param_l2"] = (where, self._careful_l2(tensors))
@@ -77,19 +79,20 @@ class ForeachLane:
         for i, tensor in zip(where, tensors, strict=True):
             old = self._old[i]
             if old is not None and old.shape == tensor.shape:
-                wide = torch.promote_types(tensor.dtype, torch.float32)
+                if tensor.dtype is torch.bfloat16 or tensor.dtype is torch.float16:
+                    tensor, old = tensor.float(), old.float()
                 moved.append(i)
-                differences.append(tensor.to(wide) - old.to(wide))
+                differences.append(tensor - old)
         if moved:
             self._rows["update_l2"] = (moved, self._careful_l2(differences))
-        self._old = []
 
     def collect(self) -> Reading:
         names = list(self._rows)
         if self._on_host or not names:
             columns = {name: (where, values.numpy()) for name, (where, values) in self._rows.items()}
             return Reading(self.positions, lambda: columns, None)
-        together, event = send_home(torch.cat([self._rows[name][1].float() for name in names]))
+        with unobserved():
+            together, event = send_home(torch.cat([self._rows[name][1].float() for name in names]))
         spans = [(name, self._rows[name][0]) for name in names]
 
         def cut() -> Columns:
@@ -150,28 +153,41 @@ class ForeachLane:
         params: Sequence[torch.Tensor],
         half_tiny: float | torch.Tensor | None,
     ) -> None:
-        peaks, zeros, nonfinites, subnormals = [], [], [], []
-        for tensor, param in zip(tensors, params, strict=True):
+        lows, highs, nonzeros, belows = [], [], [], []
+        for tensor in tensors:
             low, high = torch.aminmax(tensor)  # carries NaN, and is 20 times faster than the infinity norm on a CPU
-            peak = torch.maximum(-low, high)
-            zero = tensor.numel() - torch.count_nonzero(tensor)
+            lows.append(low)
+            highs.append(high)
+            nonzeros.append(torch.count_nonzero(tensor))
             tiny = smallest_normal(tensor.dtype, half_tiny)
             if isinstance(tiny, torch.Tensor):
                 tiny = tiny.to(tensor.dtype)
-            below = torch.count_nonzero(tensor.abs() < tiny)
-            if self._on_host and bool(peak.isfinite()):
-                nonfinite = torch.zeros_like(below)
-            else:
-                nonfinite = tensor.numel() - torch.count_nonzero(tensor.isfinite())
-            absent = _num_elements(param, tensor) - tensor.numel()  # what a sparse gradient leaves out is zero
-            peaks.append(peak.double())
-            zeros.append((zero + absent).double() / (tensor.numel() + absent))
-            nonfinites.append(nonfinite.double())
-            subnormals.append((below - zero).double() / (tensor.numel() + absent))
-        self._rows["grad_max"] = (where, torch.stack(peaks))
-        self._rows["grad_zero_share"] = (where, torch.stack(zeros))
-        self._rows["grad_nonfinite"] = (where, torch.stack(nonfinites))
-        self._rows["grad_subnormal_share"] = (where, torch.stack(subnormals))
+            belows.append(torch.count_nonzero(tensor.abs() < tiny))
+        held = self._constant([tensor.numel() for tensor in tensors])
+        whole = self._constant([_num_elements(p, t) for p, t in zip(params, tensors, strict=True)])
+        nonzero = torch.stack(nonzeros)
+        peak = torch.maximum(-torch.stack(lows), torch.stack(highs)).double()
+        self._rows["grad_max"] = (where, peak)
+        # What a sparse gradient leaves out is zero, too.
+        self._rows["grad_zero_share"] = (where, (whole - nonzero).double() / whole)
+        self._rows["grad_subnormal_share"] = (where, (torch.stack(belows) - (held - nonzero)).double() / whole)
+        if self._on_host and bool(peak.isfinite().all()):
+            self._rows["grad_nonfinite"] = (where, torch.zeros_like(peak))
+        else:
+            finite = torch.stack([torch.count_nonzero(tensor.isfinite()) for tensor in tensors])
+            self._rows["grad_nonfinite"] = (where, held - finite)
+
+    def _constant(self, values: list[int]) -> torch.Tensor:
+        array = np.array(values, np.int64)
+        return torch.from_numpy(array) if self._on_host else upload(array, self._device)
+
+    def _spread(self, where: list[int], values: torch.Tensor) -> npt.NDArray[np.float32]:
+        if len(where) == len(self.positions) and values.dtype is torch.float32:
+            return values.numpy()
+        level = np.full(len(self.positions), NOT_MEASURED, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            level[where] = values.numpy()
+        return level
 
 
 def _present(tensors: Sequence[torch.Tensor | None]) -> tuple[list[int], list[torch.Tensor]]:
