@@ -1,5 +1,38 @@
-"""Sawbones: a debugger for PyTorch training runs."""
+"""Sawbones: a debugger for PyTorch training runs.
+
+Nothing heavy is imported until it is used: `import sawbones` alone does not import torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = ["Finding", "Report", "Run", "SawbonesError", "__version__", "diagnose", "explain", "read_run", "watch"]
+
+_HOMES = {
+    "Finding": "sawbones.schema",
+    "Report": "sawbones.schema",
+    "Run": "sawbones.schema",
+    "SawbonesError": "sawbones.schema.errors",
+    "diagnose": "sawbones.diagnosis",
+    "explain": "sawbones.pages",
+    "read_run": "sawbones.store",
+    "watch": "sawbones.watching",
+}
+
+if TYPE_CHECKING:
+    from sawbones.diagnosis import diagnose
+    from sawbones.pages import explain
+    from sawbones.schema import Finding, Report, Run
+    from sawbones.schema.errors import SawbonesError
+    from sawbones.store import read_run
+    from sawbones.watching import watch
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"sawbones has no {name!r}. Public names: {', '.join(sorted(__all__))}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

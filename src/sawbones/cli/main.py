@@ -8,8 +8,15 @@ from collections.abc import Sequence
 
 from sawbones import __version__
 
-# name -> one line for the overview. The module sawbones.cli.<name> holds the typer command `command`.
+# name -> one line for the overview. The module sawbones.cli.<name> holds run(args).
 COMMANDS = {
+    "diagnose": "Find the root cause of a sick training script, prove it, and give the fix.",
+    "run": "Run a training script unchanged and record it.",
+    "show": "Summarise a recorded run.",
+    "runs": "List recorded runs.",
+    "query": "SQL over a recorded run.",
+    "explain": "The catalogue page of one fault.",
+    "faults": "All faults, with the state of each.",
     "train": "Train the reference Transformer pipeline.",
 }
 
@@ -38,7 +45,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         import difflib
 
         near = difflib.get_close_matches(args[0], COMMANDS, n=3) or list(COMMANDS)
-        print(f"sawbones: no command {args[0]!r}. Nearest: {', '.join(near)}. All of them: sawbones --help", file=sys.stderr)
+        print(
+            f"sawbones: no command {args[0]!r}. Nearest: {', '.join(near)}. All of them: sawbones --help",
+            file=sys.stderr,
+        )
         raise SystemExit(2)
     module = importlib.import_module(f"sawbones.cli.{args[0]}")
     module.run(args[1:])

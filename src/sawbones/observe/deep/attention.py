@@ -151,7 +151,7 @@ def _apply_mha_masks(
         facts["key_padding"] = {
             "shape": tuple(keys.shape),
             "dtype": str(keys.dtype).removeprefix("torch."),
-            "true_share": float(keys.float().mean()),
+            "masked_share": float((keys if keys.dtype == torch.bool else keys < -1e3).float().mean()),
         }
     return raw, facts
 

@@ -35,6 +35,7 @@ class _Target:
         self.name, self.tensor, self.ref, self.site = name, tensor, ref, site
         self.batch_dim, self.time_dim, self.source = batch_dim, time_dim, source
         self.padding = source.padding if source is not None else None
+        self.aligned = True  # position t of this input belongs to position t of the output
 
 
 def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Source]) -> tuple[Influence, ...]:
@@ -50,6 +51,10 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
     targets = _targets(graph, sources, output_ref, output.shape[batch_dim])
     if not targets:
         return ()
+    if frame is not None and frame.source is not None:
+        # The targets are a shifted copy of one input; another one (an encoder's) has positions of its own.
+        for target in targets:
+            target.aligned = target.source is None or target.source is frame.source
     found = _Collected(targets, time_dim, output.shape)
     deadline = time.perf_counter() + _SECONDS
     for example, position in _places(output, batch_dim, time_dim, frame, targets):
@@ -218,7 +223,7 @@ class _Collected:
         rows: dict[int, torch.Tensor] = {}
         grids = self.grids[number]
         length = target.tensor.shape[target.time_dim] if target.time_dim >= 0 else 1
-        aligned = time_dim >= 0 and target.time_dim >= 0 and self.output_shape[time_dim] + start <= length
+        aligned = time_dim >= 0 and target.time_dim >= 0 and target.aligned and 0 <= length - self.output_shape[time_dim] - start <= 1
         counted = 0
         for (example, position), grid in zip(self.places, grids, strict=True):
             total = float(grid.sum()) if grid is not None else 0.0
@@ -227,7 +232,7 @@ class _Collected:
             counted += 1
             shares = grid / total
             own = shares[example]
-            sums["other"] += float(shares.sum() - own.sum())
+            sums["other"] += float(shares[:example].sum() + shares[example + 1 :].sum())
             if target.padding is not None and target.padding.shape == grid.shape:
                 sums["padding"] += float(own[target.padding[example]].sum())
             if aligned:

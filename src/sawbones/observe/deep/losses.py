@@ -265,9 +265,7 @@ def _reduction(loss: Found, root: Ref | None) -> None:
     if value is None or not math.isfinite(value) or not math.isfinite(mean) or mean == 0 or count == 0:
         return
     facts["value_over_mean"] = value / mean
-    if count == 1:
-        effective = "mean"
-    elif math.isclose(value, mean, rel_tol=0.02):
+    if count == 1 or math.isclose(value, mean, rel_tol=0.02):
         effective = "mean"
     elif math.isclose(value, total, rel_tol=0.02):
         effective = "sum"

@@ -16,7 +16,7 @@ _ALIASES = {
     "__and__": "logical_and", "__or__": "logical_or", "__invert__": "bitwise_not", "special_logsumexp": "logsumexp",
     "special_expit": "sigmoid", "special_softmax": "softmax", "special_log_softmax": "log_softmax", "absolute": "abs",
     "__abs__": "abs", "concat": "cat", "concatenate": "cat", "t": "t", "swapaxes": "transpose", "swapdims": "transpose",
-    "clip": "clamp", "clip_": "clamp_", "_masked_softmax": "softmax", "float_power": "pow",
+    "__eq__": "eq", "__ne__": "ne", "__gt__": "gt", "__lt__": "lt", "__ge__": "ge", "__le__": "le", "clip": "clamp", "clip_": "clamp_", "_masked_softmax": "softmax", "float_power": "pow",
 }  # fmt: skip
 
 # Properties that give a tensor; every other property (shape, dtype, device, ...) is not an operation.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -134,6 +135,7 @@ class DeepObserver:
             with contextlib.ExitStack() as stack:
                 stack.enter_context(torch._C.DisableTorchFunction())
                 stack.enter_context(torch.no_grad())
+                stack.enter_context(_quiet())
                 stack.enter_context(_no_autocast())
                 stack.enter_context(untouched(self._tops()))
                 self._contained("statistics", self._ledger.read, None)
@@ -153,8 +155,8 @@ class DeepObserver:
             self._contained("padding", lambda source=source: roles.infer_padding(source), None)
         fields["first_nonfinite"] = self._contained("nonfinite", lambda: nonfinite.first(graph, paths), None)
         found, main, frame = self._losses(graph, root_ref)
-        for source in sources:
-            source.time_dim = source.layout_votes.get("padding", source.time_dim)
+        target = main.target.shape if main is not None and main.target is not None else None
+        self._contained("layout", lambda: roles.settle_layout(sources, target, self._time_first()), None)
         fields["tokens"] = self._contained("tokens", lambda: tuple(s.record(paths) for s in sources), ())
         fields["masks"] = self._contained(
             "masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ()
@@ -255,7 +257,7 @@ class DeepObserver:
         call = max(calls, key=lambda c: sum(p.numel() for p in c.module.parameters()))
         DeepObserver.busy = True
         try:
-            with torch._C.DisableTorchFunction(), torch.no_grad(), _no_autocast(), untouched(self._tops()):
+            with torch._C.DisableTorchFunction(), torch.no_grad(), _quiet(), _no_autocast(), untouched(self._tops()):
                 self._probes.update(probes.run(call, self._sources))
         finally:
             DeepObserver.busy = False
@@ -296,8 +298,8 @@ class DeepObserver:
         for root in self._roots():
             for module in root.modules():
                 if (
-                    optimized is not None
-                    and isinstance(module, optimized)
+                    (optimized is not None
+                    and isinstance(module, optimized))
                     or getattr(module, "_compiled_call_impl", None) is not None
                 ):
                     return True
@@ -315,6 +317,14 @@ class DeepObserver:
 
     def _note_text(self, text: str) -> None:
         self._errors.append(text)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Warnings about calls that the user never made would only confuse."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @contextlib.contextmanager

@@ -38,10 +38,38 @@ class Patient:
             ids = rows.t() if self._source.time_dim == 0 else rows
             fresh = ids.to(self._tokens.device, self._tokens.dtype).reshape(self._tokens.shape)
             args, kwargs = _swapped(args, self._tokens, fresh), _swapped(kwargs, self._tokens, fresh)
-        result = self.model(*args, **kwargs)
-        values = getattr(result, "logits", result)
-        floats = [t for t in tensors_in(values) if t.is_floating_point() and t.dim() >= 2]
-        return max(floats, key=lambda t: t.numel()).detach().float() if floats else None
+        return _answer(self.model(*args, **kwargs))
+
+    def trimmed(self, example: int, batch: int, length: int, kept: int) -> torch.Tensor | None:
+        """The answer for one example alone, without the padding behind it."""
+        integers = [t for t in tensors_in((self._args, self._kwargs)) if not t.is_floating_point() and t.dtype != torch.bool and t.dim() == 2]
+        if sum(length in t.shape for t in integers if int(t.max()) > 1) != 1:
+            return None  # another sequence of the same length would be cut with it
+        self.model.eval()
+        args, kwargs = (_cut(value, example, batch, length, kept) for value in (self._args, self._kwargs))
+        return _answer(self.model(*args, **kwargs))
+
+
+def _answer(result: Any) -> torch.Tensor | None:
+    """The largest float tensor of what a model returned."""
+    values = getattr(result, "logits", result)
+    floats = [t for t in tensors_in(values) if t.is_floating_point() and t.dim() >= 2]
+    return max(floats, key=lambda t: t.numel()).detach().float() if floats else None
+
+
+def _cut(value: Any, example: int, batch: int, length: int, kept: int) -> Any:
+    """One example of every tensor, up to its real length; sizes say which dimension is which."""
+    if isinstance(value, torch.Tensor):
+        batch_dim = next((d for d, size in enumerate(value.shape[:2]) if size == batch), None)
+        for dim, size in enumerate(value.shape):
+            if size == length and dim < 4:
+                value = value.narrow(dim, 0, kept)
+        return value.narrow(batch_dim, example, 1) if batch_dim is not None else value
+    if isinstance(value, tuple) and type(value) is tuple:
+        return tuple(_cut(v, example, batch, length, kept) for v in value)
+    if isinstance(value, list):
+        return [_cut(v, example, batch, length, kept) for v in value]
+    return {k: _cut(v, example, batch, length, kept) for k, v in value.items()} if type(value) is dict else value
 
 
 def _detached(value: Any) -> Any:
@@ -217,23 +245,30 @@ def _batch(patient: Patient, source: Source, reference: torch.Tensor) -> dict[st
 
 
 def _padding(patient: Patient, source: Source, reference: torch.Tensor) -> dict[str, Any] | None:
-    """How much outputs on real tokens change when the padding holds other ids."""
+    """How much a padded example's answer on real tokens changes when it comes without its padding, alone."""
     padding = source.padding
-    if padding is None or not bool(padding.any()):
+    if padding is None or source.pad_sides.get(source.time_dim) != "right":
         return None
-    rows = source.rows
-    changed = torch.where(padding, _other(rows, source), rows)
-    result = patient.run(changed)
-    if result is None or result.shape != reference.shape:
+    batch, length = source.rows.shape
+    lengths = (~padding).sum(1)
+    example = int(torch.where(lengths > 0, lengths, torch.full_like(lengths, length)).argmin())
+    kept = int(lengths[example])
+    # Sizes tell batch from time here; where they do not, nothing can be cut safely.
+    if batch == length or batch < 2 or kept in (0, length) or bool(padding[example, :kept].any()):
         return None
-    grid, base = _grid(result, source), _grid(reference, source)
+    result = patient.trimmed(example, batch, length, kept)
+    grid, base = _trimmed_grid(result, kept, source), _grid(reference, source)
     if grid is not None and base is not None:
-        real = (~padding).to(grid.device)
-        return {"real": _relative(grid[real], base[real]), "pad": _relative(grid[~real], base[~real])}
-    if result.shape[0] != rows.shape[0]:
+        return {"real": _relative(grid, base[example, :kept]), "cut": length - kept}
+    if result is None or result.shape[0] != 1 or reference.shape[0] != batch or result.shape[1:] != reference.shape[1:]:
         return None
-    touched = padding.any(1).to(result.device)
-    return {"real": _relative(result[touched], reference[touched]), "pad": None}
+    return {"real": _relative(result[0], reference[example]), "cut": length - kept}
+
+
+def _trimmed_grid(result: torch.Tensor | None, kept: int, source: Source) -> torch.Tensor | None:
+    if result is None or result.dim() < 3 or result.shape[:2].numel() != kept:
+        return None
+    return result[0] if result.shape[0] == 1 and result.shape[1] == kept else result[:, 0]
 
 
 def _eval_gap(patient: Patient) -> dict[str, Any] | None:

@@ -110,7 +110,7 @@ def cuts(graph: OpGraph, watch: ModuleWatch, paths: Paths, root: Ref | None) -> 
         dropped = bool(op.outputs) and not any(r.requires_grad for r in op.outputs)
         learned = any(r.requires_grad and not r.is_parameter for r in op.inputs)
         floats = any(r.dtype.startswith(("float", "bfloat")) for r in op.outputs)
-        if op.name in _CUTS and carried or op.silent and carried and dropped and floats:
+        if (op.name in _CUTS and carried) or (op.silent and carried and dropped and floats):
             found.append({
                 "op": op.index, "name": op.name, "site": op.site, "module": paths.of(op.module), "no_grad": op.silent,
                 "learned_input": learned, "feeds_loss": op.index in behind,

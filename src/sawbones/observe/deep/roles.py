@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from sawbones.observe.deep.trace import RawOp, Ref, tensors_in
 from sawbones.schema import TokenInput
 
 _MAX_SOURCES = 12
+_SURPRISE = 6.0  # nats by which runs at row ends must beat chance
 
 
 @dataclass
@@ -30,7 +32,7 @@ class Source:
     role: str = "tokens"
     padding_idx: int | None = None
     pad_id: int | None = None
-    pad_side: str | None = None
+    pad_sides: dict[int, str] = field(default_factory=dict)  # by the dimension that time would be
     time_dim: int = 1
     layout_votes: dict[str, int] = field(default_factory=dict)
 
@@ -57,7 +59,7 @@ class Source:
         return TokenInput(
             embedding=paths.of(module) if module is not None and not module._modules else "", site=self.op.site,
             shape=tuple(self.index.shape), num_embeddings=self.num_embeddings, dim=self.dim, min=int(rows.min()), max=int(rows.max()),
-            role=self.role, pad_id=self.pad_id, pad_side=self.pad_side,
+            role=self.role, pad_id=self.pad_id, pad_side=self.pad_sides.get(self.time_dim if self.index.dim() == 2 else 1),
             pad_share=float(padding.float().mean()) if padding is not None else 0.0, padding_idx=self.padding_idx, lengths=lengths,
             time_dim=self.time_dim if self.index.dim() == 2 else None,
         )  # fmt: skip
@@ -116,16 +118,21 @@ def infer_padding(source: Source) -> None:
     """The id that fills the ends (or starts) of rows of different lengths, and along which dimension."""
     if source.role != "tokens" or source.index.dim() != 2:
         return
-    best: tuple[float, int, int, str] | None = None
+    best: dict[int, tuple[float, int, str]] = {}
     for time_dim in (1, 0):
         rows = source.index if time_dim == 1 else source.index.t()
         for candidate in _candidates(rows, source.padding_idx):
             scored = _score(rows, candidate, candidate == source.padding_idx)
-            if scored is not None and (best is None or scored[0] > best[0] + 1e-6):
-                best = (scored[0], candidate, time_dim, scored[1])
-    if best is not None:
-        _, source.pad_id, time_dim, source.pad_side = best
-        source.layout_votes["padding"] = time_dim
+            if scored is not None and (time_dim not in best or scored[0] > best[time_dim][0]):
+                best[time_dim] = (scored[0], candidate, scored[1])
+    if not best:
+        return
+    chosen = max(best, key=lambda dim: best[dim][0])
+    source.pad_id = best[chosen][1]
+    source.pad_sides = {dim: found[2] for dim, found in best.items() if found[1] == source.pad_id}
+    # Rows sorted by length are padded towards the end of both dimensions: then padding says nothing about the layout.
+    if len(source.pad_sides) == 1 or best[chosen][0] > 1.5 * best[1 - chosen][0]:
+        source.layout_votes["padding"] = chosen
 
 
 def _candidates(rows: torch.Tensor, declared: int | None) -> list[int]:
@@ -135,27 +142,45 @@ def _candidates(rows: torch.Tensor, declared: int | None) -> list[int]:
 
 
 def _score(rows: torch.Tensor, candidate: int, declared: bool) -> tuple[float, str] | None:
-    """Share of the id's occurrences that lie in runs at row ends; None when it does not look like padding."""
+    """How unlikely the id's runs at row ends are by chance, in nats; None when it does not look like padding."""
     equal = (rows == candidate).to(torch.long)
     total = int(equal.sum())
     if total == 0 or total == rows.numel():
         return None
     trailing = equal.flip(1).cumprod(1).sum(1)
     leading = equal.cumprod(1).sum(1)
-    full = trailing == rows.shape[1]
-    leading = torch.where(full, torch.zeros_like(leading), leading)
+    leading = torch.where(trailing == rows.shape[1], torch.zeros_like(leading), leading)
     in_runs = {"right": int(trailing.sum()), "left": int(leading.sum())}
     side = "left" if in_runs["left"] > in_runs["right"] else "right"
     runs = leading if side == "left" else trailing
-    share = (in_runs["left"] + in_runs["right"]) / total
-    if share < 0.95:
+    if sum(in_runs.values()) < 0.95 * total:
         return None
-    varied = int(runs.unique().numel()) >= 2 and int(runs.max()) >= 2
-    if not (varied or declared):
+    varied = len(set(runs.tolist())) >= 2 and int(runs.max()) >= 2
+    others = rows[rows != candidate]
+    commonest = Counter(others.tolist()).most_common(1)[0][1] / others.numel()
+    surprise = float((runs - 1).clamp(min=0).sum()) * -math.log(min(commonest, 0.7))
+    if not declared and not (varied and surprise > _SURPRISE):
         return None
     both = min(in_runs.values()) > 0.1 * max(in_runs.values())
-    weight = float(runs.float().mean()) / rows.shape[1]
-    return share + weight + (0.5 if declared else 0.0), "mixed" if both else side
+    return surprise + (_SURPRISE if declared else 0.0), "mixed" if both else side
+
+
+def settle_layout(sources: list[Source], target_shape: tuple[int, ...] | None, time_first: bool | None) -> None:
+    """Which dimension of the ids is time, best evidence first: their shift against the targets, padding, labels, modules."""
+    settled = [s for s in sources if {"shift", "padding"} & set(s.layout_votes)]
+    for source in sources:
+        if source.index.dim() != 2:
+            continue
+        votes, sizes = source.layout_votes, source.index.shape
+        if target_shape is not None and len(target_shape) == 1 and sizes[0] != sizes[1] and target_shape[0] in sizes:
+            votes["labels"] = 1 if sizes[0] == target_shape[0] else 0
+        batches = {s.index.shape[1 - s.time_dim] for s in settled if s is not source}
+        if len(batches) == 1 and sizes[0] != sizes[1] and next(iter(batches)) in sizes:
+            votes["other input"] = 1 if sizes[0] in batches else 0
+        if time_first is not None:
+            votes["modules"] = 0 if time_first else 1
+        order = ("shift", "padding", "labels", "other input", "targets", "modules")
+        source.time_dim = next((votes[name] for name in order if name in votes), 1)
 
 
 def find_masks(

@@ -27,6 +27,7 @@ class Frame:
     source: Source | None = None  # the token input that the targets are (nearly) a shifted copy of
     offset: int | None = None  # that shift
     copies: dict[int, float] | None = None
+    source_time_dim: int = 1
 
     def by_time(self, flat: torch.Tensor) -> torch.Tensor:
         """A flat per-target tensor as (batch, time)."""
@@ -47,8 +48,10 @@ def find_frame(loss: Found, graph: OpGraph, sources: list[Source], recurrent_tim
     if frame.source is None or frame.offset == 0:
         _vote(frame, tokens, recurrent_time_first)
     for source in tokens:
-        if "padding" not in source.layout_votes and source.index.dim() == 2:
-            source.time_dim = _like(frame, source)
+        source.layout_votes["targets"] = _like(frame, source)
+    if frame.source is not None:
+        frame.source.layout_votes["shift" if frame.offset else "targets"] = frame.source_time_dim
+        frame.source.time_dim = frame.source_time_dim
     return frame
 
 
@@ -106,25 +109,23 @@ def _match(frame: Frame, target: torch.Tensor, tokens: list[Source], ignore: int
     """The token input, the time dimension and the shift under which most targets equal an input token."""
     best = 0.0
     for source in tokens:
-        for time_dim in (1, 0):
+        for time_dim, source_time_dim in ((1, 1), (0, 0), (1, 0), (0, 1)):
             goal = target.reshape(frame.shape)
             goal = goal.t() if time_dim == 0 else goal
-            for ids in (source.index, source.index.t()):
-                if ids.shape[0] != goal.shape[0]:
-                    continue
-                copies = copy_shares(goal, ids, frame.start, ignore, source.pad_id)
-                if not copies:
-                    continue
-                offset = max(copies, key=lambda k: (round(copies[k], 3), -abs(k)))
-                # A transposed reading must be clearly better: for k = 0 both say the same.
-                if copies[offset] > best + 0.02:
-                    best = copies[offset]
-                    frame.time_dim, frame.copies = time_dim, copies
-                    if best > 0.5:
-                        frame.source, frame.offset = source, offset
-                        source.time_dim = (
-                            1 if ids is source.index or ids.shape == source.index.shape and time_dim == 1 else 0
-                        )
+            ids = source.index.t() if source_time_dim == 0 else source.index
+            if ids.shape[0] != goal.shape[0]:
+                continue
+            copies = copy_shares(goal, ids, frame.start, ignore, source.pad_id)
+            if not copies:
+                continue
+            offset = max(copies, key=lambda k: (round(copies[k], 3), -abs(k)))
+            # Another reading must be clearly better: for a shift of 0 both dimensions say the same.
+            if copies[offset] > best + 0.02:
+                best = copies[offset]
+                frame.copies = copies
+                if best > 0.5:
+                    frame.time_dim, frame.source_time_dim = time_dim, source_time_dim
+                    frame.source, frame.offset = source, offset
 
 
 def copy_shares(
@@ -151,15 +152,12 @@ def copy_shares(
 
 
 def _vote(frame: Frame, tokens: list[Source], recurrent_time_first: bool | None) -> None:
-    votes = [
-        s.layout_votes["padding"]
-        for s in tokens
-        if "padding" in s.layout_votes and set(s.index.shape) & set(frame.shape)
-    ]
-    if votes:
-        frame.time_dim = votes[0]
-    elif recurrent_time_first is not None and not tokens:
-        frame.time_dim = 0 if recurrent_time_first else 1
+    """Without a shift to go by: the padding of an input of the same shape, then what the modules believe."""
+    alike = [s for s in tokens if "padding" in s.layout_votes and tuple(s.index.shape) == frame.shape]
+    if alike:
+        frame.time_dim = frame.source_time_dim = alike[0].layout_votes["padding"]
+    elif recurrent_time_first:
+        frame.time_dim = frame.source_time_dim = 0
 
 
 def _like(frame: Frame, source: Source) -> int:

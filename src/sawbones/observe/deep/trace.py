@@ -38,7 +38,7 @@ class Ref:
         self.shape = tuple(tensor.shape)
         self.dtype = str(tensor.dtype).removeprefix("torch.")
         self.requires_grad = tensor.requires_grad
-        self.is_parameter = tensor.requires_grad and tensor.is_leaf or isinstance(tensor, torch.nn.Parameter)
+        self.is_parameter = (tensor.requires_grad and tensor.is_leaf) or isinstance(tensor, torch.nn.Parameter)
         self.statistic = statistic
         self.version = version
 
@@ -138,7 +138,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if self.paused or torch.compiler.is_compiling():
             return func(*args, **kwargs)
         name = name_of(func)
-        if name is None or name in _IGNORED or len(self.ops) >= MAX_OPS and name not in LOSSES:
+        if name is None or name in _IGNORED or (len(self.ops) >= MAX_OPS and name not in LOSSES):
             return func(*args, **kwargs)
         silent = not torch.is_grad_enabled()
         before: list[Ref] | None = None
@@ -146,7 +146,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             before = self._contained(lambda: self._inputs(args, kwargs, silent))
         try:
             result = func(*args, **kwargs)
-        except Exception as error:
+        except Exception:
             frame = sys._getframe(1)
             self._contained(lambda: self._fail(name, args, kwargs, frame, error))
             raise

@@ -1,0 +1,38 @@
+"""Shared by the commands that start a user's script."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+
+def usage_error(text: str) -> NoReturn:
+    print(f"sawbones: {text}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def existing_script(script: str) -> Path:
+    path = Path(script)
+    if path.is_dir():
+        usage_error(
+            f"{script} is a folder, a training script was expected. Name the file: sawbones diagnose {script}/train.py"
+        )
+    if not path.is_file():
+        near = sorted(p.name for p in (path.parent if path.parent.is_dir() else Path()).glob("*.py"))[:5]
+        listed = f" Scripts there: {', '.join(near)}." if near else ""
+        usage_error(f"no script {script}.{listed}")
+    return path
+
+
+def split_script(args: list[str], with_value: set[str]) -> tuple[list[str], list[str]]:
+    """Our own flags come before the script; everything behind it belongs to the script, whatever it looks like."""
+    i = 0
+    while i < len(args):
+        arg = args[i]
+        if arg == "--":
+            return args[:i], args[i + 1 :]
+        if not arg.startswith("-"):
+            return args[:i], args[i:]
+        i += 2 if arg in with_value and "=" not in arg else 1
+    return args, []

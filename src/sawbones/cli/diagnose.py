@@ -1,0 +1,164 @@
+"""sawbones diagnose: from a script, or a recorded run, to a root cause."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import sys
+import time
+from pathlib import Path
+
+from sawbones.cli.arguments import existing_script, split_script, usage_error
+
+DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
+
+The script runs in a scratch copy of the working folder: nothing of yours is overwritten.
+With a recorded run folder instead of a script, the checks read that recording; experiments need the script.
+Exit status: 0 healthy, 1 sick, 2 usage error, 3 the script crashed."""
+
+_WITH_VALUE = {"--json", "--html", "--seconds", "--steps", "--only", "--nproc-per-node", "--keep-run"}
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        "sawbones diagnose", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--json", metavar="FILE", help="write the report as JSON (- for standard output)")
+    p.add_argument("--html", metavar="FILE", help="write a self-contained HTML report")
+    p.add_argument(
+        "--seconds", type=float, default=600.0, metavar="N", help="budget for everything together (default 600)"
+    )
+    p.add_argument("--steps", type=int, metavar="N", help="observe at most N optimizer steps")
+    p.add_argument("--no-experiments", action="store_true", help="only observe and check")
+    p.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
+    p.add_argument(
+        "--nproc-per-node", type=int, default=1, metavar="N", help="run the script on N ranks under torchrun"
+    )
+    p.add_argument("--keep-run", metavar="FOLDER", help="keep the recording of the observed run")
+    p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
+    p.add_argument("script", metavar="SCRIPT", help="training script, or a recorded run folder")
+    p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    return p
+
+
+def run(args: list[str]) -> None:
+    own, theirs = split_script(args, _WITH_VALUE)
+    given = parser().parse_args([*own, *theirs[:1]])
+    given.args = theirs[1:]
+    _check(given)
+    from sawbones.diagnosis import diagnose_run
+    from sawbones.schema.errors import SawbonesError
+    from sawbones.store import read_run
+
+    try:
+        if (Path(given.script) / "run.db").is_file():
+            diagnosis = diagnose_run(read_run(given.script), given.only)
+        else:
+            existing_script(given.script)
+            diagnosis = _session(given)
+    except SawbonesError as error:
+        usage_error(str(error))
+    raise SystemExit(_show(diagnosis, given))
+
+
+def _check(given: argparse.Namespace) -> None:
+    from fnmatch import filter as matching
+
+    from sawbones.schema import fault, faults
+
+    if given.seconds <= 0:
+        usage_error(f"--seconds {given.seconds:g}: a budget above 0 is needed, e.g. --seconds 120")
+    if given.steps is not None and given.steps <= 0:
+        usage_error(f"--steps {given.steps}: at least one step is needed")
+    if given.nproc_per_node < 1:
+        usage_error(f"--nproc-per-node {given.nproc_per_node}: at least one rank is needed")
+    if not matching(faults(), given.only):
+        try:
+            fault(given.only)
+        except Exception as error:
+            usage_error(f"--only {given.only}: {error}")
+    for name in (given.json, given.html):
+        if name and name != "-" and not Path(name).absolute().parent.is_dir():
+            usage_error(
+                f"{name}: the folder {Path(name).absolute().parent} does not exist. Make it first: mkdir -p {Path(name).parent}"
+            )
+
+
+def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
+    from rich.console import Console
+
+    from sawbones.diagnosis import diagnose_script
+
+    console = Console(stderr=True)
+    settings = {
+        "seconds": given.seconds,
+        "steps": given.steps,
+        "experiments": not given.no_experiments,
+        "only": given.only,
+        "num_ranks": given.nproc_per_node,
+        "keep_run": Path(given.keep_run).absolute() if given.keep_run else None,
+    }
+    if given.quiet or not console.is_terminal:
+        said = None if given.quiet else lambda text: print(f"sawbones: {text}", file=sys.stderr, flush=True)
+        return diagnose_script(given.script, tuple(given.args), say=said or (lambda text: None), **settings)
+    began = time.monotonic()
+    with console.status("observing") as status:
+        doing = ["observing"]
+
+        def say(text: str) -> None:
+            doing[0] = text
+            status.update(f"{text}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f})")
+
+        def progress(folder: Path) -> None:
+            steps, loss = _position(folder)
+            at = f" step {steps}, loss {loss}" if steps else ""
+            status.update(
+                f"{doing[0]}{at}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f}; Ctrl-C: diagnosis so far)"
+            )
+
+        return diagnose_script(given.script, tuple(given.args), say=say, progress=progress, **settings)
+
+
+def _position(folder: Path) -> tuple[int, str]:
+    try:
+        db = sqlite3.connect(f"file:{folder / 'run.db'}?mode=ro", uri=True, timeout=0.1)
+        row = db.execute(
+            "SELECT count(*), (SELECT loss FROM raw_steps ORDER BY row DESC LIMIT 1) FROM raw_steps"
+        ).fetchone()
+        db.close()
+    except sqlite3.Error:
+        return 0, ""
+    try:
+        return int(row[0]), f"{float(row[1]):.4g}"
+    except (TypeError, ValueError):
+        return int(row[0]), str(row[1])
+
+
+def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyped-def]
+    from rich.console import Console
+
+    from sawbones.diagnosis.fixes import sources_of
+    from sawbones.report.json_report import exit_code, to_json
+    from sawbones.report.terminal import render_terminal
+    from sawbones.schema.errors import SawbonesError
+
+    report = diagnosis.report
+    if given.json:
+        text = json.dumps(to_json(report), indent=2, ensure_ascii=False)
+        if given.json == "-":
+            print(text)
+        else:
+            Path(given.json).write_text(text + "\n", encoding="utf-8")
+    if given.html:
+        from sawbones.report.html import write_html
+
+        try:
+            write_html(report, diagnosis.run, Path(given.html), sources_of(report, Path.cwd()))
+        except SawbonesError as error:
+            usage_error(str(error))
+    if given.json != "-":
+        render_terminal(report, Console(), quiet=given.quiet)
+        if report.verdict == "crashed" and diagnosis.output and not given.quiet:
+            print("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
+    return exit_code(report)

@@ -1,0 +1,101 @@
+"""sawbones run: the user's script to its end, recorded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from sawbones.cli.arguments import existing_script, split_script, usage_error
+
+DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, and record it.
+
+The training is bit-identical to an unwatched run. Exit status: the script's own."""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        "sawbones run", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--out", metavar="FOLDER", help="run folder (default: runs/<script>-<date>-<time>)")
+    p.add_argument("--quiet", action="store_true", help="no live warnings and no summary at the end")
+    p.add_argument("--no-deep", action="store_true", help="never take a deep step (operator trace, influence map)")
+    p.add_argument("--nproc-per-node", type=int, metavar="N", help="start N ranks under torchrun and record each")
+    p.add_argument("script", metavar="SCRIPT", help="the training script")
+    p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="its own arguments, passed on untouched")
+    return p
+
+
+def run(args: list[str]) -> None:
+    own, theirs = split_script(args, {"--out", "--nproc-per-node"})
+    given = parser().parse_args([*own, *theirs[:1]])
+    given.args = theirs[1:]
+    existing_script(given.script)
+    rank = int(os.environ.get("RANK", "0"))
+    if given.nproc_per_node and "RANK" not in os.environ:
+        raise SystemExit(_torchrun(given))
+    from sawbones.observe.launch import run_script
+    from sawbones.observe.options import Options
+    from sawbones.store.writer import new_run_folder
+
+    folder = Path(
+        given.out or os.environ.get("SAWBONES_RUN_FOLDER") or new_run_folder(Path("runs"), given.script)
+    ).absolute()
+    if folder.exists() and (folder / "run.db").exists() and "RANK" not in os.environ:
+        usage_error(
+            f"{folder} holds a recorded run already. Choose another folder: sawbones run --out FOLDER {given.script}"
+        )
+    options = Options(deep_steps=(), deep_every=0) if given.no_deep else Options()
+    from sawbones.live import attach_live_warnings
+
+    prepare = None if given.quiet else attach_live_warnings
+    status, session = run_script(given.script, given.args, folder, options, rank=rank, prepare=prepare)
+    if not given.quiet and rank == 0:
+        _summary(folder, session.recorder is not None)
+    sys.stdout.flush()
+    raise SystemExit(status)
+
+
+def _summary(folder: Path, torch_was_used: bool) -> None:
+    if not torch_was_used:
+        print("sawbones: the script never imported torch; nothing was recorded.", file=sys.stderr)
+        return
+    from sawbones.report.summary import run_summary
+    from sawbones.schema.errors import SawbonesError
+    from sawbones.store import read_run
+
+    try:
+        print(run_summary(read_run(folder)), file=sys.stderr)
+    except SawbonesError as error:
+        print(f"sawbones: {error}", file=sys.stderr)
+
+
+def _torchrun(given: argparse.Namespace) -> int:
+    import subprocess
+
+    from sawbones.store.writer import new_run_folder
+
+    folder = Path(given.out or new_run_folder(Path("runs"), given.script)).absolute()
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(given.nproc_per_node),
+    ]
+    command += [
+        "-m",
+        "sawbones",
+        "run",
+        "--out",
+        str(folder),
+        *(["--quiet"] if given.quiet else []),
+        given.script,
+        *given.args,
+    ]
+    try:
+        return subprocess.call(command)
+    except KeyboardInterrupt:
+        return 130

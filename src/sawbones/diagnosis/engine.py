@@ -1,0 +1,160 @@
+"""diagnose: a bounded debugging session on one script."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+
+from sawbones import checks
+from sawbones.diagnosis.fixes import regression_test, with_fixes
+from sawbones.diagnosis.ordering import settle
+from sawbones.experiments import experiment
+from sawbones.experiments.bench import Bench, ChildFailed, Patient
+from sawbones.experiments.twin import compare
+from sawbones.observe.options import Options, diagnosing
+from sawbones.schema import Finding, Report, Run, Verdict
+from sawbones.schema.errors import SawbonesError
+
+OBSERVE_SHARE = 0.5  # of the budget, at most, goes into watching; the rest belongs to the experiments
+TWIN_STEPS = 25
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    report: Report
+    run: Run
+    output: str = ""  # the end of what the script printed
+
+
+def diagnose_script(
+    script: str,
+    argv: tuple[str, ...] = (),
+    *,
+    working_folder: Path | None = None,
+    seconds: float = 600.0,
+    steps: int | None = None,
+    experiments: bool = True,
+    only: str = "*",
+    num_ranks: int = 1,
+    say: Say = lambda text: None,
+    progress: Callable[[Path], None] | None = None,
+    keep_run: Path | None = None,
+) -> Diagnosis:
+    began = time.monotonic()
+    patient = Patient(script, argv, working_folder or Path.cwd(), num_ranks)
+    with Bench(patient, seconds) as bench:
+        say("observing")
+        share = OBSERVE_SHARE if experiments else 1.0
+        run = bench.execute(
+            diagnosing(max_steps=steps), seconds=seconds * share, progress=progress, run_folder=keep_run
+        )
+        output = bench.log_tail
+        interrupted = bool(run.facts.get("interrupted"))
+        if experiments and not interrupted and fnmatch("loop.nondeterminism", only):
+            run = _with_twin(bench, run, say)
+        bench.baseline = run
+        reading = checks.read(run, only)
+        findings, refuted, open_questions = list(reading.findings), [], []
+        if experiments and not interrupted:
+            findings, refuted, open_questions = _decide(bench, run, findings, say)
+    report = _report(script, run, findings, refuted, reading, time.monotonic() - began, tuple(open_questions), patient)
+    return Diagnosis(report, run, output)
+
+
+def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
+    """From a recording alone: the checks speak, experiments stay open."""
+    reading = checks.read(run, only)
+    notes = tuple(
+        f"{f.fault}: {f.experiment} would decide it; it needs the script (sawbones diagnose {run.script})"
+        for f in reading.findings
+        if f.experiment and f.status != "proven"
+    )
+    report = _report(run.script, run, list(reading.findings), [], reading, run.seconds, notes, None)
+    return Diagnosis(report, run)
+
+
+def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
+    """A short second run from the same start. Its comparison is a signal like any other."""
+    if not run.num_steps and not run.batches:
+        return run
+    say("running it a second time with the same seed")
+    limit = min(run.num_steps, TWIN_STEPS) or None
+    options = Options(deep_steps=(), deep_every=0, max_steps=limit, full_every=10, batch_samples=0)
+    try:
+        second = bench.execute(options, seconds=max(20.0, 2 * run.seconds))
+    except SawbonesError:
+        return run
+    return replace(run, facts={**run.facts, "twin_run": compare(run, second)})
+
+
+def _decide(
+    bench: Bench, run: Run, findings: list[Finding], say: Say
+) -> tuple[list[Finding], list[Finding], list[str]]:
+    """Experiments on the findings that stand, best supported first; a consequence waits for its cause."""
+    refuted: list[Finding] = []
+    notes: list[str] = []
+    decided: dict[str, Finding] = {}
+    while True:
+        standing, _ = settle([decided.get(f.fault, f) for f in findings if f.fault not in {r.fault for r in refuted}])
+        todo = [f for f in standing if f.experiment and f.verdict is None and f.status != "proven"]
+        if not todo:
+            break
+        finding = todo[0]
+        if bench.seconds_left < 5:
+            notes.append(f"{finding.fault}: no time left for {finding.experiment}; more: sawbones diagnose --seconds N")
+            decided[finding.fault] = replace(finding, verdict=Verdict(finding.experiment or "", "open", "no time left"))
+            continue
+        say(f"{finding.fault}: {(finding.experiment or '').replace('_', ' ')}")
+        verdict = _verdict(bench, finding, run)
+        if verdict.outcome == "refuted":
+            refuted.append(replace(finding, verdict=verdict))
+        elif verdict.outcome == "confirmed":
+            confidence = max(finding.confidence, 0.97)
+            decided[finding.fault] = replace(finding, verdict=verdict, status="proven", confidence=confidence)
+        else:
+            notes.append(f"{finding.fault}: {verdict.result}")
+            decided[finding.fault] = replace(finding, verdict=verdict)
+    gone = {r.fault for r in refuted}
+    return [decided.get(f.fault, f) for f in findings if f.fault not in gone], refuted, notes
+
+
+def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    began = time.monotonic()
+    name = finding.experiment or ""
+    try:
+        verdict = experiment(name)(bench, finding, run)
+    except ChildFailed as error:
+        verdict = Verdict(name, "open", f"could not be run: {str(error).splitlines()[0]}")
+    return replace(verdict, seconds=time.monotonic() - began)
+
+
+def _report(
+    script: str, run: Run, findings: list[Finding], refuted: list[Finding], reading: checks.Reading, seconds: float,
+    notes: tuple[str, ...], patient: Patient | None,
+) -> Report:  # fmt: skip
+    standing, _ = settle(findings)
+    root = patient.working_folder if patient is not None else Path.cwd()
+    finished = tuple(replace(f, test=regression_test(f, script)) for f in standing)
+    sick = any(f.status in ("likely", "proven") for f in finished)
+    crashed = run.ending.kind in ("exception", "exit") and not sick
+    if crashed and run.ending.kind == "exception":
+        first = (run.ending.message or "").split("\n")[0][:200]
+        notes += (f"the script crashed at {run.ending.site}: {run.ending.exception}: {first}",)
+    report = Report(
+        "sick" if sick else "crashed" if crashed else "healthy",
+        script,
+        run.num_steps,
+        round(seconds, 3),
+        finished,
+        tuple(refuted),
+        reading.could_not_look,
+        reading.silent,
+        run.environment,
+        notes,
+    )
+    return with_fixes(report, root)

@@ -1,0 +1,68 @@
+"""Causes before consequences: which findings stand, and in which order.
+
+Each check declares under EXPLAINS the faults whose signs it brings about. A finding that a better or equally supported
+finding explains is not shown on its own; its evidence is added to the cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sawbones.checks import all_checks
+from sawbones.schema import LAYERS, Evidence, Finding
+from sawbones.schema.finding import STATUSES
+
+
+def explained_by(fault: str) -> set[str]:
+    return {check.fault for check in all_checks() if fault in check.explains}
+
+
+def settle(findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """(what stands, in order; what was folded into a cause)."""
+    causes = {check.fault: set(check.explains) for check in all_checks()}
+    merged = _one_per_fault(findings)
+    standing: list[Finding] = []
+    folded: list[Finding] = []
+    for finding in merged:
+        above = [
+            other
+            for other in merged
+            if other is not finding
+            and finding.fault in causes.get(other.fault, ())
+            and _rank(other) >= min(_rank(finding), STATUSES.index("likely"))
+            and not (other.fault in causes.get(finding.fault, ()) and _key(finding) < _key(other))
+        ]
+        if above:
+            folded.append(finding)
+        else:
+            standing.append(finding)
+    result = [_with_consequences(f, [c for c in folded if c.fault in causes.get(f.fault, ())]) for f in standing]
+    return sorted(result, key=_key), folded
+
+
+def _rank(finding: Finding) -> int:
+    return STATUSES.index(finding.status)
+
+
+def _key(finding: Finding) -> tuple[int, float, int]:
+    return (-_rank(finding), -round(finding.confidence, 2), LAYERS.index(finding.fault.split(".")[0]))
+
+
+def _one_per_fault(findings: list[Finding]) -> list[Finding]:
+    best: dict[str, Finding] = {}
+    for finding in sorted(findings, key=_key):
+        if finding.fault not in best:
+            best[finding.fault] = finding
+        else:
+            kept = best[finding.fault]
+            places = kept.where + tuple(s for s in finding.where if s not in kept.where)
+            best[finding.fault] = replace(kept, where=places[:6])
+    return list(best.values())
+
+
+def _with_consequences(cause: Finding, consequences: list[Finding]) -> Finding:
+    extra = tuple(
+        replace(c.evidence[0], text=f"consequence: {c.title}") if c.evidence else Evidence(f"consequence: {c.title}")
+        for c in consequences
+    )
+    return replace(cause, evidence=cause.evidence + extra) if extra else cause

@@ -1,0 +1,78 @@
+"""The child process of an observation or an experiment: the user's script, watched, under remedies.
+
+Started as `python -m sawbones.experiments.child SPEC.json` in its own process group and in a scratch copy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sawbones.experiments.overlay import Overlay
+from sawbones.observe.launch import Session, run_script
+from sawbones.observe.options import Options
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A virtual fix: the name of a file of experiments/remedies and its parameters."""
+
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Spec:
+    script: str  # relative to the scratch copy, or absolute
+    argv: tuple[str, ...]
+    run_folder: str
+    working_folder: str
+    options: Options
+    remedies: tuple[Remedy, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "options": json.loads(self.options.to_json())})
+
+    @staticmethod
+    def from_json(text: str) -> Spec:
+        raw = json.loads(text)
+        raw["options"] = Options.from_json(json.dumps(raw["options"]))
+        raw["argv"] = tuple(raw["argv"])
+        raw["remedies"] = tuple(Remedy(r["name"], r["params"]) for r in raw["remedies"])
+        return Spec(**raw)
+
+
+def main() -> None:
+    spec = Spec.from_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    os.chdir(spec.working_folder)
+    overlay = Overlay(Path(spec.working_folder), Path(spec.run_folder))
+
+    def prepare(session: Session) -> None:
+        session.on_ready.append(lambda recorder: overlay.install_torch())
+        for remedy in spec.remedies:
+            module = importlib.import_module(f"sawbones.experiments.remedies.{remedy.name}")
+            session.on_ready.append(lambda recorder, m=module, r=remedy: m.install(recorder, **r.params))
+        overlay.install()
+
+    rank = int(os.environ.get("RANK", "0"))
+    status, _ = run_script(
+        spec.script,
+        spec.argv,
+        Path(spec.run_folder),
+        spec.options,
+        root=spec.working_folder,
+        rank=rank,
+        prepare=prepare,
+    )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # the run is on disk; loader workers and user threads must not hold the experiment up
+
+
+if __name__ == "__main__":
+    main()

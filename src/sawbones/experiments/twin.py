@@ -1,0 +1,95 @@
+"""Two runs with one seed: what differs first, in the order in which a run can come apart."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sawbones.schema import Batch, Run, Site
+
+
+def compare(first: Run, second: Run) -> dict[str, Any]:
+    """Plain facts for loop.nondeterminism; `differs` is None when both runs agree as far as both went."""
+    steps = min(first.num_steps, second.num_steps)
+    facts: dict[str, Any] = {
+        "steps": steps,
+        "seeded": sorted({e.data.get("library", "") for e in first.of_kind("seed")}),
+        "seed_differs": _seeds(first) != _seeds(second),
+        "differs": None,
+    }
+    found = _weights_differ(first, second) or _batches_differ(first, second) or _losses_differ(first, second, steps)
+    if (
+        found is None
+        and first.ending.kind != second.ending.kind
+        and "budget" not in (first.ending.kind, second.ending.kind)
+    ):
+        found = {"what": "ending", "first": first.ending.kind, "second": second.ending.kind}
+    facts["differs"] = found
+    return facts
+
+
+def _seeds(run: Run) -> list[Any]:
+    return [(e.data.get("library"), e.data.get("value")) for e in run.of_kind("seed")][:20]
+
+
+def _weights_differ(first: Run, second: Run) -> dict[str, Any] | None:
+    """Parameter norms before the first update."""
+    a, b = first.statistics.get("param_l2"), second.statistics.get("param_l2")
+    if a is None or b is None or not len(a) or not len(b) or a.shape[1] != b.shape[1]:
+        return None
+    if first.tensor_steps[0] != second.tensor_steps[0]:
+        return None
+    bad = np.flatnonzero(~((a[0] == b[0]) | (np.isnan(a[0]) & np.isnan(b[0]))))
+    if not len(bad):
+        return None
+    i = int(bad[0])
+    name = first.tensors[i].name if i < len(first.tensors) else str(i)
+    return {"what": "weights", "tensor": name, "step": 0, "first": float(a[0][i]), "second": float(b[0][i])}
+
+
+def _batches_differ(first: Run, second: Run) -> dict[str, Any] | None:
+    for i, (a, b) in enumerate(zip(first.batches, second.batches, strict=False)):
+        if a.fingerprints == b.fingerprints and a.fingerprints:
+            continue
+        if not a.fingerprints and _shapes(a) == _shapes(b):
+            continue
+        reordered = sorted(a.fingerprints) == sorted(b.fingerprints)
+        return {
+            "what": "batch_order" if reordered or _same_pool(first, second) else "batch_values",
+            "index": i,
+            "step": a.step,
+            "source": a.source,
+            "site": _loader_site(first, a),
+        }
+    return None
+
+
+def _same_pool(first: Run, second: Run) -> bool:
+    """The same samples in another order: a good share of one run's samples is met in the other."""
+    a = {f for b in first.batches for f in b.fingerprints}
+    b = {f for x in second.batches for f in x.fingerprints}
+    return len(a & b) > 0.2 * min(len(a), len(b)) if a and b else False
+
+
+def _shapes(batch: Batch) -> list[Any]:
+    return [t.get("shape") for t in batch.tensors]
+
+
+def _loader_site(run: Run, batch: Batch) -> dict[str, Any] | None:
+    for event in run.of_kind("batch", "forward"):
+        if event.step == batch.step and event.site is not None:
+            s: Site = event.site
+            return {"file": s.file, "line": s.line, "function": s.function, "code": s.code}
+    return None
+
+
+def _losses_differ(first: Run, second: Run, steps: int) -> dict[str, Any] | None:
+    a, b = first.losses[:steps], second.losses[:steps]
+    bad = np.flatnonzero(~((a == b) | (np.isnan(a) & np.isnan(b))))
+    if not len(bad):
+        return None
+    i = int(bad[0])
+    gap = abs(a[i] - b[i]) / max(abs(a[i]), 1e-12) if math.isfinite(a[i]) and math.isfinite(b[i]) else math.inf
+    return {"what": "loss", "step": i, "first": float(a[i]), "second": float(b[i]), "relative": float(gap)}

@@ -1,0 +1,131 @@
+"""Batches: shapes, value ranges, label counts and sample fingerprints of what the loop is fed."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from sawbones.observe.fingerprints import batch_fingerprints, tensors_in
+from sawbones.schema import Batch
+
+_SAMPLED_BATCHES = 30
+_FULL_BATCHES = 2000  # fingerprints and shapes of every batch up to here, then of every 20th
+_MAX_CLASSES = 64
+
+
+class BatchLog:
+    def __init__(self, write: Callable[[int, Batch], None]) -> None:
+        self._write = write
+        self._count = 0
+        self._loaders: dict[int, int] = {}
+        self._iterators: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        self._epochs: dict[int, int] = {}
+        self._held: tuple[str, float, Any, int] | None = None  # source, wait, value, epoch: phase not known yet
+        self.latest: Any = None  # the value of the batch in progress, for the crash report
+        self.loader_seen = False
+
+    def loader_index(self, loader: Any) -> int:
+        return self._loaders.setdefault(id(loader), len(self._loaders))
+
+    def started(self, loader: Any, iterator: Any) -> None:
+        index = self.loader_index(loader)
+        self._epochs[index] = self._epochs.get(index, -1) + 1
+        try:
+            self._iterators[iterator] = (index, self._epochs[index])
+        except TypeError:
+            pass  # an iterator that cannot be referenced weakly
+
+    def fetched(self, iterator: Any, wait_s: float, value: Any, step: int, microstep: int, phase: str) -> int:
+        """Keeps the batch until the next forward says whether it is for training."""
+        self.settle(step, microstep, phase)
+        loader, epoch = self._iterators.get(iterator, (-1, 0))
+        self._held = (f"loader:{loader}", wait_s * 1e3, value, epoch)
+        self.latest = value
+        self.loader_seen = True
+        return loader
+
+    def reached_model(self, value: Any, step: int, microstep: int, phase: str) -> None:
+        """A top-level forward began: the batch in hand belongs to its phase; without a loader its inputs are the batch."""
+        if self._held is not None:
+            self.settle(step, microstep, phase)
+        elif not self.loader_seen:
+            self.latest = value
+            self._record("model", 0.0, value, 0, step, microstep, phase)
+
+    def settle(self, step: int, microstep: int, phase: str) -> None:
+        if self._held is not None:
+            source, wait_ms, value, epoch = self._held
+            self._held = None
+            self._record(source, wait_ms, value, epoch, step, microstep, phase)
+
+    def _record(
+        self, source: str, wait_ms: float, value: Any, epoch: int, step: int, microstep: int, phase: str
+    ) -> None:
+        index = self._count
+        self._count += 1
+        if index >= _FULL_BATCHES and index % 20:
+            return
+        found = tensors_in(value)
+        sampled = index < _SAMPLED_BATCHES or index % 50 == 0
+        facts = tuple(describe(path, tensor, sampled) for path, tensor in found)
+        prints = batch_fingerprints([tensor for _, tensor in found])
+        self._write(index, Batch(step, microstep, phase, source, wait_ms, facts, prints, epoch))
+
+
+def describe(path: str, tensor: torch.Tensor, values: bool) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "path": path,
+        "shape": list(tensor.shape),
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+    }
+    if tensor.device.type != "cpu" or tensor.numel() == 0 or tensor.layout is not torch.strided:
+        return facts
+    with torch.no_grad():
+        plain = tensor.detach()
+        if _is_label(plain):
+            ids, counts = torch.unique(plain.flatten(), return_counts=True)
+            if len(ids) <= _MAX_CLASSES:
+                facts["counts"] = {str(i): c for i, c in zip(ids.tolist(), counts.tolist(), strict=True)}
+        if values and plain.dtype is not torch.bool and not plain.dtype.is_complex:
+            facts.update(value_range(plain))
+    return facts
+
+
+def value_range(plain: torch.Tensor) -> dict[str, Any]:
+    sample = plain.flatten()
+    if sample.numel() > 1 << 20:
+        sample = sample[:: sample.numel() // (1 << 20) + 1]
+    wide = sample.to(torch.float64)
+    finite = wide[torch.isfinite(wide)] if plain.dtype.is_floating_point else wide
+    facts: dict[str, Any] = {"nonfinite": int(wide.numel() - finite.numel())}
+    if finite.numel():
+        facts |= {"min": float(finite.min()), "max": float(finite.max()), "mean": float(finite.mean())}
+        facts["std"] = float(finite.std()) if finite.numel() > 1 else 0.0
+    return facts
+
+
+def _is_label(plain: torch.Tensor) -> bool:
+    whole = not plain.dtype.is_floating_point and not plain.dtype.is_complex
+    return whole and (plain.dim() == 1 or (plain.dim() == 2 and plain.shape[1] == 1))
+
+
+class Stopwatch:
+    """Time since the last reading, for data wait and step time."""
+
+    def __init__(self) -> None:
+        self._at = time.perf_counter()
+
+    def lap(self) -> float:
+        now = time.perf_counter()
+        spent, self._at = now - self._at, now
+        return spent
+
+
+def shapes_of(values: Sequence[tuple[str, torch.Tensor]]) -> list[dict[str, Any]]:
+    return [
+        {"path": path, "shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for path, t in values[:16]
+    ]

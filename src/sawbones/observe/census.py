@@ -1,0 +1,206 @@
+"""The census: which models ran, which parameters they have, and which optimizer holds what."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from sawbones.observe.sites import SiteFinder, is_user_file
+from sawbones.schema import Module, Optimizer, Site, Tensor
+
+_SETTINGS = (
+    "eps", "p", "momentum", "num_features", "num_embeddings", "embedding_dim", "padding_idx", "in_features", "out_features",
+    "in_channels", "out_channels", "kernel_size", "num_heads", "embed_dim", "batch_first", "hidden_size", "input_size",
+    "num_layers", "bidirectional", "track_running_stats", "affine", "normalized_shape", "negative_slope", "inplace", "dim",
+    "is_causal", "nhead", "norm_first", "training", "reduction", "ignore_index", "label_smoothing",
+)  # fmt: skip
+_MAX_MODULES = 4000
+
+
+def unwrap(module: nn.Module) -> nn.Module:
+    """The user's model behind torch.compile and DataParallel wrappers."""
+    while True:
+        inner = getattr(module, "_orig_mod", None)
+        if inner is None and type(module).__name__ in ("DistributedDataParallel", "DataParallel"):
+            inner = getattr(module, "module", None)
+        if not isinstance(inner, nn.Module):
+            return module
+        module = inner
+
+
+class Census:
+    def __init__(self, sites: SiteFinder) -> None:
+        self._sites = sites
+        self._roots: list[weakref.ref[nn.Module]] = []
+        self._root_ids: set[int] = set()
+        self.compiled = False
+        self._optimizers: list[weakref.ref[torch.optim.Optimizer]] = []
+        self._optimizer_ids: dict[int, int] = {}
+        self._built_at: dict[int, Site | None] = {}
+        self._tensor_ids: dict[int, int] = {}
+        self._tensor_refs: list[weakref.ref[torch.Tensor]] = []
+
+    # models
+
+    def saw_root(self, module: nn.Module) -> bool:
+        """True when this top-level module is new and counts as a model: it, or what it wraps, has parameters."""
+        if id(module) in self._root_ids:
+            return False
+        self._root_ids.add(id(module))
+        inner = unwrap(module)
+        if hasattr(module, "_orig_mod"):
+            self.compiled = True
+        if next(inner.parameters(), None) is None:
+            return False
+        if any(root is inner for root in self.roots()):
+            return False
+        known = {id(m) for root in self.roots() for m in root.modules()}
+        if id(inner) in known:
+            return False  # a part of a model that is known already
+        mine = {id(m) for m in inner.modules()}
+        self._roots = [r for r in self._roots if (m := r()) is not None and id(m) not in mine]
+        self._roots.append(weakref.ref(inner))
+        return True
+
+    def roots(self) -> list[nn.Module]:
+        return [module for ref in self._roots if (module := ref()) is not None]
+
+    def is_model(self, module: nn.Module) -> bool:
+        inner = unwrap(module)
+        return any(inner is root or any(inner is m for m in root.modules()) for root in self.roots())
+
+    # optimizers and parameters
+
+    def built(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:
+        self._built_at.setdefault(id(optimizer), site)
+        self.optimizer_index(optimizer)
+
+    def optimizer_index(self, optimizer: torch.optim.Optimizer) -> int:
+        found = self._optimizer_ids.get(id(optimizer))
+        if found is None or self._optimizers[found]() is not optimizer:
+            found = self._optimizer_ids[id(optimizer)] = len(self._optimizers)
+            self._optimizers.append(weakref.ref(optimizer))
+        return found
+
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        return [optimizer for ref in self._optimizers if (optimizer := ref()) is not None]
+
+    def tensor_index(self, tensor: torch.Tensor) -> int:
+        found = self._tensor_ids.get(id(tensor))
+        if found is None or self._tensor_refs[found]() is not tensor:
+            found = self._tensor_ids[id(tensor)] = len(self._tensor_refs)
+            self._tensor_refs.append(weakref.ref(tensor))
+        return found
+
+    def trainable(self) -> list[torch.Tensor]:
+        return [p for root in self.roots() for p in root.parameters() if p.requires_grad]
+
+    # records
+
+    def _named(self) -> Iterator[tuple[str, torch.Tensor, nn.Module]]:
+        roots = self.roots()
+        for number, root in enumerate(roots):
+            prefix = f"{type(root).__name__}{number}." if len(roots) > 1 else ""
+            for path, module in root.named_modules():
+                for name, parameter in module.named_parameters(recurse=False):
+                    yield prefix + (f"{path}.{name}" if path else name), parameter, module
+
+    def tensor_records(self) -> list[Tensor]:
+        held: dict[int, tuple[int, int, float]] = {}
+        for optimizer in self.optimizers():
+            index = self.optimizer_index(optimizer)
+            for g, group in enumerate(optimizer.param_groups):
+                decay = group.get("weight_decay", 0.0)
+                for p in group["params"]:
+                    held[id(p)] = (index, g, float(decay) if isinstance(decay, (int, float)) else 0.0)
+                    self.tensor_index(p)
+        named: dict[int, tuple[str, nn.Module]] = {}
+        for name, parameter, module in self._named():
+            named.setdefault(id(parameter), (name, module))
+            self.tensor_index(parameter)
+        records = []
+        for index, ref in enumerate(self._tensor_refs):
+            tensor = ref()
+            if tensor is None:
+                records.append(Tensor(index, f"gone.{index}", (), "", False, "", -1, in_model=False))
+                continue
+            name, owner = named.get(id(tensor), ("", None))
+            optimizer_index, group, decay = held.get(id(tensor), (-1, -1, 0.0))
+            records.append(
+                Tensor(
+                    index,
+                    name or f"tensor.{index}",
+                    tuple(tensor.shape),
+                    str(tensor.dtype).removeprefix("torch."),
+                    tensor.requires_grad,
+                    type(owner).__name__ if owner is not None else "",
+                    optimizer_index,
+                    group,
+                    decay,
+                    owner is not None,
+                )  # fmt: skip
+            )
+        return records
+
+    def optimizer_records(self) -> list[Optimizer]:
+        records = []
+        for optimizer in self.optimizers():
+            groups = []
+            for group in optimizer.param_groups:
+                plain = {k: _plain(v) for k, v in group.items() if k != "params"}
+                plain["num_params"] = len(group["params"])
+                plain["num_1d"] = sum(p.dim() <= 1 for p in group["params"])
+                groups.append(plain)
+            builtin = type(optimizer).__module__.startswith("torch.")
+            records.append(
+                Optimizer(
+                    self.optimizer_index(optimizer),
+                    type(optimizer).__name__,
+                    {k: _plain(v) for k, v in optimizer.defaults.items()},
+                    tuple(groups),
+                    self._built_at.get(id(optimizer)),
+                    builtin,
+                )  # fmt: skip
+            )
+        return records
+
+    def module_records(self) -> list[Module]:
+        records: list[Module] = []
+        roots = self.roots()
+        for number, root in enumerate(roots):
+            prefix = f"{type(root).__name__}{number}" if len(roots) > 1 else ""
+            for path, module in root.named_modules():
+                if len(records) >= _MAX_MODULES:
+                    return records
+                own = list(module.parameters(recurse=False))
+                settings = {k: _plain(vars(module)[k]) for k in _SETTINGS if k in vars(module)}
+                full = ".".join(part for part in (prefix, path) if part)
+                trainable = sum(p.requires_grad for p in own)
+                records.append(
+                    Module(full, type(module).__name__, settings, len(own), trainable, self._definition(module))
+                )
+        return records
+
+    def _definition(self, module: nn.Module) -> Site | None:
+        try:
+            code = type(module).forward.__code__
+        except AttributeError:
+            return None
+        if not is_user_file(code.co_filename):
+            return None
+        return Site(self._sites.shown(code.co_filename), code.co_firstlineno, f"{type(module).__name__}.forward")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.numel() == 1 and value.device.type == "cpu" else None
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    return str(value)[:80] if not inspect.isroutine(value) else None

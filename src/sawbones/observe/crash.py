@@ -1,0 +1,71 @@
+"""What was in hand when the script died: the batch, the chain of modules, the operator that failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sawbones.observe.batches import value_range
+from sawbones.observe.deep import DeepObserver
+from sawbones.observe.fingerprints import batch_fingerprints, tensors_in
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def crash_context(recorder: Recorder) -> dict[str, Any]:
+    context: dict[str, Any] = {}
+    found = tensors_in(recorder.batches.latest) if recorder.batches.latest is not None else []
+    if not found and recorder.last_call is not None:
+        found = tensors_in(recorder.last_call[1:])
+    context["batch"] = {
+        "step": recorder.step,
+        "microstep": recorder.microstep,
+        "phase": recorder.phase,
+        "tensors": [_describe(path, tensor) for path, tensor in found[:12]],
+        "fingerprints": batch_fingerprints([tensor for _, tensor in found]),
+    }
+    if recorder.deep is not None:
+        context.update(recorder.deep.crash_context())
+    elif recorder.last_call is not None:
+        context.update(_repeat_last_call(recorder))
+    return context
+
+
+def _repeat_last_call(recorder: Recorder) -> dict[str, Any]:
+    """The run is over, so its last forward can be repeated under the tracer: that gives the chain up to the failure."""
+    assert recorder.last_call is not None
+    module, args, kwargs = recorder.last_call
+    observer = DeepObserver(recorder.step, recorder.microstep, recorder.sites, recorder.census.roots)
+    observer.start()
+    try:
+        with torch.enable_grad():
+            module(*args, **kwargs)
+    except Exception:
+        pass  # the same failure again, or the call cannot be repeated: either way the trace says how far it came
+    finally:
+        found = observer.crash_context()
+        observer.stop()
+    return found
+
+
+def _describe(path: str, tensor: torch.Tensor) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "path": path,
+        "shape": list(tensor.shape),
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+    }
+    facts["device"] = str(tensor.device)
+    if (
+        tensor.device.type == "cpu"
+        and tensor.numel()
+        and tensor.dtype is not torch.bool
+        and not tensor.dtype.is_complex
+    ):
+        facts.update(value_range(tensor.detach()))
+        if not tensor.dtype.is_floating_point and tensor.dim() >= 1:
+            flat = tensor.detach().reshape(tensor.shape[0], -1)
+            facts["row_max"] = flat.max(1).values[:256].tolist()
+            facts["row_min"] = flat.min(1).values[:256].tolist()
+    return facts

@@ -1,0 +1,20 @@
+"""One file per place that touches torch. Each has install(recorder, patches); the originals come back on exit."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING
+
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def install_all(recorder: Recorder) -> Patches:
+    patches = Patches()
+    for found in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
+        module = importlib.import_module(f"{__name__}.{found.name}")
+        recorder.guard(f"hook {found.name}", module.install, recorder, patches)
+    return patches

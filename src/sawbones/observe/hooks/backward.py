@@ -1,0 +1,28 @@
+"""Backward passes: `Tensor.backward` goes through `torch.autograd.backward`, so one wrapper sees both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    def make(original: Any) -> Any:
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+            if torch.compiler.is_compiling() or not recorder.is_host():
+                original(tensors, *args, **kwargs)
+                return
+            retain = kwargs.get("retain_graph", args[1] if len(args) > 1 else None)
+            recorder.guard("backward", recorder.backward_begins, tensors, retain)
+            original(tensors, *args, **kwargs)
+            recorder.guard("backward", recorder.backward_ends)
+
+        return backward
+
+    patches.replace(torch.autograd, "backward", make)

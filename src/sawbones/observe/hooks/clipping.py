@@ -1,0 +1,49 @@
+"""Gradient clipping through torch.nn.utils."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    def make(original: Any) -> Any:
+        def clip(parameters: Any, max_value: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(parameters, Iterable) and not isinstance(parameters, torch.Tensor):
+                parameters = list(parameters)  # a generator can be read only once
+            result = original(parameters, max_value, *args, **kwargs)
+            if recorder.is_host() and not torch.compiler.is_compiling():
+                count = 1 if isinstance(parameters, torch.Tensor) else len(parameters)
+                data: dict[str, Any] = {"fn": original.__name__, "max_norm": _plain(max_value), "num_tensors": count}
+                recorder.guard("clip", _note, recorder, data, result)
+            return result
+
+        return clip
+
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        wrapped = None
+        for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
+            if wrapped is None:
+                patches.replace(owner, name, make)
+                wrapped = vars(owner).get(name)
+            else:
+                patches.replace(owner, name, lambda original, same=wrapped: same)
+
+
+def _note(recorder: Recorder, data: dict[str, Any], norm: Any) -> None:
+    if isinstance(norm, torch.Tensor):
+        recorder.scalars.submit(norm, lambda value: data.__setitem__("norm", value))
+    recorder.event("clip", data)
+
+
+def _plain(value: Any) -> float | None:
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.device.type == "cpu" else None
+    return float(value)

@@ -1,0 +1,90 @@
+"""DataLoader: when it is built, when an epoch begins, and every batch with the time that the loop waited for it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+from torch.utils.data.distributed import DistributedSampler
+
+from sawbones.observe.batches import shapes_of
+from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    def make_init(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if recorder.is_host():
+                recorder.guard("loader", built, self)
+
+        return __init__
+
+    def built(loader: Any) -> None:
+        site = recorder.sites.find()
+        dataset = loader.dataset
+        try:
+            size = len(dataset)
+        except (TypeError, NotImplementedError):
+            size = None
+        entry = {
+            "index": recorder.batches.loader_index(loader),
+            "batch_size": loader.batch_size,
+            "num_workers": loader.num_workers,
+            "drop_last": bool(loader.drop_last),
+            "sampler": type(loader.sampler).__name__ if loader.sampler is not None else None,
+            "batch_sampler": type(loader.batch_sampler).__name__ if loader.batch_sampler is not None else None,
+            "dataset": type(dataset).__name__,
+            "size": size,
+            "worker_init_fn": loader.worker_init_fn is not None,
+            "generator": loader.generator is not None,
+            "site": site,
+        }
+        recorder.facts.setdefault("loaders", []).append(entry)
+
+    def make_iter(original: Any) -> Any:
+        def __iter__(self: Any) -> Any:
+            iterator = original(self)
+            if recorder.is_host():
+                recorder.guard("loader", recorder.batches.started, self, iterator)
+            return iterator
+
+        return __iter__
+
+    def make_next(original: Any) -> Any:
+        def __next__(self: Any) -> Any:
+            if not recorder.is_host():
+                return original(self)
+            began = time.perf_counter()
+            value = original(self)
+            recorder.guard("batch", fetched, self, time.perf_counter() - began, value)
+            return value
+
+        return __next__
+
+    def fetched(iterator: Any, wait_s: float, value: Any) -> None:
+        recorder.depth = 0
+        recorder.steps.wait_ms += wait_s * 1e3
+        index = recorder.batches.fetched(iterator, wait_s, value, recorder.step, recorder.microstep, recorder.phase)
+        recorder.event(
+            "batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))}
+        )
+
+    def make_set_epoch(original: Any) -> Any:
+        def set_epoch(self: Any, epoch: int) -> None:
+            original(self, epoch)
+            if recorder.is_host():
+                recorder.guard("set_epoch", recorder.event, "set_epoch", {"epoch": int(epoch)})
+
+        return set_epoch
+
+    patches.replace(DataLoader, "__init__", make_init)
+    patches.replace(DataLoader, "__iter__", make_iter)
+    patches.replace(_BaseDataLoaderIter, "__next__", make_next)
+    patches.replace(DistributedSampler, "set_epoch", make_set_epoch)

@@ -1,0 +1,68 @@
+"""Loss functions of torch.nn.functional: which one, with which settings and shapes, and what it gave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn import functional
+
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+LOSSES = (
+    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
+    "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "hinge_embedding_loss",
+    "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "ctc_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss", "linear_cross_entropy",
+)  # fmt: skip
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    inside = False
+
+    def make(original: Any) -> Any:
+        def loss(*args: Any, **kwargs: Any) -> Any:
+            nonlocal inside
+            if torch.compiler.is_compiling() or inside or not recorder.is_host():
+                return original(*args, **kwargs)
+            inside = True
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                inside = False
+            recorder.guard("loss", _note, recorder, original.__name__, args, kwargs, result)
+            return result
+
+        return loss
+
+    for name in LOSSES:
+        patches.replace(functional, name, make)
+
+
+def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) -> None:
+    tensors = [a for a in args if isinstance(a, torch.Tensor)] + [
+        v for v in kwargs.values() if isinstance(v, torch.Tensor)
+    ]
+    given = tensors[0] if tensors else None
+    target = kwargs.get("target", tensors[1] if len(tensors) > 1 else None)
+    weight = kwargs.get("weight")
+    grad = bool(isinstance(result, torch.Tensor) and result.requires_grad)
+    recorder.phase = "train" if torch.is_grad_enabled() and not torch.is_inference_mode_enabled() else "eval"
+    data: dict[str, Any] = {
+        "fn": name,
+        "reduction": kwargs.get("reduction", "mean"),
+        "ignore_index": kwargs.get("ignore_index"),
+        "weight": isinstance(weight, torch.Tensor),
+        "smoothing": kwargs.get("label_smoothing"),
+        "grad": grad,
+    }
+    for key, tensor in (("input", given), ("target", target)):
+        if isinstance(tensor, torch.Tensor):
+            data[f"{key}_shape"] = list(tensor.shape)
+            data[f"{key}_dtype"] = str(tensor.dtype).removeprefix("torch.")
+    if isinstance(result, torch.Tensor):
+        recorder.scalars.submit(result, lambda value: data.__setitem__("value", value))
+    recorder.event("loss", data)

@@ -1,0 +1,57 @@
+"""Top-level module calls and train()/eval().
+
+torch's global forward hooks are not told the keyword arguments, which is how most frameworks pass a batch, so
+`Module.__call__` is wrapped instead; below the top level the wrapper is one attribute read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    is_compiling = torch.compiler.is_compiling
+
+    def make_call(original: Any) -> Any:
+        def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or recorder.depth or not recorder.active:
+                return original(self, *args, **kwargs)
+            if recorder.is_host():
+                recorder.guard("forward", recorder.forward_begins, self, args, kwargs)
+            recorder.depth = 1
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                recorder.depth = 0
+
+        return __call__
+
+    def make_train(original: Any) -> Any:
+        depth = 0
+
+        def train(self: nn.Module, mode: bool = True) -> Any:
+            nonlocal depth
+            if is_compiling():
+                return original(self, mode)
+            depth += 1
+            try:
+                return original(self, mode)
+            finally:
+                depth -= 1
+                if not depth and recorder.is_host() and next(self.parameters(), None) is not None:
+                    recorder.guard(
+                        "mode", recorder.event, "mode", {"module": type(self).__name__, "training": bool(mode)}
+                    )
+
+        return train
+
+    patches.replace(nn.Module, "__call__", make_call)
+    patches.replace(nn.Module, "train", make_train)

@@ -1,0 +1,61 @@
+"""Optimizers: construction, step (torch's own global hooks) and zero_grad."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if recorder.is_host():
+            recorder.guard("step", recorder.step_begins, optimizer, _closure(args, kwargs))
+
+    def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if recorder.is_host():
+            recorder.guard("step", recorder.step_ends, optimizer, _closure(args, kwargs))
+
+    patches.on_exit(register_optimizer_step_pre_hook(before).remove)
+    patches.on_exit(register_optimizer_step_post_hook(after).remove)
+
+    def make_init(original: Any) -> Any:
+        def __init__(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if recorder.is_host():
+                recorder.guard("optimizer", lambda: recorder.census.built(self, recorder.sites.find()))
+
+        return __init__
+
+    def make_zero(target: str) -> Any:
+        def make(original: Any) -> Any:
+            def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
+                result = original(self, *args, **kwargs)
+                if recorder.is_host() and not torch.compiler.is_compiling():
+                    none = bool(kwargs.get("set_to_none", args[0] if args else True))
+                    data: dict[str, Any] = {"target": target, "set_to_none": none}
+                    if isinstance(self, torch.optim.Optimizer):
+                        data["optimizer"] = recorder.census.optimizer_index(self)
+                    recorder.guard("zero_grad", recorder.event, "zero_grad", data)
+                return result
+
+            return zero_grad
+
+        return make
+
+    patches.replace(torch.optim.Optimizer, "__init__", make_init)
+    patches.replace(torch.optim.Optimizer, "zero_grad", make_zero("optimizer"))
+    patches.replace(nn.Module, "zero_grad", make_zero("module"))
+
+
+def _closure(args: Any, kwargs: Any) -> bool:
+    # The hooks see (self, closure); Lightning always passes one, torch only where the method needs it.
+    values = [a for a in args if not isinstance(a, torch.optim.Optimizer)]
+    return any(callable(v) for v in [*values, kwargs.get("closure")])

@@ -1,0 +1,170 @@
+"""The journal: operators of the step in progress, kept so that the first non-finite result can be named.
+
+Under `diagnose` only. It costs one function-mode call per operator and no arithmetic: values are looked at after the loss
+turned out to be non-finite, while the step's tensors are still alive. Before the first step it also notes where data was
+indexed, permuted or sorted.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from sawbones.observe.sites import SiteFinder
+from sawbones.schema import Site
+from sawbones.store import RunWriter
+
+_MAX_OPS = 4000
+_MAX_DATA_OPS = 3000
+_ORDERING = {
+    "randperm", "__getitem__", "sort", "argsort", "flip", "roll", "index_select", "gather", "take", "__setitem__", "shuffle",
+    "masked_fill", "where", "clamp", "normalize", "div", "sub", "mul", "softmax", "cat", "stack", "from_numpy", "tensor",
+}  # fmt: skip
+# Operators whose -inf is a failure even when it stands alone.
+_MAKES_INFINITY = {
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "div",
+    "__truediv__",
+    "__rtruediv__",
+    "reciprocal",
+    "pow",
+    "logsumexp",
+    "exp",
+}
+
+
+class _Mode(TorchFunctionMode):
+    def __init__(self, note: Callable[[Any, Any, Any, Any], None]) -> None:
+        super().__init__()
+        self._note = note
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self._note(func, args, kwargs, result)
+        return result
+
+
+class Journal:
+    def __init__(self, sites: SiteFinder) -> None:
+        self._sites = sites
+        self._ops: list[tuple[str, Site | None, tuple[torch.Tensor, ...], torch.Tensor]] = []
+        self._data_ops: dict[tuple[str, Site], list[Any]] = {}
+        self._prologue = True
+        self._mode: _Mode | None = None
+        self._found = False
+        self._busy = False
+
+    def resume(self) -> None:
+        if self._mode is None:
+            self._mode = _Mode(self._note)
+            self._mode.__enter__()
+
+    def pause(self) -> None:
+        mode, self._mode = self._mode, None
+        if mode is None:
+            return
+        stack = torch.overrides._get_current_function_mode_stack()
+        if stack and stack[-1] is mode:
+            mode.__exit__(None, None, None)
+        else:
+            self._mode = mode  # a mode of the host's lies on top: ours stays until that one is gone
+
+    def clear(self) -> None:
+        self._ops.clear()
+
+    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        if self._busy or torch.compiler.is_compiling():
+            return
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
+            return
+        if self._prologue and name in _ORDERING and len(self._data_ops) < _MAX_DATA_OPS:
+            self._note_data(name, args, result)
+        if (
+            torch.is_grad_enabled()
+            and isinstance(result, torch.Tensor)
+            and result.is_floating_point()
+            and len(self._ops) < _MAX_OPS
+        ):
+            inputs = tuple(a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point())
+            self._ops.append((name, self._sites.find(sys._getframe(2)), inputs, result))
+
+    def _note_data(self, name: str, args: Any, result: Any) -> None:
+        site = self._sites.find(sys._getframe(3))
+        if site is None or not isinstance(result, torch.Tensor):
+            return
+        entry = self._data_ops.setdefault(
+            (name, site), [0, list(result.shape), str(result.dtype).removeprefix("torch.")]
+        )
+        entry[0] += 1
+
+    def before_backward(self, loss: Any, step: int, writer: RunWriter) -> None:
+        """The loss is known now: when it is not finite, the operators of this step say where that began."""
+        self._prologue = False
+        if not isinstance(loss, torch.Tensor) or self._found or loss.device.type != "cpu":
+            return
+        self._busy = True
+        try:
+            with torch.no_grad():
+                if not math.isfinite(float(loss.detach().sum())):
+                    self._found = True
+                    record = first_nonfinite(self._ops)
+                    if record is not None:
+                        writer.record("nonfinite", 0, {"step": step, **record})
+        finally:
+            self._busy = False
+
+    def close(self, writer: RunWriter) -> None:
+        self.pause()
+        rows = [
+            {"op": op, "site": site, "count": e[0], "shape": e[1], "dtype": e[2]}
+            for (op, site), e in self._data_ops.items()
+        ]
+        writer.record("data_ops", 0, rows)
+        self._ops.clear()
+
+
+def first_nonfinite(
+    ops: Iterable[tuple[str, Site | None, tuple[torch.Tensor, ...], torch.Tensor]],
+) -> dict[str, Any] | None:
+    for name, site, inputs, result in ops:
+        plain = result.detach()
+        if plain.numel() and not math.isfinite(float(plain.sum())) and not bool(torch.isfinite(plain).all()):
+            if name not in _MAKES_INFINITY and _masks(plain):
+                continue  # -inf written on purpose into scores, and carried along
+            return {
+                "op": name,
+                "site": site,
+                "shape": list(plain.shape),
+                "nonfinite": int((~torch.isfinite(plain)).sum()),
+                "inputs": [_range(t) for t in inputs],
+            }
+    return None
+
+
+def _masks(plain: torch.Tensor) -> bool:
+    """Only -inf beside finite values: a mask being added to scores, not a failure."""
+    return (
+        not bool(torch.isnan(plain).any()) and not bool((plain == math.inf).any()) and bool(torch.isfinite(plain).any())
+    )
+
+
+def _range(tensor: torch.Tensor) -> dict[str, Any]:
+    plain = tensor.detach()
+    finite = plain[torch.isfinite(plain)]
+    return {
+        "shape": list(plain.shape),
+        "dtype": str(plain.dtype).removeprefix("torch."),
+        "min": float(finite.min()) if finite.numel() else math.nan,
+        "max": float(finite.max()) if finite.numel() else math.nan,
+        "zeros": int((plain == 0).sum()),
+        "nonfinite": int(plain.numel() - finite.numel()),
+    }

@@ -1,0 +1,230 @@
+"""Run a user's script in this process exactly as `python train.py` would, with the recorder installed.
+
+torch is not imported here: scripts set environment variables before they import it, and those must still count. An import
+hook installs the recorder the moment the script's own `import torch` is done.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import linecache
+import os
+import signal
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sawbones.observe.guard import RAISE
+from sawbones.observe.options import Options
+from sawbones.observe.sites import SiteFinder, is_user_file
+from sawbones.schema import Ending, Site
+
+
+class AfterImport(importlib.abc.MetaPathFinder):
+    """Calls `act` once, right after `name` has been imported."""
+
+    def __init__(self, name: str, act: Callable[[], None]) -> None:
+        self._name = name
+        self._act = act
+        self._busy = False
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._name or self._busy:
+            return None
+        self._busy = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._busy = False
+        if spec is None or spec.loader is None:
+            return None
+        loader, act = spec.loader, self._act
+        original = loader.exec_module
+
+        def exec_module(module: types.ModuleType) -> None:
+            original(module)
+            loader.exec_module = original  # type: ignore[method-assign]
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            act()
+
+        loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+class Session:
+    """The recorder of this process, from before torch is imported until the script has ended."""
+
+    def __init__(self, folder: Path, script: str, argv: Sequence[str], options: Options, root: str, rank: int) -> None:
+        self.folder, self.script, self.argv, self.options, self.root, self.rank = (
+            folder,
+            script,
+            argv,
+            options,
+            root,
+            rank,
+        )
+        self.recorder: Any = None
+        self.patches: Any = None
+        self.on_ready: list[Callable[[Any], None]] = []
+
+    def arm(self) -> None:
+        if "torch" in sys.modules:
+            self.try_install()
+        else:
+            sys.meta_path.insert(0, AfterImport("torch", self.try_install))
+
+    def try_install(self) -> None:
+        """Inside the user's `import torch`: whatever goes wrong with watching, the import succeeds."""
+        try:
+            self.install()
+        except Exception as error:
+            if os.environ.get(RAISE):
+                raise
+            print(f"sawbones: watching could not start ({error}). Training continues unwatched.", file=sys.stderr)
+
+    def install(self) -> None:
+        from sawbones.observe.environment import describe_environment
+        from sawbones.observe.hooks import install_all
+        from sawbones.observe.recorder import Recorder
+
+        recorder = Recorder(self.folder, self.options, self.root, self.rank)
+        self.recorder = recorder
+        recorder.writer.meta("script", self.script)
+        recorder.writer.meta("argv", list(self.argv))
+        recorder.writer.meta("rank", self.rank)
+        recorder.writer.meta("world_size", int(os.environ.get("WORLD_SIZE", "1")))
+        recorder.writer.meta("environment", describe_environment())
+        self.patches = install_all(recorder)
+        os.register_at_fork(after_in_child=recorder.writer.abandon)
+        if recorder.journal is not None:
+            recorder.guard("journal", recorder.journal.resume)
+        for act in self.on_ready:
+            act(recorder)
+
+    def close(self, ending: Ending) -> None:
+        if self.patches is not None:
+            self.patches.restore()
+        if self.recorder is not None:
+            self.recorder.close(ending)
+
+
+def run_script(
+    script: str,
+    argv: Sequence[str],
+    folder: Path,
+    options: Options,
+    *,
+    root: str | None = None,
+    rank: int = 0,
+    prepare: Callable[[Session], None] | None = None,
+) -> tuple[int, Session]:
+    """Executes the script as __main__; returns the exit status that `python script` would have had."""
+    path = os.path.abspath(script)
+    session = Session(folder, script, argv, options, root if root is not None else os.getcwd(), rank)
+    if prepare is not None:
+        prepare(session)
+    session.arm()
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=script, __builtins__=builtins, __spec__=None, __cached__=None, __loader__=None)
+    sys.argv = [script, *argv]
+    sys.path[0:1] = [os.path.dirname(path)]
+    sys.modules["__main__"] = main
+    terminated = _ends_on_sigterm()
+    ending = _execute(path, script, main, session)
+    if terminated.is_set():
+        ending = Ending("terminated", 143)
+    session.close(ending)
+    return ending.exit_code or 0, session
+
+
+def _execute(path: str, script: str, main: types.ModuleType, session: Session) -> Ending:
+    try:
+        with open(path, "rb") as source:
+            code = compile(source.read(), script if os.path.isabs(script) else path, "exec")
+        exec(code, main.__dict__)
+    except SystemExit as leaving:
+        return _exited(leaving)
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        return Ending("interrupted", 130)
+    except BaseException as error:
+        if type(error).__name__ == "Finished" and type(error).__module__.startswith("sawbones."):
+            return Ending("budget", 0)
+        _print_user_traceback(error)
+        return _crashed(error, session)
+    return Ending("finished", 0)
+
+
+def _exited(leaving: SystemExit) -> Ending:
+    if leaving.code is None:
+        return Ending("finished", 0)
+    if isinstance(leaving.code, int):
+        return Ending("finished" if leaving.code == 0 else "exit", leaving.code)
+    print(leaving.code, file=sys.stderr)
+    return Ending("exit", 1)
+
+
+def _ends_on_sigterm() -> threading.Event:
+    """SIGTERM with no handler of the user's would kill the process before the ending is written."""
+    seen = threading.Event()
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+
+        def stop(signum: int, frame: Any) -> None:
+            seen.set()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            raise SystemExit(143)
+
+        signal.signal(signal.SIGTERM, stop)
+    return seen
+
+
+def _print_user_traceback(error: BaseException) -> None:
+    """As Python would print it: without the frames of this file at the top and of our wrappers below."""
+    stack = traceback.TracebackException.from_exception(error)
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    kept = [frame for frame in stack.stack if not frame.filename.startswith(own) or is_user_file(frame.filename)]
+    stack.stack = traceback.StackSummary.from_list(kept)
+    print("".join(stack.format()), end="", file=sys.stderr)
+
+
+def _crashed(error: BaseException, session: Session) -> Ending:
+    sites = session.recorder.sites if session.recorder is not None else SiteFinder(session.root)
+    frames: list[Site] = []
+    inner: Site | None = None
+    tb = error.__traceback__
+    while tb is not None:
+        name = tb.tb_frame.f_code.co_filename
+        own = os.sep + "sawbones" + os.sep in name and not is_user_file(name)
+        if not own and not name.startswith("<frozen"):
+            code = tb.tb_frame.f_code
+            site = Site(
+                sites.shown(name), tb.tb_lineno, code.co_name, linecache.getline(name, tb.tb_lineno).strip()[:200]
+            )
+            frames.append(site)
+            if is_user_file(name):
+                inner = site
+        tb = tb.tb_next
+    context: dict[str, Any] = {}
+    if session.recorder is not None:
+        from sawbones.observe.crash import crash_context
+
+        context = session.recorder.guard("crash", crash_context, session.recorder) or {}
+    return Ending(
+        "exception",
+        1,
+        type(error).__name__,
+        str(error)[:2000],
+        tuple(frames[-40:]),
+        inner,
+        context.get("batch"),
+        tuple(context.get("modules", ())),
+        context.get("failing"),
+    )

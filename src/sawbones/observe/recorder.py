@@ -1,0 +1,282 @@
+"""The recorder: one per process. Hooks tell it what happened; it numbers steps, measures, and hands records to the writer.
+
+Nothing here may change the host: no random numbers are drawn, no gradient is touched, nothing waits for a device.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from sawbones.observe.batches import BatchLog, Stopwatch, shapes_of
+from sawbones.observe.census import Census, unwrap
+from sawbones.observe.deep import DeepObserver
+from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.guard import Guard
+from sawbones.observe.journal import Journal
+from sawbones.observe.options import Options
+from sawbones.observe.scalars import ScalarReader
+from sawbones.observe.sites import SiteFinder
+from sawbones.observe.steps import StepLog
+from sawbones.schema import Ending, Site
+from sawbones.store import RunWriter
+
+EVENTS_IN_FULL = 500  # steps; after that the events of every 20th step, and rare kinds always
+_COMMON = {
+    "batch",
+    "forward",
+    "loss",
+    "backward",
+    "scale",
+    "unscale",
+    "scaler_step",
+    "scaler_update",
+    "clip",
+    "step",
+    "zero_grad",
+}
+
+
+class Finished(BaseException):
+    """Raised inside the host to end a run whose step or time budget is used up. Not an Exception: user code must not swallow it."""
+
+
+class Recorder:
+    def __init__(self, folder: Path, options: Options, root: str = "", rank: int = 0) -> None:
+        self.options = options
+        self.folder = folder
+        self.rank = rank
+        self.pid = os.getpid()
+        self.active = True
+        self.began = time.perf_counter()
+        self.guard = Guard(folder, lambda: self.step)
+        self.sites = SiteFinder(root)
+        self.writer = RunWriter(folder, rank, self.guard.say)
+        self.census = Census(self.sites)
+        self.scalars = ScalarReader()
+        self.batches = BatchLog(self.writer.batch)
+        self.steps = StepLog(self)
+        self.journal = Journal(self.sites) if options.journal else None
+        self.deep: DeepObserver | None = None
+        self.deep_backward_seen = False
+        self.num_deep = 0
+        self.step = 0
+        self.microstep = 0
+        self.seq = 0
+        self.phase = "train"
+        self.facts: dict[str, Any] = {}
+        self.listeners: list[Callable[[Recorder], None]] = []  # called after every step, for live warnings
+        self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)  # (result of scaler.scale, its unscaled input)
+        self._calls = threading.local()
+        self.watch = Stopwatch()
+        self._seen_backward = False
+        self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
+
+    # events
+
+    def event(self, kind: str, data: dict[str, Any], site: Site | None = None, step: int | None = None) -> None:
+        at = self.step if step is None else step
+        if kind in _COMMON and at >= EVENTS_IN_FULL and at % 20:
+            return
+        self.seq += 1
+        where = site if site is not None else self.sites.find()
+        self.writer.event(self.seq, kind, at, self.microstep, self.phase, time.perf_counter() - self.began, where, data)
+
+    def is_host(self) -> bool:
+        return self.active and os.getpid() == self.pid
+
+    # top-level module calls
+
+    @property
+    def depth(self) -> int:
+        return getattr(self._calls, "depth", 0)
+
+    @depth.setter
+    def depth(self, value: int) -> None:
+        self._calls.depth = value
+
+    def forward_begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        if self.census.saw_root(module) and self.num_deep == 0:
+            self.steps.params_changed()
+        if not self.census.is_model(module):
+            return
+        self.phase = "train" if grad else "eval"
+        inner = unwrap(module)
+        found = tensors_in((args, kwargs))
+        self.batches.reached_model((args, kwargs), self.step, self.microstep, self.phase)
+        self.last_call = (inner, args, kwargs)
+        device = next((t.device.type for _, t in found), "cpu")
+        autocast = (
+            str(torch.get_autocast_dtype(device)).removeprefix("torch.") if torch.is_autocast_enabled(device) else None
+        )
+        self.event(
+            "forward",
+            {
+                "module": type(inner).__name__,
+                "training": module.training,
+                "grad": grad,
+                "inference": torch.is_inference_mode_enabled(),
+                "autocast": autocast,
+                "compiled": inner is not module and hasattr(module, "_orig_mod"),
+                "inputs": shapes_of(found),
+                "top": True,
+            },
+        )
+        if self.deep is not None and not grad:
+            # An active function mode changes which kernels an inference pass takes: step aside, start again later.
+            self.stop_deep(keep=self.deep_backward_seen)
+        if grad:
+            self.start_deep()
+
+    # deep steps
+
+    def start_deep(self) -> None:
+        if self.deep is not None or not self.options.is_deep(self.step) or "deep" in self.guard.off:
+            return
+        if self.steps.last_deep == self.step or threading.current_thread() is not threading.main_thread():
+            return
+        if self.journal is not None:
+            self.journal.pause()
+        observer = DeepObserver(
+            self.step, self.microstep, self.sites, self.census.roots, probe=self.options.probe and self.num_deep == 0
+        )
+        self.deep = observer
+        self.deep_backward_seen = False
+        self.guard("deep", observer.start)
+
+    def stop_deep(self, keep: bool = True) -> None:
+        observer, self.deep = self.deep, None
+        if observer is None:
+            return
+        record = self.guard("deep", observer.stop)
+        if self.journal is not None:
+            self.journal.resume()
+        if record is not None and keep:
+            self.steps.last_deep = record.step
+            self.writer.record("deep", self.num_deep, record)
+            self.num_deep += 1
+
+    # backward
+
+    def backward_begins(self, root: Any, retain_graph: bool | None) -> None:
+        self.depth = 0
+        tensors = [t for _, t in tensors_in(root)]
+        loss = tensors[0] if tensors else None
+        self.steps.manual_step_check()
+        scaled, shown = False, loss
+        for result, source in self.scaled:
+            if loss is not None and result is loss:
+                scaled, shown = True, source
+        carried = self.steps.carried_gradients()
+        data: dict[str, Any] = {
+            "shape": list(loss.shape) if loss is not None else [],
+            "scaled": scaled,
+            "retain_graph": bool(retain_graph),
+            "fresh": carried == 0,
+            "carried": carried,
+        }
+        self.steps.loss_seen(shown, data)
+        if self.deep is not None and loss is not None:
+            self.deep_backward_seen = True
+            self.guard("deep", self.deep.before_backward, loss)
+        if self.journal is not None and self.deep is None:
+            self.guard("journal", self.journal.before_backward, shown, self.step, self.writer)
+        self.event("backward", data)
+        self._seen_backward = True
+
+    def backward_ends(self) -> None:
+        self.microstep += 1
+        self.steps.backward_done()
+
+    # optimizer steps
+
+    def step_begins(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
+        self.depth = 0
+        self.steps.begin(optimizer, closure)
+
+    def step_ends(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
+        index = self.census.optimizer_index(optimizer)
+        lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
+        data = {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": False, "closure": closure}
+        self.event("step", data)
+        self.steps.end(optimizer, lrs[0] if lrs else float("nan"))
+        self.next_step()
+
+    def step_skipped(self, optimizer: torch.optim.Optimizer) -> None:
+        """A scaler found Inf and left the optimizer alone."""
+        lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
+        index = self.census.optimizer_index(optimizer)
+        self.event("step", {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": True})
+        self.steps.skipped(optimizer, lrs[0] if lrs else float("nan"))
+        self.next_step()
+
+    def next_step(self) -> None:
+        self.stop_deep(keep=self.deep_backward_seen)
+        if self.journal is not None:
+            self.journal.clear()
+        self.step += 1
+        self.microstep = 0
+        if self.step in (1, 20) or self.step % 500 == 0:
+            self.guard("census", self.write_census)
+        for listener in self.listeners:
+            self.guard("live warnings", listener, self)
+        if self.options.is_deep(self.step):
+            self.guard("deep", self.start_deep)
+        over = self.options.max_steps is not None and self.step >= self.options.max_steps
+        late = self.options.max_seconds is not None and time.perf_counter() - self.began > self.options.max_seconds
+        if over or late:
+            raise Finished
+
+    # records that are written now and then
+
+    def write_census(self) -> None:
+        for tensor in self.census.tensor_records():
+            self.writer.record("tensor", tensor.index, tensor)
+        for optimizer in self.census.optimizer_records():
+            self.writer.record("optimizer", optimizer.index, optimizer)
+        for number, module in enumerate(self.census.module_records()):
+            self.writer.record("module", number, module)
+        self.facts["determinism"] = {
+            "algorithms": torch.are_deterministic_algorithms_enabled(),
+            "cudnn_benchmark": torch.backends.cudnn.benchmark,
+            "cudnn_deterministic": torch.backends.cudnn.deterministic,
+        }
+        self.facts["device"] = str(next((p.device for p in self.census.trainable()), "cpu"))
+        self.facts["compiled"] = self.census.compiled
+        self.facts["off"] = sorted(self.guard.off)
+        self.writer.meta("facts", self.facts)
+        self.writer.meta("seconds", time.perf_counter() - self.began)
+
+    def close(self, ending: Ending | None = None) -> None:
+        if not self.active:
+            return
+        self.active = False
+        if os.getpid() != self.pid:
+            self.writer.abandon()
+            return
+        self.guard("deep", self.stop_deep, self.deep_backward_seen)
+        if self.journal is not None:
+            self.guard("journal", self.journal.close, self.writer)
+        self.guard("batches", self.batches.settle, self.step, self.microstep, self.phase)
+        self.guard("steps", self.steps.close)
+        self.guard("census", self.write_census)
+        if ending is not None:
+            self.writer.record("ending", 0, ending)
+        self.writer.close()
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, torch.Tensor):
+        return (
+            float(value) if value.device.type == "cpu" else float("nan")
+        )  # a capturable LR on a device: no sync for it
+    return float(value) if value is not None else float("nan")

@@ -1,0 +1,56 @@
+"""Scalars of the host (losses, norms, scales) read without waiting for a device."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_RING = 256
+
+
+class ScalarReader:
+    """submit(tensor, deliver): on the CPU `deliver` runs at once; on a device once the copy has arrived."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Any, torch.Tensor, Callable[[float], None]]] = deque()
+        self._pinned: torch.Tensor | None = None
+        self._next = 0
+
+    def submit(self, value: Any, deliver: Callable[[float], None]) -> None:
+        if not isinstance(value, torch.Tensor):
+            deliver(float(value) if value is not None else math.nan)
+            return
+        tensor = value.detach()
+        if tensor.numel() != 1:
+            tensor = tensor.float().mean()
+        if tensor.device.type == "cpu":
+            deliver(float(tensor))
+            return
+        if hasattr(tensor, "to_local"):  # a DTensor: its local part, so that no collective is started
+            tensor = tensor.to_local()
+        if self._pinned is None:
+            self._pinned = torch.empty(_RING, dtype=torch.float64, pin_memory=True)
+        if len(self._waiting) >= _RING - 1:
+            self._waiting.popleft()[2](math.nan)  # the device is far behind: give this one up rather than wait
+        slot = self._pinned[self._next % _RING]
+        self._next += 1
+        slot.copy_(tensor.reshape(()).to(torch.float64), non_blocking=True)
+        event = torch.cuda.Event()
+        event.record()
+        self._waiting.append((event, slot, deliver))
+
+    def poll(self) -> None:
+        while self._waiting and self._waiting[0][0].query():
+            _, slot, deliver = self._waiting.popleft()
+            deliver(float(slot))
+
+    def drain(self) -> None:
+        """The end of the run: the only place that waits."""
+        while self._waiting:
+            event, slot, deliver = self._waiting.popleft()
+            event.synchronize()
+            deliver(float(slot))

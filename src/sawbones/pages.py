@@ -1,0 +1,27 @@
+"""The page of one fault, made from the docstring of its check, or from the taxonomy where no check exists yet."""
+
+from __future__ import annotations
+
+import inspect
+
+from sawbones.checks import all_checks
+from sawbones.schema import fault, faults
+
+HEADINGS = (
+    "What it sees", "Why it matters", "Looks like", "Example", "Use instead", "Confirm it", "False alarms", "References",
+)  # fmt: skip
+
+
+def explain(fault_id: str) -> str:
+    """Markdown page of a fault; an unknown id raises with the nearest ones named."""
+    known = fault(fault_id)
+    page = next((inspect.cleandoc(check.page) for check in all_checks() if check.fault == fault_id), None)
+    if page is None:
+        return f"# {known.id}\n\n{known.cause}.\n\n## What it sees\n\n{known.signal}.\n\nNo check looks for it in a training run yet."
+    return f"# {known.id}\n\n{page}\n"
+
+
+def overview() -> list[tuple[str, str, str]]:
+    """(fault, state, cause) of the whole taxonomy; state is "checked" or "no check"."""
+    checked = {check.fault for check in all_checks()}
+    return [(f.id, "checked" if f.id in checked else "no check", f.cause) for f in faults().values()]

@@ -1,0 +1,148 @@
+"""Signals: what a check may ask for, whether a run holds it, and the same run without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sawbones.schema.run import Run
+
+_Present = Callable[[Run], bool]
+_Remove = Callable[[Run], Run]
+
+
+def _without_events(*kinds: str) -> _Remove:
+    return lambda run: replace(run, events=tuple(e for e in run.events if e.kind not in kinds))
+
+
+def _without_deep(**empty: Any) -> _Remove:
+    return lambda run: replace(run, deep=tuple(replace(d, **empty) for d in run.deep))
+
+
+def _without_fact(name: str) -> _Remove:
+    return lambda run: replace(run, facts={k: v for k, v in run.facts.items() if k != name})
+
+
+# name -> (why it is missing, is it there, the run without it)
+SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
+    "steps": (
+        "no optimizer step was taken",
+        lambda r: r.num_steps > 0,
+        lambda r: replace(r, steps={k: np.zeros(0) for k in r.steps}),
+    ),
+    "losses": (
+        "no loss value was recorded",
+        lambda r: bool(np.any(~np.isnan(r.losses)) or len(r.losses)),
+        lambda r: replace(r, steps={**r.steps, "loss": np.zeros(0)}),
+    ),
+    "events": ("no events were recorded", lambda r: bool(r.events), lambda r: replace(r, events=())),
+    "backward": (
+        "no backward pass was recorded",
+        lambda r: any(e.kind == "backward" for e in r.events),
+        _without_events("backward"),
+    ),
+    "tensor_statistics": (
+        "no per-tensor statistics were recorded",
+        lambda r: len(r.tensor_steps) > 0,
+        lambda r: replace(r, tensor_steps=np.zeros(0, np.int64), statistics={}),
+    ),
+    "tensors": ("no parameters were recorded", lambda r: bool(r.tensors), lambda r: replace(r, tensors=())),
+    "optimizers": ("no optimizer object was seen", lambda r: bool(r.optimizers), lambda r: replace(r, optimizers=())),
+    "modules": ("no nn.Module was called", lambda r: bool(r.modules), lambda r: replace(r, modules=())),
+    "batches": ("no batch was recorded", lambda r: bool(r.batches), lambda r: replace(r, batches=())),
+    "deep": ("no deep step was recorded", lambda r: bool(r.deep), lambda r: replace(r, deep=())),
+    "ops": ("no operator trace was recorded", lambda r: any(d.ops for d in r.deep), _without_deep(ops=())),
+    "loss_calls": (
+        "no loss computation was recognised on a deep step",
+        lambda r: any(d.losses for d in r.deep),
+        _without_deep(losses=()),
+    ),
+    "tokens": ("no token ids feed an embedding", lambda r: any(d.tokens for d in r.deep), _without_deep(tokens=())),
+    "attention": ("no attention was seen", lambda r: any(d.attention for d in r.deep), _without_deep(attention=())),
+    "influence": (
+        "no influence map was recorded",
+        lambda r: any(d.influence for d in r.deep),
+        _without_deep(influence=()),
+    ),
+    "activations": (
+        "no activations were recorded",
+        lambda r: any(d.activations for d in r.deep),
+        _without_deep(activations=()),
+    ),
+    "probes": (
+        "no property test of the model was possible",
+        lambda r: any(d.probes for d in r.deep),
+        _without_deep(probes={}),
+    ),
+    "scaler": (
+        "this run has no GradScaler. Nothing to do",
+        lambda r: any(e.kind == "scale" for e in r.events),
+        _without_events("scale", "unscale", "scaler_step", "scaler_update"),
+    ),
+    "clipping": (
+        "this run clips no gradients. Nothing to do",
+        lambda r: any(e.kind == "clip" for e in r.events),
+        _without_events("clip"),
+    ),
+    "schedule": (
+        "this run has no LR scheduler. Nothing to do",
+        lambda r: any(e.kind == "schedule" for e in r.events),
+        _without_events("schedule"),
+    ),
+    "checkpoints": (
+        "this run saves and loads nothing. Nothing to do",
+        lambda r: any(e.kind in ("save", "load") for e in r.events),
+        _without_events("save", "load"),
+    ),
+    "loaders": (
+        "this run uses no DataLoader. Nothing to do",
+        lambda r: bool(r.facts.get("loaders")),
+        _without_fact("loaders"),
+    ),
+    "label_probe": (
+        "inputs and labels could not be paired",
+        lambda r: bool(r.facts.get("label_probe")),
+        _without_fact("label_probe"),
+    ),
+    "twin_run": (
+        "the script was not run a second time",
+        lambda r: bool(r.facts.get("twin_run")),
+        _without_fact("twin_run"),
+    ),
+    "validation": (
+        "this run evaluates nothing without gradients",
+        lambda r: any(e.kind == "forward" and e.phase == "eval" for e in r.events),
+        lambda r: replace(r, events=tuple(e for e in r.events if not (e.kind == "forward" and e.phase == "eval"))),
+    ),
+    "ranks": (
+        "this run has one rank. Nothing to do",
+        lambda r: bool(r.ranks),
+        lambda r: replace(r, ranks=(), world_size=1),
+    ),
+    "crash": (
+        "the script did not crash. Nothing to do",
+        lambda r: r.ending.kind == "exception",
+        lambda r: replace(r, ending=replace(r.ending, kind="finished", exception=None, message=None)),
+    ),
+    "nonfinite": (
+        "every loss was finite. Nothing to do",
+        lambda r: bool(r.facts.get("nonfinite")),
+        _without_fact("nonfinite"),
+    ),
+}
+
+
+def missing_signal(run: Run, needs: tuple[str, ...]) -> str | None:
+    """Why a check with these needs cannot look, or None when it can."""
+    for name in needs:
+        why, present, _ = SIGNALS[name]
+        if not present(run):
+            return f"needs {name}: {why}"
+    return None
+
+
+def without(run: Run, name: str) -> Run:
+    return SIGNALS[name][2](run)

@@ -1,0 +1,191 @@
+"""The writer: records go into a list, a thread puts them on disk a few times a second.
+
+SQLite in WAL mode: what a flush has handed to the operating system survives kill -9 of the process, and readers never
+block the writer. A disk that is full or read-only switches writing off with one warning; training goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sawbones.schema import STEP_COLUMNS, Batch, Site
+from sawbones.store.codec import to_plain
+from sawbones.store.tables import SCHEMA_VERSION, TABLES, VIEWS
+
+FLUSH_SECONDS = 0.4
+
+_INSERT = {
+    "site": "INSERT OR IGNORE INTO sites VALUES(?,?,?,?,?)",
+    "event": "INSERT OR REPLACE INTO raw_events VALUES(?,?,?,?,?,?,?,?)",
+    "step": f"INSERT OR REPLACE INTO raw_steps VALUES({','.join('?' * (len(STEP_COLUMNS) + 1))})",
+    "layout": "INSERT OR REPLACE INTO layouts VALUES(?,?)",
+    "tensor_row": "INSERT OR REPLACE INTO tensor_rows VALUES(?,?,?,?,?)",
+    "meta": "INSERT OR REPLACE INTO meta VALUES(?,?)",
+    "record": "INSERT OR REPLACE INTO records VALUES(?,?,?)",
+    "batch": "INSERT OR REPLACE INTO raw_batches VALUES(?,?,?,?,?,?,?,?)",
+}
+
+
+class RunWriter:
+    """Appends records; never raises into the host once it is open."""
+
+    def __init__(self, folder: Path, rank: int = 0, warn: Callable[[str], None] | None = None) -> None:
+        self.path = folder / (f"run-rank{rank}.db" if rank else "run.db")
+        self._warn = warn or (lambda text: None)
+        self._pending: list[tuple[str, tuple[Any, ...]]] = []
+        self._site_ids: dict[Site, int] = {}
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closed = False
+        self.failed: str | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=OFF")
+            self._db.executescript(TABLES + VIEWS)
+            self._db.execute(_INSERT["meta"], ("schema_version", str(SCHEMA_VERSION)))
+        except (OSError, sqlite3.Error) as error:
+            self._fail(error)
+            return
+        self._thread = threading.Thread(target=self._loop, name="sawbones-writer", daemon=True)
+        self._thread.start()
+
+    # Each of the following costs a tuple and a list append.
+
+    def event(
+        self,
+        seq: int,
+        kind: str,
+        step: int,
+        microstep: int,
+        phase: str,
+        time_s: float,
+        site: Site | None,
+        data: Mapping[str, Any],
+    ) -> None:
+        self._pending.append(("event", (seq, kind, step, microstep, phase, time_s, self._site(site), data)))
+
+    def step(self, row: int, values: Mapping[str, float]) -> None:
+        self._pending.append(("step", (row, *(values.get(name) for name in STEP_COLUMNS))))
+
+    def layout(self, layout: int, tensors: Sequence[int]) -> None:
+        self._pending.append(("layout", (layout, json.dumps(list(tensors)))))
+
+    def tensor_row(self, row: int, step: int, layout: int, columns: Mapping[str, Any]) -> None:
+        self._pending.append(("tensor_row", (row, step, layout, dict(columns))))
+
+    def meta(self, key: str, value: Any) -> None:
+        self._pending.append(("meta", (key, value)))
+
+    def record(self, kind: str, index: int, value: Any) -> None:
+        self._pending.append(("record", (kind, index, value)))
+
+    def batch(self, index: int, batch: Batch) -> None:
+        self._pending.append(("batch", (index, batch)))
+
+    def _site(self, site: Site | None) -> int | None:
+        if site is None:
+            return None
+        found = self._site_ids.get(site)
+        if found is None:
+            found = self._site_ids[site] = len(self._site_ids) + 1
+            self._pending.append(("site", (found, site.file, site.line, site.function, site.code)))
+        return found
+
+    def flush(self) -> None:
+        if self.failed is not None:
+            self._pending.clear()
+            return
+        with self._lock:
+            pending, self._pending = self._pending, []
+            if not pending:
+                return
+            try:
+                self._db.execute("BEGIN")
+                for kind, values in pending:
+                    self._db.execute(_INSERT[kind], _encode(kind, values))
+                self._db.execute("COMMIT")
+            except (OSError, sqlite3.Error) as error:
+                self._fail(error)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._wake.set()
+        if self.failed is None:
+            self._thread.join(timeout=10)
+            self.flush()
+            try:
+                self._db.close()
+            except sqlite3.Error as error:
+                self._fail(error)
+
+    def abandon(self) -> None:
+        """After a fork: the child owns neither the thread nor the connection, and must not touch either."""
+        self._closed = True
+        self.failed = "forked"
+
+    def _loop(self) -> None:
+        while not self._closed:
+            self._wake.wait(FLUSH_SECONDS)
+            self.flush()
+
+    def _fail(self, error: Exception) -> None:
+        self.failed = f"{type(error).__name__}: {error}"
+        self._warn(
+            f"recording to {self.path.parent} stopped ({error}). Training continues unchanged. "
+            "Record elsewhere: sawbones run --out FOLDER ..."
+        )
+
+
+def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if kind == "event":
+        return (*values[:7], json.dumps(to_plain(values[7]), separators=(",", ":")) if values[7] else None)
+    if kind == "tensor_row":
+        row, step, layout, columns = values
+        data = (
+            np.concatenate([np.asarray(c, np.float32) for c in columns.values()])
+            if columns
+            else np.zeros(0, np.float32)
+        )
+        return (row, step, layout, ",".join(columns), data.tobytes())
+    if kind == "meta":
+        return (values[0], json.dumps(to_plain(values[1])))
+    if kind == "record":
+        return (values[0], values[1], zlib.compress(json.dumps(to_plain(values[2]), separators=(",", ":")).encode(), 3))
+    if kind == "batch":
+        index, b = values
+        body = json.dumps({"microstep": b.microstep, "tensors": to_plain(b.tensors)}, separators=(",", ":"))
+        marks = np.asarray(b.fingerprints, np.int64).tobytes()
+        return (index, b.step, b.phase, b.source, b.wait_ms, b.epoch, body, marks)
+    if kind == "step":
+        return tuple(_real(v) for v in values)
+    return values
+
+
+def _real(value: Any) -> Any:
+    # SQLite turns NaN into NULL: keep it as text, which a REAL column stores unchanged.
+    if isinstance(value, float) and not (value - value == 0.0):
+        return str(value)
+    return value
+
+
+def new_run_folder(parent: Path, script: str) -> Path:
+    """runs/<script>-<date>-<time>, with a number behind it when two start within one second."""
+    name = f"{Path(script).stem or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, count = parent / name, 1
+    while folder.exists():
+        count += 1
+        folder = parent / f"{name}-{count}"
+    return folder

@@ -1,0 +1,71 @@
+"""sawbones.watch: the recorder inside a notebook or a loop."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from sawbones.observe.options import Options
+from sawbones.schema import Ending, Run
+from sawbones.store import read_run
+from sawbones.store.writer import new_run_folder
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+
+class Watch:
+    """Records from construction until close(), or for the length of a with block."""
+
+    def __init__(self, models: tuple[Any, ...], out: str | Path | None, options: Options) -> None:
+        from sawbones.observe.launch import Session
+
+        script = sys.argv[0] if sys.argv and sys.argv[0] else "notebook"
+        self.folder = Path(out) if out is not None else new_run_folder(Path("runs"), script).absolute()
+        self._session = Session(
+            self.folder, script, sys.argv[1:], options, os.getcwd(), int(os.environ.get("RANK", "0"))
+        )
+        self._session.install()
+        for thing in models:
+            self._introduce(thing)
+        self._open = True
+
+    def _introduce(self, thing: Any) -> None:
+        import torch
+
+        census = self._session.recorder.census
+        if isinstance(thing, torch.nn.Module):
+            census.saw_root(thing)
+        elif isinstance(thing, torch.optim.Optimizer):
+            census.built(thing, None)
+        else:
+            raise TypeError(f"sawbones.watch takes models and optimizers, not {type(thing).__name__}")
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps seen so far."""
+        return int(self._session.recorder.step)
+
+    def close(self, ending: Ending | None = None) -> Run:
+        if self._open:
+            self._open = False
+            self._session.close(ending or Ending("finished", 0))
+        return read_run(self.folder)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.close(Ending("exception", 1, type(error).__name__, str(error)[:2000]))
+
+
+def watch(*things: nn.Module | Optimizer, out: str | Path | None = None, options: Options | None = None) -> Watch:
+    """Record everything that happens from here on; models and optimizers may be named, and are found by themselves otherwise."""
+    return Watch(things, out, options or Options())
