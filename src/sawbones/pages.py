@@ -17,7 +17,9 @@ def explain(fault_id: str) -> str:
     known = fault(fault_id)
     page = next((inspect.cleandoc(check.page) for check in all_checks() if check.fault == fault_id), None)
     if page is None:
-        return f"# {known.id}\n\n{known.cause}.\n\n## What it sees\n\n{known.signal}.\n\nNo check looks for it in a training run yet."
+        return (
+            f"# {known.id}\n\n{known.cause}.\n\n## What it sees\n\n{known.signal}.\n\nNo check looks for it in a training run yet."
+        )
     return f"# {known.id}\n\n{page}\n"
 
 

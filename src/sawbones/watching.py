@@ -26,9 +26,7 @@ class Watch:
 
         script = sys.argv[0] if sys.argv and sys.argv[0] else "notebook"
         self.folder = Path(out) if out is not None else new_run_folder(Path("runs"), script).absolute()
-        self._session = Session(
-            self.folder, script, sys.argv[1:], options, os.getcwd(), int(os.environ.get("RANK", "0"))
-        )
+        self._session = Session(self.folder, script, sys.argv[1:], options, os.getcwd(), int(os.environ.get("RANK", "0")))
         self._session.install()
         for thing in models:
             self._introduce(thing)

@@ -15,9 +15,7 @@ def usage_error(text: str) -> NoReturn:
 def existing_script(script: str) -> Path:
     path = Path(script)
     if path.is_dir():
-        usage_error(
-            f"{script} is a folder, a training script was expected. Name the file: sawbones diagnose {script}/train.py"
-        )
+        usage_error(f"{script} is a folder, a training script was expected. Name the file: sawbones diagnose {script}/train.py")
     if not path.is_file():
         near = sorted(p.name for p in (path.parent if path.parent.is_dir() else Path()).glob("*.py"))[:5]
         listed = f" Scripts there: {', '.join(near)}." if near else ""

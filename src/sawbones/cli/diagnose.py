@@ -21,20 +21,14 @@ _WITH_VALUE = {"--json", "--html", "--seconds", "--steps", "--only", "--nproc-pe
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones diagnose", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = argparse.ArgumentParser("sawbones diagnose", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--json", metavar="FILE", help="write the report as JSON (- for standard output)")
     p.add_argument("--html", metavar="FILE", help="write a self-contained HTML report")
-    p.add_argument(
-        "--seconds", type=float, default=600.0, metavar="N", help="budget for everything together (default 600)"
-    )
+    p.add_argument("--seconds", type=float, default=600.0, metavar="N", help="budget for everything together (default 600)")
     p.add_argument("--steps", type=int, metavar="N", help="observe at most N optimizer steps")
     p.add_argument("--no-experiments", action="store_true", help="only observe and check")
     p.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
-    p.add_argument(
-        "--nproc-per-node", type=int, default=1, metavar="N", help="run the script on N ranks under torchrun"
-    )
+    p.add_argument("--nproc-per-node", type=int, default=1, metavar="N", help="run the script on N ranks under torchrun")
     p.add_argument("--keep-run", metavar="FOLDER", help="keep the recording of the observed run")
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument("script", metavar="SCRIPT", help="training script, or a recorded run folder")
@@ -113,9 +107,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         def progress(folder: Path) -> None:
             steps, loss = _position(folder)
             at = f" step {steps}, loss {loss}" if steps else ""
-            status.update(
-                f"{doing[0]}{at}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f}; Ctrl-C: diagnosis so far)"
-            )
+            status.update(f"{doing[0]}{at}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f}; Ctrl-C: diagnosis so far)")
 
         return diagnose_script(given.script, tuple(given.args), say=say, progress=progress, **settings)
 
@@ -123,9 +115,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
 def _position(folder: Path) -> tuple[int, str]:
     try:
         db = sqlite3.connect(f"file:{folder / 'run.db'}?mode=ro", uri=True, timeout=0.1)
-        row = db.execute(
-            "SELECT count(*), (SELECT loss FROM raw_steps ORDER BY row DESC LIMIT 1) FROM raw_steps"
-        ).fetchone()
+        row = db.execute("SELECT count(*), (SELECT loss FROM raw_steps ORDER BY row DESC LIMIT 1) FROM raw_steps").fetchone()
         db.close()
     except sqlite3.Error:
         return 0, ""

@@ -20,9 +20,7 @@ NaN and Inf stand as the texts nan, inf and -inf."""
 
 
 def run(args: list[str]) -> None:
-    p = argparse.ArgumentParser(
-        "sawbones query", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = argparse.ArgumentParser("sawbones query", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--format", choices=("table", "csv", "json"), default="table")
     p.add_argument("run", metavar="RUN", help="a run folder")
     p.add_argument("sql", metavar="SQL", help='e.g. "select step, loss from steps order by loss desc limit 5"')

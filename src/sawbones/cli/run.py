@@ -15,9 +15,7 @@ The training is bit-identical to an unwatched run. Exit status: the script's own
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones run", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = argparse.ArgumentParser("sawbones run", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", metavar="FOLDER", help="run folder (default: runs/<script>-<date>-<time>)")
     p.add_argument("--quiet", action="store_true", help="no live warnings and no summary at the end")
     p.add_argument("--no-deep", action="store_true", help="never take a deep step (operator trace, influence map)")
@@ -39,13 +37,9 @@ def run(args: list[str]) -> None:
     from sawbones.observe.options import Options
     from sawbones.store.writer import new_run_folder
 
-    folder = Path(
-        given.out or os.environ.get("SAWBONES_RUN_FOLDER") or new_run_folder(Path("runs"), given.script)
-    ).absolute()
+    folder = Path(given.out or os.environ.get("SAWBONES_RUN_FOLDER") or new_run_folder(Path("runs"), given.script)).absolute()
     if folder.exists() and (folder / "run.db").exists() and "RANK" not in os.environ:
-        usage_error(
-            f"{folder} holds a recorded run already. Choose another folder: sawbones run --out FOLDER {given.script}"
-        )
+        usage_error(f"{folder} holds a recorded run already. Choose another folder: sawbones run --out FOLDER {given.script}")
     options = Options(deep_steps=(), deep_every=0) if given.no_deep else Options()
     from sawbones.live import attach_live_warnings
 

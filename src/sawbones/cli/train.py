@@ -48,9 +48,7 @@ def command(
     clip: Annotated[float | None, _flag("Largest global gradient norm.", DEFAULT.optim.clip)] = None,
     weight_decay: Annotated[float | None, _flag("Decay of matrices.", DEFAULT.optim.weight_decay)] = None,
     label_smoothing: Annotated[float | None, _flag("Label smoothing.", DEFAULT.optim.label_smoothing)] = None,
-    d_model: Annotated[
-        int | None, _flag("Model width; the feed-forward has twice that.", DEFAULT.model.d_model)
-    ] = None,
+    d_model: Annotated[int | None, _flag("Model width; the feed-forward has twice that.", DEFAULT.model.d_model)] = None,
     layers: Annotated[int | None, _flag("Layers per stack.", DEFAULT.model.num_layers)] = None,
     heads: Annotated[int | None, _flag("Attention heads.", DEFAULT.model.num_heads)] = None,
     dropout: Annotated[float | None, _flag("Dropout.", DEFAULT.model.dropout)] = None,
@@ -58,17 +56,11 @@ def command(
     eval_every: Annotated[int | None, _flag("Steps between evaluations.", DEFAULT.eval_every)] = None,
     patience: Annotated[int | None, _flag("Evaluations without gain before stopping; 0: never.", 0)] = None,
     min_delta: Annotated[float | None, _flag("Smallest gain that counts.", DEFAULT.min_delta)] = None,
-    overfit_batch: Annotated[
-        int | None, _flag("Train on the first N batches only, dropout and augmentation off.")
-    ] = None,
+    overfit_batch: Annotated[int | None, _flag("Train on the first N batches only, dropout and augmentation off.")] = None,
     disable_dropout: Annotated[bool, typer.Option("--disable-dropout", help="No dropout.")] = False,
-    disable_amp: Annotated[
-        bool, typer.Option("--disable-amp", help="No mixed precision, whatever --amp says.")
-    ] = False,
+    disable_amp: Annotated[bool, typer.Option("--disable-amp", help="No mixed precision, whatever --amp says.")] = False,
     disable_augment: Annotated[bool, typer.Option("--disable-augment", help="No augmentation.")] = False,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Only kernels that repeat bit for bit.")
-    ] = False,
+    deterministic: Annotated[bool, typer.Option("--deterministic", help="Only kernels that repeat bit for bit.")] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Check the pipeline's properties and make a short run in float64.")
     ] = False,
@@ -212,9 +204,7 @@ def _report(config: TrainConfig, result: RunResult, json_file: Path | None) -> N
     is_lm = config.data.task == "lm"
     val_metric = result.val.loss if is_lm else result.val.free_sequence_accuracy
     named = f"loss {val_metric:.4f}" if is_lm else f"free-running sequences {val_metric:.2%}"
-    print(
-        f"{result.steps} steps in {result.seconds:.1f} s, train loss {result.final_train_loss:.4f}, validation {named}"
-    )
+    print(f"{result.steps} steps in {result.seconds:.1f} s, train loss {result.final_train_loss:.4f}, validation {named}")
     print(f"checkpoint {result.checkpoint.path}  sha256 {result.checkpoint.sha256}")
     if json_file is None:
         return

@@ -50,9 +50,7 @@ def diagnose_script(
     with Bench(patient, seconds) as bench:
         say("observing")
         share = OBSERVE_SHARE if experiments else 1.0
-        run = bench.execute(
-            diagnosing(max_steps=steps), seconds=seconds * share, progress=progress, run_folder=keep_run
-        )
+        run = bench.execute(diagnosing(max_steps=steps), seconds=seconds * share, progress=progress, run_folder=keep_run)
         output = bench.log_tail
         interrupted = bool(run.facts.get("interrupted"))
         if experiments and not interrupted and fnmatch("loop.nondeterminism", only):
@@ -92,9 +90,7 @@ def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
     return replace(run, facts={**run.facts, "twin_run": compare(run, second)})
 
 
-def _decide(
-    bench: Bench, run: Run, findings: list[Finding], say: Say
-) -> tuple[list[Finding], list[Finding], list[str]]:
+def _decide(bench: Bench, run: Run, findings: list[Finding], say: Say) -> tuple[list[Finding], list[Finding], list[str]]:
     """Experiments on the findings that stand, best supported first; a consequence waits for its cause."""
     refuted: list[Finding] = []
     notes: list[str] = []

@@ -20,11 +20,7 @@ def compare(first: Run, second: Run) -> dict[str, Any]:
         "differs": None,
     }
     found = _weights_differ(first, second) or _batches_differ(first, second) or _losses_differ(first, second, steps)
-    if (
-        found is None
-        and first.ending.kind != second.ending.kind
-        and "budget" not in (first.ending.kind, second.ending.kind)
-    ):
+    if found is None and first.ending.kind != second.ending.kind and "budget" not in (first.ending.kind, second.ending.kind):
         found = {"what": "ending", "first": first.ending.kind, "second": second.ending.kind}
     facts["differs"] = found
     return facts

@@ -16,8 +16,6 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     steps = min(cured.num_steps, run.num_steps)
     loss, cured_loss = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
     norm, cured_norm = end_level(run.steps["grad_norm"][:steps]), end_level(cured.steps["grad_norm"][:steps])
-    text = (
-        f"gradient norm ends at {cured_norm:.3g} instead of {norm:.3g}, loss at {cured_loss:.4g} instead of {loss:.4g}"
-    )
+    text = f"gradient norm ends at {cured_norm:.3g} instead of {norm:.3g}, loss at {cured_loss:.4g} instead of {loss:.4g}"
     better = cured_norm < 0.5 * norm or cured_loss < 0.9 * loss
     return Verdict("zero_grad_added", "confirmed" if better else "refuted", text, loss, cured_loss)

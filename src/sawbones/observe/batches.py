@@ -62,9 +62,7 @@ class BatchLog:
             self._held = None
             self._record(source, wait_ms, value, epoch, step, microstep, phase)
 
-    def _record(
-        self, source: str, wait_ms: float, value: Any, epoch: int, step: int, microstep: int, phase: str
-    ) -> None:
+    def _record(self, source: str, wait_ms: float, value: Any, epoch: int, step: int, microstep: int, phase: str) -> None:
         index = self._count
         self._count += 1
         if index >= _FULL_BATCHES and index % 20:
@@ -126,6 +124,4 @@ class Stopwatch:
 
 
 def shapes_of(values: Sequence[tuple[str, torch.Tensor]]) -> list[dict[str, Any]]:
-    return [
-        {"path": path, "shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for path, t in values[:16]
-    ]
+    return [{"path": path, "shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for path, t in values[:16]]

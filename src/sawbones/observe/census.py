@@ -181,9 +181,7 @@ class Census:
                 settings = {k: _plain(vars(module)[k]) for k in _SETTINGS if k in vars(module)}
                 full = ".".join(part for part in (prefix, path) if part)
                 trainable = sum(p.requires_grad for p in own)
-                records.append(
-                    Module(full, type(module).__name__, settings, len(own), trainable, self._definition(module))
-                )
+                records.append(Module(full, type(module).__name__, settings, len(own), trainable, self._definition(module)))
         return records
 
     def _definition(self, module: nn.Module) -> Site | None:

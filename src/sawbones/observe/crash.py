@@ -57,12 +57,7 @@ def _describe(path: str, tensor: torch.Tensor) -> dict[str, Any]:
         "dtype": str(tensor.dtype).removeprefix("torch."),
     }
     facts["device"] = str(tensor.device)
-    if (
-        tensor.device.type == "cpu"
-        and tensor.numel()
-        and tensor.dtype is not torch.bool
-        and not tensor.dtype.is_complex
-    ):
+    if tensor.device.type == "cpu" and tensor.numel() and tensor.dtype is not torch.bool and not tensor.dtype.is_complex:
         facts.update(value_range(tensor.detach()))
         if not tensor.dtype.is_floating_point and tensor.dim() >= 1:
             flat = tensor.detach().reshape(tensor.shape[0], -1)

@@ -45,9 +45,7 @@ class Guard:
         self.off.add(name)
         where = f" Details: {self._folder / 'sawbones.log'}" if self._folder else ""
         first = (str(error) or type(error).__name__).splitlines()[0]
-        self.say(
-            f"{name} failed at step {self._step()} ({first}) and is off from here. Training continues unchanged.{where}"
-        )
+        self.say(f"{name} failed at step {self._step()} ({first}) and is off from here. Training continues unchanged.{where}")
         self.log("".join(traceback.format_exception(error)))
 
     def say(self, text: str) -> None:

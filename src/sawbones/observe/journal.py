@@ -101,9 +101,7 @@ class Journal:
         site = self._sites.find(sys._getframe(3))
         if site is None or not isinstance(result, torch.Tensor):
             return
-        entry = self._data_ops.setdefault(
-            (name, site), [0, list(result.shape), str(result.dtype).removeprefix("torch.")]
-        )
+        entry = self._data_ops.setdefault((name, site), [0, list(result.shape), str(result.dtype).removeprefix("torch.")])
         entry[0] += 1
 
     def before_backward(self, loss: Any, step: int, writer: RunWriter) -> None:
@@ -124,10 +122,7 @@ class Journal:
 
     def close(self, writer: RunWriter) -> None:
         self.pause()
-        rows = [
-            {"op": op, "site": site, "count": e[0], "shape": e[1], "dtype": e[2]}
-            for (op, site), e in self._data_ops.items()
-        ]
+        rows = [{"op": op, "site": site, "count": e[0], "shape": e[1], "dtype": e[2]} for (op, site), e in self._data_ops.items()]
         writer.record("data_ops", 0, rows)
         self._ops.clear()
 
@@ -152,9 +147,7 @@ def first_nonfinite(
 
 def _masks(plain: torch.Tensor) -> bool:
     """Only -inf beside finite values: a mask being added to scores, not a failure."""
-    return (
-        not bool(torch.isnan(plain).any()) and not bool((plain == math.inf).any()) and bool(torch.isfinite(plain).any())
-    )
+    return not bool(torch.isnan(plain).any()) and not bool((plain == math.inf).any()) and bool(torch.isfinite(plain).any())
 
 
 def _range(tensor: torch.Tensor) -> dict[str, Any]:

@@ -205,9 +205,7 @@ def _crashed(error: BaseException, session: Session) -> Ending:
         own = os.sep + "sawbones" + os.sep in name and not is_user_file(name)
         if not own and not name.startswith("<frozen"):
             code = tb.tb_frame.f_code
-            site = Site(
-                sites.shown(name), tb.tb_lineno, code.co_name, linecache.getline(name, tb.tb_lineno).strip()[:200]
-            )
+            site = Site(sites.shown(name), tb.tb_lineno, code.co_name, linecache.getline(name, tb.tb_lineno).strip()[:200])
             frames.append(site)
             if is_user_file(name):
                 inner = site

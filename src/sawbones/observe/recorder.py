@@ -115,9 +115,7 @@ class Recorder:
         self.batches.reached_model((args, kwargs), self.step, self.microstep, self.phase)
         self.last_call = (inner, args, kwargs)
         device = next((t.device.type for _, t in found), "cpu")
-        autocast = (
-            str(torch.get_autocast_dtype(device)).removeprefix("torch.") if torch.is_autocast_enabled(device) else None
-        )
+        autocast = str(torch.get_autocast_dtype(device)).removeprefix("torch.") if torch.is_autocast_enabled(device) else None
         self.event(
             "forward",
             {
@@ -276,7 +274,5 @@ class Recorder:
 
 def _number(value: Any) -> float:
     if isinstance(value, torch.Tensor):
-        return (
-            float(value) if value.device.type == "cpu" else float("nan")
-        )  # a capturable LR on a device: no sync for it
+        return float(value) if value.device.type == "cpu" else float("nan")  # a capturable LR on a device: no sync for it
     return float(value) if value is not None else float("nan")

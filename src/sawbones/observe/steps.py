@@ -44,9 +44,7 @@ class StepLog:
         self._stepped = False  # an optimizer object has stepped: no hand-written update is looked for
         self._num_backward = 0
         self._marks: list[tuple[torch.Tensor, float]] = []
-        self._cleared: dict[
-            int, tuple[int, int]
-        ] = {}  # parameter -> (identity, version) of its gradient after the step
+        self._cleared: dict[int, tuple[int, int]] = {}  # parameter -> (identity, version) of its gradient after the step
         self._in_closure: torch.optim.Optimizer | None = None
         self._last_time = time.perf_counter()
         self.last_deep = -1
@@ -80,9 +78,7 @@ class StepLog:
     def _carried_marks(self) -> list[tuple[torch.Tensor, tuple[int, int]]]:
         if self._r.microstep or not self._cleared:
             return []
-        return [
-            (p, self._cleared[id(p)]) for held in self._held.values() for p in held.params if id(p) in self._cleared
-        ]
+        return [(p, self._cleared[id(p)]) for held in self._held.values() for p in held.params if id(p) in self._cleared]
 
     def _mark_gradients(self, held: _Held) -> None:
         for p in held.params:

@@ -100,9 +100,7 @@ class Attention:
     axis_sum_error: float | None  # the same over queries, to see a softmax over the wrong axis
     score_std: float | None  # spread of the scores before the softmax
     expected_score_std: float | None  # what q.k/sqrt(d) would give for these q and k
-    mask: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # shape, dtype, min, max, share allowed, is_causal, lower_triangular, ...
+    mask: Mapping[str, Any] = field(default_factory=dict)  # shape, dtype, min, max, share allowed, is_causal, lower_triangular, ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +124,7 @@ class Influence:
     nonpadding: float | None
     by_offset: Mapping[int, float] = field(default_factory=dict)  # source position - output position -> share
     probes: int = 0
-    map: tuple[
-        tuple[float, ...], ...
-    ] = ()  # probed output position x source position (at most 32 groups), for the report
+    map: tuple[tuple[float, ...], ...] = ()  # probed output position x source position (at most 32 groups), for the report
     outputs: tuple[tuple[int, int], ...] = ()  # the probed (example, position)
     dependent: int = 0  # how many of the probed outputs depend on this source at all
     mixes: tuple[str, ...] = ()  # operators that mix examples on purpose (batch normalisation in training)
@@ -151,9 +147,7 @@ class TokenInput:
     pad_share: float
     padding_idx: int | None  # as declared on the module
     lengths: tuple[int, ...] = ()  # real tokens per row
-    time_dim: int | None = (
-        None  # dimension of the ids that is time, None when they are not (batch, time) or (time, batch)
-    )
+    time_dim: int | None = None  # dimension of the ids that is time, None when they are not (batch, time) or (time, batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +161,8 @@ class DeepStep:
     influence: tuple[Influence, ...] = ()
     tokens: tuple[TokenInput, ...] = ()
     masks: tuple[Mapping[str, Any], ...] = ()  # boolean or 0/1 tensors among the model inputs: agreement with padding
-    probes: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # property tests on a copy of the model: permutation, shift, ...
+    probes: Mapping[str, Any] = field(default_factory=dict)  # property tests on a copy of the model: permutation, shift, ...
     first_nonfinite: Mapping[str, Any] | None = None  # op index, name, site, inputs that were still finite
     unreached: tuple[str, ...] = ()  # trainable parameters of modules that ran, which the loss does not depend on
-    unregistered: tuple[
-        Mapping[str, Any], ...
-    ] = ()  # modules that ran but are not in the model: class, site, num_params
+    unregistered: tuple[Mapping[str, Any], ...] = ()  # modules that ran but are not in the model: class, site, num_params
     seconds: float = 0.0

@@ -95,9 +95,7 @@ class Batch:
     phase: str
     source: str  # "loader:0", "model"
     wait_ms: float
-    tensors: tuple[
-        Mapping[str, Any], ...
-    ]  # path, shape, dtype, and on sampled steps min, max, mean, std, nonfinite, ...
+    tensors: tuple[Mapping[str, Any], ...]  # path, shape, dtype, and on sampled steps min, max, mean, std, nonfinite, ...
     fingerprints: tuple[int, ...] = ()  # one 64-bit value per sample over the whole sample
     epoch: int = 0  # how often this loader had been started before
 
@@ -122,9 +120,7 @@ class Run:
     modules: tuple[Module, ...] = ()
     batches: tuple[Batch, ...] = ()
     deep: tuple[DeepStep, ...] = ()
-    facts: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # one-off observations: determinism flags, loader settings, ...
+    facts: Mapping[str, Any] = field(default_factory=dict)  # one-off observations: determinism flags, loader settings, ...
     signals: Mapping[str, str] = field(default_factory=dict)  # signal -> "" when recorded, else why not
     ranks: tuple[Run, ...] = ()  # the other ranks of the same run, rank 0 holds them
 

@@ -50,9 +50,7 @@ def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
     path = folder / (f"run-rank{rank}.db" if rank else "run.db")
     if not path.exists():
         near = ", ".join(str(p) for p in find_runs(folder.parent)[-3:]) or "none"
-        raise RunNotFound(
-            f"no recorded run in {folder} (no {path.name}). Runs nearby: {near}. Record one: sawbones run train.py"
-        )
+        raise RunNotFound(f"no recorded run in {folder} (no {path.name}). Runs nearby: {near}. Record one: sawbones run train.py")
     try:
         # A WAL database needs its -shm file: immutable mode serves folders where none can be made.
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
@@ -60,9 +58,7 @@ def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError:
         db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     except sqlite3.DatabaseError as error:
-        raise RunNotFound(
-            f"{path} is not a readable run database ({error}). Record it again: sawbones run train.py"
-        ) from error
+        raise RunNotFound(f"{path} is not a readable run database ({error}). Record it again: sawbones run train.py") from error
     try:
         yield db
     finally:
@@ -81,12 +77,8 @@ def _read_rank(folder: Path, rank: int) -> Run:
         meta = {k: revive(json.loads(v)) for k, v in db.execute("SELECT key, value FROM meta")}
         version = int(meta.get("schema_version", 0))
         if version != SCHEMA_VERSION:
-            raise SawbonesError(
-                f"{folder} was recorded with schema {version}; this Sawbones reads schema {SCHEMA_VERSION}."
-            )
-        sites = {
-            i: Site(f, n, fn, c) for i, f, n, fn, c in db.execute("SELECT id, file, line, function, code FROM sites")
-        }
+            raise SawbonesError(f"{folder} was recorded with schema {version}; this Sawbones reads schema {SCHEMA_VERSION}.")
+        sites = {i: Site(f, n, fn, c) for i, f, n, fn, c in db.execute("SELECT id, file, line, function, code FROM sites")}
         tensors = tuple(_records(db, "tensor", Tensor))
         tensor_steps, statistics = _statistics(db, len(tensors))
         steps = _steps(db)
@@ -130,9 +122,7 @@ def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
 def _events(db: sqlite3.Connection, sites: dict[int, Site], rank: int) -> Iterator[Event]:
     rows = db.execute("SELECT seq, kind, step, microstep, phase, time, site, data FROM raw_events ORDER BY seq")
     for seq, kind, step, microstep, phase, time_s, site, data in rows:
-        yield Event(
-            seq, kind, step, microstep, phase, time_s, sites.get(site), rank, revive(json.loads(data)) if data else {}
-        )
+        yield Event(seq, kind, step, microstep, phase, time_s, sites.get(site), rank, revive(json.loads(data)) if data else {})
 
 
 def _steps(db: sqlite3.Connection) -> dict[str, Any]:
@@ -147,9 +137,7 @@ def _statistics(db: sqlite3.Connection, num_tensors: int) -> tuple[Any, dict[str
     layouts = {i: np.array(json.loads(t), np.int64) for i, t in db.execute("SELECT id, tensors FROM layouts")}
     total = db.execute("SELECT count(*) FROM tensor_rows").fetchone()[0]
     stride = max(1, -(-total // MAX_TENSOR_ROWS))
-    query = (
-        "SELECT step, layout, columns, data FROM tensor_rows WHERE row % ? = 0 OR row < 200 OR row >= ? ORDER BY row"
-    )
+    query = "SELECT step, layout, columns, data FROM tensor_rows WHERE row % ? = 0 OR row < 200 OR row >= ? ORDER BY row"
     rows = db.execute(query, (stride, total - 200)).fetchall()
     width = max([num_tensors, *(int(t.max()) + 1 for t in layouts.values() if len(t))], default=0)
     steps = np.array([r[0] for r in rows], np.int64)

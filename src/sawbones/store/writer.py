@@ -154,11 +154,7 @@ def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return (*values[:7], json.dumps(to_plain(values[7]), separators=(",", ":")) if values[7] else None)
     if kind == "tensor_row":
         row, step, layout, columns = values
-        data = (
-            np.concatenate([np.asarray(c, np.float32) for c in columns.values()])
-            if columns
-            else np.zeros(0, np.float32)
-        )
+        data = np.concatenate([np.asarray(c, np.float32) for c in columns.values()]) if columns else np.zeros(0, np.float32)
         return (row, step, layout, ",".join(columns), data.tobytes())
     if kind == "meta":
         return (values[0], json.dumps(to_plain(values[1])))

@@ -72,9 +72,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         recorder.depth = 0
         recorder.steps.wait_ms += wait_s * 1e3
         index = recorder.batches.fetched(iterator, wait_s, value, recorder.step, recorder.microstep, recorder.phase)
-        recorder.event(
-            "batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))}
-        )
+        recorder.event("batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))})
 
     def make_set_epoch(original: Any) -> Any:
         def set_epoch(self: Any, epoch: int) -> None:

@@ -43,9 +43,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) -> None:
-    tensors = [a for a in args if isinstance(a, torch.Tensor)] + [
-        v for v in kwargs.values() if isinstance(v, torch.Tensor)
-    ]
+    tensors = [a for a in args if isinstance(a, torch.Tensor)] + [v for v in kwargs.values() if isinstance(v, torch.Tensor)]
     given = tensors[0] if tensors else None
     target = kwargs.get("target", tensors[1] if len(tensors) > 1 else None)
     weight = kwargs.get("weight")

@@ -47,9 +47,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             finally:
                 depth -= 1
                 if not depth and recorder.is_host() and next(self.parameters(), None) is not None:
-                    recorder.guard(
-                        "mode", recorder.event, "mode", {"module": type(self).__name__, "training": bool(mode)}
-                    )
+                    recorder.guard("mode", recorder.event, "mode", {"module": type(self).__name__, "training": bool(mode)})
 
         return train
 

@@ -44,9 +44,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             frame = frame.f_back
         if initial:
             built[id(scheduler)] = recorder.sites.find()
-        settings = {
-            k: v for k, v in vars(scheduler).items() if isinstance(v, (int, float, str, bool)) and not k.startswith("_")
-        }
+        settings = {k: v for k, v in vars(scheduler).items() if isinstance(v, (int, float, str, bool)) and not k.startswith("_")}
         data = {
             "cls": type(scheduler).__name__,
             "scheduler": len(built) if id(scheduler) not in built else list(built).index(id(scheduler)),
