@@ -16,7 +16,7 @@ from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.schema import Attention
 
 _MAX_CALLS = 96
-_MAX_ELEMENTS = 1 << 22  # weights recomputed per call
+_MAX_ELEMENTS = 1 << 20  # weights recomputed per call
 _MASKED = 1e-9
 # Between the product and the softmax: scaling, masking, biases.
 _SCORE_OPS = RESHAPING | {

@@ -133,11 +133,16 @@ def _from_log_of_probabilities(graph: OpGraph, region: list[RawOp], root: Ref) -
             target = next((r for r in user.inputs if not r.requires_grad), None)
             if target is None:
                 continue
-            scores, _ = graph.origin(op.inputs[0], op.index, _HANDED_ON | {"add", "rsub", "neg"})
-            target, _ = graph.origin(target, user.index, RESHAPING | {"rsub"})
+            # log(1 - p) and log(p + eps) are about p; a squeeze further back is not undone, the target has the later shape.
+            scores = _same_shape(graph, op.inputs[0], op.index, frozenset({"add", "rsub", "neg", "clamp", "clamp_min"}))
+            target = _same_shape(graph, target, user.index, frozenset({"rsub", "float", "to"}))
             fn = "binary_cross_entropy" if op.name in ("log", "log1p") else "binary_cross_entropy_with_logits"
             return [_loss(user, fn, scores, target, root)]
     return []
+
+
+def _same_shape(graph: OpGraph, ref: Ref, before: int, through: frozenset[str]) -> Ref:
+    return next(form for form in reversed(list(graph.chain(ref, before, through))) if form.shape == ref.shape)
 
 
 def _near_users(graph: OpGraph, ref: Ref) -> list[RawOp]:

@@ -119,7 +119,9 @@ class ModuleWatch:
             guard.__enter__()
             self._suspended.append((module, guard))
 
-    def _after(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def _after(self, module: nn.Module, args: tuple[Any, ...], *rest: Any) -> None:
+        # torch calls a global hook without the keyword arguments when the module raised.
+        kwargs, output = rest if len(rest) == 2 else ({}, rest[-1])
         if torch.compiler.is_compiling():
             return
         try:

@@ -55,6 +55,7 @@ class DeepObserver:
         self._seconds = 0.0
         self._analysed = False
         self._watching = False
+        self._versions: list[tuple[torch.Tensor, int]] = []
 
     def start(self) -> None:
         began = time.perf_counter()
@@ -65,6 +66,7 @@ class DeepObserver:
         self._seconds += time.perf_counter() - began
 
     def _enter(self) -> None:
+        self._versions = [(b, b._version) for root in self._roots() for b in root.buffers() if not b.is_inference()]
         self._modules.start()
         _push_mode(self._tracer)
         self._watching = True
@@ -123,8 +125,7 @@ class DeepObserver:
         self._tracer.ops = []
         self._modules.calls, self._modules.top_calls, self._modules.ran, self._modules.stack = [], [], {}, []
         self._modules.crash = []
-        self._sources = []
-        self._fields = {}
+        self._sources, self._fields, self._versions = [], {}, []
 
     # -- analysing ----------------------------------------------------------------------------------------------------
 
@@ -225,6 +226,9 @@ class DeepObserver:
             # A user's hook on the graph would run once more for every extra pass.
             self._note_text("influence: left out, the graph carries backward hooks")
             return
+        if self._tracer.unpacks and not self._may_recompute(root):
+            self._note_text("influence: left out, the backward recomputes or fetches what it needs")
+            return
         if self._fields.get("first_nonfinite") is None and root.requires_grad:
             backward = self._contained("backward", lambda: nonfinite.in_backward(graph, root, paths), None)
             self._fields["first_nonfinite"] = backward
@@ -237,6 +241,17 @@ class DeepObserver:
             for item in found:
                 if item.source == name and item.by_offset:
                     main.facts["target_visible"] = item.by_offset.get(frame.offset, 0.0)
+
+    def _may_recompute(self, root: torch.Tensor) -> bool:
+        # A checkpointed forward is recomputed once, by whoever comes first: its writes to buffers would then be missing in
+        # the user's own backward, and what it recomputed stays in memory.
+        wrote = any(buffer._version != version for buffer, version in self._versions)
+        known = {id(buffer) for buffer, _ in self._versions}
+        unknown = any(id(b) not in known for top in self._tops() for b in top.buffers())
+        if root.is_cuda:
+            free, total = torch.cuda.mem_get_info(root.device)
+            return not wrote and not unknown and free > 0.7 * total
+        return not wrote and not unknown
 
     def _has_hooks(self) -> bool:
         hooked = nn.modules.module._global_backward_hooks or nn.modules.module._global_backward_pre_hooks

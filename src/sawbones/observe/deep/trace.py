@@ -23,6 +23,7 @@ _KEEP_CPU = 1 << 30
 _KEEP_CUDA = 4 << 30
 
 _LEAVES_TORCH = frozenset({"item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"})
+_ALWAYS_KEPT = LOSSES | {"embedding"}
 _HOOKS = frozenset({"register_hook", "retain_grad", "register_post_accumulate_grad_hook"})
 _IGNORED = frozenset({"backward", "grad", "_set_grad_enabled", "__bool__", "__len__", "__iter__", "is_grad_enabled"})
 
@@ -114,6 +115,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.ops: list[RawOp] = []
         self.failed: dict[str, Any] | None = None
         self.hooked = False
+        self.unpacks = False  # saved tensors are recomputed or fetched in the backward: checkpointing, offloading
         self.errors: list[str] = []
         self.phase = "forward"
         self.paused = False
@@ -146,9 +148,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             before = self._contained(lambda: self._inputs(args, kwargs, silent))
         try:
             result = func(*args, **kwargs)
-        except Exception:
-            frame = sys._getframe(1)
-            self._contained(lambda: self._fail(name, args, kwargs, frame, error))
+        except Exception as error:
+            frame, text = sys._getframe(1), f"{type(error).__name__}: {error}"[:500]
+            self._contained(lambda: self._fail(name, args, kwargs, frame, text))
             raise
         frame = sys._getframe(1)
         self._contained(lambda: self._record(name, func, args, kwargs, result, before, frame, silent))
@@ -201,6 +203,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 for number, index in enumerate(indices[:4]):
                     op.arguments[f"index{number}"] = self.ref(index, silent)
         op.outputs = tuple(self.ref(tensor, silent) for tensor in made)
+        if name in _ALWAYS_KEPT and not silent:
+            for ref in (*op.inputs, *op.outputs):
+                self.keep(ref)
+        if not silent and not self.unpacks and torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
+            self.unpacks = True
         self.ops.append(op)
         if self.on_op is not None and not silent:
             self.on_op(op, result)
@@ -251,12 +258,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if ref.entry.strong is None:
             ref.entry.strong = ref.entry.weak()
 
-    def _fail(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], frame: Any, error: Exception) -> None:
+    def _fail(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], frame: Any, text: str) -> None:
         inputs = [self.ref(t) for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)]
         bound = {f"arg{i}": value for i, value in enumerate(args)} | dict(kwargs)
         self.failed = {
             "op": name, "site": self._sites.find(frame), "inputs": inputs, "args": scalars(name, bound),
-            "error": f"{type(error).__name__}: {error}"[:500],
+            "error": text,
         }  # fmt: skip
 
     def release(self) -> None:
