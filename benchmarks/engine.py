@@ -78,7 +78,7 @@ def compare(
         settle()
         return (time.perf_counter() - start) / steps * 1e3
 
-    for _ in range(3):
+    for _ in range(5):  # clocks, caches and the allocator come to rest
         timed(bare)
         timed(watched)
     times = np.array([[timed(bare), timed(watched), timed(bare)] for _ in range(rounds)])
@@ -172,21 +172,22 @@ def passes_alone() -> dict[str, float]:
         tables[name] = AddressTable(len(params), device)
         tables[name].update([t.data_ptr() for t in tensors])
     found = {"bytes_of_gradients": float(sum(g.numel() * 4 for g in grads))}
-    shapes = [(2048, 4, 16), (4096, 4, 8), (4096, 8, 8), (8192, 8, 4), (8192, 8, 8), (8192, 16, 4), (16384, 16, 4)]
-    for chunk, warps, per_processor in shapes:
+    shapes = [(16384, 1024, 4, 16), (16384, 1024, 4, 10**6), (16384, 2048, 8, 8), (16384, 2048, 4, 16), (8192, 1024, 4, 16),
+              (32768, 1024, 4, 16), (16384, 512, 4, 16), (16384, 4096, 8, 8)]  # fmt: skip
+    for chunk, block, warps, per_processor in shapes:
         table = triton_kernel.ChunkTable(torch.float32, numels, range(len(params)), device, chunk)
-        table.num_programs = min(table.num_chunks, 132 * per_processor)
+        processors = torch.cuda.get_device_properties(device).multi_processor_count
+        table.num_programs = min(table.num_chunks, processors * per_processor)
+        sizes = {"block": block, "warps": warps}
 
-        def gradients(table: triton_kernel.ChunkTable = table, warps: int = warps) -> None:
-            triton_kernel.measure_gradients(table, tables["grads"], threshold, results, warps=warps)
+        def gradients(table: triton_kernel.ChunkTable = table, sizes: dict[str, int] = sizes) -> None:
+            triton_kernel.measure_gradients(table, tables["grads"], threshold, results, **sizes)
 
-        def parameters(table: triton_kernel.ChunkTable = table, warps: int = warps) -> None:
-            triton_kernel.measure_parameters(
-                table, tables["params"], tables["copies"], results, compare=True, store=True, warps=warps
-            )
+        def parameters(table: triton_kernel.ChunkTable = table, sizes: dict[str, int] = sizes) -> None:
+            triton_kernel.measure_parameters(table, tables["params"], tables["copies"], results, compare=True, store=True, **sizes)
 
         for name, launch in (("gradients", gradients), ("parameters", parameters)):
-            found[f"{name}_{chunk}_{warps}_{per_processor}"] = _device_us(launch)
+            found[f"{name} {chunk}/{block}/{warps}/{per_processor}"] = _device_us(launch)
     source, target = torch.empty(2**28, device=device), torch.empty(2**28, device=device)
     found["copy_of_1_GiB"] = _device_us(lambda: target.copy_(source))
     return found

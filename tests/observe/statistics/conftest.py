@@ -8,9 +8,7 @@ import torch
 
 from sawbones.schema.run import NO_GRADIENT, TENSOR_STATISTICS
 
-Reference = Callable[
-    [Sequence[torch.Tensor], Sequence[torch.Tensor | None], Sequence[torch.Tensor]], dict[str, np.ndarray]
-]
+Reference = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor | None], Sequence[torch.Tensor]], dict[str, np.ndarray]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

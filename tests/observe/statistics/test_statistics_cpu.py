@@ -26,9 +26,7 @@ def one_step(
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_every_statistic_agrees_with_float64(
-    reference: Callable[..., dict[str, np.ndarray]], dtype: torch.dtype
-) -> None:
+def test_every_statistic_agrees_with_float64(reference: Callable[..., dict[str, np.ndarray]], dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     shapes = [(7,), (300, 500), (1,), (3, 700_001)]
     old = [torch.randn(shape).to(dtype) for shape in shapes]

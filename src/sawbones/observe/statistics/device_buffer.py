@@ -25,7 +25,7 @@ class Reading:
     event: torch.cuda.Event | None
 
     def done(self) -> bool:
-        return self.event is None or bool(self.event.query())  # type: ignore[no-untyped-call]
+        return self.event is None or bool(self.event.query())
 
     def wait(self) -> None:
         if self.event is not None:
@@ -44,7 +44,7 @@ def send_home(values: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
     """The values in pinned memory, to be read after the event."""
     pinned = torch.empty(values.shape, dtype=values.dtype, device="cpu", pin_memory=True)
     pinned.copy_(values, non_blocking=True)
-    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event = torch.cuda.Event()
     event.record(torch.cuda.current_stream(values.device))
     return pinned, event
 

@@ -216,9 +216,7 @@ def _keep(scale: float | torch.Tensor | None) -> tuple[float | torch.Tensor | No
     return pinned, [Reading((), dict, event)]
 
 
-def _half_tiny(
-    scale: float | torch.Tensor | None, unscaled_from: float | torch.Tensor | None
-) -> float | torch.Tensor | None:
+def _half_tiny(scale: float | torch.Tensor | None, unscaled_from: float | torch.Tensor | None) -> float | torch.Tensor | None:
     if scale is not None:
         return FLOAT16_TINY
     if unscaled_from is None:

@@ -129,9 +129,7 @@ class ForeachLane:
             self._widen(norms, list(range(len(tensors))), tensors, set(range(len(tensors))))
         return norms
 
-    def _widen(
-        self, norms: torch.Tensor, where: Sequence[int], tensors: Sequence[torch.Tensor], only: set[int] | None
-    ) -> None:
+    def _widen(self, norms: torch.Tensor, where: Sequence[int], tensors: Sequence[torch.Tensor], only: set[int] | None) -> None:
         """Take again in float64, in place, the norms whose squares may have left float32; with `only` None, every such
         one, remembering the tensors for which it made a difference."""
         if only is not None and not only:
@@ -197,10 +195,7 @@ def _present(tensors: Sequence[torch.Tensor | None]) -> tuple[list[int], list[to
             continue
         # Strided float32 of torch's own classes is nearly every gradient there is: keep its way short.
         if not (
-            tensor.dtype is torch.float32
-            and tensor.__class__ is torch.Tensor
-            and tensor.layout is torch.strided
-            and tensor.numel()
+            tensor.dtype is torch.float32 and tensor.__class__ is torch.Tensor and tensor.layout is torch.strided and tensor.numel()
         ):
             found = measurable(tensor)
             if found is None:

@@ -17,9 +17,10 @@ import triton.language as tl
 
 from sawbones.observe.statistics.device_buffer import AddressTable, upload
 
-CHUNK = 8192  # at most 16384: two counts share 32 bits
-WARPS = 8
-PROGRAMS_PER_PROCESSOR = 8  # enough loads in flight to fill the memory bus
+CHUNK = 16384  # what one program takes at a time
+BLOCK = 1024  # what it loads at once; CHUNK / BLOCK stays under 1024, so that three counts share 32 bits
+WARPS = 4
+PROGRAMS_PER_PROCESSOR = 16  # enough loads in flight to fill the memory bus
 TOTALS_BLOCK = 512
 
 _TRITON_DTYPES = {
@@ -44,7 +45,7 @@ class ChunkTable:
         counts = np.array([-(-numel // chunk) for numel in numels], np.int64)
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         self.dtype = _TRITON_DTYPES[dtype]
-        self.wide = dtype is torch.float64
+        self.real = tl.float64 if dtype is torch.float64 else tl.float32
         self.chunk = chunk
         self.num_tensors = len(numels)
         self.num_chunks = int(first[-1])
@@ -52,24 +53,27 @@ class ChunkTable:
         self.columns = upload(np.array(columns, np.int32), device)
         self.first_chunk = upload(first, device)
         self.chunk_tensor = upload(np.repeat(np.arange(len(numels), dtype=np.int32), counts), device)
-        self.chunk_index = upload(
-            np.concatenate([np.arange(b - a, dtype=np.int32) for a, b in pairwise(first.tolist())]), device
-        )
-        self.gradient_sums = torch.empty((3, self.num_chunks), dtype=torch.float64, device=device)
-        self.gradient_counts = torch.empty((2, self.num_chunks), dtype=torch.int32, device=device)
-        self.parameter_sums = torch.empty((4, self.num_chunks), dtype=torch.float64, device=device)
+        self.chunk_index = upload(np.concatenate([np.arange(b - a, dtype=np.int32) for a, b in pairwise(first.tolist())]), device)
+        self.gradient_sums = torch.empty((2, self.num_chunks), dtype=torch.float64, device=device)
+        self.gradient_counts = torch.empty((3, self.num_chunks), dtype=torch.int32, device=device)
+        self.parameter_sums = torch.empty((2, self.num_chunks), dtype=torch.float64, device=device)
         processors = torch.cuda.get_device_properties(device).multi_processor_count
         self.num_programs = min(self.num_chunks, processors * PROGRAMS_PER_PROCESSOR)
 
 
 def measure_gradients(
-    table: ChunkTable, gradients: AddressTable, threshold: torch.Tensor, results: torch.Tensor, warps: int = WARPS
+    table: ChunkTable,
+    gradients: AddressTable,
+    threshold: torch.Tensor,
+    results: torch.Tensor,
+    block: int = BLOCK,
+    warps: int = WARPS,
 ) -> None:
     """Rows 0 to 4 of `results`: L2, largest magnitude, zero share, non-finite count, share below `threshold`."""
     _gradient_chunks[(table.num_programs,)](
         gradients.on_device, table.numels, table.chunk_tensor, table.chunk_index, threshold,
         table.gradient_sums, table.gradient_counts, table.num_chunks,
-        DTYPE=table.dtype, WIDE=table.wide, ALIGNED=gradients.aligned, CHUNK=table.chunk, num_warps=warps,
+        DTYPE=table.dtype, REAL=table.real, ALIGNED=gradients.aligned, CHUNK=table.chunk, BLOCK=block, num_warps=warps,
     )  # fmt: skip
     _gradient_totals[(table.num_tensors,)](
         gradients.on_device, table.numels, table.first_chunk, table.columns,
@@ -86,6 +90,7 @@ def measure_parameters(
     *,
     compare: bool,
     store: bool,
+    block: int = BLOCK,
     warps: int = WARPS,
 ) -> None:
     """Rows 5 and 6 of `results`: L2 of the parameter and, with `compare`, of its difference from the copy; with `store`
@@ -94,8 +99,8 @@ def measure_parameters(
     _parameter_chunks[(table.num_programs,)](
         parameters.on_device, held.on_device, table.numels, table.chunk_tensor, table.chunk_index,
         table.parameter_sums, table.num_chunks,
-        DTYPE=table.dtype, WIDE=table.wide, ALIGNED=parameters.aligned and held.aligned, COMPARE=compare, STORE=store,
-        CHUNK=table.chunk, num_warps=warps,
+        DTYPE=table.dtype, REAL=table.real, ALIGNED=parameters.aligned and held.aligned, COMPARE=compare, STORE=store,
+        CHUNK=table.chunk, BLOCK=block, num_warps=warps,
     )  # fmt: skip
     _parameter_totals[(table.num_tensors,)](
         parameters.on_device, table.first_chunk, table.columns,
@@ -105,54 +110,74 @@ def measure_parameters(
 
 
 @triton.jit
-def _square_scale(peak):
-    # A power of two, so exact, under which squares of values up to `peak` stay inside float32. Infinity keeps 1, so
-    # that it reaches the sum as infinity; NaN is in no range, keeps 1 too and reaches the sum as NaN.
-    inside = tl.where(peak < 1e12, 1.0, tl.where(peak < float("inf"), 8.271806125530277e-25, 1.0))
-    small = tl.where(peak < 1e-30, 1.329227995784916e36, 1.8446744073709552e19)
-    return tl.where(peak < 1e-10, small, inside)
+def _add_squares(x, middle, small, large):
+    # Squares of float32 leave float32 below 1e-19 and above 1e19. Three sums, of which one is always good, cost two
+    # more multiplications and two more additions; looking for the maximum first would cost a wait for all threads.
+    middle += x * x
+    up = x * 1.2676506002282294e30  # 2**100
+    small += up * up
+    down = x * 8.271806125530277e-25  # 2**-80
+    large += down * down
+    return middle, small, large
+
+
+@triton.jit
+def _good_sum(middle, small, large):
+    # NaN is in neither range and infinity in all three sums, so both come through.
+    m = tl.sum(middle, axis=0).to(tl.float64)
+    s = tl.sum(small, axis=0).to(tl.float64) * 6.223015277861142e-61
+    g = tl.sum(large, axis=0).to(tl.float64) * 1.461501637330903e48
+    return tl.where(m < 1e-30, s, tl.where(m > 1e35, g, m))
+
+
+@triton.jit
+def _add_gradient(x, threshold, middle, small, large, peak, counts, REAL: tl.constexpr):
+    x = x.to(REAL)
+    middle, small, large = _add_squares(x, middle, small, large)
+    size = tl.abs(x)
+    peak = tl.maximum(peak, size)
+    counts += (size == 0).to(tl.int32)  # ten bits for each of three counts: a lane sees at most CHUNK / BLOCK values
+    counts += tl.where(size < float("inf"), 0, 1024)
+    counts += tl.where(size < threshold, 1048576, 0)
+    return middle, small, large, peak, counts
 
 
 @triton.jit
 def _gradient_chunks(
-    addresses, numels, chunk_tensor, chunk_index, threshold_at, sums, counts, num_chunks,
-    DTYPE: tl.constexpr, WIDE: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr,
+    addresses, numels, chunk_tensor, chunk_index, threshold_at, sums, counts_at, num_chunks,
+    DTYPE: tl.constexpr, REAL: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    offsets = tl.arange(0, CHUNK)
-    threshold = tl.load(threshold_at)
-    if not WIDE:
-        threshold = threshold.to(tl.float32)
+    offsets = tl.arange(0, BLOCK)
+    threshold = tl.load(threshold_at).to(REAL)
     for chunk in range(tl.program_id(0), num_chunks, tl.num_programs(0)):
         tensor = tl.load(chunk_tensor + chunk)
         address = tl.load(addresses + tensor)
         if address != 0:
             start = tl.load(chunk_index + chunk).to(tl.int64) * CHUNK
-            left = tl.load(numels + tensor) - start
+            extent = tl.minimum(tl.load(numels + tensor) - start, CHUNK).to(tl.int32)
             values = address.to(tl.pointer_type(DTYPE)) + start
             if ALIGNED:
                 values = tl.multiple_of(values, 16)
-            # The mask of a last chunk forbids wide loads, so whole chunks go without one.
-            if left >= CHUNK:
-                x = tl.load(values + offsets)
-            else:
-                x = tl.load(values + offsets, mask=offsets < left, other=0.0)
-            if not WIDE:
-                x = x.to(tl.float32)
-            size = tl.abs(x)
-            peak = tl.max(size, axis=0)
-            scale = _square_scale(peak)
-            scaled = x * scale
-            squares = tl.sum(scaled * scaled, axis=0)
-            zero = (size == 0).to(tl.int32)
-            nonfinite = 1 - (size < float("inf")).to(tl.int32)
-            packed = tl.sum(zero + nonfinite * 65536, axis=0)
-            below = tl.sum((size < threshold).to(tl.int32), axis=0)
-            padding = tl.maximum(CHUNK - left, 0).to(tl.int32)  # read as zeros above
-            tl.store(sums + chunk, squares.to(tl.float64))
-            tl.store(sums + num_chunks + chunk, scale.to(tl.float64))
-            tl.store(sums + 2 * num_chunks + chunk, peak.to(tl.float64))
-            tl.store(counts + chunk, packed - padding)
-            tl.store(counts + num_chunks + chunk, below - (packed & 65535))
+            middle = tl.zeros([BLOCK], REAL)
+            small = tl.zeros([BLOCK], REAL)
+            large = tl.zeros([BLOCK], REAL)
+            peak = tl.zeros([BLOCK], REAL)
+            counts = tl.zeros([BLOCK], tl.int32)
+            # A mask forbids wide loads, so only what is left at a tensor's end has one.
+            whole = extent // BLOCK * BLOCK
+            for at in range(0, whole, BLOCK):
+                x = tl.load(values + at + offsets)
+                middle, small, large, peak, counts = _add_gradient(x, threshold, middle, small, large, peak, counts, REAL)
+            if whole < extent:
+                x = tl.load(values + whole + offsets, mask=offsets < extent - whole, other=0.0)
+                middle, small, large, peak, counts = _add_gradient(x, threshold, middle, small, large, peak, counts, REAL)
+            padding = tl.cdiv(extent, BLOCK) * BLOCK - extent  # read as zeros
+            zeros = tl.sum(counts & 1023, axis=0)
+            tl.store(sums + chunk, _good_sum(middle, small, large))
+            tl.store(sums + num_chunks + chunk, tl.max(peak, axis=0).to(tl.float64))
+            tl.store(counts_at + chunk, zeros - padding)
+            tl.store(counts_at + num_chunks + chunk, tl.sum((counts >> 10) & 1023, axis=0))
+            tl.store(counts_at + 2 * num_chunks + chunk, tl.sum(counts >> 20, axis=0) - zeros)
 
 
 @triton.jit
@@ -174,13 +199,11 @@ def _gradient_totals(
         for at in range(tl.load(first_chunk + tensor), end, BLOCK):
             chunks = at + tl.arange(0, BLOCK)
             inside = chunks < end
-            scale = tl.load(sums + num_chunks + chunks, mask=inside, other=1.0)
-            total += tl.load(sums + chunks, mask=inside, other=0.0) / (scale * scale)
-            peak = tl.maximum(peak, tl.load(sums + 2 * num_chunks + chunks, mask=inside, other=0.0))
-            packed = tl.load(counts + chunks, mask=inside, other=0)
-            zeros += (packed & 65535).to(tl.int64)
-            nonfinite += (packed >> 16).to(tl.int64)
-            subnormal += tl.load(counts + num_chunks + chunks, mask=inside, other=0).to(tl.int64)
+            total += tl.load(sums + chunks, mask=inside, other=0.0)
+            peak = tl.maximum(peak, tl.load(sums + num_chunks + chunks, mask=inside, other=0.0))
+            zeros += tl.load(counts + chunks, mask=inside, other=0).to(tl.int64)
+            nonfinite += tl.load(counts + num_chunks + chunks, mask=inside, other=0).to(tl.int64)
+            subnormal += tl.load(counts + 2 * num_chunks + chunks, mask=inside, other=0).to(tl.int64)
         l2 = tl.sqrt(tl.sum(total, axis=0))
         numel = tl.load(numels + tensor).to(tl.float64)
         # Maxima leave NaN out, sums carry it.
@@ -195,51 +218,48 @@ def _gradient_totals(
 @triton.jit
 def _parameter_chunks(
     addresses, copies, numels, chunk_tensor, chunk_index, sums, num_chunks,
-    DTYPE: tl.constexpr, WIDE: tl.constexpr, ALIGNED: tl.constexpr, COMPARE: tl.constexpr, STORE: tl.constexpr,
-    CHUNK: tl.constexpr,
+    DTYPE: tl.constexpr, REAL: tl.constexpr, ALIGNED: tl.constexpr, COMPARE: tl.constexpr, STORE: tl.constexpr,
+    CHUNK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    offsets = tl.arange(0, CHUNK)
+    offsets = tl.arange(0, BLOCK)
     for chunk in range(tl.program_id(0), num_chunks, tl.num_programs(0)):
         tensor = tl.load(chunk_tensor + chunk)
         address = tl.load(addresses + tensor)
         if address != 0:
             start = tl.load(chunk_index + chunk).to(tl.int64) * CHUNK
-            left = tl.load(numels + tensor) - start
+            extent = tl.minimum(tl.load(numels + tensor) - start, CHUNK).to(tl.int32)
             values = address.to(tl.pointer_type(DTYPE)) + start
             held = tl.load(copies + tensor).to(tl.pointer_type(DTYPE)) + start
             if ALIGNED:
                 values = tl.multiple_of(values, 16)
                 held = tl.multiple_of(held, 16)
-            if left >= CHUNK:
-                x = tl.load(values + offsets)
+            middle = tl.zeros([BLOCK], REAL)
+            small = tl.zeros([BLOCK], REAL)
+            large = tl.zeros([BLOCK], REAL)
+            moved_middle = tl.zeros([BLOCK], REAL)
+            moved_small = tl.zeros([BLOCK], REAL)
+            moved_large = tl.zeros([BLOCK], REAL)
+            whole = extent // BLOCK * BLOCK
+            for at in range(0, whole, BLOCK):
+                x = tl.load(values + at + offsets)
+                middle, small, large = _add_squares(x.to(REAL), middle, small, large)
                 if COMPARE:
-                    old = tl.load(held + offsets)
-                else:
-                    old = x
+                    moved = x.to(REAL) - tl.load(held + at + offsets).to(REAL)
+                    moved_middle, moved_small, moved_large = _add_squares(moved, moved_middle, moved_small, moved_large)
                 if STORE:
-                    tl.store(held + offsets, x)
-            else:
-                inside = offsets < left
-                x = tl.load(values + offsets, mask=inside, other=0.0)
+                    tl.store(held + at + offsets, x)
+            if whole < extent:
+                inside = offsets < extent - whole
+                x = tl.load(values + whole + offsets, mask=inside, other=0.0)
+                middle, small, large = _add_squares(x.to(REAL), middle, small, large)
                 if COMPARE:
-                    old = tl.load(held + offsets, mask=inside, other=0.0)
-                else:
-                    old = x
+                    moved = x.to(REAL) - tl.load(held + whole + offsets, mask=inside, other=0.0).to(REAL)
+                    moved_middle, moved_small, moved_large = _add_squares(moved, moved_middle, moved_small, moved_large)
                 if STORE:
-                    tl.store(held + offsets, x, mask=inside)
-            if not WIDE:
-                x = x.to(tl.float32)
-                old = old.to(tl.float32)
-            scale = _square_scale(tl.max(tl.abs(x), axis=0))
-            scaled = x * scale
-            tl.store(sums + chunk, tl.sum(scaled * scaled, axis=0).to(tl.float64))
-            tl.store(sums + num_chunks + chunk, scale.to(tl.float64))
+                    tl.store(held + whole + offsets, x, mask=inside)
+            tl.store(sums + chunk, _good_sum(middle, small, large))
             if COMPARE:
-                difference = x - old
-                scale = _square_scale(tl.max(tl.abs(difference), axis=0))
-                scaled = difference * scale
-                tl.store(sums + 2 * num_chunks + chunk, tl.sum(scaled * scaled, axis=0).to(tl.float64))
-                tl.store(sums + 3 * num_chunks + chunk, scale.to(tl.float64))
+                tl.store(sums + num_chunks + chunk, _good_sum(moved_middle, moved_small, moved_large))
 
 
 @triton.jit
@@ -258,11 +278,9 @@ def _parameter_totals(
         for at in range(tl.load(first_chunk + tensor), end, BLOCK):
             chunks = at + tl.arange(0, BLOCK)
             inside = chunks < end
-            scale = tl.load(sums + num_chunks + chunks, mask=inside, other=1.0)
-            total += tl.load(sums + chunks, mask=inside, other=0.0) / (scale * scale)
+            total += tl.load(sums + chunks, mask=inside, other=0.0)
             if COMPARE:
-                scale = tl.load(sums + 3 * num_chunks + chunks, mask=inside, other=1.0)
-                moved += tl.load(sums + 2 * num_chunks + chunks, mask=inside, other=0.0) / (scale * scale)
+                moved += tl.load(sums + num_chunks + chunks, mask=inside, other=0.0)
         tl.store(out, tl.sqrt(tl.sum(total, axis=0)).to(tl.float32))
         if COMPARE:
             tl.store(out + width, tl.sqrt(tl.sum(moved, axis=0)).to(tl.float32))
