@@ -13,7 +13,7 @@ CLASSES = ("vertical", "horizontal", "diagonal", "blob")
 
 
 def draw(kind, rng):
-    img = rng.normal(0.0, 0.6, size=(SIDE, SIDE)).astype(np.float32)
+    img = rng.normal(0.0, 1.0, size=(SIDE, SIDE)).astype(np.float32)
     c = rng.integers(2, SIDE - 2)
     if kind == "vertical":
         img[:, c] += 2.0
@@ -89,7 +89,7 @@ def main():
     val_loader = DataLoader(val_set, batch_size=64)
 
     net = SmallCNN(len(CLASSES))
-    opt = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    opt = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9)
     for epoch in range(2):
         for step, (images, targets) in enumerate(train_loader):
             loss = F.cross_entropy(net(images), targets)
