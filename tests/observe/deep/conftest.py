@@ -9,3 +9,10 @@ def one_seed_and_one_thread():
     torch.manual_seed(0)
     yield
     torch.set_num_threads(before)
+
+
+def pytest_collection_modifyitems(items):
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))

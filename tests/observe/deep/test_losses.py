@@ -2,10 +2,9 @@
 
 import pytest
 import torch
+from tests.observe.deep.watching import observe
 from torch import nn
 from torch.nn import functional as F
-
-from tests.observe.deep.watching import observe
 
 INPUTS = torch.randn(12, 5, generator=torch.Generator().manual_seed(1))
 LABELS = torch.tensor([0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 0, 0])

@@ -4,13 +4,13 @@ import copy
 
 import pytest
 import torch
+from tests.observe.deep import models
 from torch import nn
 from torch.nn import functional as F
 from torch.overrides import _get_current_function_mode_stack
 
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.sites import SiteFinder
-from tests.observe.deep import models
 
 
 def _gpt():

@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional as F
-
 from tests.observe.deep import models
 from tests.observe.deep.watching import observe
+from torch import nn
+from torch.nn import functional as F
 
 
 def _next_token(model, ids=None, probe=False):

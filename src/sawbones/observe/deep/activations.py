@@ -33,9 +33,7 @@ _FUNCTIONS = frozenset(
 class _Pending:
     __slots__ = ("cls", "module", "number", "shape", "site", "values")
 
-    def __init__(
-        self, module: nn.Module | None, cls: str, number: int, shape: tuple[int, ...], site: Site | None
-    ) -> None:
+    def __init__(self, module: nn.Module | None, cls: str, number: int, shape: tuple[int, ...], site: Site | None) -> None:
         self.module, self.cls, self.number, self.shape, self.site = module, cls, number, shape, site
         self.values: list[float] = []
 
@@ -70,9 +68,7 @@ class Activations:
         number = self._numbers[key] = self._numbers.get(key, -1) + 1
         # Over (batch, channels, height, width) a unit is a channel; elsewhere the last dimension.
         unit_dim = 1 if result.dim() in (4, 5) else -1
-        self._measure(
-            result, _Pending(module, op.name, number, tuple(result.shape), op.site), op.name.rstrip("_"), unit_dim
-        )
+        self._measure(result, _Pending(module, op.name, number, tuple(result.shape), op.site), op.name.rstrip("_"), unit_dim)
 
     def _measure(self, tensor: torch.Tensor, pending: _Pending, kind: str, unit_dim: int) -> None:
         if len(self._pending) >= _MAX or tensor.numel() == 0 or not is_plain(tensor):
@@ -104,22 +100,10 @@ class Activations:
         for p in self._pending:
             if len(p.values) == 12:
                 mean, std, peak, zeros, saturated, dead, bad = p.values[:7]
+                count, quantiles = int(bad) if math.isfinite(bad) else 1, tuple(p.values[7:])
+                shares = (zeros, saturated, dead)
                 made.append(
-                    Activation(
-                        paths.of(p.module),
-                        p.cls,
-                        p.number,
-                        p.shape,
-                        mean,
-                        std,
-                        peak,
-                        zeros,
-                        saturated,
-                        dead,
-                        int(bad) if math.isfinite(bad) else 1,
-                        tuple(p.values[7:]),
-                        p.site,
-                    )  # fmt: skip
+                    Activation(paths.of(p.module), p.cls, p.number, p.shape, mean, std, peak, *shares, count, quantiles, p.site)
                 )
         return tuple(made)
 

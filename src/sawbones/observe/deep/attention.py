@@ -20,13 +20,13 @@ _MAX_ELEMENTS = 1 << 20  # weights recomputed per call
 _MASKED = 1e-9
 # Between the product and the softmax: scaling, masking, biases.
 _SCORE_OPS = RESHAPING | {
-    "div", "mul", "add", "sub", "masked_fill", "masked_fill_", "where", "div_", "mul_", "add_", "dropout", "clamp", "softcap", "tanh",
+    "div", "mul", "add", "sub", "masked_fill", "masked_fill_", "where", "div_", "mul_", "add_", "dropout", "clamp", "tanh",
     "__setitem__", "rsub",
 }  # fmt: skip
 
 
 def find(graph: OpGraph, sources: list[Source], paths: Paths) -> tuple[Attention, ...]:
-    found = []
+    found: list[Attention] = []
     for op in graph.ops:
         if op.silent or len(found) >= _MAX_CALLS:
             continue
@@ -113,17 +113,13 @@ def _mha(op: RawOp, sources: list[Source], paths: Paths) -> Attention | None:
         wq, wk = tensors[0].detach(), tensors[1].detach()
     bias_ref = op.arguments.get("in_proj_bias")
     bias = bias_ref.tensor() if bias_ref is not None else None
-    bq, bk = (
-        (bias.detach()[:width].float(), bias.detach()[width : 2 * width].float()) if bias is not None else (None, None)
-    )
+    bq, bk = (bias.detach()[:width].float(), bias.detach()[width : 2 * width].float()) if bias is not None else (None, None)
     b, h = _few(batch, heads, length, key.shape[0])
     q = F.linear(query[:, b].float(), wq.float(), bq).reshape(length, -1, heads, dim).permute(1, 2, 0, 3)[:, :h]
     k = F.linear(key[:, b].float(), wk.float(), bk).reshape(key.shape[0], -1, heads, dim).permute(1, 2, 0, 3)[:, :h]
     scores = q @ k.transpose(-1, -2) / math.sqrt(dim)
     raw, facts = _apply_mha_masks(op, scores, b, h, batch, heads)
-    return _summary(
-        op, paths, "mha", raw.softmax(-1), raw, heads, dim, b, sources, facts, float(scores.std()), float(scores.std())
-    )
+    return _summary(op, paths, "mha", raw.softmax(-1), raw, heads, dim, b, sources, facts, float(scores.std()), float(scores.std()))
 
 
 def _apply_mha_masks(
@@ -137,9 +133,7 @@ def _apply_mha_masks(
     if attn is not None:
         attn = attn.detach()
         small = (
-            attn.reshape(batch, heads, *attn.shape[-2:])[b][:, :h]
-            if attn.dim() == 3 and attn.shape[0] == batch * heads
-            else attn
+            attn.reshape(batch, heads, *attn.shape[-2:])[b][:, :h] if attn.dim() == 3 and attn.shape[0] == batch * heads else attn
         )
         raw = raw.masked_fill(small, -math.inf) if small.dtype == torch.bool else raw + small.float()
     elif op.args.get("is_causal"):
@@ -312,13 +306,14 @@ def _summary(
     entropy = -(clean * clean.clamp(min=1e-30).log()).sum(-1)
     known = (allowed > 1) & ~masked
     share = (entropy / allowed.log().clamp(min=1e-6))[known]
+    evenness = float(share.mean()) if share.numel() else 0.0
     square = queries == keys
     future = float(clean.triu(1).sum(-1).mean()) if square else 0.0
     diagonal = float(clean.diagonal(dim1=-2, dim2=-1).mean()) if square else 0.0
     row_error = float((clean.sum(-1) - 1.0).abs()[~masked].max()) if bool((~masked).any()) else 0.0
     axis_error = float((clean.sum(-2) - 1.0).abs().max())
     return Attention(
-        op.site, paths.of(op.module), kind, heads, queries, keys, dim, float(share.mean()) if share.numel() else 0.0, future, diagonal,
+        op.site, paths.of(op.module), kind, heads, queries, keys, dim, evenness, future, diagonal,
         _pad_mass(clean, rows, sources), int(masked.sum()), row_error, axis_error, spread, expected, facts,
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 _MAX_BUFFER = 1 << 20
 
@@ -17,10 +18,7 @@ def untouched(models: Sequence[nn.Module]) -> Iterator[None]:
     cpu = torch.random.get_rng_state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     buffers = [
-        b
-        for model in models
-        for b in model.buffers()
-        if b.numel() <= _MAX_BUFFER and not b.is_meta and type(b) is torch.Tensor
+        b for model in models for b in model.buffers() if b.numel() <= _MAX_BUFFER and not b.is_meta and type(b) is torch.Tensor
     ]
     kept = [(b, b._version, b.detach().clone()) for b in buffers if not b.is_inference()]
     try:
@@ -31,5 +29,5 @@ def untouched(models: Sequence[nn.Module]) -> Iterator[None]:
             torch.cuda.set_rng_state_all(cuda)
         for buffer, version, before in kept:
             if buffer._version != version:
-                with torch.no_grad(), torch.autograd._unsafe_preserve_version_counter(buffer):
+                with torch.no_grad(), _unsafe_preserve_version_counter(buffer):
                     buffer.copy_(before)

@@ -16,12 +16,7 @@ _MODEL = frozenset({
 
 
 def _is_boundary(op: RawOp) -> bool:
-    return (
-        op.name in LOSSES
-        or op.name in _MODEL
-        or op.silent
-        or any(r.is_parameter and len(r.shape) > 0 for r in op.inputs)
-    )
+    return op.name in LOSSES or op.name in _MODEL or op.silent or any(r.is_parameter and len(r.shape) > 0 for r in op.inputs)
 
 
 def find_handwritten(graph: OpGraph, root: Ref) -> list[Found]:
@@ -39,8 +34,7 @@ def find_handwritten(graph: OpGraph, root: Ref) -> list[Found]:
 
 
 def _loss(op: RawOp, fn: str, scores: Ref, target: Ref | None, root: Ref, class_dim: int | None = None) -> Found:
-    loss = Found(op, fn, scores, target, root, class_dim, by_hand=True)
-    return loss
+    return Found(op, fn, scores, target, root, class_dim, by_hand=True)
 
 
 def _normal(dim: object, ref: Ref) -> int:
@@ -81,7 +75,8 @@ def _from_logsumexp(graph: OpGraph, region: list[RawOp], root: Ref) -> list[Foun
 
 def _picked(graph: OpGraph, logs: Ref, inside: set[int] | None) -> tuple[Ref | None, RawOp | None]:
     """The integers (or one-hot rows) by which the right class is taken out of the log probabilities."""
-    waiting, seen = [logs], set()
+    waiting: list[Ref] = [logs]
+    seen: set[int] = set()
     while waiting and len(seen) < 60:
         ref = waiting.pop()
         for user in graph.users(ref):
@@ -148,10 +143,7 @@ def _same_shape(graph: OpGraph, ref: Ref, before: int, through: frozenset[str]) 
 def _near_users(graph: OpGraph, ref: Ref) -> list[RawOp]:
     users = graph.users(ref)
     return users + [
-        further
-        for op in users
-        if op.name in ("neg", "clamp", "squeeze") and op.outputs
-        for further in graph.users(op.outputs[0])
+        further for op in users if op.name in ("neg", "clamp", "squeeze") and op.outputs for further in graph.users(op.outputs[0])
     ]
 
 

@@ -59,11 +59,7 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
     deadline = time.perf_counter() + _SECONDS
     for example, position in _places(output, batch_dim, time_dim, frame, targets):
         seed = torch.zeros_like(output)
-        spot = (
-            seed.select(max(batch_dim, time_dim), position if time_dim > batch_dim else example)
-            if time_dim >= 0
-            else seed
-        )
+        spot = seed.select(max(batch_dim, time_dim), position if time_dim > batch_dim else example) if time_dim >= 0 else seed
         spot = (
             spot.select(min(batch_dim, time_dim), example if time_dim > batch_dim else position)
             if time_dim >= 0
@@ -79,11 +75,7 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
     start = frame.start if frame is not None else 0
     mixes = tuple(
         sorted(
-            {
-                op.name
-                for op in graph.ops
-                if op.name in _MIXES_EXAMPLES and op.args.get("training", op.args.get("use_input_stats"))
-            }
+            {op.name for op in graph.ops if op.name in _MIXES_EXAMPLES and op.args.get("training", op.args.get("use_input_stats"))}
         )
     )
     return tuple(found.record(number, start, batch_dim, time_dim, mixes) for number in range(len(targets)))
@@ -92,12 +84,7 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
 def _output_dims(output: torch.Tensor, frame: Frame | None) -> tuple[int, int]:
     """(batch, time) of the scored output; time is -1 when an output belongs to a whole example."""
     if frame is None or output.dim() < 3 or tuple(output.shape[:2]) != frame.shape:
-        if (
-            frame is not None
-            and output.dim() == 3
-            and output.shape[0] == frame.shape[0]
-            and output.shape[2] == frame.shape[1]
-        ):
+        if frame is not None and output.dim() == 3 and output.shape[0] == frame.shape[0] and output.shape[2] == frame.shape[1]:
             return (0, 2) if frame.time_dim == 1 else (2, 0)  # (batch, classes, time)
         return 0, -1
     return 1 - frame.time_dim, frame.time_dim
@@ -112,11 +99,7 @@ def _targets(graph: OpGraph, sources: list[Source], output: Ref, batch: int) -> 
         ref = _learned_form(graph, source)
         tensor = ref.tensor() if ref is not None else None
         if ref is not None and tensor is not None:
-            found.append(
-                _Target(
-                    f"embedding:{number}", tensor, ref, source.op.site, 1 - source.time_dim, source.time_dim, source
-                )
-            )
+            found.append(_Target(f"embedding:{number}", tensor, ref, source.op.site, 1 - source.time_dim, source.time_dim, source))
     if not found:
         for op in sorted((op for op in graph.ops if op.index in behind), key=lambda op: op.index):
             if _is_first_learned(op) and batch in op.outputs[0].shape[:2]:
@@ -151,13 +134,7 @@ def _learned_form(graph: OpGraph, source: Source) -> Ref | None:
 def _is_first_learned(op: RawOp) -> bool:
     learned = any(r.is_parameter and r.requires_grad and len(r.shape) > 1 for r in op.inputs)
     fresh = any(not r.requires_grad and r.dtype.startswith(("float", "bfloat")) and len(r.shape) > 1 for r in op.inputs)
-    return (
-        learned
-        and fresh
-        and bool(op.outputs)
-        and not op.name.startswith(("lstm", "gru", "rnn"))
-        and op.name != "embedding"
-    )
+    return learned and fresh and bool(op.outputs) and not op.name.startswith(("lstm", "gru", "rnn")) and op.name != "embedding"
 
 
 def _feature_dims(tensor: torch.Tensor, batch: int, by_time: bool) -> tuple[int, int]:
@@ -223,7 +200,8 @@ class _Collected:
         rows: dict[int, torch.Tensor] = {}
         grids = self.grids[number]
         length = target.tensor.shape[target.time_dim] if target.time_dim >= 0 else 1
-        aligned = time_dim >= 0 and target.time_dim >= 0 and target.aligned and 0 <= length - self.output_shape[time_dim] - start <= 1
+        aligned = time_dim >= 0 and target.time_dim >= 0 and target.aligned
+        aligned = aligned and 0 <= length - self.output_shape[time_dim] - start <= 1
         counted = 0
         for (example, position), grid in zip(self.places, grids, strict=True):
             total = float(grid.sum()) if grid is not None else 0.0

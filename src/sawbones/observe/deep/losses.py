@@ -55,15 +55,12 @@ class Found:
 
 
 def find_library_losses(graph: OpGraph) -> list[Found]:
-    found = []
+    found: list[Found] = []
     for op in graph.ops:
         if op.name not in LOSSES or op.silent or not op.outputs or len(found) >= _MAX_LOSSES:
             continue
         first = (
-            op.arguments.get("input")
-            or op.arguments.get("log_probs")
-            or op.arguments.get("anchor")
-            or op.arguments.get("input1")
+            op.arguments.get("input") or op.arguments.get("log_probs") or op.arguments.get("anchor") or op.arguments.get("input1")
         )
         if first is None and op.inputs:
             first = op.inputs[0]
@@ -118,7 +115,7 @@ def describe(loss: Found, graph: OpGraph, root: Ref | None) -> None:
 
 
 def _made_by(loss: Found, graph: OpGraph) -> None:
-    ref, maker = graph.origin(loss.input, loss.op.index)
+    _, maker = graph.origin(loss.input, loss.op.index)
     loss.facts["input_made_by"] = maker.name if maker is not None else None
     loss.facts["input_made_at"] = maker.site if maker is not None else None
     # Smoothing or clamping a probability before the loss does not make it a logit.
@@ -131,7 +128,7 @@ def _made_by(loss: Found, graph: OpGraph) -> None:
             break
         if maker.name in ("add", "mul") and len(maker.inputs) > 1:
             break
-        ref, maker = graph.origin(maker.inputs[0], maker.index)
+        _, maker = graph.origin(maker.inputs[0], maker.index)
         loss.facts["input_made_first_by"] = maker.name if maker is not None else None
     if loss.target is not None:
         _, made = graph.origin(loss.target, loss.op.index)
@@ -143,9 +140,7 @@ def _input_range(loss: Found, scores: torch.Tensor) -> None:
     facts = loss.facts
     statistic = loss.input.statistic
     if statistic is not None and not statistic.filled:
-        low, high = (
-            float(v) for v in torch.aminmax(scores if scores.numel() <= _CHUNK else scores.reshape(-1)[:_CHUNK])
-        )
+        low, high = (float(v) for v in torch.aminmax(scores if scores.numel() <= _CHUNK else scores.reshape(-1)[:_CHUNK]))
     else:
         low = statistic.min if statistic is not None and statistic.min is not None else math.nan
         high = statistic.max if statistic is not None and statistic.max is not None else math.nan
@@ -207,9 +202,7 @@ def class_rows(loss: Found, scores: torch.Tensor) -> torch.Tensor:
     return scores.movedim(dim, -1).reshape(-1, scores.shape[dim])
 
 
-def per_element(
-    loss: Found, scores: torch.Tensor, target: torch.Tensor
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+def per_element(loss: Found, scores: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     """The loss of every target without weights and smoothing, and which targets count."""
     if loss.class_dim is not None and not target.is_floating_point():
         rows, flat = class_rows(loss, scores), target.reshape(-1).long()
@@ -235,9 +228,7 @@ def per_element(
     if function is None:
         if loss.class_dim is not None and target.shape == scores.shape:
             logs = scores.float().log_softmax(loss.class_dim)
-            loss.facts["accuracy"] = float(
-                (scores.argmax(loss.class_dim) == target.argmax(loss.class_dim)).float().mean()
-            )
+            loss.facts["accuracy"] = float((scores.argmax(loss.class_dim) == target.argmax(loss.class_dim)).float().mean())
             found = -(logs * target.float()).sum(loss.class_dim).reshape(-1)
             return found, torch.ones_like(found, dtype=torch.bool)
         return None, None

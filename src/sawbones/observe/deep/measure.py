@@ -39,7 +39,7 @@ def subset(tensor: torch.Tensor, limit: int = _SUBSET) -> torch.Tensor:
     stride += 1 - stride % 2
     if tensor.is_contiguous():
         return tensor.view(-1)[::stride]
-    order = sorted(range(tensor.dim()), key=lambda d: -tensor.stride(d))
+    order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
     dense = tensor.permute(order)
     return dense.view(-1)[::stride] if dense.is_contiguous() else tensor.reshape(-1)[::stride]
 

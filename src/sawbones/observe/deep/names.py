@@ -16,7 +16,8 @@ _ALIASES = {
     "__and__": "logical_and", "__or__": "logical_or", "__invert__": "bitwise_not", "special_logsumexp": "logsumexp",
     "special_expit": "sigmoid", "special_softmax": "softmax", "special_log_softmax": "log_softmax", "absolute": "abs",
     "__abs__": "abs", "concat": "cat", "concatenate": "cat", "t": "t", "swapaxes": "transpose", "swapdims": "transpose",
-    "__eq__": "eq", "__ne__": "ne", "__gt__": "gt", "__lt__": "lt", "__ge__": "ge", "__le__": "le", "clip": "clamp", "clip_": "clamp_", "_masked_softmax": "softmax", "float_power": "pow",
+    "__eq__": "eq", "__ne__": "ne", "__gt__": "gt", "__lt__": "lt", "__ge__": "ge", "__le__": "le", "clip": "clamp",
+    "clip_": "clamp_", "_masked_softmax": "softmax", "float_power": "pow",
 }  # fmt: skip
 
 # Properties that give a tensor; every other property (shape, dtype, device, ...) is not an operation.
@@ -108,9 +109,7 @@ def bind(name: str, func: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
         bound["input"] = args[0]
         known = _POSITIONAL.get(name, ())
         for position, value in enumerate(args[1:]):
-            bound[
-                known[position] if position < len(known) else ("other" if position == 0 else f"arg{position + 1}")
-            ] = value
+            bound[known[position] if position < len(known) else ("other" if position == 0 else f"arg{position + 1}")] = value
     bound.update(kwargs)
     return bound
 
@@ -121,10 +120,7 @@ def index_text(index: Any, depth: int = 0) -> str:
         return "[" + ", ".join(index_text(i, 1) for i in index) + "]"
     text: str
     if isinstance(index, slice):
-        parts = [
-            "" if p is None else str(int(p)) if not isinstance(p, torch.Tensor) else "t"
-            for p in (index.start, index.stop)
-        ]
+        parts = ["" if p is None else str(int(p)) if not isinstance(p, torch.Tensor) else "t" for p in (index.start, index.stop)]
         text = ":".join(parts) + ("" if index.step is None else f":{index.step}")
     elif index is Ellipsis:
         text = "..."
@@ -149,11 +145,7 @@ def scalars(name: str, bound: Mapping[str, Any]) -> dict[str, Any]:
             kept[key] = value
         elif isinstance(value, torch.dtype):
             kept[key] = str(value).removeprefix("torch.")
-        elif (
-            isinstance(value, (tuple, list))
-            and len(value) <= 8
-            and all(isinstance(v, (bool, int, float)) for v in value)
-        ):
+        elif isinstance(value, (tuple, list)) and len(value) <= 8 and all(isinstance(v, (bool, int, float)) for v in value):
             kept[key] = tuple(value)
         elif isinstance(value, torch.Tensor) and key not in ("input", "other"):
             kept[key] = "tensor"

@@ -12,9 +12,7 @@ from sawbones.observe.deep.modules import Paths
 from sawbones.observe.deep.trace import RawOp, Ref
 
 _HALF_MAX = 65504.0
-_NORMS = frozenset(
-    {"layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm", "normalize", "norm", "std", "var"}
-)
+_NORMS = frozenset({"layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm", "normalize", "norm", "std", "var"})
 _ROOTS = frozenset(
     {"sqrt", "norm", "pow", "std", "rsqrt", "vector_norm", "cdist", "dist", "log", "acos", "asin", "pairwise_distance"}
 )
@@ -84,7 +82,8 @@ def range_of(ref: Ref) -> dict[str, Any]:
     s = ref.statistic
     return {
         "shape": ref.shape, "dtype": ref.dtype, "min": s.min if s else None, "max": s.max if s else None,
-        "mean": s.mean if s else None, "std": s.std if s else None, "nonfinite": s.nonfinite if s else 0, "is_parameter": ref.is_parameter,
+        "mean": s.mean if s else None, "std": s.std if s else None,
+        "nonfinite": s.nonfinite if s else 0, "is_parameter": ref.is_parameter,
     }  # fmt: skip
 
 
@@ -136,13 +135,7 @@ def in_backward(graph: OpGraph, root: torch.Tensor, paths: Paths) -> dict[str, A
     """A finite forward whose gradient is not: roots and norms at exactly zero. Asks for gradients only where that can be."""
     suspects: list[tuple[RawOp, torch.Tensor]] = []
     for op in graph.ops:
-        if (
-            op.silent
-            or op.name not in _ROOTS
-            or not op.inputs
-            or not op.inputs[0].requires_grad
-            or op.inputs[0].is_parameter
-        ):
+        if op.silent or op.name not in _ROOTS or not op.inputs or not op.inputs[0].requires_grad or op.inputs[0].is_parameter:
             continue
         exponent = op.args.get("exponent", op.args.get("other", 0.5))
         if op.name == "pow" and not (isinstance(exponent, (int, float)) and 0 < exponent < 1):
@@ -154,9 +147,7 @@ def in_backward(graph: OpGraph, root: torch.Tensor, paths: Paths) -> dict[str, A
     if not suspects:
         return None
     suspects = suspects[:8]
-    grads = torch.autograd.grad(
-        root, [t for _, t in suspects], torch.ones_like(root), retain_graph=True, allow_unused=True
-    )
+    grads = torch.autograd.grad(root, [t for _, t in suspects], torch.ones_like(root), retain_graph=True, allow_unused=True)
     for (op, _), grad in zip(reversed(suspects), reversed(grads), strict=True):
         if grad is not None and not bool(torch.isfinite(grad).all()):
             return _describe(op, op.outputs[0], paths) | {

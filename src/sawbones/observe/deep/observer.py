@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -153,22 +154,18 @@ class DeepObserver:
         root_ref = self._contained("root", lambda: self._root_ref(root), None) if root is not None else None
         sources = self._sources = self._contained("tokens", lambda: roles.find_sources(graph), []) or []
         for source in sources:
-            self._contained("padding", lambda source=source: roles.infer_padding(source), None)
+            self._contained("padding", partial(roles.infer_padding, source), None)
         fields["first_nonfinite"] = self._contained("nonfinite", lambda: nonfinite.first(graph, paths), None)
         found, main, frame = self._losses(graph, root_ref)
         target = main.target.shape if main is not None and main.target is not None else None
         self._contained("layout", lambda: roles.settle_layout(sources, target, self._time_first()), None)
         fields["tokens"] = self._contained("tokens", lambda: tuple(s.record(paths) for s in sources), ())
-        fields["masks"] = self._contained(
-            "masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ()
-        )
+        fields["masks"] = self._contained("masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ())
         fields["attention"] = self._contained("attention", lambda: attention.find(graph, sources, paths), ())
         if root is not None:
             self._reach(graph, paths, root, root_ref)
             self._influence(graph, root, main, frame, sources, paths)
-        fields["unregistered"] = self._contained(
-            "unregistered", lambda: reach.unregistered(self._roots(), self._modules, root), ()
-        )
+        fields["unregistered"] = self._contained("unregistered", lambda: reach.unregistered(self._roots(), self._modules, root), ())
         fields["losses"] = self._contained("losses", lambda: tuple(loss.record(paths) for loss in found), ())
         fields["activations"] = self._contained("activations", lambda: self._activations.records(paths), ())
         fields["ops"] = self._contained("ops", lambda: tuple(op.record(paths.of) for op in self._tracer.ops), ())
@@ -177,20 +174,16 @@ class DeepObserver:
         known = self._tracer.known(root)
         return known if known is not None else self._tracer.ref(root)
 
-    def _losses(
-        self, graph: OpGraph, root: Ref | None
-    ) -> tuple[list[losses.Found], losses.Found | None, shift.Frame | None]:
+    def _losses(self, graph: OpGraph, root: Ref | None) -> tuple[list[losses.Found], losses.Found | None, shift.Frame | None]:
         found = self._contained("losses", lambda: losses.find_library_losses(graph), []) or []
         if root is not None:
-            found = found + (
-                self._contained("handwritten", lambda: handwritten.find_handwritten(graph, root), []) or []
-            )
+            found = found + (self._contained("handwritten", lambda: handwritten.find_handwritten(graph, root), []) or [])
         for loss in found:
-            self._contained("loss facts", lambda loss=loss: losses.describe(loss, graph, root), None)
+            self._contained("loss facts", partial(losses.describe, loss, graph, root), None)
         main = self._contained("main loss", lambda: losses.main_loss(found), None)
         frame: shift.Frame | None = None
         for loss in sorted(found, key=lambda item: item is main):
-            frame = self._contained("sequence", lambda loss=loss: self._sequence(loss, graph), None)
+            frame = self._contained("sequence", partial(self._sequence, loss, graph), None)
         return found, main, frame
 
     def _sequence(self, loss: losses.Found, graph: OpGraph) -> shift.Frame | None:
@@ -202,17 +195,13 @@ class DeepObserver:
 
     def _time_first(self) -> bool | None:
         """What the sequence modules that ran believe: batch_first or not; None when none ran."""
-        flags = [
-            bool(m.batch_first) for m in self._modules.ran.values() if isinstance(getattr(m, "batch_first", None), bool)
-        ]
+        flags = [bool(m.batch_first) for m in self._modules.ran.values() if isinstance(getattr(m, "batch_first", None), bool)]
         if flags:
             self._probes["layout"] = {"batch_first": all(flags), "modules": len(flags)}
         return not all(flags) if flags else None
 
     def _reach(self, graph: OpGraph, paths: Paths, root: torch.Tensor, root_ref: Ref | None) -> None:
-        self._fields["unreached"] = self._contained(
-            "unreached", lambda: reach.unreached(root, self._modules, paths), ()
-        )
+        self._fields["unreached"] = self._contained("unreached", lambda: reach.unreached(root, self._modules, paths), ())
         self._probes["cuts"] = self._contained("cuts", lambda: reach.cuts(graph, self._modules, paths, root_ref), [])
         loose = self._contained("leaves", lambda: reach.loose_leaves(root, paths), [])
         if loose:
@@ -264,9 +253,7 @@ class DeepObserver:
     # -- probing, crashing ----------------------------------------------------------------------------------------------
 
     def _run_probes(self) -> None:
-        calls = [
-            c for c in self._modules.top_calls if c.output is not None and any(True for _ in c.module.parameters())
-        ]
+        calls = [c for c in self._modules.top_calls if c.output is not None and any(True for _ in c.module.parameters())]
         if not calls:
             return
         call = max(calls, key=lambda c: sum(p.numel() for p in c.module.parameters()))
@@ -312,11 +299,9 @@ class DeepObserver:
         optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
         for root in self._roots():
             for module in root.modules():
-                if (
-                    (optimized is not None
-                    and isinstance(module, optimized))
-                    or getattr(module, "_compiled_call_impl", None) is not None
-                ):
+                if (optimized is not None and isinstance(module, optimized)) or getattr(
+                    module, "_compiled_call_impl", None
+                ) is not None:
                     return True
         return False
 

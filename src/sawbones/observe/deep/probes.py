@@ -1,4 +1,4 @@
-"""Property tests on a copy of the model with the captured call: permutation, causality, other examples, padding, train against eval."""
+"""Property tests on a copy of the model with the captured call: order, causality, other examples, padding, training mode."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Patient:
 
     def trimmed(self, example: int, batch: int, length: int, kept: int) -> torch.Tensor | None:
         """The answer for one example alone, without the padding behind it."""
-        integers = [t for t in tensors_in((self._args, self._kwargs)) if not t.is_floating_point() and t.dtype != torch.bool and t.dim() == 2]
+        given = [t for t in tensors_in((self._args, self._kwargs)) if t.dim() == 2]
+        integers = [t for t in given if not t.is_floating_point() and t.dtype != torch.bool]
         if sum(length in t.shape for t in integers if int(t.max()) > 1) != 1:
             return None  # another sequence of the same length would be cut with it
         self.model.eval()
@@ -106,11 +107,7 @@ def run(call: ModuleCall, sources: list[Source]) -> dict[str, Any]:
     if sum(p.numel() for p in call.module.parameters()) > _MAX_PARAMETERS:
         return {"skipped": "the model is too large to copy"}
     tokens = next(
-        (
-            s
-            for s in sources
-            if s.role == "tokens" and s.index.dim() == 2 and _find_tokens((call.args, call.kwargs), s) is not None
-        ),
+        (s for s in sources if s.role == "tokens" and s.index.dim() == 2 and _find_tokens((call.args, call.kwargs), s) is not None),
         None,
     )
     results: dict[str, Any] = {}
@@ -159,9 +156,7 @@ def _grid(output: torch.Tensor, source: Source) -> torch.Tensor | None:
 
 def _shuffled(length: int) -> torch.Tensor:
     """A fixed permutation without fixed points, made without a random stream."""
-    step = next(
-        s for s in range(max(2, length // 3), length + 2) if torch.gcd(torch.tensor(s), torch.tensor(length)) == 1
-    )
+    step = next(s for s in range(max(2, length // 3), length + 2) if torch.gcd(torch.tensor(s), torch.tensor(length)) == 1)
     return (torch.arange(length) * step + 1) % length
 
 
@@ -181,9 +176,7 @@ def _permutation(patient: Patient, source: Source, reference: torch.Tensor) -> d
     # The same token in all places: without positions every position then answers the same.
     same = patient.run(rows[:, :1].expand_as(rows).contiguous())
     flat = _grid(same, source) if same is not None else None
-    spread = (
-        float(flat.std(dim=1, correction=0).mean() / (flat.std(correction=0) + 1e-12)) if flat is not None else None
-    )
+    spread = float(flat.std(dim=1, correction=0).mean() / (flat.std(correction=0) + 1e-12)) if flat is not None else None
     batch_spread = None
     if flat is not None and rows.shape[0] > 1:
         one = patient.run(rows[:1, :1].expand_as(rows).contiguous())
@@ -191,13 +184,14 @@ def _permutation(patient: Patient, source: Source, reference: torch.Tensor) -> d
         if ones is not None:
             batch_spread = float(ones.std(dim=0, correction=0).mean() / (ones.std(correction=0) + 1e-12))
     return {
-        "distance": _relative(grid, expected), "change": _relative(grid, base), "position_spread": spread, "batch_spread": batch_spread,
+        "distance": _relative(grid, expected), "change": _relative(grid, base),
+        "position_spread": spread, "batch_spread": batch_spread,
     }  # fmt: skip
 
 
 def _other(rows: torch.Tensor, source: Source) -> torch.Tensor:
     """Other valid tokens in the same places: the next id that occurs in the batch."""
-    vocabulary = rows.unique()
+    vocabulary: torch.Tensor = rows.unique()
     if source.pad_id is not None:
         vocabulary = vocabulary[vocabulary != source.pad_id]
     if vocabulary.numel() < 2:
@@ -212,9 +206,7 @@ def _causality(patient: Patient, source: Source, reference: torch.Tensor) -> dic
     cut = rows.shape[1] // 2
     changed = rows.clone()
     tail = _other(rows[:, cut:], source)
-    changed[:, cut:] = (
-        tail if source.pad_id is None else torch.where(rows[:, cut:] == source.pad_id, rows[:, cut:], tail)
-    )
+    changed[:, cut:] = tail if source.pad_id is None else torch.where(rows[:, cut:] == source.pad_id, rows[:, cut:], tail)
     result = patient.run(changed)
     grid, base = (_grid(result, source) if result is not None else None), _grid(reference, source)
     if grid is None or base is None:

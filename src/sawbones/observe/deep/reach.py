@@ -77,9 +77,7 @@ def loose_leaves(root: torch.Tensor, paths: Paths) -> list[dict[str, Any]]:
     ][:50]
 
 
-def unregistered(
-    roots: Sequence[nn.Module], watch: ModuleWatch, root: torch.Tensor | None
-) -> tuple[dict[str, Any], ...]:
+def unregistered(roots: Sequence[nn.Module], watch: ModuleWatch, root: torch.Tensor | None) -> tuple[dict[str, Any], ...]:
     """Modules with parameters that ran inside of a model without being part of it."""
     members = {id(module) for top in [*roots, *(call.module for call in watch.top_calls)] for module in top.modules()}
     owned = {id(p) for top in [*roots, *(call.module for call in watch.top_calls)] for p in top.parameters()}

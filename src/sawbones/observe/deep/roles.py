@@ -58,7 +58,8 @@ class Source:
         module = self.op.module
         return TokenInput(
             embedding=paths.of(module) if module is not None and not module._modules else "", site=self.op.site,
-            shape=tuple(self.index.shape), num_embeddings=self.num_embeddings, dim=self.dim, min=int(rows.min()), max=int(rows.max()),
+            shape=tuple(self.index.shape), num_embeddings=self.num_embeddings, dim=self.dim,
+            min=int(rows.min()), max=int(rows.max()),
             role=self.role, pad_id=self.pad_id, pad_side=self.pad_sides.get(self.time_dim if self.index.dim() == 2 else 1),
             pad_share=float(padding.float().mean()) if padding is not None else 0.0, padding_idx=self.padding_idx, lengths=lengths,
             time_dim=self.time_dim if self.index.dim() == 2 else None,
@@ -183,9 +184,7 @@ def settle_layout(sources: list[Source], target_shape: tuple[int, ...] | None, t
         source.time_dim = next((votes[name] for name in order if name in votes), 1)
 
 
-def find_masks(
-    graph: OpGraph, calls: list[ModuleCall], sources: list[Source], paths: Paths
-) -> tuple[dict[str, Any], ...]:
+def find_masks(graph: OpGraph, calls: list[ModuleCall], sources: list[Source], paths: Paths) -> tuple[dict[str, Any], ...]:
     """Boolean, 0/1 and additive masks: among the model's inputs and where operators use them."""
     found: dict[int, dict[str, Any]] = {}
     for call in calls:
@@ -201,16 +200,16 @@ def find_masks(
             continue
         for key in ("mask", "attn_mask", "key_padding_mask", "condition"):
             ref = op.arguments.get(key)
-            tensor = ref.tensor() if ref is not None else None
-            if ref is None or tensor is None:
+            mask = ref.tensor() if ref is not None else None
+            if ref is None or mask is None:
                 continue
-            known = found.get(id(tensor))
+            known = found.get(id(mask))
             if known is None:
-                known = found[id(tensor)] = describe_mask(tensor, sources) | {
+                known = found[id(mask)] = describe_mask(mask, sources) | {
                     "site": op.site,
                     "module": paths.of(op.module),
                 }
-            made, maker = graph.origin(ref, op.index, RESHAPING)
+            _, maker = graph.origin(ref, op.index, RESHAPING)
             known.setdefault("uses", []).append({
                 "op": op.index, "name": op.name, "argument": key, "site": op.site, "true_means": _true_means(op, key),
                 "made_by": maker.name if maker else None, "made_at": maker.site if maker else None,

@@ -93,11 +93,7 @@ def _start(loss: Found, graph: OpGraph) -> int:
             break
         if op.name in SLICING and len(op.inputs[0].shape) == 3 and len(op.outputs[0].shape) == 3:
             small, whole = op.outputs[0].tensor(), op.inputs[0].tensor()
-            if (
-                small is not None
-                and whole is not None
-                and small.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
-            ):
+            if small is not None and whole is not None and small.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr():
                 skipped = small.storage_offset() - whole.storage_offset()
                 time = 1 if small.shape[1] != whole.shape[1] else 0
                 start += skipped // max(whole.stride(time), 1) if small.shape[time] != whole.shape[time] else 0
@@ -128,9 +124,7 @@ def _match(frame: Frame, target: torch.Tensor, tokens: list[Source], ignore: int
                     frame.source, frame.offset = source, offset
 
 
-def copy_shares(
-    goal: torch.Tensor, ids: torch.Tensor, start: int, ignore: int | None, pad: int | None
-) -> dict[int, float]:
+def copy_shares(goal: torch.Tensor, ids: torch.Tensor, start: int, ignore: int | None, pad: int | None) -> dict[int, float]:
     """For every shift k, the share of counted targets at t that equal the input token at t + k."""
     shares: dict[int, float] = {}
     length = goal.shape[1]
@@ -210,11 +204,7 @@ def fill_sequence(loss: Found, frame: Frame, sources: list[Source]) -> None:
     if frame.source is not None:
         facts["copied_from"] = sources.index(frame.source)
         facts["copied_at"] = frame.offset
-    if (
-        loss.per_element is not None
-        and loss.counted is not None
-        and loss.per_element.numel() == frame.shape[0] * frame.shape[1]
-    ):
+    if loss.per_element is not None and loss.counted is not None and loss.per_element.numel() == frame.shape[0] * frame.shape[1]:
         values, counts = frame.by_time(loss.per_element), frame.by_time(loss.counted)
         means = values.sum(1) / counts.sum(1).clamp(min=1)
         facts["per_sample"] = [round(v, 6) for v in means[:1024].tolist()]
@@ -227,14 +217,10 @@ def pad_share(loss: Found, frame: Frame | None, sources: list[Source]) -> None:
     if target is None or not loss.facts.get("target_is_index"):
         return
     matched = frame.source if frame is not None else None
-    candidates = (
-        [matched] if matched is not None else [s for s in sources if s.num_embeddings == loss.facts.get("num_classes")]
-    )
+    candidates = [matched] if matched is not None else [s for s in sources if s.num_embeddings == loss.facts.get("num_classes")]
     pad = next((s.pad_id for s in candidates if s is not None and s.pad_id is not None), None)
     if pad is None and frame is not None:
         pad = next((s.pad_id for s in sources if s.pad_id is not None and s.role == "tokens"), None)
     if pad is not None and frame is not None:
         loss.facts["pad_id"] = pad
-        loss.facts["target_pad_share"] = (
-            float((target == pad).float().mean()) if pad != loss.facts.get("ignore_index") else 0.0
-        )
+        loss.facts["target_pad_share"] = float((target == pad).float().mean()) if pad != loss.facts.get("ignore_index") else 0.0

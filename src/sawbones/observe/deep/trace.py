@@ -224,13 +224,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 self._keep(entry, tensor)
         version = version_of(tensor)
         known = entry.ref
-        if (
-            known is not None
-            and known.version == version
-            and (silent or known.statistic is not None or not is_plain(tensor))
-        ):
-            if known.requires_grad == tensor.requires_grad:
-                return known
+        current = known is not None and known.version == version and known.requires_grad == tensor.requires_grad
+        if known is not None and current and (silent or known.statistic is not None or not is_plain(tensor)):
+            return known
         statistic = None if silent else self._ledger.statistic(tensor)
         entry.ref = Ref(entry, tensor, statistic, version)
         return entry.ref
