@@ -38,7 +38,7 @@ def command(
     positions: Annotated[str | None, _flag("Positions.", DEFAULT.model.positions, settings.POSITIONS)] = None,
     tokenizer: Annotated[str | None, _flag("Tokens.", "char; translation, lm: bpe", settings.TOKENIZERS)] = None,
     seed: Annotated[int | None, _flag("One seed for every random stream.", DEFAULT.seed)] = None,
-    steps: Annotated[int | None, _flag("Optimizer steps.", "by task, 600 to 1500")] = None,
+    steps: Annotated[int | None, _flag("Optimizer steps.", "by task, 600 to 1300")] = None,
     batch_size: Annotated[int | None, _flag("Examples per micro-batch, all ranks.", DEFAULT.batch_size)] = None,
     accumulate: Annotated[int | None, _flag("Micro-batches per step.", DEFAULT.accumulate)] = None,
     amp: Annotated[str | None, _flag("Mixed precision.", DEFAULT.amp, settings.AMP_MODES)] = None,
