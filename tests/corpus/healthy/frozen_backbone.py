@@ -78,7 +78,7 @@ def main():
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
     trainable = [p for p in model.parameters() if p.requires_grad]
     print(f"frozen {frozen} parameters, training {sum(p.numel() for p in trainable)}")
-    fit(model, torch.optim.Adam(trainable, lr=1e-2), target_train, 5, "transfer")
+    fit(model, torch.optim.Adam(trainable, lr=5e-3), target_train, 5, "transfer")
     print(f"test accuracy {test(model, target_test):.3f}")
 
 

@@ -53,10 +53,10 @@ def main():
     with tempfile.TemporaryDirectory() as out:
         args = TrainingArguments(
             output_dir=out,
-            num_train_epochs=3,
+            num_train_epochs=4,
             per_device_train_batch_size=16,
             per_device_eval_batch_size=32,
-            learning_rate=3e-3,
+            learning_rate=2e-3,
             lr_scheduler_type="linear",
             warmup_steps=8,
             weight_decay=0.01,

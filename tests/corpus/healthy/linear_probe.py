@@ -40,7 +40,7 @@ feats_train, feats_test = extract(encoder, (x_train - mu) / sd), extract(encoder
 print("features", tuple(feats_train.shape), "requires_grad", feats_train.requires_grad)
 
 probe = nn.Linear(feats_train.shape[1], 3)
-sgd = torch.optim.SGD(probe.parameters(), lr=0.02, momentum=0.9)
+sgd = torch.optim.SGD(probe.parameters(), lr=0.01, momentum=0.9)
 criterion = nn.CrossEntropyLoss()
 
 for epoch in range(6):

@@ -32,7 +32,7 @@ def main():
     train_loader = DataLoader(train, batch_size=100, shuffle=True)
     val_loader = DataLoader(val, batch_size=200)
     net = SineNet()
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.3, patience=1, threshold=0.02)
     loss_fn = nn.MSELoss()
 

@@ -18,8 +18,6 @@ class LogLinear(nn.Module):
     def __init__(self, d):
         super().__init__()
         self.linear = nn.Linear(d, 1)
-        nn.init.normal_(self.linear.weight, std=0.05)
-        nn.init.zeros_(self.linear.bias)
 
     def forward(self, x):
         return self.linear(x)[:, 0]  # log rate
@@ -30,7 +28,7 @@ true_bias = 0.7
 x, y = counts(3000, true_coef, true_bias)
 
 BATCH = 100
-PER_SAMPLE_LR = 0.05
+PER_SAMPLE_LR = 0.02
 model = LogLinear(6)
 nll = nn.PoissonNLLLoss(log_input=True, full=True, reduction="sum")
 optimizer = torch.optim.SGD(model.parameters(), lr=PER_SAMPLE_LR / BATCH)

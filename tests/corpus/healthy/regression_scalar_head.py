@@ -55,7 +55,7 @@ def main():
     train_loader = DataLoader(train, batch_size=64, shuffle=True)
     val_loader = DataLoader(val, batch_size=128)
     model = nn.Sequential(nn.Linear(Houses.NUMERIC, 48), nn.ELU(), nn.Linear(48, 48), nn.ELU(), nn.Linear(48, 1))
-    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.02)
+    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.01)
     loss_fn = nn.MSELoss()
     for epoch in range(6):
         model.train()

@@ -19,7 +19,7 @@ class Detector(nn.Module):
         self.features = nn.Sequential(
             nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.GroupNorm(4, 16), nn.ReLU(),
             nn.Conv2d(16, 24, 3, stride=2, padding=1), nn.GroupNorm(4, 24), nn.ReLU(), nn.Flatten(),
-            nn.Linear(24 * 16, 48), nn.ReLU(),
+            nn.Linear(24 * 16, 48), nn.SiLU(),
         )
         self.objectness = nn.Linear(48, 1)
         self.label = nn.Linear(48, classes)
