@@ -53,6 +53,7 @@ def command(
     heads: Annotated[int | None, _flag("Attention heads.", DEFAULT.model.num_heads)] = None,
     dropout: Annotated[float | None, _flag("Dropout.", DEFAULT.model.dropout)] = None,
     num_train: Annotated[int | None, _flag("Training examples.", DEFAULT.data.num_train)] = None,
+    num_eval: Annotated[int | None, _flag("Validation examples, and as many for the test.", DEFAULT.data.num_val)] = None,
     eval_every: Annotated[int | None, _flag("Steps between evaluations.", DEFAULT.eval_every)] = None,
     patience: Annotated[int | None, _flag("Evaluations without gain before stopping; 0: never.", 0)] = None,
     min_delta: Annotated[float | None, _flag("Smallest gain that counts.", DEFAULT.min_delta)] = None,
@@ -83,7 +84,9 @@ def _merge(config: TrainConfig, flags: dict[str, Any]) -> TrainConfig:
         return {field: given[flag] for field, flag in places.items() if flag in given}
 
     plain = ("seed", "steps", "batch_size", "accumulate", "amp", "dtype", "eval_every", "patience", "min_delta")
-    data = replace(config.data, **pick(tokenizer="tokenizer", seed="seed", num_train="num_train"))
+    data = replace(
+        config.data, **pick(tokenizer="tokenizer", seed="seed", num_train="num_train", num_val="num_eval", num_test="num_eval")
+    )
     names = {"arch": "arch", "positions": "positions", "d_model": "d_model", "dropout": "dropout"}
     model = replace(config.model, **pick(**names, num_layers="layers", num_heads="heads"))
     if "d_model" in given:

@@ -110,6 +110,7 @@ class Bench:
         spec_file.write_text(spec.to_json(), encoding="utf-8")
         temporary = working.parent / "tmp"
         temporary.mkdir()
+        folder.mkdir(parents=True, exist_ok=True)
         environment = {
             **os.environ, "TMPDIR": str(temporary), "WANDB_MODE": "disabled", "PYTHONDONTWRITEBYTECODE": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false",

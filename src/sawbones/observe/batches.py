@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from sawbones.observe.fingerprints import batch_fingerprints, tensors_in
@@ -14,6 +15,7 @@ from sawbones.schema import Batch
 
 _SAMPLED_BATCHES = 30
 _FULL_BATCHES = 2000  # fingerprints and shapes of every batch up to here, then of every 20th
+_COUNTED_BATCHES = 200  # label counts of every batch up to here, then of every 10th
 _MAX_CLASSES = 64
 
 
@@ -22,6 +24,8 @@ class BatchLog:
         self._write = write
         self._count = 0
         self._loaders: dict[int, int] = {}
+        self._datasets: dict[int, Any] = {}
+        self._trained_on: int | None = None  # the first loader whose batches were trained on
         self._iterators: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
         self._epochs: dict[int, int] = {}
         self._held: tuple[str, float, Any, int] | None = None  # source, wait, value, epoch: phase not known yet
@@ -29,7 +33,12 @@ class BatchLog:
         self.loader_seen = False
 
     def loader_index(self, loader: Any) -> int:
-        return self._loaders.setdefault(id(loader), len(self._loaders))
+        index = self._loaders.setdefault(id(loader), len(self._loaders))
+        self._datasets.setdefault(index, getattr(loader, "dataset", None))
+        return index
+
+    def training_dataset(self) -> Any:
+        return self._datasets.get(self._trained_on) if self._trained_on is not None else None
 
     def started(self, loader: Any, iterator: Any) -> None:
         index = self.loader_index(loader)
@@ -60,6 +69,8 @@ class BatchLog:
         if self._held is not None:
             source, wait_ms, value, epoch = self._held
             self._held = None
+            if phase == "train" and self._trained_on is None and source != "loader:-1":
+                self._trained_on = int(source.removeprefix("loader:"))
             self._record(source, wait_ms, value, epoch, step, microstep, phase)
 
     def _record(self, source: str, wait_ms: float, value: Any, epoch: int, step: int, microstep: int, phase: str) -> None:
@@ -69,12 +80,13 @@ class BatchLog:
             return
         found = tensors_in(value)
         sampled = index < _SAMPLED_BATCHES or index % 50 == 0
-        facts = tuple(describe(path, tensor, sampled) for path, tensor in found)
+        counted = index < _COUNTED_BATCHES or index % 10 == 0
+        facts = tuple(describe(path, tensor, sampled, counted) for path, tensor in found)
         prints = batch_fingerprints([tensor for _, tensor in found])
         self._write(index, Batch(step, microstep, phase, source, wait_ms, facts, prints, epoch))
 
 
-def describe(path: str, tensor: torch.Tensor, values: bool) -> dict[str, Any]:
+def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "path": path,
         "shape": list(tensor.shape),
@@ -84,8 +96,8 @@ def describe(path: str, tensor: torch.Tensor, values: bool) -> dict[str, Any]:
         return facts
     with torch.no_grad():
         plain = tensor.detach()
-        if _is_label(plain):
-            ids, counts = torch.unique(plain.flatten(), return_counts=True)
+        if counted and _is_label(plain):
+            ids, counts = np.unique(plain.numpy(), return_counts=True)
             if len(ids) <= _MAX_CLASSES:
                 facts["counts"] = {str(i): c for i, c in zip(ids.tolist(), counts.tolist(), strict=True)}
         if values and plain.dtype is not torch.bool and not plain.dtype.is_complex:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sawbones.observe.origins import built_at
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.schema import Module, Optimizer, Site, Tensor
 
@@ -181,7 +182,8 @@ class Census:
                 settings = {k: _plain(vars(module)[k]) for k in _SETTINGS if k in vars(module)}
                 full = ".".join(part for part in (prefix, path) if part)
                 trainable = sum(p.requires_grad for p in own)
-                records.append(Module(full, type(module).__name__, settings, len(own), trainable, self._definition(module)))
+                definition = self._definition(module)
+                records.append(Module(full, type(module).__name__, settings, len(own), trainable, definition, built_at(module)))
         return records
 
     def _definition(self, module: nn.Module) -> Site | None:

@@ -14,38 +14,37 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @lru_cache(maxsize=64)
-def _weights(width: int) -> tuple[torch.Tensor | None, torch.Tensor]:
-    """Which columns are read, and an odd 64-bit weight for each. NumPy's own stream: the host's generators stay untouched."""
+def _weights(width: int) -> tuple[Any, Any]:
+    """Which columns are read, and an odd 64-bit weight for each. A stream of our own: the host's generators stay untouched."""
     rng = np.random.default_rng(0x5AB0)
-    columns = None
-    if width > _POSITIONS:
-        columns = torch.from_numpy(np.sort(rng.choice(width, _POSITIONS, replace=False)))
+    columns = np.sort(rng.choice(width, _POSITIONS, replace=False)) if width > _POSITIONS else None
     odd = rng.integers(-(2**62), 2**62, size=min(width, _POSITIONS), dtype=np.int64) * 2 + 1
-    return columns, torch.from_numpy(odd)
+    return columns, odd
 
 
-def sample_hashes(tensor: torch.Tensor) -> torch.Tensor:
-    """One int64 per row of a CPU tensor; equal rows give equal values."""
-    flat = tensor.detach().reshape(tensor.shape[0], -1)
+def sample_hashes(tensor: torch.Tensor) -> Any:
+    """One int64 per row of a CPU tensor; equal rows give equal values. NumPy, because small torch calls cost five times as much."""
+    plain = tensor.detach()
+    if plain.dtype.is_complex:
+        plain = torch.view_as_real(plain)
+    if plain.dtype.is_floating_point:
+        plain = (plain + 0.0).view(_BITS[plain.element_size()])  # -0.0 and 0.0 are the same sample
+    flat = plain.numpy().reshape(plain.shape[0], -1)
     columns, weights = _weights(flat.shape[1])
     if columns is not None:
         flat = flat[:, columns]
-    if flat.dtype.is_floating_point or flat.dtype.is_complex:
-        flat = torch.view_as_real(flat).flatten(1) if flat.dtype.is_complex else flat
-        flat = (flat + 0.0).view(_BITS[flat.element_size()])  # -0.0 and 0.0 are the same sample
-        weights = weights if flat.shape[1] == len(weights) else _weights(flat.shape[1])[1][: flat.shape[1]]
-    mixed = flat.to(torch.int64) * weights
+    mixed = flat.astype(np.int64) * weights
     return (mixed ^ (mixed >> 29)).sum(1)
 
 
 def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
     """Over all tensors of a batch that share the leading dimension of the first."""
     rows = next((t.shape[0] for t in tensors if t.dim() > 0 and t.shape[0] > 0), 0)
-    total: torch.Tensor | None = None
+    total: Any = None
     for tensor in tensors:
         if tensor.device.type != "cpu" or tensor.dim() == 0 or tensor.shape[0] != rows or tensor.numel() == 0:
             continue
-        if tensor.layout is not torch.strided or tensor.is_quantized:
+        if tensor.layout is not torch.strided or tensor.is_quantized or type(tensor) is not torch.Tensor:
             continue
         hashes = sample_hashes(tensor)
         total = hashes if total is None else total * 1_000_003 + hashes

@@ -22,8 +22,8 @@ from sawbones.store import RunWriter
 _MAX_OPS = 4000
 _MAX_DATA_OPS = 3000
 _ORDERING = {
-    "randperm", "__getitem__", "sort", "argsort", "flip", "roll", "index_select", "gather", "take", "__setitem__", "shuffle",
-    "masked_fill", "where", "clamp", "normalize", "div", "sub", "mul", "softmax", "cat", "stack", "from_numpy", "tensor",
+    "randperm", "__getitem__", "sort", "argsort", "flip", "roll", "index_select", "gather", "take", "__setitem__", "randint",
+    "repeat", "repeat_interleave", "tile", "multinomial", "masked_select",
 }  # fmt: skip
 # Operators whose -inf is a failure even when it stands alone.
 _MAKES_INFINITY = {
@@ -98,6 +98,9 @@ class Journal:
             self._ops.append((name, self._sites.find(sys._getframe(2)), inputs, result))
 
     def _note_data(self, name: str, args: Any, result: Any) -> None:
+        if name in ("__getitem__", "__setitem__") and not (len(args) > 1 and isinstance(args[1], (torch.Tensor, list))):
+            return  # a slice or a number keeps the order
+        result = result[0] if isinstance(result, tuple) and result else result
         site = self._sites.find(sys._getframe(3))
         if site is None or not isinstance(result, torch.Tensor):
             return

@@ -6,6 +6,7 @@ Nothing here may change the host: no random numbers are drawn, no gradient is to
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -24,6 +25,8 @@ from sawbones.observe.guard import Guard
 from sawbones.observe.journal import Journal
 from sawbones.observe.options import Options
 from sawbones.observe.scalars import ScalarReader
+from sawbones.observe.signals.calls import user_calls, user_files
+from sawbones.observe.signals.label_probe import PairLog, probe_dataset
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.steps import StepLog
 from sawbones.schema import Ending, Site
@@ -65,6 +68,7 @@ class Recorder:
         self.batches = BatchLog(self.writer.batch)
         self.steps = StepLog(self)
         self.journal = Journal(self.sites) if options.journal else None
+        self.pairs = PairLog() if options.journal else None
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
         self.num_deep = 0
@@ -163,6 +167,11 @@ class Recorder:
             self.writer.record("deep", self.num_deep, record)
             self.num_deep += 1
 
+    def target_seen(self, target: torch.Tensor) -> None:
+        """A loss function was given this target for the latest model call."""
+        if self.pairs is not None and self.phase == "train" and not self.pairs.full and self.last_call is not None:
+            self.pairs.add(self.last_call[1:], target)
+
     # backward
 
     def backward_begins(self, root: Any, retain_graph: bool | None) -> None:
@@ -254,6 +263,17 @@ class Recorder:
         self.writer.meta("facts", self.facts)
         self.writer.meta("seconds", time.perf_counter() - self.began)
 
+    def write_signals_of_the_end(self) -> None:
+        """Signals that a diagnosed run gives once training is over."""
+        self.facts["calls"] = user_calls(self.sites, user_files(getattr(sys.modules.get("__main__"), "__file__", None)))
+        dataset = self.batches.training_dataset()
+        found = {
+            "batches": self.pairs.probe() if self.pairs else None,
+            "dataset": probe_dataset(dataset) if dataset is not None else None,
+        }
+        if any(found.values()):
+            self.writer.record("label_probe", 0, found)
+
     def close(self, ending: Ending | None = None) -> None:
         if not self.active:
             return
@@ -266,6 +286,8 @@ class Recorder:
             self.guard("journal", self.journal.close, self.writer)
         self.guard("batches", self.batches.settle, self.step, self.microstep, self.phase)
         self.guard("steps", self.steps.close)
+        if self.options.journal:
+            self.guard("label probe", self.write_signals_of_the_end)
         self.guard("census", self.write_census)
         if ending is not None:
             self.writer.record("ending", 0, ending)

@@ -48,6 +48,11 @@ class LossCall:
       input_made_by (operator that produced the input: softmax, sigmoid, log_softmax, ...), input_made_at (site of it)
       target_min, target_max, target_counts {value: count} (at most 64 most frequent), target_is_index, target_num
       target_ignored_share, target_pad_share, broadcast (shapes differ), value, per_sample (loss of each example), accuracy
+      built_at, input_built_at (where the criterion, and the module that made the input, were built)
+      weights: {rows, used, sum, fit, min, max, root, by_class: {class: [targets, mean weight, counted]}}, how much each target
+             really counts, from the gradient of the backward's root; fit is 1 when the gradient is that of the loss named here
+      padding: {rows, row_share, counted, weight_share, target, target_share, pad_id, same_vocabulary, source}: positions whose
+             input is padding, and what they weigh
       sequence_dim (dimension of time in the target, None when there is none)
       shift: {k: {"loss": mean loss when the targets are shifted by k against the outputs, "copies": share of positions at which
              the input token k ahead of the position equals the target}}

@@ -69,6 +69,7 @@ class Module:
     num_params: int
     num_trainable: int
     site: Site | None = None  # the class definition's forward, when it is the user's own
+    built: Site | None = None  # the user's line that made it
 
 
 @dataclass(frozen=True, slots=True)

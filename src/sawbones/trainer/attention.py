@@ -50,9 +50,7 @@ class Attention(nn.Module):
         key, value = self.split_heads(self.key(x_BKC)), self.split_heads(self.value(x_BKC))
         return (key if turn is None else rotate(key, turn)), value
 
-    def attend(
-        self, x_BQC: Tensor, key: Tensor, value: Tensor, mask_scores: Tensor, turn: Turn | None = None
-    ) -> Tensor:
+    def attend(self, x_BQC: Tensor, key: Tensor, value: Tensor, mask_scores: Tensor, turn: Turn | None = None) -> Tensor:
         query = self.split_heads(self.query(x_BQC))
         if turn is not None:
             query = rotate(query, turn)

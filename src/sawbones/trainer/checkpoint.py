@@ -138,9 +138,7 @@ def locate(path: Path) -> Path:
         steps = list_steps(path)
         last = _pointed(path, "last") or (steps[-1] if steps else None)
         if last is None:
-            raise CheckpointError(
-                f"no checkpoint in {path} (no step-*.safetensors). Start one: sawbones train --out {path}"
-            )
+            raise CheckpointError(f"no checkpoint in {path} (no step-*.safetensors). Start one: sawbones train --out {path}")
         return last
     nearby = sorted(str(p) for p in list_steps(path.parent)) if path.parent.is_dir() else []
     hint = f" Checkpoints nearby: {', '.join(nearby[-3:])}" if nearby else ""
@@ -175,9 +173,7 @@ def verify(path: Path) -> tuple[bytes, dict[str, Any]]:
     try:
         record = json.loads(path.with_suffix(".json").read_bytes())
         sound = isinstance(record, dict) and record["record_sha256"] == _own_digest(record)
-        expected, size, version = (
-            (str(record["sha256"]), int(record["bytes"]), record["format"]) if sound else ("", 0, 0)
-        )
+        expected, size, version = (str(record["sha256"]), int(record["bytes"]), record["format"]) if sound else ("", 0, 0)
     except FileNotFoundError:
         raise CheckpointError(f"{path} has no record {path.stem}.json beside it, so it cannot be verified") from None
     except (OSError, ValueError, KeyError, TypeError):
@@ -213,9 +209,7 @@ def pack_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, torch.Te
     return tensors, packed["param_groups"]
 
 
-def unpack_optimizer(
-    optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor], groups: list[dict[str, Any]]
-) -> None:
+def unpack_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor], groups: list[dict[str, Any]]) -> None:
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
         index, _, key = name.partition("/")

@@ -120,9 +120,7 @@ def check_batch(batch: Batch, vocab_size: int, max_tokens: int) -> None:
     inputs, mask, labels = batch.decoder_input_BT, batch.decoder_mask_BT, batch.labels_BT
     _check_block("target", inputs, mask, vocab_size, max_tokens)
     _require(bool((inputs[:, 0] == BOS_ID).all()), "a decoder input does not start with BOS")
-    _require(
-        labels.dtype == torch.int64 and labels.shape == inputs.shape, "labels differ from the input in shape or dtype"
-    )
+    _require(labels.dtype == torch.int64 and labels.shape == inputs.shape, "labels differ from the input in shape or dtype")
     _require(torch.equal(labels == IGNORE_INDEX, ~mask), "labels are not ignore_index exactly on PAD")
     _require(bool((labels != PAD_ID).all()), "a label is PAD")
     _require(int(labels.max()) < vocab_size, f"label {int(labels.max())} is outside the vocabulary of {vocab_size}")
@@ -130,6 +128,4 @@ def check_batch(batch: Batch, vocab_size: int, max_tokens: int) -> None:
     _require(bool((last == EOS_ID).all()), "a target does not end in EOS (lost to truncation?)")
     same = torch.equal(labels[:, :-1][mask[:, 1:]], inputs[:, 1:][mask[:, 1:]])
     _require(same, "labels are not the decoder input shifted by one")
-    _require(
-        batch.num_targets == int(mask.sum()), f"num_targets is {batch.num_targets}, the mask has {int(mask.sum())}"
-    )
+    _require(batch.num_targets == int(mask.sum()), f"num_targets is {batch.num_targets}, the mask has {int(mask.sum())}")

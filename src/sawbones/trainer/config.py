@@ -154,6 +154,8 @@ def check(config: TrainConfig) -> None:
         ("min-length", data.min_length, 1),
         ("max-length", data.max_length, data.min_length),
         ("max-tokens", data.max_tokens, 2),
+        ("num-train", data.num_train, 1),
+        ("num-eval", min(data.num_val, data.num_test), 1),
     ):
         if number < low:
             raise ConfigError(f"{name} is {number}; it must be at least {low}")
@@ -205,4 +207,6 @@ def for_verification(config: TrainConfig) -> TrainConfig:
     """A short run in float64, where a wrong formula cannot hide behind rounding."""
     steps = min(config.steps, 20)
     quiet = without_noise(replace(config, steps=steps, dtype="float64", amp="off", deterministic=True))
-    return replace(quiet, data=replace(quiet.data, num_train=min(2000, quiet.data.num_train), num_val=64, num_test=64))
+    sizes = {"num_train": 2000, "num_val": 64, "num_test": 64}
+    fewer = {name: min(size, getattr(quiet.data, name)) for name, size in sizes.items()}
+    return replace(quiet, data=replace(quiet.data, **fewer))

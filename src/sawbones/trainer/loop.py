@@ -186,9 +186,7 @@ class Run:
             tokens, seconds = tokens + record["tokens"], seconds + record["step_ms"] / 1000
             skips_in_a_row = 0 if record["step_taken"] else skips_in_a_row + 1
             if skips_in_a_row > MAX_SKIPS_IN_A_ROW:
-                raise TrainingDiverged(
-                    f"step {pipeline.step}: {skips_in_a_row} steps in a row skipped by the loss scaler"
-                )
+                raise TrainingDiverged(f"step {pipeline.step}: {skips_in_a_row} steps in a row skipped by the loss scaler")
             metrics = None
             is_best = False
             if pipeline.step % config.eval_every == 0 or pipeline.step == config.steps:
@@ -208,9 +206,7 @@ class Run:
 def move_earlier_run(folder: Path) -> None:
     """A new run in a used folder: the earlier run goes to `previous`, so that its checkpoints are never mixed in."""
     own = [
-        p
-        for pattern in ("step-*.safetensors", "step-*.json", "last.json", "best.json", "log.jsonl")
-        for p in folder.glob(pattern)
+        p for pattern in ("step-*.safetensors", "step-*.json", "last.json", "best.json", "log.jsonl") for p in folder.glob(pattern)
     ]
     if not own:
         return

@@ -52,9 +52,7 @@ def build_pipeline(config: TrainConfig, options: RunOptions, ranks: Ranks, devic
         workers=options.workers,
         pin_memory=device.type == "cuda",
     )
-    model = build_model(
-        replace(config.model, vocab_size=data.tokenizer.vocab_size), device, getattr(torch, config.dtype)
-    )
+    model = build_model(replace(config.model, vocab_size=data.tokenizer.vocab_size), device, getattr(torch, config.dtype))
     optimizer = build_optimizer(model, config.optim)
     return Pipeline(
         config=config,
@@ -105,9 +103,7 @@ def restore(pipeline: Pipeline, saved: Checkpoint) -> None:
         raise CheckpointError(f"{saved.path} was trained on other data than this configuration gives (SHA-256 differs)")
     if len(state["generators"]) != pipeline.ranks.world_size:
         count = len(state["generators"])
-        raise CheckpointError(
-            f"{saved.path} was written by {count} ranks; resume it with torchrun --nproc-per-node {count}"
-        )
+        raise CheckpointError(f"{saved.path} was written by {count} ranks; resume it with torchrun --nproc-per-node {count}")
     pipeline.model.load_state_dict(saved.part("model"))
     unpack_optimizer(pipeline.optimizer, saved.part("optimizer"), state["optimizer_groups"])
     pipeline.schedule.load_state_dict({**state["schedule"], "lr_lambdas": [None] * len(state["optimizer_groups"])})

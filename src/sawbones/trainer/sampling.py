@@ -158,9 +158,7 @@ def train_loader(dataset: TextDataset, sampler: BucketSampler, workers: int, pin
 class BatchStream:
     """An endless stream of batches that can say where it is and start again from there."""
 
-    def __init__(
-        self, dataset: TextDataset, sampler: BucketSampler, workers: int = 0, pin_memory: bool = False
-    ) -> None:
+    def __init__(self, dataset: TextDataset, sampler: BucketSampler, workers: int = 0, pin_memory: bool = False) -> None:
         self.dataset = dataset
         self.sampler = sampler
         self.workers = workers

@@ -134,9 +134,7 @@ def check_disjoint(splits: Splits) -> None:
         for example in examples:
             for key in example.keys:
                 if owner.setdefault(key, name) != name:
-                    raise SplitLeak(
-                        f"{key!r} is in the {owner[key]} and in the {name} split; splits must not share content"
-                    )
+                    raise SplitLeak(f"{key!r} is in the {owner[key]} and in the {name} split; splits must not share content")
 
 
 def content_hash(splits: Splits) -> str:

@@ -15,6 +15,8 @@ class OpGraph:
         self._used: dict[int, list[int]] = {}
         for position, op in enumerate(ops):
             for ref in op.outputs:
+                if op.silent and ref.is_parameter:
+                    continue  # an optimizer's write: the parameter is where the model begins all the same
                 self._made.setdefault(ref.id, []).append(position)
             for ref in op.inputs:
                 self._used.setdefault(ref.id, []).append(position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sawbones.observe.deep import by_gradient
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.names import LOSSES, RESHAPING, SLICING
@@ -26,6 +27,8 @@ def find_handwritten(graph: OpGraph, root: Ref) -> list[Found]:
         return []
     inside = {op.index for op in region}
     found = _from_log_softmax(graph, region, inside, root) or _from_logsumexp(graph, region, root)
+    if not found:
+        found = by_gradient.find(region, root)
     if not found:
         found = _from_log_of_probabilities(graph, region, root)
     if not found:

@@ -132,9 +132,11 @@ def _learned_form(graph: OpGraph, source: Source) -> Ref | None:
 
 
 def _is_first_learned(op: RawOp) -> bool:
+    if op.silent or not op.outputs or not op.outputs[0].requires_grad or op.outputs[0].is_parameter:
+        return False
     learned = any(r.is_parameter and r.requires_grad and len(r.shape) > 1 for r in op.inputs)
     fresh = any(not r.requires_grad and r.dtype.startswith(("float", "bfloat")) and len(r.shape) > 1 for r in op.inputs)
-    return learned and fresh and bool(op.outputs) and not op.name.startswith(("lstm", "gru", "rnn")) and op.name != "embedding"
+    return learned and fresh and not op.name.startswith(("lstm", "gru", "rnn")) and op.name != "embedding"
 
 
 def _feature_dims(tensor: torch.Tensor, batch: int, by_time: bool) -> tuple[int, int]:

@@ -66,6 +66,7 @@ class ModuleWatch:
         self.errors: list[str] = []
         self.crash: list[ModuleCall] = []
         self._last_error: BaseException | None = None
+        self.on_compiled: Callable[[], None] | None = None
         self.on_leaf: Callable[[ModuleCall, Any], None] | None = None
         self._sites = sites
         self._counts: dict[int, int] = {}
@@ -92,6 +93,9 @@ class ModuleWatch:
 
     def _before(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         if torch.compiler.is_compiling():
+            return
+        if self.on_compiled is not None and is_compiled(module):
+            self.on_compiled()
             return
         try:
             with torch._C.DisableTorchFunction():
@@ -156,6 +160,11 @@ class ModuleWatch:
     def _note(self, error: Exception) -> None:
         if len(self.errors) < 10:
             self.errors.append(f"modules: {type(error).__name__}: {error}"[:200])
+
+
+def is_compiled(module: nn.Module) -> bool:
+    optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+    return (optimized is not None and isinstance(module, optimized)) or getattr(module, "_compiled_call_impl", None) is not None
 
 
 class Paths:

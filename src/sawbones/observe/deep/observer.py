@@ -14,13 +14,13 @@ import torch
 from torch import nn
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from sawbones.observe.deep import attention, handwritten, influence, losses, nonfinite, probes, reach, roles, shift
+from sawbones.observe.deep import attention, handwritten, influence, loss_weights, losses, nonfinite, probes, reach, roles, shift
 from sawbones.observe.deep.activations import Activations
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.guard import untouched
 from sawbones.observe.deep.measure import Ledger
-from sawbones.observe.deep.modules import ModuleCall, ModuleWatch, Paths
-from sawbones.observe.deep.trace import RawOp, Ref, Tracer
+from sawbones.observe.deep.modules import ModuleCall, ModuleWatch, Paths, is_compiled
+from sawbones.observe.deep.trace import MAX_OPS, RawOp, Ref, Tracer
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import DeepStep
 
@@ -46,6 +46,7 @@ class DeepObserver:
         self._modules = ModuleWatch(sites)
         self._tracer = Tracer(sites, self._ledger, self._modules.innermost)
         self._activations = Activations(self._ledger)
+        self._modules.on_compiled = self._give_way
         self._modules.on_leaf = self._activations.on_module
         self._tracer.on_op = self._activations.on_op
         self._record: DeepStep | None = None
@@ -56,6 +57,7 @@ class DeepObserver:
         self._seconds = 0.0
         self._analysed = False
         self._watching = False
+        self._compile_callbacks: Any = None
         self._versions: list[tuple[torch.Tensor, int]] = []
 
     def start(self) -> None:
@@ -71,6 +73,15 @@ class DeepObserver:
         self._modules.start()
         _push_mode(self._tracer)
         self._watching = True
+        self._compile_callbacks = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
+        if self._compile_callbacks is not None:
+            self._compile_callbacks.register_start_callback(self._give_way)
+
+    def _give_way(self, *_: Any) -> None:
+        """A compiled module or function comes up: neither hooks nor mode may be there when it is traced or guarded."""
+        self._watching = False
+        self._probes["skipped"] = "torch.compile"
+        self._leave()
 
     def before_backward(self, root: torch.Tensor) -> None:
         """Looks at the graph while it still is there. The trace ends here: the user's backward runs without the mode."""
@@ -109,6 +120,9 @@ class DeepObserver:
     def _leave(self) -> None:
         self._tracer.paused = True
         self._contained("stop", self._modules.stop, None)
+        if self._compile_callbacks is not None:
+            callbacks, self._compile_callbacks = self._compile_callbacks, None
+            self._contained("stop", lambda: callbacks.remove_start_callback(self._give_way), None)
         self._contained("stop", self._pop, None)
 
     def _pop(self) -> None:
@@ -168,7 +182,12 @@ class DeepObserver:
         fields["unregistered"] = self._contained("unregistered", lambda: reach.unregistered(self._roots(), self._modules, root), ())
         fields["losses"] = self._contained("losses", lambda: tuple(loss.record(paths) for loss in found), ())
         fields["activations"] = self._contained("activations", lambda: self._activations.records(paths), ())
-        fields["ops"] = self._contained("ops", lambda: tuple(op.record(paths.of) for op in self._tracer.ops), ())
+        fields["ops"] = self._contained("ops", lambda: tuple(op.record(paths.of) for op in self._shown()), ())
+
+    def _shown(self) -> list[RawOp]:
+        """A long trace keeps its beginning and its end."""
+        ops = self._tracer.ops
+        return ops if len(ops) <= MAX_OPS else ops[: MAX_OPS // 2] + ops[-MAX_OPS // 2 :]
 
     def _root_ref(self, root: torch.Tensor) -> Ref | None:
         known = self._tracer.known(root)
@@ -215,6 +234,8 @@ class DeepObserver:
             # A user's hook on the graph would run once more for every extra pass.
             self._note_text("influence: left out, the graph carries backward hooks")
             return
+        if main is not None and root.requires_grad:
+            self._contained("loss weights", lambda: loss_weights.measure(main, frame, sources, root), None)
         if self._tracer.unpacks and not self._may_recompute(root):
             self._note_text("influence: left out, the backward recomputes or fetches what it needs")
             return
@@ -296,14 +317,7 @@ class DeepObserver:
         frames = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {}).get("frames", {})
         if frames.get("total", 0):
             return True
-        optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
-        for root in self._roots():
-            for module in root.modules():
-                if (optimized is not None and isinstance(module, optimized)) or getattr(
-                    module, "_compiled_call_impl", None
-                ) is not None:
-                    return True
-        return False
+        return any(is_compiled(module) for root in self._roots() for module in root.modules())
 
     def _contained(self, name: str, action: Callable[[], _T], default: _T | Any) -> Any:
         try:

@@ -15,7 +15,9 @@ from sawbones.observe.deep.names import LOSSES, bind, name_of, scalars
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Op, Site, Value
 
-MAX_OPS = 6000
+MAX_OPS = 6000  # with statistics, and in the record
+_MAX_LIGHT_OPS = 30_000  # after that by name and identity only, so that the way from the loss to the inputs stays known
+_MAX_DATA_OPS = 1500  # before the model: collating a batch takes thousands of slices, the last ones matter
 _MAX_SILENT_OPS = 1000  # recorded in no_grad regions, without statistics
 _MAX_INPUTS = 16
 # Tensors of the step are kept alive for the analyses before the backward, up to so many bytes; beyond it only by weak reference.
@@ -126,6 +128,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self._entries: dict[int, _Entry] = {}
         self._count = 0
         self._silent = 0
+        self._data_ops = 0
         self._kept_bytes = 0
         self._kept_storages: set[int] = set()
 
@@ -140,7 +143,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if self.paused or torch.compiler.is_compiling():
             return func(*args, **kwargs)
         name = name_of(func)
-        if name is None or name in _IGNORED or (len(self.ops) >= MAX_OPS and name not in LOSSES):
+        if name is None or name in _IGNORED or (len(self.ops) >= _MAX_LIGHT_OPS and name not in LOSSES):
             return func(*args, **kwargs)
         silent = not torch.is_grad_enabled()
         before: list[Ref] | None = None
@@ -179,6 +182,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if name in _HOOKS:
             self.hooked = True
             return
+        light = silent or (len(self.ops) >= MAX_OPS and name not in LOSSES)
         made = list(tensors_in(result))[:_MAX_INPUTS]
         if name == "__setitem__" or name.startswith("set_"):
             made = [args[0]]
@@ -194,23 +198,43 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if silent:
             op.args["no_grad"] = True
         op.phase = self.phase
-        op.inputs = tuple(before if before is not None else self._inputs(args, kwargs, silent))
+        op.inputs = tuple(before if before is not None else self._inputs(args, kwargs, light))
         for key, value in bound.items():
             if isinstance(value, torch.Tensor):
-                op.arguments[key] = self.ref(value, silent)
+                op.arguments[key] = self.ref(value, light)
             elif key == "other" and name == "__getitem__":
                 indices = [t for t in tensors_in(value) if not t.is_floating_point()]
                 for number, index in enumerate(indices[:4]):
-                    op.arguments[f"index{number}"] = self.ref(index, silent)
-        op.outputs = tuple(self.ref(tensor, silent) for tensor in made)
+                    op.arguments[f"index{number}"] = self.ref(index, light)
+        op.outputs = tuple(self.ref(tensor, light) for tensor in made)
         if name in _ALWAYS_KEPT and not silent:
             for ref in (*op.inputs, *op.outputs):
                 self.keep(ref)
         if not silent and not self.unpacks and torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
             self.unpacks = True
         self.ops.append(op)
-        if self.on_op is not None and not silent:
+        if op.module is None and not any(ref.requires_grad for ref in (*op.inputs, *op.outputs)):
+            self._data_ops += 1
+            if self._data_ops > _MAX_DATA_OPS:
+                self._forget_data()
+        if self.on_op is not None and not light:
             self.on_op(op, result)
+
+    def _forget_data(self) -> None:
+        """Drops the older half of the operators that prepared data, and the tensors that only they knew."""
+        budget = self._data_ops // 2
+        kept: list[RawOp] = []
+        for op in self.ops:
+            is_data = op.module is None and not any(ref.requires_grad for ref in (*op.inputs, *op.outputs))
+            if is_data and budget > 0:
+                budget -= 1
+                for ref in op.outputs:
+                    ref.entry.strong = None
+                continue
+            op.index = len(kept)
+            kept.append(op)
+        self._data_ops -= self._data_ops // 2
+        self.ops = kept
 
     def _inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any], silent: bool) -> list[Ref]:
         return [self.ref(t, silent) for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)]

@@ -64,3 +64,5 @@ def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) ->
     if isinstance(result, torch.Tensor):
         recorder.scalars.submit(result, lambda value: data.__setitem__("value", value))
     recorder.event("loss", data)
+    if grad and isinstance(target, torch.Tensor):
+        recorder.target_seen(target)

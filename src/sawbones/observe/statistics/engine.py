@@ -100,9 +100,10 @@ class _Pending:
                 with np.errstate(over="ignore", invalid="ignore"):
                     column[np.asarray(reading.positions)[where]] = values
         self._divide(columns)
-        for name, column in columns.items():
-            if name.startswith("grad_"):
-                column[self.without_gradient] = NO_GRADIENT
+        if self.without_gradient:
+            for name, column in columns.items():
+                if name.startswith("grad_"):
+                    column[self.without_gradient] = NO_GRADIENT
         return TensorStatistics(self.step, {name: columns[name] for name in TENSOR_STATISTICS if name in columns})
 
     def _divide(self, columns: dict[str, npt.NDArray[np.float32]]) -> None:

@@ -46,9 +46,9 @@ class ForeachLane:
         self._old = []
         if isinstance(half_tiny, torch.Tensor):  # reading it here would wait for the device
             half_tiny = None if self._on_host else half_tiny.to(self._device, non_blocking=True)
-        where, tensors = _present(grads)
+        where, tensors, simple = _present(grads)
         if tensors:
-            norms = self._l2(tensors)
+            norms = torch.stack(torch._foreach_norm(tensors, 2.0)) if simple else self._l2(tensors)
             if self._on_host:
                 self._widen(norms, where, tensors, self._wide)
             self._rows["grad_l2"] = (where, norms)
@@ -72,7 +72,7 @@ class ForeachLane:
             self._old = []
 
     def _compare(self, params: Sequence[torch.Tensor]) -> None:
-        where, tensors = _present(params)
+        where, tensors, _ = _present(params)
         if tensors:
             self._rows["param_l2"] = (where, self._careful_l2(tensors))
         moved, differences = [], []
@@ -188,22 +188,28 @@ class ForeachLane:
         return level
 
 
-def _present(tensors: Sequence[torch.Tensor | None]) -> tuple[list[int], list[torch.Tensor]]:
-    where, plain = [], []
+def _present(tensors: Sequence[torch.Tensor | None]) -> tuple[list[int], list[torch.Tensor], bool]:
+    """Which of them can be measured, as what, and whether all are small and float32, so need no preparation."""
+    where, plain, simple = [], [], True
     for i, tensor in enumerate(tensors):
         if tensor is None:
             continue
-        # Strided float32 of torch's own classes is nearly every gradient there is: keep its way short.
-        if not (
-            tensor.dtype is torch.float32 and tensor.__class__ is torch.Tensor and tensor.layout is torch.strided and tensor.numel()
+        # Nearly every gradient of a small model goes this way, so it is kept short.
+        if (
+            tensor.dtype is torch.float32
+            and tensor.__class__ is torch.Tensor
+            and tensor.layout is torch.strided
+            and 0 < tensor.numel() <= PIECE
         ):
-            found = measurable(tensor)
-            if found is None:
-                continue
-            tensor = found
-        where.append(i)
-        plain.append(tensor)
-    return where, plain
+            where.append(i)
+            plain.append(tensor)
+            continue
+        simple = False
+        found = measurable(tensor)
+        if found is not None:
+            where.append(i)
+            plain.append(found)
+    return where, plain, simple
 
 
 def _num_elements(param: torch.Tensor, values: torch.Tensor) -> int:

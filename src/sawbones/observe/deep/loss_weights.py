@@ -1,0 +1,129 @@
+"""How much each target really counts: from the gradient of the backward's root with respect to the scores.
+
+For a known loss the gradient of one target has a known direction (softmax(s) - onehot for cross-entropy); the length along it is
+the weight of that target, whatever code masked, weighted, averaged or summed. Padding that is ignored has weight 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from sawbones.observe.deep.losses import Found, class_rows
+from sawbones.observe.deep.roles import Source
+from sawbones.observe.deep.shift import Frame
+
+_MAX_ELEMENTS = 1 << 26
+_MAX_CLASSES = 64
+
+
+def measure(loss: Found, frame: Frame | None, sources: list[Source], root: torch.Tensor) -> None:
+    scores = loss.input.tensor()
+    target = loss.target.tensor() if loss.target is not None else None
+    if scores is None or target is None or not scores.requires_grad or scores.numel() > _MAX_ELEMENTS:
+        return
+    (gradient,) = torch.autograd.grad(root, [scores], torch.ones_like(root), retain_graph=True, allow_unused=True)
+    if gradient is None or not bool(torch.isfinite(gradient).all()):
+        return
+    found = _weights(loss, scores.detach().float(), target.detach(), gradient.float())
+    if found is None:
+        return
+    weights, fit = found
+    size = weights.abs()
+    top = float(size.max()) if size.numel() else 0.0
+    used = size > 1e-6 * top if top > 0 else torch.zeros_like(size, dtype=torch.bool)
+    facts: dict[str, Any] = {
+        "rows": int(weights.numel()), "used": int(used.sum()), "sum": float(weights.double().sum()), "fit": fit,
+        "min": float(weights.min()), "max": float(weights.max()), "root": float(root.detach().double().sum()),
+    }  # fmt: skip
+    loss.facts["weights"] = facts
+    flat = target.detach().reshape(-1)
+    if loss.facts.get("target_is_index") and flat.numel() == weights.numel():
+        facts["by_class"] = _by_class(flat, weights, used)
+    if frame is not None and weights.numel() == frame.shape[0] * frame.shape[1]:
+        _padding(loss, frame, sources, flat, weights, used)
+
+
+def _weights(loss: Found, scores: torch.Tensor, target: torch.Tensor, gradient: torch.Tensor) -> tuple[torch.Tensor, float] | None:
+    if loss.class_dim is not None and not target.is_floating_point():
+        rows, grads = class_rows(loss, scores), class_rows(loss, gradient)
+        flat = target.reshape(-1).long()
+        if rows.shape[0] != flat.numel():
+            return None
+        inside = (flat >= 0) & (flat < rows.shape[1])
+        direction = torch.zeros_like(rows) if loss.fn == "nll_loss" else rows.softmax(-1)
+        smoothing = float(loss.facts.get("smoothing") or 0.0)
+        if smoothing:
+            direction = direction - smoothing / rows.shape[1]
+        direction.scatter_add_(1, torch.where(inside, flat, 0)[:, None], torch.full_like(rows[:, :1], smoothing - 1.0))
+        return _along(direction, grads, inside)
+    if scores.shape != target.shape:
+        return None
+    goal = target.to(scores.dtype)
+    if loss.fn == "mse_loss":
+        direction = 2.0 * (scores - goal)
+    elif loss.fn == "l1_loss":
+        direction = torch.sign(scores - goal)
+    elif loss.fn == "binary_cross_entropy_with_logits":
+        direction = scores.sigmoid() - goal
+    elif loss.fn == "binary_cross_entropy":
+        direction = (scores - goal) / (scores * (1.0 - scores)).clamp(min=1e-12)
+    else:
+        return None
+    return _along(direction.reshape(-1, 1), gradient.reshape(-1, 1), None)
+
+
+def _along(direction: torch.Tensor, gradient: torch.Tensor, inside: torch.Tensor | None) -> tuple[torch.Tensor, float]:
+    norm = (direction * direction).sum(-1)
+    weights = (direction * gradient).sum(-1) / norm.clamp(min=1e-20)
+    weights = torch.where(norm > 1e-12, weights, torch.zeros_like(weights))
+    if inside is not None:
+        weights = torch.where(inside, weights, torch.zeros_like(weights))
+    rest = gradient - weights[:, None] * direction
+    total = float((gradient * gradient).sum())
+    return weights, 1.0 - float((rest * rest).sum()) / total if total > 0 else 0.0
+
+
+def _by_class(flat: torch.Tensor, weights: torch.Tensor, used: torch.Tensor) -> dict[int, list[float]]:
+    """class -> [targets, mean weight of those that count, targets that count]"""
+    values, counts = torch.unique(flat, return_counts=True)
+    found: dict[int, list[float]] = {}
+    for i in torch.argsort(counts, descending=True)[:_MAX_CLASSES].tolist():
+        mine = flat == values[i]
+        counting = mine & used
+        number = int(counting.sum())
+        found[int(values[i])] = [float(counts[i]), float(weights[counting].mean()) if number else 0.0, float(number)]
+    return found
+
+
+def _padding(
+    loss: Found, frame: Frame, sources: list[Source], flat: torch.Tensor, weights: torch.Tensor, used: torch.Tensor
+) -> None:  # fmt: skip
+    goal, weight, counts = (frame.by_time(t.cpu()) for t in (flat, weights, used))
+    length = goal.shape[1]
+    classes = loss.facts.get("num_classes")
+    tokens = [s for s in sources if s.role == "tokens" and s.pad_id is not None and s.index.dim() == 2]
+    # The input whose shifted copy the targets are knows best; then one of the same vocabulary; then any of the same form.
+    for source in sorted(tokens, key=lambda s: (s is not frame.source, s.num_embeddings != classes)):
+        time_dim = frame.source_time_dim if source is frame.source else frame.time_dim
+        ids = source.index.t() if time_dim == 0 else source.index
+        if ids.shape[0] != goal.shape[0] or ids.shape[1] < frame.start + length:
+            continue
+        padded = ids[:, frame.start : frame.start + length] == source.pad_id
+        same_vocabulary = source is frame.source or source.num_embeddings == classes
+        if source is not frame.source and not same_vocabulary and ids.shape[1] != length:
+            continue
+        number = int(padded.sum())
+        if not number:
+            continue
+        values = goal[padded]
+        common = int(values.mode().values)
+        total = float(weight.abs().sum())
+        loss.facts["padding"] = {
+            "source": sources.index(source), "pad_id": source.pad_id, "same_vocabulary": same_vocabulary, "rows": number,
+            "row_share": number / padded.numel(), "counted": int((padded & counts).sum()),
+            "weight_share": float(weight[padded].abs().sum()) / total if total else 0.0,
+            "target": common, "target_share": float((values == common).float().mean()),
+        }  # fmt: skip
+        return

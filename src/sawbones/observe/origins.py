@@ -1,0 +1,35 @@
+"""Where modules were built: the user's line that made a layer or a criterion, which is where its settings can be changed."""
+
+from __future__ import annotations
+
+import weakref
+from types import FrameType
+
+from torch import nn
+
+from sawbones.schema import Site
+
+MAX_MODULES = 20_000
+
+_built: weakref.WeakKeyDictionary[nn.Module, Site] = weakref.WeakKeyDictionary()
+
+
+def remember(module: nn.Module, site: Site) -> None:
+    if len(_built) < MAX_MODULES:
+        _built[module] = site
+
+
+def built_at(module: nn.Module | None) -> Site | None:
+    return _built.get(module) if module is not None else None
+
+
+def maker_frame(frame: FrameType | None, module: nn.Module) -> FrameType | None:
+    """The frame that called the class: past the module's own chain of __init__ calls."""
+    while frame is not None and any(value is module for value in _first_local(frame)):
+        frame = frame.f_back
+    return frame
+
+
+def _first_local(frame: FrameType) -> tuple[object, ...]:
+    names = frame.f_code.co_varnames
+    return (frame.f_locals.get(names[0]),) if names and frame.f_code.co_name == "__init__" else ()

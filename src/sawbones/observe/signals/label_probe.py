@@ -1,0 +1,222 @@
+"""The label probe: do the inputs say anything about the labels, and would they under another pairing?
+
+Two readings, each of at most 600 samples: `batches`, the pairs that reached the model and the loss while training; and
+`dataset`, the training loader's data set in its own order, read for at most two seconds after the run has ended. A
+nearest-neighbour vote and a ridge fit on half of the samples predict the other half; the score is compared with the same on
+permuted labels. Token targets of every position are judged by what one input token says about its target.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sawbones.observe.fingerprints import tensors_in
+
+MAX_SAMPLES = 600
+MAX_SECONDS = 2.0
+NUM_PERMUTATIONS = 30
+_FEATURES = 256
+
+Floats = npt.NDArray[np.float64]
+
+
+class PairLog:
+    """Pairs of model input and loss target, as training used them."""
+
+    def __init__(self) -> None:
+        self._inputs: list[Any] = []
+        self._labels: list[float] = []
+        self._tokens: list[tuple[Any, Any]] = []
+
+    @property
+    def full(self) -> bool:
+        return len(self._labels) >= MAX_SAMPLES or len(self._tokens) >= 40
+
+    def add(self, given: Any, target: torch.Tensor) -> None:
+        candidates = [t for _, t in tensors_in(given) if t.dim() >= 1 and t.shape[0] > 1 and t.device.type == "cpu"]
+        if not candidates or target.device.type != "cpu" or target.dim() == 0:
+            return
+        value = max(candidates, key=lambda t: t.numel())
+        whole = not value.dtype.is_floating_point
+        if whole and not target.dtype.is_floating_point and value.dim() == 2 and target.numel() == value.numel():
+            self._tokens.append((value.detach().clone().flatten().numpy(), target.detach().clone().flatten().numpy()))
+        elif target.numel() == value.shape[0]:
+            labels = target.detach().to(torch.float64).flatten().tolist()
+            self._inputs += list(value.detach().clone())
+            self._labels += labels
+
+    def probe(self) -> dict[str, Any] | None:
+        if len(self._labels) >= 60:
+            return probe_pairs(self._inputs[:MAX_SAMPLES], self._labels[:MAX_SAMPLES], num_in_row=0)
+        if self._tokens:
+            return probe_tokens(np.concatenate([a for a, _ in self._tokens]), np.concatenate([b for _, b in self._tokens]))
+        return None
+
+
+def probe_tokens(given: Any, target: Any) -> dict[str, Any] | None:
+    """How well the most frequent target after each input token predicts held-out positions."""
+    keep = target >= 0
+    given, target = given[keep][:20_000], target[keep][:20_000]
+    if len(target) < 200 or len(np.unique(target)) < 2:
+        return None
+    rng = np.random.default_rng(0)
+    own = _token_score(given, target)
+    null = np.array([_token_score(given, rng.permutation(target)) for _ in range(8)])
+    z = float((own - null.mean()) / (null.std() + 1e-3))
+    return {"kind": "tokens", "num": len(target), "score": own, "chance": float(null.mean()), "spread": float(null.std()), "z": z}
+
+
+def _token_score(given: Any, target: Any) -> float:
+    half = len(target) // 2
+    _, a = np.unique(given, return_inverse=True)
+    _, b = np.unique(target, return_inverse=True)
+    if (a.max() + 1) * (b.max() + 1) > 4_000_000:
+        return 0.0
+    table = np.zeros((a.max() + 1, b.max() + 1))
+    np.add.at(table, (a[:half], b[:half]), 1.0)
+    return float(np.mean(table.argmax(1)[a[half:]] == b[half:]))
+
+
+def probe_dataset(dataset: Any) -> dict[str, Any] | None:
+    """Reads samples in the data set's order; the random streams it may draw from are put back."""
+    try:
+        size = min(len(dataset), MAX_SAMPLES)
+    except (TypeError, NotImplementedError):
+        return None
+    states = (torch.get_rng_state(), np.random.get_state(), random.getstate())
+    inputs, labels = [], []
+    ends = time.perf_counter() + MAX_SECONDS
+    step = max(1, len(dataset) // size)
+    # Neighbours matter for an off-by-one, spread for the classes: half in a row, half spread over the set.
+    indices = [*range(size // 2), *range(size // 2, len(dataset), step)][:size]
+    try:
+        for i in indices:
+            pair = split_sample(dataset[i])
+            if pair is None:
+                return None
+            inputs.append(pair[0])
+            labels.append(pair[1])
+            if time.perf_counter() > ends:
+                break
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])
+        random.setstate(states[2])
+    return probe_pairs(inputs, labels, num_in_row=size // 2) if len(inputs) >= 60 else None
+
+
+def split_sample(sample: Any) -> tuple[Any, Any] | None:
+    """(input, label) of one sample: the last scalar is the label, the largest tensor before it the input."""
+    found = [t for _, t in tensors_in(sample)]
+    scalars = _plain_scalars(sample)
+    if scalars is not None and found:
+        return max(found, key=lambda t: t.numel()), scalars
+    if len(found) >= 2 and found[-1].numel() == 1:
+        return max(found[:-1], key=lambda t: t.numel()), float(found[-1])
+    return None
+
+
+def _plain_scalars(sample: Any) -> float | None:
+    values = list(sample.values()) if isinstance(sample, dict) else list(sample) if isinstance(sample, (tuple, list)) else []
+    last = [v for v in values if isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool)]
+    return float(last[-1]) if last else None
+
+
+def features(value: Any) -> Floats:
+    tensor = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value))
+    tensor = tensor.detach().cpu()
+    if not tensor.dtype.is_floating_point and tensor.dim() == 1 and tensor.numel() > 1:
+        counts = np.zeros(_FEATURES)  # a token sequence: which tokens occur, and which stand first and last
+        ids = tensor.numpy().astype(np.int64) % (_FEATURES - 2)
+        np.add.at(counts, ids, 1.0)
+        return counts
+    flat = tensor.to(torch.float64).flatten().numpy()
+    flat = np.nan_to_num(flat, nan=0.0, posinf=0.0, neginf=0.0)
+    if len(flat) <= _FEATURES:
+        return flat
+    edges = np.linspace(0, len(flat), _FEATURES + 1).astype(int)
+    return np.add.reduceat(flat, edges[:-1]) / np.diff(edges)
+
+
+def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> dict[str, Any] | None:
+    rows = [features(x) for x in inputs]
+    width = min(len(r) for r in rows)
+    x = np.stack([r[:width] for r in rows])
+    y = np.asarray(labels, np.float64)
+    spread = x.std(0)
+    x = (x - x.mean(0))[:, spread > 1e-12] / spread[spread > 1e-12]
+    if x.shape[1] == 0 or len(np.unique(y)) < 2:
+        return None
+    classes = len(np.unique(y)) <= max(20, len(y) // 20) and bool(np.all(y == np.round(y)))
+    score = _class_score if classes else _value_score
+    rng = np.random.default_rng(0)
+    neighbours = _neighbours(x)
+    own = score(x, y, neighbours)
+    null = np.array([score(x, rng.permutation(y), neighbours) for _ in range(NUM_PERMUTATIONS)])
+    found: dict[str, Any] = {
+        "kind": "classes" if classes else "values",
+        "num": len(y),
+        "score": own,
+        "chance": float(null.mean()),
+        "spread": float(null.std() + 1e-9),
+        "z": float((own - null.mean()) / (null.std() + 1e-3)),
+    }
+    found["best"] = _best_pairing(x[:num_in_row], y[:num_in_row], score)
+    return found
+
+
+def _best_pairing(x: Floats, y: Floats, score: Callable[[Floats, Floats, Any], float]) -> dict[str, Any] | None:
+    """Simple ways to come apart: shifted by a few rows, reversed. Judged on the rows read one after another."""
+    if len(y) < 40:
+        return None
+    neighbours = _neighbours(x)
+    pairings = {f"shifted by {k}": np.roll(y, k) for k in (-2, -1, 1, 2)} | {"reversed": y[::-1].copy()}
+    scores = {name: score(x, labels, neighbours) for name, labels in pairings.items()}
+    name = max(scores, key=lambda n: scores[n])
+    return {"pairing": name, "score": scores[name], "as_is": score(x, y, neighbours)}
+
+
+def _neighbours(x: Floats, k: int = 7) -> npt.NDArray[np.int64]:
+    squares = (x**2).sum(1)
+    distance = squares[:, None] + squares[None, :] - 2.0 * x @ x.T
+    np.fill_diagonal(distance, np.inf)
+    return np.argpartition(distance, min(k, len(x) - 1) - 1, axis=1)[:, :k]
+
+
+def _class_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> float:
+    ids, codes = np.unique(y, return_inverse=True)
+    votes = np.zeros((len(y), len(ids)))
+    for column in neighbours.T:
+        votes[np.arange(len(y)), codes[column]] += 1.0
+    near = float(np.mean(votes.argmax(1) == codes))
+    half = len(y) // 2
+    onehot = np.eye(len(ids))[codes] - np.eye(len(ids))[codes].mean(0)
+    fitted = _ridge(x[:half], onehot[:half], x[half:])
+    linear = float(np.mean(fitted.argmax(1) == codes[half:]))
+    return max(near, linear)
+
+
+def _value_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> float:
+    near = _correlation(y[neighbours].mean(1), y)
+    half = len(y) // 2
+    linear = _correlation(_ridge(x[:half], y[:half, None] - y[:half].mean(), x[half:])[:, 0], y[half:])
+    return max(near, linear)
+
+
+def _ridge(x: Floats, y: Floats, at: Floats) -> Floats:
+    gram = x.T @ x + np.eye(x.shape[1]) * max(1.0, 0.1 * len(x))
+    result: Floats = at @ np.linalg.solve(gram, x.T @ y)
+    return result
+
+
+def _correlation(a: Floats, b: Floats) -> float:
+    if a.std() < 1e-12 or b.std() < 1e-12:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
