@@ -169,12 +169,8 @@ BREAKS = {
     "mask is not True exactly": lambda b: replace(b, decoder_mask_BT=torch.ones_like(b.decoder_mask_BT)),
     "source mask is torch.int64": lambda b: replace(b, source_mask_BS=b.source_mask_BS.long()),
     "ids are torch.int32": lambda b: replace(b, decoder_input_BT=b.decoder_input_BT.int()),
-    "padded on the left": lambda b: replace(
-        b, source_BS=flipped(b.source_BS), source_mask_BS=flipped(b.source_mask_BS)
-    ),
-    "ignore_index exactly on PAD": lambda b: replace(
-        b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == IGNORE_INDEX, PAD_ID)
-    ),
+    "padded on the left": lambda b: replace(b, source_BS=flipped(b.source_BS), source_mask_BS=flipped(b.source_mask_BS)),
+    "ignore_index exactly on PAD": lambda b: replace(b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == IGNORE_INDEX, PAD_ID)),
     "does not end in EOS": lambda b: replace(b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == EOS_ID, 5)),
     "shifted by one": lambda b: replace(b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == 6, 4)),
     "num_targets is 3": lambda b: replace(b, num_targets=3),

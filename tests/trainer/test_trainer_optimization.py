@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from sawbones.trainer.collation import IGNORE_INDEX, Encoded, collate
-from sawbones.trainer.config import ARCHS, OptimConfig
+from sawbones.trainer.config import ARCHS, OptimConfig, without_noise
 from sawbones.trainer.distributed import Ranks
 from sawbones.trainer.errors import BatchError, TrainingDiverged
 from sawbones.trainer.evaluation import eval_mode, evaluate, matches
@@ -175,9 +175,7 @@ def test_the_log_record_says_everything(make_config, make_pipeline, tmp_path):
 
 def test_metrics_do_not_depend_on_batch_size_or_padding(make_config, make_pipeline):
     pipeline = make_pipeline(make_config(dtype="float64"))
-    results = [
-        evaluate(pipeline.model, pipeline.data.val, pipeline.precision, Ranks(), batch_size=size) for size in (1, 7, 24)
-    ]
+    results = [evaluate(pipeline.model, pipeline.data.val, pipeline.precision, Ranks(), batch_size=size) for size in (1, 7, 24)]
     for other in results[1:]:
         assert other.to_json() == pytest.approx(results[0].to_json(), abs=1e-12)
 
@@ -215,3 +213,14 @@ def test_early_stopping_waits_and_wants_a_real_gain():
     assert other == stopping
     assert stopping.update(0.7, 40) and not stopping.should_stop
     assert not EarlyStopping().should_stop
+
+
+@pytest.mark.parametrize("amp", ["off", "fp16"])
+@pytest.mark.parametrize("arch", ARCHS)
+def test_a_batch_can_be_memorised(make_config, make_pipeline, arch, amp):
+    config = without_noise(make_config(arch=arch, amp=amp, overfit_batch=1, batch_size=8, steps=300))
+    pipeline = make_pipeline(replace(config, optim=replace(config.optim, lr=0.02)))
+    losses = []
+    while pipeline.step < 300 and (not losses or losses[-1] >= 0.01):
+        losses.append(train_step(pipeline)["loss"])
+    assert losses[-1] < 0.01 and losses[0] > 2
