@@ -173,3 +173,52 @@ def test_compiled_models_are_left_alone():
     observer.start()
     assert not _get_current_function_mode_stack()
     assert observer.stop().probes["skipped"] == "torch.compile"
+
+
+@pytest.mark.filterwarnings("ignore:Using `torch.compile")
+def test_a_model_that_turns_out_to_be_compiled_is_left_alone_from_its_first_call():
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    model = torch.compile(models.ConvNet(), backend="eager")
+    observer = DeepObserver(0, 0, SiteFinder(), list)
+    observer.start()
+    model(torch.randn(2, 1, 8, 8)).sum().backward()
+    frames = dict(torch._dynamo.utils.counters["frames"])
+    assert observer.stop().probes["skipped"] == "torch.compile"
+    model(torch.randn(2, 1, 8, 8))
+    assert dict(torch._dynamo.utils.counters["frames"]) == frames
+    torch._dynamo.utils.counters.clear()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_a_compiled_function_ends_the_trace_when_it_is_compiled():
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    layer = nn.Linear(4, 4)
+    double = torch.compile(lambda x: torch.sin(x) * 2, backend="eager", fullgraph=True)
+    observer = DeepObserver(0, 0, SiteFinder(), lambda: [layer])
+    observer.start()
+    watched = double(layer(torch.ones(2, 4)))
+    record = observer.stop()
+    frames = dict(torch._dynamo.utils.counters["frames"])
+    assert record.probes["skipped"] == "torch.compile"
+    assert torch.equal(double(layer(torch.ones(2, 4))), watched)
+    assert dict(torch._dynamo.utils.counters["frames"]) == frames
+    torch._dynamo.utils.counters.clear()
+
+
+def test_a_long_trace_keeps_the_way_from_the_loss_to_the_model():
+    model = nn.Linear(3, 3)
+    observer = DeepObserver(0, 0, SiteFinder(), lambda: [model])
+    observer.start()
+    rows = torch.randn(4000, 3)
+    x = torch.stack([rows[i] for i in range(4000)][-8:])
+    h = model(x)
+    for _ in range(6500):
+        h = h * 0.999
+    loss = ((h - x) ** 2).mean()
+    observer.before_backward(loss)
+    record = observer.stop()
+    assert len(record.ops) == 6000 and record.ops[-1].name == "mean"
+    assert sum(op.name == "__getitem__" for op in record.ops) <= 1500
+    assert [found.fn for found in record.losses] == ["mse_loss"] and record.unreached == ()

@@ -103,14 +103,15 @@ def _padding(
     goal, weight, counts = (frame.by_time(t.cpu()) for t in (flat, weights, used))
     length = goal.shape[1]
     classes = loss.facts.get("num_classes")
-    tokens = [s for s in sources if s.role == "tokens" and s.pad_id is not None and s.index.dim() == 2]
+    tokens = [s for s in sources if s.role == "tokens" and s.index.dim() == 2]
     # The input whose shifted copy the targets are knows best; then one of the same vocabulary; then any of the same form.
     for source in sorted(tokens, key=lambda s: (s is not frame.source, s.num_embeddings != classes)):
         time_dim = frame.source_time_dim if source is frame.source else frame.time_dim
         ids = source.index.t() if time_dim == 0 else source.index
-        if ids.shape[0] != goal.shape[0] or ids.shape[1] < frame.start + length:
+        pad_id = source.pad_id
+        if pad_id is None or ids.shape[0] != goal.shape[0] or ids.shape[1] < frame.start + length:
             continue
-        padded = ids[:, frame.start : frame.start + length] == source.pad_id
+        padded: torch.Tensor = torch.eq(ids[:, frame.start : frame.start + length], pad_id)
         same_vocabulary = source is frame.source or source.num_embeddings == classes
         if source is not frame.source and not same_vocabulary and ids.shape[1] != length:
             continue
@@ -121,7 +122,7 @@ def _padding(
         common = int(values.mode().values)
         total = float(weight.abs().sum())
         loss.facts["padding"] = {
-            "source": sources.index(source), "pad_id": source.pad_id, "same_vocabulary": same_vocabulary, "rows": number,
+            "source": sources.index(source), "pad_id": pad_id, "same_vocabulary": same_vocabulary, "rows": number,
             "row_share": number / padded.numel(), "counted": int((padded & counts).sum()),
             "weight_share": float(weight[padded].abs().sum()) / total if total else 0.0,
             "target": common, "target_share": float((values == common).float().mean()),
