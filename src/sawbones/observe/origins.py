@@ -11,16 +11,23 @@ from sawbones.schema import Site
 
 MAX_MODULES = 20_000
 
-_built: weakref.WeakKeyDictionary[nn.Module, Site] = weakref.WeakKeyDictionary()
+# By identity: a module may define its own hash (metrics hash their state, which does not exist yet when they are made).
+_built: dict[int, tuple[weakref.ref[nn.Module], Site]] = {}
 
 
 def remember(module: nn.Module, site: Site) -> None:
     if len(_built) < MAX_MODULES:
-        _built[module] = site
+        _built[id(module)] = (weakref.ref(module), site)
 
 
 def built_at(module: nn.Module | None) -> Site | None:
-    return _built.get(module) if module is not None else None
+    reference, site = _built.get(id(module), (None, None))
+    return site if reference is not None and reference() is module else None
+
+
+def library_built_at(module: nn.Module | None) -> Site | None:
+    """The same for layers of torch itself only: in a user's own class the fault lies in its code, not where it was made."""
+    return built_at(module) if module is not None and type(module).__module__.startswith("torch.") else None
 
 
 def maker_frame(frame: FrameType | None, module: nn.Module) -> FrameType | None:

@@ -14,7 +14,7 @@ from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import Paths
 from sawbones.observe.deep.names import LOSSES
 from sawbones.observe.deep.trace import RawOp, Ref
-from sawbones.observe.origins import built_at
+from sawbones.observe.origins import library_built_at
 from sawbones.schema import LossCall
 
 _CHUNK = 1 << 24  # elements of the scores that are looked at in one piece
@@ -119,8 +119,8 @@ def _made_by(loss: Found, graph: OpGraph) -> None:
     _, maker = graph.origin(loss.input, loss.op.index)
     loss.facts["input_made_by"] = maker.name if maker is not None else None
     loss.facts["input_made_at"] = maker.site if maker is not None else None
-    loss.facts["input_built_at"] = built_at(maker.module) if maker is not None else None
-    loss.facts["built_at"] = built_at(loss.op.module)
+    loss.facts["input_built_at"] = library_built_at(maker.module) if maker is not None else None
+    loss.facts["built_at"] = library_built_at(loss.op.module)
     # Smoothing or clamping a probability before the loss does not make it a logit.
     for _ in range(4):
         if (
