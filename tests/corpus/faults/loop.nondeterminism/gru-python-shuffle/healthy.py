@@ -56,7 +56,7 @@ set_seed(SEED)
 sessions = simulate_sessions(880)
 train, held_out = sessions[:800], sessions[800:]
 model = SessionModel()
-optimizer = torch.optim.RMSprop(model.parameters(), lr=3e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
 order = list(range(len(train)))
 
 for epoch in range(1, 5):

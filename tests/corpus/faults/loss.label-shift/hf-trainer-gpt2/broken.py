@@ -60,7 +60,7 @@ def main():
         per_device_train_batch_size=32,
         per_device_eval_batch_size=32,
         num_train_epochs=4,
-        learning_rate=4e-3,
+        learning_rate=2.5e-3,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=8,
         weight_decay=0.01,

@@ -83,7 +83,7 @@ test_loader = DataLoader(TaggedSentences(100, seed=2), batch_size=50, collate_fn
 
 model = BiLSTMTagger()
 loss_function = nn.CrossEntropyLoss(ignore_index=IGNORE)
-optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 
 for epoch in range(3):
     model.train()

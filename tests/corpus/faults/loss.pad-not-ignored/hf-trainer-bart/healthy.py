@@ -68,7 +68,7 @@ if __name__ == "__main__":
         per_device_train_batch_size=32,
         per_device_eval_batch_size=64,
         max_steps=90,
-        learning_rate=4e-3,
+        learning_rate=3e-3,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=10,
         max_grad_norm=1.0,
