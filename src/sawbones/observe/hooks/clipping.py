@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 def install(recorder: Recorder, patches: Patches) -> None:
     def make(original: Any) -> Any:
-        def clip(parameters: Any, max_value: Any, *args: Any, **kwargs: Any) -> Any:
+        def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
             if isinstance(parameters, Iterable) and not isinstance(parameters, torch.Tensor):
                 parameters = list(parameters)  # a generator can be read only once
-            result = original(parameters, max_value, *args, **kwargs)
+            result = original(parameters, *args, **kwargs)
             if recorder.is_host() and not torch.compiler.is_compiling():
                 count = 1 if isinstance(parameters, torch.Tensor) else len(parameters)
-                data: dict[str, Any] = {"fn": original.__name__, "max_norm": _plain(max_value), "num_tensors": count}
+                limit = args[0] if args else kwargs.get("max_norm", kwargs.get("clip_value"))
+                data: dict[str, Any] = {"fn": original.__name__, "max_norm": _plain(limit), "num_tensors": count}
                 recorder.guard("clip", _note, recorder, data, result)
             return result
 
@@ -46,4 +47,4 @@ def _note(recorder: Recorder, data: dict[str, Any], norm: Any) -> None:
 def _plain(value: Any) -> float | None:
     if isinstance(value, torch.Tensor):
         return float(value) if value.device.type == "cpu" else None
-    return float(value)
+    return float(value) if isinstance(value, (int, float)) else None
