@@ -148,7 +148,8 @@ def run_script(
 def _execute(path: str, script: str, main: types.ModuleType, session: Session) -> Ending:
     try:
         with open(path, "rb") as source:
-            code = compile(source.read(), script if os.path.isabs(script) else path, "exec")
+            # dont_inherit: the __future__ flags of this file must not become the script's
+            code = compile(source.read(), script if os.path.isabs(script) else path, "exec", dont_inherit=True)
         exec(code, main.__dict__)
     except SystemExit as leaving:
         return _exited(leaving)
