@@ -162,3 +162,22 @@ def test_an_index_past_the_table_names_the_value():
     operator = observer.crash_context()["operator"]
     observer.stop()
     assert operator["op"] == "embedding" and operator["inputs"][0]["max"] == 12 and operator["inputs"][1]["shape"] == (10, 4)
+
+
+class _Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        s = torch.sigmoid(x)
+        return grad * (s + x * s * (1 - s))
+
+
+def test_a_custom_autograd_function_is_no_cut():
+    model = nn.Linear(5, 5)
+    record = observe(model, lambda: _Swish.apply(model(INPUTS)).mean())
+    assert record.unreached == () and not any(cut["feeds_loss"] for cut in record.probes["cuts"])

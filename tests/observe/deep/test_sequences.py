@@ -169,3 +169,27 @@ def test_a_hand_written_loss_over_a_flattened_recurrent_model():
     (found,) = record.losses
     assert found.facts["by_hand"] and found.facts["effective_reduction"] == "mean" and found.facts["copied_at"] == 1
     assert record.influence[0].future == 0.0 and record.influence[0].past > 0.1
+
+
+def test_a_start_token_with_the_id_of_the_padding_is_not_padding():
+    ids = models.padded(5, 12, 29)
+    ids[:, 0] = 0
+    record = _next_token(models.SdpaGPT(), ids)
+    assert record.tokens[0].pad_side == "right" and record.tokens[0].lengths == (11, 10, 8, 6, 4)
+    assert record.influence[0].padding == 0.0
+
+
+class _Packed(models.SdpaGPT):
+    def forward(self, ids, places):
+        return self.head(self.tok(ids) + self.pos(places))
+
+
+def test_positions_that_start_over_are_positions_and_counted_up_data_is_not():
+    ids, model = models.tokens(), _Packed()
+    places = torch.tensor([0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3]).expand(4, 11).contiguous()
+    places[0, 4:] = torch.arange(4, 11)
+    record = observe(model, lambda: F.cross_entropy(model(ids[:, :-1], places).flatten(0, 1), ids[:, 1:].flatten()))
+    assert [t.role for t in record.tokens] == ["tokens", "positions"]
+    model = models.SdpaGPT()
+    record = observe(model, lambda: F.cross_entropy(model(ids.cumsum(1) % 29).flatten(0, 1), ids.flatten()))
+    assert record.tokens[0].role == "tokens"

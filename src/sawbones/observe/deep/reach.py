@@ -102,8 +102,11 @@ def unregistered(roots: Sequence[nn.Module], watch: ModuleWatch, root: torch.Ten
 def cuts(graph: OpGraph, watch: ModuleWatch, paths: Paths, root: Ref | None) -> list[dict[str, Any]]:
     """Places where a value that carried gradients goes on without them; `feeds_loss` says that the loss uses the result."""
     behind = {op.index for op in graph.ancestors(root)} if root is not None else set()
+    inside = _inside_custom_functions(graph)
     found = []
     for op in graph.ops:
+        if op.index in inside:
+            continue
         carried = any(r.requires_grad for r in op.inputs)
         dropped = bool(op.outputs) and not any(r.requires_grad for r in op.outputs)
         learned = any(r.requires_grad and not r.is_parameter for r in op.inputs)
@@ -115,3 +118,18 @@ def cuts(graph: OpGraph, watch: ModuleWatch, paths: Paths, root: Ref | None) -> 
             })  # fmt: skip
     ordered = sorted(found, key=lambda cut: not cut["feeds_loss"])
     return ordered[:64]
+
+
+def _inside_custom_functions(graph: OpGraph) -> set[int]:
+    """Operators of a custom autograd function's forward: it runs without gradients, and its result has them nevertheless."""
+    found: set[int] = set()
+    for op in reversed(graph.ops):
+        if not op.silent:
+            continue
+        for out in op.outputs:
+            users = graph.users(out)
+            if any(r.id == out.id and r.requires_grad for user in users for r in user.inputs) and not out.is_parameter:
+                found.add(op.index)
+            if any(user.index in found for user in users):
+                found.add(op.index)
+    return found

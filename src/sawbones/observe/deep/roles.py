@@ -48,8 +48,13 @@ class Source:
 
     @property
     def padding(self) -> torch.Tensor | None:
-        """True at padded positions, as (batch, time)."""
-        return None if self.pad_id is None else self.rows == self.pad_id
+        """True at padded positions, as (batch, time): the id where it fills an end, not where it serves as a start token."""
+        if self.pad_id is None:
+            return None
+        equal = (self.rows == self.pad_id).to(torch.long)
+        side = self.pad_sides.get(self.time_dim)
+        trailing, leading = equal.flip(1).cumprod(1).flip(1), equal.cumprod(1)
+        return ((trailing if side != "left" else 0 * trailing) + (leading if side != "right" else 0 * leading)) > 0
 
     def record(self, paths: Paths) -> TokenInput:
         padding = self.padding
@@ -100,12 +105,10 @@ def _lookup(op: RawOp) -> tuple[Ref | None, Ref | None]:
 def _role(source: Source, graph: OpGraph) -> str:
     index = source.index
     makers = {op.name for op in graph.ancestors(source.index_ref, limit=40, before=source.op.index)}
-    if makers & {"arange", "cumsum", "linspace"} and not makers & {"one_hot", "argmax", "multinomial"}:
-        return "positions"
+    counted = bool(makers & {"arange", "cumsum", "linspace"})
     rows = index.reshape(-1, index.shape[-1]) if index.dim() > 1 else index.reshape(1, -1)
     for candidate in (rows, rows.t()):
-        steps = candidate[:, 1:] - candidate[:, :-1]
-        if steps.numel() and candidate.shape[1] > 2 and bool((steps == 1).all()):
+        if candidate.shape[1] > 2 and _counts_up(candidate, counted):
             return "positions"
     if source.num_embeddings <= 4 and index.dim() > 1 and index.shape[-1] > 4:
         steps = rows[:, 1:] - rows[:, :-1]
@@ -113,6 +116,18 @@ def _role(source: Source, graph: OpGraph) -> str:
         if float((steps != 0).float().mean()) < 0.15:
             return "segments"
     return "tokens"
+
+
+def _counts_up(rows: torch.Tensor, counted: bool) -> bool:
+    """Rows that count 0, 1, 2, ...; they may start over, as packed documents do, or wait, as left-padded ones do."""
+    steps = rows[:, 1:] - rows[:, :-1]
+    up = steps == 1
+    if bool((up | (rows[:, 1:] == 0)).all()) and float(up.float().mean()) > 0.5:
+        return True
+    if not counted:
+        return False
+    # Made by counting, and the same for every example: indexes of positions, or of distances between them.
+    return (rows.shape[0] > 1 and bool((rows == rows[:1]).all())) or bool(((steps == 0) | up).all())
 
 
 def infer_padding(source: Source) -> None:
@@ -162,7 +177,9 @@ def _score(rows: torch.Tensor, candidate: int, declared: bool) -> tuple[float, s
     surprise = float((runs - 1).clamp(min=0).sum()) * -math.log(min(commonest, 0.7))
     if not declared and not (varied and surprise > _SURPRISE):
         return None
-    both = min(in_runs.values()) > 0.1 * max(in_runs.values())
+    # The same short run at every start is a start token with the id of the padding.
+    starts_alike = side == "right" and len(set(leading.tolist()) - {0}) == 1 and int(leading.max()) == 1
+    both = min(in_runs.values()) > 0.1 * max(in_runs.values()) and not starts_alike
     return surprise + (_SURPRISE if declared else 0.0), "mixed" if both else side
 
 
