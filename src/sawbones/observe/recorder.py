@@ -25,7 +25,7 @@ from sawbones.observe.guard import Guard
 from sawbones.observe.journal import Journal
 from sawbones.observe.options import Options
 from sawbones.observe.scalars import ScalarReader
-from sawbones.observe.signals.calls import user_calls, user_files
+from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
 from sawbones.observe.signals.label_probe import PairLog, probe_dataset
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.steps import StepLog
@@ -265,7 +265,9 @@ class Recorder:
 
     def write_signals_of_the_end(self) -> None:
         """Signals that a diagnosed run gives once training is over."""
-        self.facts["calls"] = user_calls(self.sites, user_files(getattr(sys.modules.get("__main__"), "__file__", None)))
+        files = user_files(getattr(sys.modules.get("__main__"), "__file__", None))
+        self.facts["calls"] = user_calls(self.sites, files)
+        self.facts["numbers"] = user_numbers(self.sites, files)
         dataset = self.batches.training_dataset()
         found = {
             "batches": self.pairs.probe() if self.pairs else None,

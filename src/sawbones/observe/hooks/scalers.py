@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +19,22 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def seen(scaler: Any) -> bool:
         return recorder.is_host() and scaler.is_enabled()
+
+    def make_init(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if seen(self):
+
+                def note() -> None:
+                    names = ("_init_scale", "_growth_factor", "_backoff_factor", "_growth_interval")
+                    settings = {name[1:]: getattr(self, name, None) for name in names}
+                    site = recorder.sites.find()
+                    row = {"site": asdict(site) if site is not None else None, **settings}
+                    recorder.facts.setdefault("scalers", []).append(row)
+
+                recorder.guard("scaler", note)
+
+        return __init__
 
     def make_scale(original: Any) -> Any:
         def scale(self: Any, outputs: Any) -> Any:
@@ -82,6 +99,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
         return update
 
+    patches.replace(scaler_class, "__init__", make_init)
     patches.replace(scaler_class, "scale", make_scale)
     patches.replace(scaler_class, "unscale_", make_unscale)
     patches.replace(scaler_class, "step", make_step)

@@ -1,4 +1,7 @@
-"""Calls in the user's own source that shuffle, sort, draw or seed. A location aid: no check concludes anything from it alone."""
+"""Calls in the user's own source that shuffle, sort, draw, seed, step or cast, and the numbers written there.
+
+A location aid: no check concludes anything from it alone.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,9 @@ DRAWING = {
     "glob", "integers", "bernoulli", "multinomial", "random_split", "perf_counter", "getpid", "binomial", "poisson", "SystemRandom",
 }  # fmt: skip
 SEEDING = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "initial_seed"}
+LOOPING = {"step", "zero_grad", "backward", "update", "unscale_"}
+CASTING = {"half", "bfloat16", "set_default_dtype", "to"}
+_HALF = ("float16", "half", "bfloat16")
 _MAX_CALLS = 400
 _MAX_BYTES = 2 << 20
 
@@ -35,7 +41,7 @@ def user_calls(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
         lines = text.splitlines()
         for call, name, function in _calls(tree):
             last = name.rsplit(".", 1)[-1]
-            kind = "order" if last in ORDERING else "draw" if last in DRAWING else "seed" if last in SEEDING else None
+            kind = _kind(call, last)
             if kind is not None and len(found) < _MAX_CALLS:
                 code = lines[call.lineno - 1].strip()[:200]
                 row = {
@@ -46,9 +52,63 @@ def user_calls(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
                     "function": function,
                     "code": code,
                 }
-                row["num_args"] = len(call.args) + len(call.keywords)
+                row["num_args"] = len(call.args) + len(call.keywords) if isinstance(call, ast.Call) else 0
                 found.append(row)
     return found
+
+
+def user_numbers(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
+    """Numbers written in the user's source, with the name they are given to where there is one."""
+    found: list[dict[str, Any]] = []
+    for file in sorted(files):
+        try:
+            with open(file, encoding="utf-8", errors="replace") as source:
+                text = source.read(_MAX_BYTES)
+            tree = ast.parse(text)
+        except (OSError, SyntaxError, ValueError):
+            continue
+        lines = text.splitlines()
+        for node, name in _numbers(tree):
+            if len(found) >= _MAX_CALLS:
+                break
+            code = lines[node.lineno - 1].strip()[:200]
+            found.append({"value": float(node.value), "name": name, "file": sites.shown(file), "line": node.lineno, "code": code})  # type: ignore[arg-type]
+    return found
+
+
+def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
+    def walk(node: ast.AST, name: str) -> Iterator[tuple[ast.Constant, str]]:
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, float) or (isinstance(node.value, int) and not isinstance(node.value, bool) and name):
+                yield node, name
+            return
+        if isinstance(node, ast.arguments):
+            plain = [*node.posonlyargs, *node.args]
+            for argument, default in zip(plain[len(plain) - len(node.defaults) :], node.defaults, strict=True):
+                yield from walk(default, argument.arg)
+            for argument, given in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+                if given is not None:
+                    yield from walk(given, argument.arg)
+            return
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                yield from walk(value, str(key.value) if isinstance(key, ast.Constant) else name)
+            return
+        if isinstance(node, ast.Call):
+            flag = next((str(a.value) for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)), "")
+            for child in ast.iter_child_nodes(node):
+                is_default = isinstance(child, ast.keyword) and child.arg == "default"
+                given_to = child.arg or name if isinstance(child, ast.keyword) and not is_default else flag or name
+                yield from walk(child.value if isinstance(child, ast.keyword) else child, given_to)
+            return
+        if isinstance(node, ast.Assign):
+            name = _dotted(node.targets[0]) if isinstance(node.targets[0], (ast.Name, ast.Attribute)) else name
+        elif isinstance(node, ast.AnnAssign):
+            name = _dotted(node.target)
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, name)
+
+    yield from walk(tree, "")
 
 
 def user_files(script: str | None) -> set[str]:
@@ -60,18 +120,34 @@ def user_files(script: str | None) -> set[str]:
     return files | ({script} if script else set())
 
 
-def _calls(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
-    def walk(node: ast.AST, function: str) -> Iterator[tuple[ast.Call, str, str]]:
+def _kind(node: ast.expr, last: str) -> str | None:
+    if not isinstance(node, ast.Call):
+        return "draw" if last == "set" else "bare"
+    if last in CASTING:
+        given = " ".join(_dotted(a) for a in (*node.args, *(k.value for k in node.keywords)))
+        return "cast" if last in ("half", "bfloat16") or any(word in given for word in _HALF) else None
+    named = (("order", ORDERING), ("draw", DRAWING), ("seed", SEEDING), ("loop", LOOPING))
+    return next((kind for kind, names in named if last in names), None)
+
+
+def _calls(tree: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
+    """Calls, sets written out, and methods of the loop that are named but not called (`optimizer.step`)."""
+
+    def walk(node: ast.AST, function: str) -> Iterator[tuple[ast.expr, str, str]]:
         for child in ast.iter_child_nodes(node):
             inside = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
             if isinstance(child, ast.Call) and (name := _dotted(child.func)):
                 yield child, name, inside
+            elif isinstance(child, (ast.Set, ast.SetComp)):
+                yield child, "set", inside
+            elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Attribute) and child.value.attr in LOOPING:
+                yield child.value, _dotted(child.value), inside
             yield from walk(child, inside)
 
     yield from walk(tree, "<module>")
 
 
-def _dotted(node: ast.expr) -> str:
+def _dotted(node: ast.AST) -> str:
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
