@@ -1,0 +1,139 @@
+"""Targets shifted against the inputs by the wrong number of steps
+
+## What it sees
+Token ids that go into the model and the targets of its loss, compared at shifts from -3 to 3: of a language model or a decoder
+with teacher forcing, the target at t is the input at t + 1. Fires when at least 95 % of the counted targets are the input at
+another shift (and not also at + 1), and the model is causal, so that a shift of 0 or less means copying and of 2 or more means
+predicting past the next token. From step 0, when every deep step agrees.
+
+## Why it matters
+With a shift of 0 or -1 the answer is already in the input: the loss goes to zero and nothing is learned. With + 2 the model
+learns a harder task that generation never asks for, and its samples skip every other token.
+
+## Looks like
+Loss near zero within a few steps, with useless samples; or a loss that stays too high and samples that make no sense.
+
+## Example
+    inputs, targets = tokens[:, :-1], tokens[:, :-1]
+    loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
+## Use instead
+    inputs, targets = tokens[:, :-1], tokens[:, 1:]
+    loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
+## Confirm it
+The shift scan is the proof: it compares the very ids that entered the model and the loss.
+
+## False alarms
+Masked language models count only masked positions, where the input is not the target. Encoders that see both sides and
+autoencoders may be asked for their own input and are only suspected. Several heads for several steps ahead are silent when one of
+them predicts the next token. Models that shift inside (Hugging Face) are judged by what reaches the loss. Text that repeats, so
+that + 1 fits as well, is silent. A decoder next to an encoder with its own target as input is loss.target-in-input.
+
+## References
+Hugging Face issues about labels that are shifted in the collator and again in the model; the no-shift variant is the first thing
+to look at when a language model's loss is too good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import Seen, data_sites, framework_sites, places, reaching, shift_table, user_sites
+
+NEEDS = ("loss_calls", "tokens")
+EXPLAINS = (
+    "loss.target-in-input", "evaluation.leak-target", "evaluation.overfitting", "model.causal-leak", "data.labels-misaligned",
+)  # fmt: skip
+EXPERIMENT = None
+COPIES = 0.95
+
+_CUTTING = frozenset({
+    "__getitem__", "narrow", "roll", "index_select", "split", "chunk", "cat", "pad", "select", "gather", "unfold", "tensor_split",
+})  # fmt: skip
+_MAKING = frozenset({"tensor", "stack", "pad_sequence", "__getitem__", "cat", "from_numpy", "as_tensor"})
+
+
+def check(run: Run) -> Iterator[Finding]:
+    matched = [(s, k) for s in reaching(run) if (k := _shift(s)) is not None]
+    if not matched or any(k == 1 for _, k in matched):
+        return
+    known = [(s, k) for s, k in matched if s.facts.get("main")]
+    if not known or len({k for _, k in known}) > 1:
+        return
+    first, shift = known[0]
+    causal = [c for s, _ in known if (c := _is_causal(s)) is not None]
+    if shift <= 0 and _has_other_input(first):
+        return
+    sure = shift > 1 or (bool(causal) and all(causal))
+    table = shift_table(first)
+    copies = float(table[shift]["copies"])
+    steps = tuple(s.deep.step for s, _ in known)
+    last = known[-1][0]
+    yield Finding(
+        "loss.label-shift",
+        "proven" if sure else "suspected",
+        0.96 if sure else 0.4,
+        _title(shift),
+        _where(run, [s for s, _ in known]),
+        (
+            Evidence(
+                f"{100 * copies:.0f} % of the targets equal the input token at t{shift:+d}, and "
+                f"{100 * float(table.get(1, {}).get('copies', 0.0)):.0f} % the one at t+1, on {len(known)} deep steps",
+                "loss_calls", steps, float(shift), 1.0,
+            ),
+            Evidence(
+                f"at step {last.deep.step} the loss is {last.call.value if last.call.value is not None else float('nan'):.4g} and "
+                f"{100 * last.number('accuracy'):.0f} % of the targets are predicted right",
+                "loss_calls", (last.deep.step,), last.call.value,
+            ),
+        ),
+        Fix("Let the target at t be the token at t + 1 of the input, shifted once: in the data, in the loss or in the model."),
+    )  # fmt: skip
+
+
+def _shift(seen: Seen) -> int | None:
+    """The one shift at which the targets are the input; None when there is none or the next token fits as well."""
+    table = {k: v["copies"] for k, v in shift_table(seen).items() if "copies" in v}
+    if not table:
+        return None
+    best = max(table, key=lambda k: (table[k], -abs(k - 1)))
+    if table[best] < COPIES:
+        return None
+    return 1 if table.get(1, 0.0) >= min(COPIES, table[best] - 0.02) else best
+
+
+def _is_causal(seen: Seen) -> bool | None:
+    """Whether the scores depend on no later token of the input that the targets are copied from."""
+    source = seen.facts.get("copied_from")
+    for item in seen.deep.influence:
+        if item.source == f"embedding:{source}" and item.future is not None:
+            return item.future < 0.01
+    return None
+
+
+def _has_other_input(seen: Seen) -> bool:
+    """A second sequence of tokens goes in: the first is a decoder's input (or the target is a copy of a source on purpose)."""
+    mine = seen.facts.get("copied_from")
+    tokens = [(i, t) for i, t in enumerate(seen.deep.tokens) if t.role == "tokens" and len(t.shape) == 2]
+    return any(i != mine for i, _ in tokens)
+
+
+def _title(shift: int) -> str:
+    if shift == 0:
+        return "The targets are not shifted: the model is asked for the token that it was just given"
+    if shift < 0:
+        return f"The targets are shifted the wrong way: the model is asked for a token that it saw {-shift} step(s) ago"
+    return f"The targets are shifted too far: the model is asked for the token {shift} ahead, not for the next one"
+
+
+def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
+    framework = framework_sites(run)
+    cuts: list[Site] = []
+    for s in seen:
+        cuts += [site for site in user_sites(s.deep, _CUTTING, s.call.target, s.call.op) if site not in framework]
+    shape = tuple(seen[0].facts.get("sequence_shape") or ())
+    made = [site for site in data_sites(run, shape, _MAKING) if site not in framework]
+    call = seen[0].call.site
+    return places(*cuts[:3], *made[:2], *([call] if call not in framework else []), call)[:5]

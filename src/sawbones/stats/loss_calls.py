@@ -1,0 +1,127 @@
+"""Readings of the losses of deep steps: which call carries the step, what made its input, where it can be changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sawbones.schema import DeepStep, LossCall, Op, Run, Site, Value
+
+# Operators that hand on the same values in another shape, order or type.
+PASSING = frozenset({
+    "view", "reshape", "transpose", "permute", "t", "T", "mT", "contiguous", "squeeze", "unsqueeze", "flatten", "unflatten",
+    "expand", "clone", "to", "float", "double", "half", "bfloat16", "type", "type_as", "movedim", "detach", "__getitem__",
+    "narrow", "select", "chunk", "split", "unbind", "index_select", "masked_select", "view_as", "reshape_as", "ravel", "alias",
+})  # fmt: skip
+
+
+def as_site(value: Any) -> Site | None:
+    """Facts carry sites as plain mappings once they have been on disk."""
+    if isinstance(value, Site):
+        return value
+    if isinstance(value, Mapping) and "file" in value and "line" in value:
+        return Site(str(value["file"]), int(value["line"]), str(value.get("function", "")), str(value.get("code", "")))
+    return None
+
+
+def places(*sites: Site | None) -> tuple[Site, ...]:
+    """The sites that are known, each once, in order."""
+    return tuple(dict.fromkeys(site for site in sites if site is not None))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A loss call together with the deep step that it belongs to."""
+
+    deep: DeepStep
+    call: LossCall
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return self.call.facts
+
+    @property
+    def built(self) -> Site | None:
+        return as_site(self.facts.get("built_at"))
+
+    def number(self, name: str) -> float:
+        value = self.facts.get(name)
+        return float(value) if isinstance(value, (int, float)) else math.nan
+
+    def maker(self, through: frozenset[str] = PASSING) -> Op | None:
+        return maker_of(self.deep, self.call.input, self.call.op, through)
+
+
+def reaching(run: Run) -> Iterator[Seen]:
+    """Losses that the backward of their step starts from or comes through."""
+    for deep in run.deep:
+        for call in deep.losses:
+            if call.facts.get("reaches_root", True):
+                yield Seen(deep, call)
+
+
+def carrying(run: Run) -> list[Seen]:
+    """The main loss of every deep step."""
+    return [seen for seen in reaching(run) if seen.facts.get("main")]
+
+
+def maker_of(deep: DeepStep, value: Value, before: int, through: frozenset[str] = PASSING) -> Op | None:
+    """The operator that made a value, seen through those that only hand it on."""
+    made: dict[int, list[Op]] = {}
+    for op in deep.ops:
+        for output in op.outputs:
+            made.setdefault(output.id, []).append(op)
+    current, limit = value, before
+    for _ in range(64):
+        found = next((o for o in reversed(made.get(current.id, ())) if o.index < limit), None)
+        if found is None or found.name not in through or not found.inputs:
+            return found
+        current, limit = found.inputs[0], found.index
+    return None
+
+
+def shift_table(seen: Seen) -> dict[int, dict[str, float]]:
+    raw = seen.facts.get("shift") or {}
+    return {int(k): dict(v) for k, v in raw.items()}
+
+
+def user_sites(deep: DeepStep, names: frozenset[str], value: Value | None, before: int) -> list[Site]:
+    """Sites of the operators of these names on the way to a value, nearest first."""
+    found: list[Site] = []
+    waiting = [value.id] if value is not None else []
+    seen: set[int] = set()
+    made = {output.id: op for op in deep.ops if op.index < before for output in op.outputs}
+    while waiting and len(seen) < 200:
+        number = waiting.pop(0)
+        op = made.get(number)
+        if op is None or op.index in seen:
+            continue
+        seen.add(op.index)
+        if op.name in names and op.site is not None and op.site not in found:
+            found.append(op.site)
+        waiting += [i.id for i in op.inputs if not i.requires_grad]
+    return found
+
+
+def framework_sites(run: Run) -> set[Site]:
+    """Lines from which a library runs the whole loop: backward and optimizer step both seem to happen there."""
+    kinds: dict[Site, set[str]] = {}
+    for event in run.events:
+        if event.site is not None and event.kind in ("backward", "step", "batch", "zero_grad"):
+            kinds.setdefault(event.site, set()).add(event.kind)
+    return {site for site, seen in kinds.items() if {"backward", "step"} <= seen}
+
+
+def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> list[Site]:
+    """Lines outside of deep steps at which integer tensors of about this shape were made: lengths differ from batch to batch."""
+    found: list[tuple[int, Site]] = []
+    for row in run.facts.get("data_ops") or ():
+        site = as_site(row.get("site"))
+        whole = str(row.get("dtype", "")).startswith("int")
+        size = tuple(row.get("shape", ()))
+        alike = len(size) == len(shape) and any(a == b for a, b in zip(size, shape, strict=True))
+        if site is not None and row.get("op") in names and whole and alike:
+            found.append((-int(row.get("count", 0)), site))
+    return [site for _, site in sorted(found, key=lambda item: item[0])]
