@@ -37,7 +37,8 @@ def use_deterministic_kernels(on: bool) -> None:
     if on:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.backends.cudnn.benchmark = False
-    torch.use_deterministic_algorithms(on)
+    if on != torch.are_deterministic_algorithms_enabled():  # the call itself loads the compiler: over a second
+        torch.use_deterministic_algorithms(on)
 
 
 def capture_rng(device: torch.device) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
