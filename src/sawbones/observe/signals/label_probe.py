@@ -46,7 +46,7 @@ class PairLog:
         value = max(candidates, key=lambda t: t.numel())
         whole = not value.dtype.is_floating_point
         if whole and not target.dtype.is_floating_point and value.dim() == 2 and target.numel() == value.numel():
-            self._tokens.append((value.detach().clone().flatten().numpy(), target.detach().clone().flatten().numpy()))
+            self._tokens.append((value.detach().clone().numpy(), target.detach().clone().reshape(value.shape).numpy()))
         elif target.numel() == value.shape[0]:
             labels = target.detach().to(torch.float64).flatten().tolist()
             self._inputs += list(value.detach().clone())
@@ -56,20 +56,29 @@ class PairLog:
         if len(self._labels) >= 60:
             return probe_pairs(self._inputs[:MAX_SAMPLES], self._labels[:MAX_SAMPLES], num_in_row=0)
         if self._tokens:
-            return probe_tokens(np.concatenate([a for a, _ in self._tokens]), np.concatenate([b for _, b in self._tokens]))
+            return probe_tokens(self._tokens)
         return None
 
 
-def probe_tokens(given: Any, target: Any) -> dict[str, Any] | None:
-    """How well the most frequent target after each input token predicts held-out positions."""
+def probe_tokens(batches: list[tuple[Any, Any]]) -> dict[str, Any] | None:
+    """How well one input token predicts a target, at the best of several alignments: some offsets, and read backwards."""
+    alignments: dict[str, Callable[[Any], Any]] = {f"offset {k}": (lambda a, k=k: np.roll(a, -k, axis=1)) for k in range(-4, 5)}
+    alignments["backwards"] = lambda a: a[:, ::-1]
+    target = np.concatenate([b.ravel() for _, b in batches])
     keep = target >= 0
-    given, target = given[keep][:20_000], target[keep][:20_000]
+    target = target[keep][:20_000]
     if len(target) < 200 or len(np.unique(target)) < 2:
         return None
+    scores, best = {}, np.zeros(0)
+    for name, align in alignments.items():
+        given = np.concatenate([align(a).ravel() for a, _ in batches])[keep][:20_000]
+        scores[name] = _token_score(given, target)
+        if scores[name] >= max(scores.values()):
+            best = given
     rng = np.random.default_rng(0)
-    own = _token_score(given, target)
-    null = np.array([_token_score(given, rng.permutation(target)) for _ in range(8)])
-    z = float((own - null.mean()) / (null.std() + 1e-3))
+    null = np.array([_token_score(best, rng.permutation(target)) for _ in range(8)])
+    own = max(scores.values())
+    z = float((own - null.mean()) / (null.std() + 2e-3))
     return {"kind": "tokens", "num": len(target), "score": own, "chance": float(null.mean()), "spread": float(null.std()), "z": z}
 
 

@@ -1,0 +1,123 @@
+"""Labels paired with the wrong inputs
+
+## What it sees
+The label probe: pairs of model input and loss target as training used them, and samples of the data set in its own order. A
+nearest-neighbour vote and a ridge fit predict held-out labels; pairs are informative when that beats permuted labels by four
+standard deviations and a tenth of the way to certainty. Fires when the trained pairs are not and the loss has not come down by 15 %. When the data set's own pairs are
+informative and the trained ones are not, pairing broke between data set and loss, and that alone is proof. Needs 60 samples.
+
+## Why it matters
+There is nothing to learn: the loss can fall only by memorising, and validation stays at chance for ever.
+
+## Looks like
+Loss hovers at the entropy of the labels; accuracy at chance; a bigger model or another LR changes nothing.
+
+## Example
+    x = x[torch.randperm(len(x))]
+    y = y[torch.randperm(len(y))]
+
+## Use instead
+    order = torch.randperm(len(x))
+    x, y = x[order], y[order]
+
+## Confirm it
+Overfit one batch: the first batch is repeated. When model, loss and optimizer can memorise it, they work, and what is wrong
+is which label stands beside which input.
+
+## False alarms
+A hard task that has not been cracked yet (parity, long-range copying) also starts at chance: as soon as the loss falls by
+15 % the check is silent, and a probe that finds any signal silences it too. Generative models, GANs, contrastive and policy
+losses have no label in this sense and give no pairs. Language models are judged per token at several offsets.
+
+## References
+Inputs and labels shuffled by two different permutations is a classic of published bug studies; sorting file names on one
+side only is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.series import end_level, fell, start_level
+
+NEEDS = ("label_probe", "losses")
+EXPLAINS = ("evaluation.collapsed-prediction", "evaluation.overfitting", "optimizer.lr-too-low", "model.bad-init")
+EXPERIMENT = "overfit_one_batch"
+SIGNAL_Z = 4.0
+SIGNAL_SHARE = 0.1  # of the way from chance to certainty
+
+
+def check(run: Run) -> Iterator[Finding]:
+    probe = run.facts["label_probe"]
+    trained, stored = probe.get("batches"), probe.get("dataset")
+    if trained is None or informative(trained) or run.num_steps < 20 or fell(run.losses, 0.15):
+        return
+    broken_on_the_way = stored is not None and informative(stored)
+    evidence = [
+        Evidence(
+            f"inputs predict their labels no better than chance ({trained['score']:.3f} on {trained['num']} trained pairs)",
+            "label_probe",
+            value=trained["score"],
+            expected=trained["chance"],
+        ),
+        Evidence(
+            f"loss stays at {end_level(run.losses):.4g} after {run.num_steps} steps",
+            "losses",
+            (0, run.num_steps - 1),
+            end_level(run.losses),
+            start_level(run.losses),
+        ),
+    ]
+    if broken_on_the_way and stored is not None:
+        text = f"the pairs of the data set itself are informative ({stored['score']:.3f}): pairing is lost on the way to the loss"
+        evidence.append(Evidence(text, "label_probe", value=stored["score"], expected=stored["chance"]))
+    best = (stored or {}).get("best") or {}
+    if best and best["score"] > 2 * best["as_is"] and best["score"] > 0.5:
+        text = f"{best['pairing']}, the labels would fit ({best['score']:.3f})"
+        evidence.append(Evidence(text, "label_probe", value=best["score"], expected=best["as_is"]))
+    yield Finding(
+        "data.labels-misaligned",
+        "likely" if broken_on_the_way else "suspected",
+        0.95 if broken_on_the_way else 0.6,
+        "Labels do not belong to the inputs they stand beside",
+        places(run, broken_on_the_way),
+        tuple(evidence),
+        Fix("Apply one and the same order to inputs and labels, wherever either is permuted, sorted, repeated or sampled."),
+    )
+
+
+def informative(probe: Mapping[str, Any]) -> bool:
+    gain = probe["score"] - probe["chance"]
+    return bool(probe["z"] >= SIGNAL_Z and gain >= SIGNAL_SHARE * (1.0 - probe["chance"]))
+
+
+def places(run: Run, on_the_way: bool) -> tuple[Site, ...]:
+    """Lines that change the order of labels or inputs, the likeliest first."""
+    scored: dict[Site, float] = {}
+    loop = {e.site.function for e in run.of_kind("backward") if e.site is not None} - {"<module>"}
+    fetching = {e.site for e in run.of_kind("batch") if e.site is not None}
+    for row in run.facts.get("data_ops", ()):
+        site = _site(row["site"])
+        if site in fetching or site.function in loop:
+            continue
+        labels = len(row["shape"]) == 1 and row["dtype"].startswith("int")
+        scored[site] = scored.get(site, 0.0) + (2.0 if labels else 1.0)
+        if on_the_way and row["count"] > 1 and row["op"] in ("sort", "argsort", "__getitem__", "index_select"):
+            scored[site] += 3.0
+        if row["op"] in ("randperm", "repeat_interleave", "roll", "flip"):
+            scored[site] += 1.5
+    for row in run.facts.get("calls", ()):
+        site = _site(row)
+        if row["kind"] == "order" and site not in fetching and site.function not in loop:
+            weight = 1.0 if row["function"] in ("<module>", "main") else 1.5
+            scored[site] = scored.get(site, 0.0) + weight
+    best = sorted(scored, key=lambda s: -scored[s])
+    if not best:
+        best = [_site(entry["site"]) for entry in run.facts.get("loaders", ()) if entry.get("site")]
+    return tuple(best[:3])
+
+
+def _site(raw: Any) -> Site:
+    return Site(raw["file"], raw["line"], raw.get("function", ""), raw.get("code", ""))

@@ -1,0 +1,48 @@
+"""Run the script again with autocast off, from the same weights and batches.
+
+Compared at the first steps: the share of gradient elements that are exactly zero, and whether gradients are finite; over the
+run: the loss. Confirmed when at least 5 of 100 gradient elements come back, when gradients turn finite, or when the loss ends
+clearly lower; refuted when gradients and loss are the same without autocast.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sawbones.experiments.bench import Bench
+from sawbones.experiments.child import Remedy
+from sawbones.schema import Finding, Run, Verdict
+from sawbones.stats.protocol import measured
+from sawbones.stats.series import end_level
+
+BACK = 0.05
+
+
+def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    cured = bench.rerun([Remedy("autocast_off")], max_steps=run.num_steps or 20)
+    steps = min(cured.num_steps, run.num_steps)
+    loss, cured_loss = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
+    shared = [int(s) for s in cured.tensor_steps if np.any(run.tensor_steps == s)]
+    if not shared:
+        return Verdict("autocast_off", "open", "no step was measured in both runs")
+    first = shared[0]
+    zero, cured_zero = _zero_share(run, first), _zero_share(cured, first)
+    was_finite, is_finite = _finite(run, first), _finite(cured, first)
+    text = (
+        f"at step {first} {cured_zero:.0%} of the gradient elements are zero instead of {zero:.0%}; "
+        f"the loss ends at {cured_loss:.4g} instead of {loss:.4g}"
+    )
+    back = zero - cured_zero > BACK or (is_finite and not was_finite) or cured_loss < loss - 0.2 * abs(loss)
+    return Verdict("autocast_off", "confirmed" if back else "refuted", text, zero, cured_zero)
+
+
+def _zero_share(run: Run, step: int) -> float:
+    zeros = measured(run, "grad_zero_share", step)
+    sizes = np.array([t.numel if t.owner not in ("Embedding", "EmbeddingBag") else 0 for t in run.tensors])[: len(zeros)]
+    known = (zeros >= 0) & (sizes > 0)
+    return float(np.sum(zeros[known] * sizes[known]) / np.sum(sizes[known])) if known.any() else float("nan")
+
+
+def _finite(run: Run, step: int) -> bool:
+    norms = measured(run, "grad_l2", step)
+    return bool(len(norms)) and not np.any(np.isinf(norms))
