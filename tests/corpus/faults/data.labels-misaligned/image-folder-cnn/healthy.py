@@ -89,7 +89,7 @@ def main():
     val_loader = DataLoader(val_set, batch_size=64)
 
     net = SmallCNN(len(CLASSES))
-    opt = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9)
+    opt = torch.optim.SGD(net.parameters(), lr=0.015, momentum=0.9)
     for epoch in range(2):
         for step, (images, targets) in enumerate(train_loader):
             loss = F.cross_entropy(net(images), targets)

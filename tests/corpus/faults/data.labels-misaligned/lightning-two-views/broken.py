@@ -48,7 +48,7 @@ class WaveData(L.LightningDataModule):
 
 
 class WaveNetwork(L.LightningModule):
-    def __init__(self, lr=4e-3):
+    def __init__(self, lr=2e-3):
         super().__init__()
         self.lr = lr
         self.body = nn.Sequential(

@@ -81,7 +81,7 @@ def main() -> None:
     torch.manual_seed(0)
     train_data = AddingProblem(1280, length=8, seed=1)
     valid_data = AddingProblem(256, length=8, seed=2)
-    trainer = Trainer(Adder(), train_data, valid_data, lr=1e-2)
+    trainer = Trainer(Adder(), train_data, valid_data, lr=6e-3)
     trainer.fit(epochs=5, batch_size=64)
 
 
