@@ -56,6 +56,11 @@ class LossCall:
       sequence_dim (dimension of time in the target, None when there is none)
       shift: {k: {"loss": mean loss when the targets are shifted by k against the outputs, "copies": share of positions at which
              the input token k ahead of the position equals the target}}
+      by_hand, main (the loss that carries the step), reaches_root (the backward depends on it)
+      effective_reduction ("mean", "sum" or "other", from values), value_over_mean, root_over_mean, mean_of_elements, num_counted
+      copied_from, copied_at (token input and shift of which the targets are a copy), target_visible (share of an output's
+             influence that comes from the very token it has to predict), per_position, pad_id, sequence_shape
+      input_made_first_by (behind clamps), target_made_by, target_requires_grad, target_is_whole, target_num_values
     """
 
     op: int

@@ -179,6 +179,17 @@ def test_a_start_token_with_the_id_of_the_padding_is_not_padding():
     assert record.influence[0].padding == 0.0
 
 
+def test_the_start_column_of_a_decoder_is_not_padding_and_the_decoder_is_what_is_probed():
+    src, tgt = models.padded(8, 9, 19), models.padded(8, 9, 19, seed=1)[torch.randperm(8)]
+    tgt = torch.cat([torch.full((8, 1), 18), tgt], 1)
+    model = models.Translator()
+    record = observe(
+        model, lambda: F.cross_entropy(model(src.t(), tgt[:, :-1].t()).transpose(0, 1).flatten(0, 1), tgt[:, 1:].flatten()), True
+    )
+    assert [t.pad_id for t in record.tokens] == [0, 0] and [t.time_dim for t in record.tokens] == [0, 0]
+    assert record.probes["source"] == 1 and record.probes["causality"]["before"] == 0.0
+
+
 class _Packed(models.SdpaGPT):
     def forward(self, ids, places):
         return self.head(self.tok(ids) + self.pos(places))

@@ -57,7 +57,7 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
             target.aligned = target.source is None or target.source is frame.source
     found = _Collected(targets, time_dim, output.shape)
     deadline = time.perf_counter() + _SECONDS
-    for example, position in _places(output, batch_dim, time_dim, frame, targets):
+    for example, position in _places(output, batch_dim, time_dim, _counted(loss, frame), targets):
         seed = torch.zeros_like(output)
         spot = seed.select(max(batch_dim, time_dim), position if time_dim > batch_dim else example) if time_dim >= 0 else seed
         spot = (
@@ -146,7 +146,7 @@ def _feature_dims(tensor: torch.Tensor, batch: int, by_time: bool) -> tuple[int,
 
 
 def _places(
-    output: torch.Tensor, batch_dim: int, time_dim: int, frame: Frame | None, targets: list[_Target]
+    output: torch.Tensor, batch_dim: int, time_dim: int, counted: torch.Tensor | None, targets: list[_Target]
 ) -> list[tuple[int, int]]:
     """Three positions of two examples, on real tokens; one example is the most padded one."""
     examples = output.shape[batch_dim]
@@ -169,8 +169,20 @@ def _places(
     places = []
     for example in chosen:
         n = lengths[example]
-        places += [(example, min(starts[example] + int(n * share), length - 1)) for share in (0.25, 0.5, 0.75)]
+        scored = counted[example].nonzero().flatten().tolist() if counted is not None else []
+        if scored and len(scored) < n:
+            # A prefix or masked positions that the loss leaves out may see whatever they like.
+            places += [(example, scored[int(len(scored) * share)]) for share in (0.25, 0.5, 0.75)]
+        else:
+            places += [(example, min(starts[example] + int(n * share), length - 1)) for share in (0.25, 0.5, 0.75)]
     return list(dict.fromkeys(places))
+
+
+def _counted(loss: Found, frame: Frame | None) -> torch.Tensor | None:
+    """Which targets the loss counts, as (batch, time)."""
+    if frame is None or loss.counted is None or loss.counted.numel() != frame.shape[0] * frame.shape[1]:
+        return None
+    return frame.by_time(loss.counted.reshape(-1)).bool().cpu()
 
 
 class _Collected:

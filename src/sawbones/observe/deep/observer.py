@@ -54,6 +54,7 @@ class DeepObserver:
         self._probes: dict[str, Any] = {}
         self._errors: list[str] = []
         self._sources: list[roles.Source] = []
+        self._decoded: roles.Source | None = None  # the token input that the targets are a shifted copy of
         self._seconds = 0.0
         self._analysed = False
         self._watching = False
@@ -140,7 +141,7 @@ class DeepObserver:
         self._tracer.ops = []
         self._modules.calls, self._modules.top_calls, self._modules.ran, self._modules.stack = [], [], {}, []
         self._modules.crash = []
-        self._sources, self._fields, self._versions = [], {}, []
+        self._sources, self._decoded, self._fields, self._versions = [], None, {}, []
 
     # -- analysing ----------------------------------------------------------------------------------------------------
 
@@ -171,6 +172,7 @@ class DeepObserver:
             self._contained("padding", partial(roles.infer_padding, source), None)
         fields["first_nonfinite"] = self._contained("nonfinite", lambda: nonfinite.first(graph, paths), None)
         found, main, frame = self._losses(graph, root_ref)
+        self._decoded = frame.source if frame is not None else None
         target = main.target.shape if main is not None and main.target is not None else None
         self._contained("layout", lambda: roles.settle_layout(sources, target, self._time_first()), None)
         fields["tokens"] = self._contained("tokens", lambda: tuple(s.record(paths) for s in sources), ())
@@ -281,7 +283,7 @@ class DeepObserver:
         DeepObserver.busy = True
         try:
             with torch._C.DisableTorchFunction(), torch.no_grad(), _quiet(), _no_autocast(), untouched(self._tops()):
-                self._probes.update(probes.run(call, self._sources))
+                self._probes.update(probes.run(call, self._sources, self._decoded))
         finally:
             DeepObserver.busy = False
 

@@ -102,19 +102,17 @@ def _find_tokens(value: Any, source: Source) -> torch.Tensor | None:
     return None
 
 
-def run(call: ModuleCall, sources: list[Source]) -> dict[str, Any]:
+def run(call: ModuleCall, sources: list[Source], preferred: Source | None = None) -> dict[str, Any]:
     """Every probe that applies, each with its own numbers; a probe that fails says why."""
     if sum(p.numel() for p in call.module.parameters()) > _MAX_PARAMETERS:
         return {"skipped": "the model is too large to copy"}
-    tokens = next(
-        (s for s in sources if s.role == "tokens" and s.index.dim() == 2 and _find_tokens((call.args, call.kwargs), s) is not None),
-        None,
-    )
+    tokens = next((s for s in sorted(sources, key=lambda s: s is not preferred) if _is_given(call, s)), None)
     results: dict[str, Any] = {}
     if tokens is None:
         if call.args:
             _try(results, "eval_gap", lambda: _eval_gap(_plain_patient(call)))
         return results
+    results["source"] = sources.index(tokens)
     patient = Patient(call, tokens)
     reference = patient.run(tokens.rows)
     if reference is None or tokens.rows.shape[1] < 3:
@@ -127,6 +125,10 @@ def run(call: ModuleCall, sources: list[Source]) -> dict[str, Any]:
     _try(results, "padding", lambda: _padding(patient, tokens, reference))
     _try(results, "eval_gap", lambda: _eval_gap(patient))
     return results
+
+
+def _is_given(call: ModuleCall, source: Source) -> bool:
+    return source.role == "tokens" and source.index.dim() == 2 and _find_tokens((call.args, call.kwargs), source) is not None
 
 
 def _plain_patient(call: ModuleCall) -> Patient:

@@ -32,7 +32,8 @@ class Source:
     role: str = "tokens"
     padding_idx: int | None = None
     pad_id: int | None = None
-    pad_sides: dict[int, str] = field(default_factory=dict)  # by the dimension that time would be
+    pad_ids: dict[int, int] = field(default_factory=dict)  # by the dimension that time would be
+    pad_sides: dict[int, str] = field(default_factory=dict)
     time_dim: int = 1
     layout_votes: dict[str, int] = field(default_factory=dict)
 
@@ -145,7 +146,8 @@ def infer_padding(source: Source) -> None:
         return
     chosen = max(best, key=lambda dim: best[dim][0])
     source.pad_id = best[chosen][1]
-    source.pad_sides = {dim: found[2] for dim, found in best.items() if found[1] == source.pad_id}
+    source.pad_ids = {dim: found[1] for dim, found in best.items()}
+    source.pad_sides = {dim: found[2] for dim, found in best.items()}
     # Rows sorted by length are padded towards the end of both dimensions: then padding says nothing about the layout.
     if len(source.pad_sides) == 1 or best[chosen][0] > 1.5 * best[1 - chosen][0]:
         source.layout_votes["padding"] = chosen
@@ -171,6 +173,8 @@ def _score(rows: torch.Tensor, candidate: int, declared: bool) -> tuple[float, s
     runs = leading if side == "left" else trailing
     if sum(in_runs.values()) < 0.95 * total:
         return None
+    # A row that is nothing else (the column of start tokens, read the wrong way round) tells nothing.
+    runs = torch.where(runs == rows.shape[1], torch.zeros_like(runs), runs)
     varied = len(set(runs.tolist())) >= 2 and int(runs.max()) >= 2
     others = rows[rows != candidate]
     commonest = Counter(others.tolist()).most_common(1)[0][1] / others.numel()
@@ -199,6 +203,7 @@ def settle_layout(sources: list[Source], target_shape: tuple[int, ...] | None, t
             votes["modules"] = 0 if time_first else 1
         order = ("shift", "padding", "labels", "other input", "targets", "modules")
         source.time_dim = next((votes[name] for name in order if name in votes), 1)
+        source.pad_id = source.pad_ids.get(source.time_dim)
 
 
 def find_masks(graph: OpGraph, calls: list[ModuleCall], sources: list[Source], paths: Paths) -> tuple[dict[str, Any], ...]:
