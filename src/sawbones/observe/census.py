@@ -45,6 +45,9 @@ class Census:
         self._built_at: dict[int, Site | None] = {}
         self._tensor_ids: dict[int, int] = {}
         self._tensor_refs: list[weakref.ref[torch.Tensor]] = []
+        # What was last known: by the end of a script the function that held model and optimizer has often returned.
+        self._known_tensors: dict[int, Tensor] = {}
+        self.is_new = False  # an optimizer was seen for the first time since the last census was written
 
     # models
 
@@ -86,6 +89,7 @@ class Census:
         if found is None or self._optimizers[found]() is not optimizer:
             found = self._optimizer_ids[id(optimizer)] = len(self._optimizers)
             self._optimizers.append(weakref.ref(optimizer))
+            self.is_new = True
         return found
 
     def optimizers(self) -> list[torch.optim.Optimizer]:
@@ -127,11 +131,16 @@ class Census:
         records = []
         for index, ref in enumerate(self._tensor_refs):
             tensor = ref()
+            before = self._known_tensors.get(index)
             if tensor is None:
-                records.append(Tensor(index, f"gone.{index}", (), "", False, "", -1, in_model=False))
+                records.append(before or Tensor(index, f"gone.{index}", (), "", False, "", -1, in_model=False))
                 continue
             name, owner = named.get(id(tensor), ("", None))
-            optimizer_index, group, decay = held.get(id(tensor), (-1, -1, 0.0))
+            if owner is None and before is not None and before.in_model and not named:
+                name = before.name  # the model is gone, its tensor is not
+            optimizer_index, in_group, decay = held.get(id(tensor), (-1, -1, 0.0))
+            if optimizer_index < 0 and before is not None and before.optimizer >= 0 and self._is_gone(before.optimizer):
+                optimizer_index, in_group, decay = before.optimizer, before.group, before.weight_decay
             records.append(
                 Tensor(
                     index,
@@ -139,14 +148,18 @@ class Census:
                     tuple(tensor.shape),
                     str(tensor.dtype).removeprefix("torch."),
                     tensor.requires_grad,
-                    type(owner).__name__ if owner is not None else "",
+                    type(owner).__name__ if owner is not None else before.owner if before is not None and not named else "",
                     optimizer_index,
-                    group,
+                    in_group,
                     decay,
-                    owner is not None,
-                )  # fmt: skip
+                    owner is not None or bool(before is not None and before.in_model and not named),
+                )
             )
+        self._known_tensors = {record.index: record for record in records if not record.name.startswith("gone.")}
         return records
+
+    def _is_gone(self, optimizer: int) -> bool:
+        return optimizer < len(self._optimizers) and self._optimizers[optimizer]() is None
 
     def optimizer_records(self) -> list[Optimizer]:
         records = []
@@ -166,7 +179,7 @@ class Census:
                     tuple(groups),
                     self._built_at.get(id(optimizer)),
                     builtin,
-                )  # fmt: skip
+                )
             )
         return records
 

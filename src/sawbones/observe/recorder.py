@@ -95,7 +95,8 @@ class Recorder:
         self.writer.event(self.seq, kind, at, self.microstep, self.phase, time.perf_counter() - self.began, where, data)
 
     def is_host(self) -> bool:
-        return self.active and os.getpid() == self.pid
+        """False in forked workers, and while the deep observer runs a copy of the model: neither is the loop's doing."""
+        return self.active and not DeepObserver.busy and os.getpid() == self.pid
 
     # top-level module calls
 
@@ -232,7 +233,8 @@ class Recorder:
             self.journal.clear()
         self.step += 1
         self.microstep = 0
-        if self.step in (1, 20) or self.step % 500 == 0:
+        if self.step in (1, 20) or self.step % 500 == 0 or self.census.is_new:
+            self.census.is_new = False
             self.guard("census", self.write_census)
         for listener in self.listeners:
             self.guard("live warnings", listener, self)

@@ -1,0 +1,117 @@
+"""The step protocol: events of a run grouped by the optimizer step that they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sawbones.schema import NOT_MEASURED, Event, Run, Site
+
+STEP_KINDS = ("step", "manual_step")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the loop did since the optimizer step before, and the step itself."""
+
+    step: int
+    events: tuple[Event, ...]
+    taken: Event
+    scaler_step: Event | None  # when the step went through a scaler
+
+    def of(self, *kinds: str) -> tuple[Event, ...]:
+        return tuple(e for e in self.events if e.kind in kinds)
+
+    @property
+    def backwards(self) -> tuple[Event, ...]:
+        return self.of("backward")
+
+    @property
+    def skipped(self) -> bool:
+        return bool(self.taken.data.get("skipped"))
+
+    @property
+    def closure(self) -> bool:
+        return bool(self.taken.data.get("closure"))
+
+    @property
+    def optimizer(self) -> int:
+        return int(self.taken.data.get("optimizer", -1))
+
+
+def turns(run: Run) -> list[Turn]:
+    """In order. What follows a step under the same number is the observer's own work on the model and is left out."""
+    by_step: dict[int, list[Event]] = {}
+    for event in run.events:
+        by_step.setdefault(event.step, []).append(event)
+    found = []
+    for step, events in sorted(by_step.items()):
+        taken = next((e for e in events if e.kind in STEP_KINDS), None)
+        if taken is None:
+            continue
+        through = next((e for e in events if e.kind == "scaler_step"), None)
+        before = tuple(e for e in events if e.seq < taken.seq and e.kind not in STEP_KINDS)
+        found.append(Turn(step, before, taken, through))
+    return found
+
+
+def unfinished(run: Run) -> tuple[Event, ...]:
+    """Events after the last optimizer step: what was begun and never stepped."""
+    last = max((e.step for e in run.events if e.kind in STEP_KINDS), default=-1)
+    return tuple(e for e in run.events if e.step > last)
+
+
+def same_place(events: Iterable[Event]) -> bool:
+    places = {(e.site.file, e.site.line) if e.site is not None else None for e in events}
+    return len(places) == 1 and None not in places
+
+
+def sites_of(*events: Event | None) -> tuple[Site, ...]:
+    """Distinct places, in order."""
+    found: list[Site] = []
+    for event in events:
+        if event is not None and event.site is not None and event.site not in found:
+            found.append(event.site)
+    return tuple(found)
+
+
+def sites_in(run: Run, kinds: Sequence[str], names: Sequence[str] = ()) -> tuple[Site, ...]:
+    """Places in the user's source that call one of `names`, from the recorded calls of the given kinds."""
+    rows = [r for r in run.facts.get("calls", ()) if r["kind"] in kinds and (not names or r["call"].rsplit(".", 1)[-1] in names)]
+    return tuple(Site(r["file"], r["line"], r["function"], r["code"]) for r in rows)
+
+
+def measured(run: Run, statistic: str, step: int) -> npt.NDArray[np.float64]:
+    """The values of one statistic at one step for all tensors; NaN where nothing was measured."""
+    table = run.statistics.get(statistic)
+    rows = np.flatnonzero(run.tensor_steps == step)
+    if table is None or not len(rows):
+        return np.full(len(run.tensors), np.nan)
+    values = np.full(table.shape[1], np.nan)
+    for row in rows:  # several optimizers may share a step number
+        line = table[row].astype(np.float64)
+        values = np.where(line == NOT_MEASURED, values, line)
+    return values
+
+
+def update_ratios(run: Run) -> npt.NDArray[np.float64]:
+    """Update norm over parameter norm, one value per step, NaN where it was not measured."""
+    update, size = run.steps.get("update_norm"), run.steps.get("param_norm")
+    if update is None or size is None:
+        return np.zeros(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = update / size
+    return np.where(np.isfinite(ratio) & (ratio >= 0), ratio, np.nan)
+
+
+def numbers_equal_to(run: Run, values: Iterable[float], words: Sequence[str] = ()) -> tuple[Site, ...]:
+    """Places in the user's source where one of these values is written; those given to a name with one of `words` first."""
+    wanted = [v for v in values if np.isfinite(v) and v != 0]
+    rows = [r for r in run.facts.get("numbers", ()) if any(abs(r["value"] - v) <= 1e-6 * abs(v) for v in wanted)]
+    named = [r for r in rows if any(word in r["name"].lower() for word in words)]
+    rest = [r for r in rows if r not in named]
+    chosen = named or (rest if len(rest) == 1 else [])
+    return tuple(Site(r["file"], r["line"], "", r["code"]) for r in chosen)
