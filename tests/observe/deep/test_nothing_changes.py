@@ -176,6 +176,7 @@ def test_compiled_models_are_left_alone():
 
 
 @pytest.mark.filterwarnings("ignore:Using `torch.compile")
+@pytest.mark.filterwarnings("ignore:`torch.jit")
 def test_a_model_that_turns_out_to_be_compiled_is_left_alone_from_its_first_call():
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
@@ -191,6 +192,7 @@ def test_a_model_that_turns_out_to_be_compiled_is_left_alone_from_its_first_call
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
+@pytest.mark.filterwarnings("ignore:`torch.jit")
 def test_a_compiled_function_ends_the_trace_when_it_is_compiled():
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
