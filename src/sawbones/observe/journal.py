@@ -2,7 +2,7 @@
 
 Under `diagnose` only. It costs one function-mode call per operator and no arithmetic: values are looked at after the loss
 turned out to be non-finite, while the step's tensors are still alive. Before the first step it also notes where data was
-indexed, permuted or sorted.
+indexed, permuted or sorted, masks were cut out and first weights written.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _ORDERING = {
     "randperm", "__getitem__", "sort", "argsort", "flip", "roll", "index_select", "gather", "take", "__setitem__", "randint",
     "repeat", "repeat_interleave", "tile", "multinomial", "masked_select",
 }  # fmt: skip
+# Masks and first weights are made long before they are used: the line that made them is where they are put right.
+_BUILDING = {"tril", "triu", "tril_", "triu_", "eye", "fill_", "zero_", "normal_", "uniform_", "trunc_normal_"}
 # Operators whose -inf is a failure even when it stands alone.
 _MAKES_INFINITY = {
     "log",
@@ -86,7 +88,7 @@ class Journal:
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return
-        if self._prologue and name in _ORDERING and len(self._data_ops) < _MAX_DATA_OPS:
+        if self._prologue and (name in _ORDERING or name in _BUILDING) and len(self._data_ops) < _MAX_DATA_OPS:
             self._note_data(name, args, result)
         if (
             torch.is_grad_enabled()

@@ -47,7 +47,7 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
         # Flattened before the last layer: the rows are still in the order of the targets.
         with torch.enable_grad():
             output = output.reshape(*frame.shape, -1)
-    batch_dim, time_dim = _output_dims(output, frame)
+    batch_dim, time_dim = _output_dims(output, frame, loss.class_dim if len(loss.input.shape) == 3 else None)
     targets = _targets(graph, sources, output_ref, output.shape[batch_dim])
     if not targets:
         return ()
@@ -81,8 +81,10 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
     return tuple(found.record(number, start, batch_dim, time_dim, mixes) for number in range(len(targets)))
 
 
-def _output_dims(output: torch.Tensor, frame: Frame | None) -> tuple[int, int]:
+def _output_dims(output: torch.Tensor, frame: Frame | None, class_dim: int | None) -> tuple[int, int]:
     """(batch, time) of the scored output; time is -1 when an output belongs to a whole example."""
+    if frame is not None and output.dim() == 3 and class_dim == 1:
+        return (0, 2) if frame.time_dim == 1 else (2, 0)  # (batch, classes, time)
     if frame is None or output.dim() < 3 or tuple(output.shape[:2]) != frame.shape:
         if frame is not None and output.dim() == 3 and output.shape[0] == frame.shape[0] and output.shape[2] == frame.shape[1]:
             return (0, 2) if frame.time_dim == 1 else (2, 0)  # (batch, classes, time)

@@ -77,7 +77,8 @@ def _grid(loss: Found, graph: OpGraph) -> tuple[int, int] | None:
 
 def scores_form(loss: Found, frame: Frame | None, graph: OpGraph) -> Ref:
     """The scores in the form that shows batch and time, when there is one."""
-    if frame is not None:
+    # (batch, classes, time) says itself which is which; sizes do not when there are as many classes as positions.
+    if frame is not None and not (loss.class_dim == 1 and len(loss.input.shape) == 3):
         for form in graph.chain(loss.input, loss.op.index, RESHAPING):
             if len(form.shape) == 3 and form.shape[:2] == frame.shape and form.requires_grad:
                 return form

@@ -1,0 +1,155 @@
+"""A position that sees tokens after itself although it must predict them
+
+## What it sees
+On deep steps, losses whose targets are the input tokens one or more positions later (at least 80 % of the counted targets are), and
+the influence map: how much outputs at t depend on inputs after t. Fires when outputs that the loss counts depend on later inputs at
+all (share over 0.0001; a causal model has exactly 0), from step 0. Where the map could not be made, the property test decides:
+later tokens are exchanged, earlier outputs must not move.
+
+## Why it matters
+The model copies the answer instead of learning to predict it. Nothing of that is there when text is generated.
+
+## Looks like
+Training loss falls far under what the data allows, validation (with the same leak) agrees, generated text is nonsense.
+
+## Example
+    y = F.scaled_dot_product_attention(q, k, v)
+
+## Use instead
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+## Confirm it
+The influence map is the proof: a gradient from an output to a later input is there or it is not.
+
+## False alarms
+Bidirectional encoders (masked language models, taggers, classifiers) do not predict their own input ahead and are not looked at.
+Prefix models see the whole prefix, and the positions that the loss counts see nothing later. An encoder's tokens are not what a
+decoder's targets are copied from. Batch normalisation ties positions together through its statistics and is left out.
+
+## References
+The `diagonal` argument of triu and tril, and is_causal left out, are the classic slips of hand-written GPTs; convolutions need
+padding on the left only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site
+from sawbones.stats.dataflow import Flow, lookup
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.sequences import (
+    Prediction,
+    built_sites,
+    calls_of_model,
+    mask_sites,
+    predictions,
+    self_attentions,
+    shape_of,
+)
+
+NEEDS = ("loss_calls", "tokens")
+EXPLAINS = ("evaluation.leakage", "loss.label-shift", "evaluation.overfitting", "model.position-missing")
+EXPERIMENT = None
+VISIBLE = 1e-4
+_MIXING = ("flip", "roll", "cumsum", "mean", "max", "softmax", "sum", "reshape", "view")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    looked = [(p, share) for p in predictions(run) if (share := _future(p)) is not None]
+    leaking = [(p, share) for p, share in looked if share > VISIBLE]
+    if not leaking or len(leaking) < len(looked):
+        return
+    first, share = leaking[0]
+    attention = [(a, op) for a, op in self_attentions(first.deep, first.source) if a.future_mass > VISIBLE]
+    text, where, fix = _explain(run, first, attention)
+    yield Finding(
+        "model.causal-leak",
+        "proven",
+        0.97,
+        "Outputs see the tokens that they have to predict",
+        where,
+        (
+            Evidence(
+                f"{100 * share:.2g} % of an output's dependence is on tokens after its own position; the targets are the inputs "
+                f"{first.ahead} ahead ({100 * first.copies:.0f} % equal)",
+                "influence", tuple(p.deep.step for p, _ in leaking), share, 0.0,
+            ),
+            Evidence(text, "attention", (first.deep.step,)),
+        ),
+        fix,
+    )  # fmt: skip
+
+
+def _future(prediction: Prediction) -> float | None:
+    """How much outputs depend on what comes after them; None when nothing could be measured."""
+    item = prediction.influence
+    if item is not None and item.future is not None and item.dependent:
+        return None if item.mixes else item.future
+    probe = prediction.deep.probes.get("causality") or {}
+    if len(prediction.deep.tokens) and sum(t.role == "tokens" for t in prediction.deep.tokens) == 1 and "before" in probe:
+        return float(probe["before"]) if probe["before"] > VISIBLE else 0.0
+    return None
+
+
+def _explain(run: Run, prediction: Prediction, attention: list[tuple[Attention, Op]]) -> tuple[str, tuple[Site, ...], Fix]:
+    deep = prediction.deep
+    if not attention:
+        return _without_attention(run, deep, prediction.source)
+    worst = max((a for a, _ in attention), key=lambda a: a.future_mass)
+    side, diagonal = shape_of(worst)
+    mass = f"attention puts {100 * worst.future_mass:.0f} % of its mass on later keys ({len(attention)} attention layers)"
+    made = mask_sites(deep, worst, ("tril", "triu", "tril_", "triu_")) or built_sites(run, ("tril", "triu"), worst.keys)
+    used = as_site(worst.mask.get("mask_site"))
+    if side == "lower" and diagonal:
+        text = f"{mass}: the mask lets through {diagonal} position{'s' * (diagonal > 1)} above the diagonal"
+        return (
+            text,
+            places(*made, used, worst.site),
+            Fix("Cut the mask at the diagonal: position t may see keys up to t, none after."),
+        )
+    if side == "upper":
+        text = f"{mass}: the mask lets the future through and hides the past, the wrong side of the diagonal"
+        return (
+            text,
+            places(*made, used, worst.site),
+            Fix("Block the keys above the diagonal (triu with diagonal=1), not those under it."),
+        )
+    if "shape" not in worst.mask:
+        text = f"{mass}: no mask is given"
+        sites = places(worst.site, *calls_of_model(run)[:1])
+        if worst.kind == "sdpa" and worst.site is not None and worst.site.code.endswith(")"):
+            return text, sites, Fix("Pass is_causal=True.", replace=(worst.site.code, worst.site.code[:-1] + ", is_causal=True)"))
+        return text, sites, Fix("Give this attention a causal mask: position t may see keys up to t, none after.")
+    allowed = worst.mask.get("allowed_share")
+    text = f"{mass}: the mask lets {100 * allowed:.0f} % of all pairs through" if isinstance(allowed, float) else mass
+    causal = Fix("Make the mask causal as well: position t may see keys up to t, none after.")
+    return text, places(used, *mask_sites(deep, worst), worst.site), causal
+
+
+def _without_attention(run: Run, deep: DeepStep, source: int) -> tuple[str, tuple[Site, ...], Fix]:
+    """No attention looks ahead: something else moves along time."""
+    start = lookup(deep, deep.tokens[source]) if source < len(deep.tokens) else None
+    flow = Flow(deep)
+    reached = flow.reached([v.id for v in start.outputs]) if start is not None else set()
+    on_path = [op for op in flow.ops if any(v.id in reached for v in op.inputs)]
+    built = {m.path: m.built for m in run.modules}
+    settings = {m.path: m.settings for m in run.modules}
+    for op in on_path:
+        if op.name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and settings.get(op.module, {}).get("bidirectional"):
+            text = f"a bidirectional {op.name} reads the sequence from its end as well"
+            return text, places(built.get(op.module), op.site), Fix("Use a recurrent layer of one direction for prediction.")
+    for name in ("pad", "conv1d", "conv2d"):
+        window = next((o for o in on_path if o.name == name and o.site is not None), None)
+        if window is not None:
+            text = f"{name} at {window.site} lets a window reach past the position that it belongs to"
+            return (
+                text,
+                places(window.site, built.get(window.module)),
+                Fix("Pad on the left only, by dilation * (kernel size - 1)."),
+            )
+    mixing = next(
+        (o for o in on_path if o.name in ("flip", "roll", "cumsum", "mean", "max", "softmax", "sum", "reshape", "view")), None
+    )
+    sites = places(mixing.site if mixing is not None else None, start.site if start is not None else None)
+    return "no attention looks ahead; another operator mixes positions", sites, Fix("Keep every operator causal along time.")
