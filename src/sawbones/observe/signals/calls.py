@@ -122,7 +122,7 @@ def user_files(script: str | None) -> set[str]:
 
 def _kind(node: ast.expr, last: str) -> str | None:
     if not isinstance(node, ast.Call):
-        return "draw" if last == "set" else "bare"
+        return {"set": "draw", "params": "group"}.get(last, "bare")
     if last in CASTING:
         given = " ".join(_dotted(a) for a in (*node.args, *(k.value for k in node.keywords)))
         return "cast" if last in ("half", "bfloat16") or any(word in given for word in _HALF) else None
@@ -131,7 +131,7 @@ def _kind(node: ast.expr, last: str) -> str | None:
 
 
 def _calls(tree: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
-    """Calls, sets written out, and methods of the loop that are named but not called (`optimizer.step`)."""
+    """Calls, sets written out, parameter groups, and methods of the loop that are named but not called (`optimizer.step`)."""
 
     def walk(node: ast.AST, function: str) -> Iterator[tuple[ast.expr, str, str]]:
         for child in ast.iter_child_nodes(node):
@@ -140,6 +140,8 @@ def _calls(tree: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
                 yield child, name, inside
             elif isinstance(child, (ast.Set, ast.SetComp)):
                 yield child, "set", inside
+            elif isinstance(child, ast.Dict) and any(isinstance(k, ast.Constant) and k.value == "params" for k in child.keys):
+                yield child, "params", inside  # a parameter group of an optimizer
             elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Attribute) and child.value.attr in LOOPING:
                 yield child.value, _dotted(child.value), inside
             yield from walk(child, inside)
