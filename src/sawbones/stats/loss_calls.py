@@ -50,6 +50,12 @@ class Seen:
         value = self.facts.get(name)
         return float(value) if isinstance(value, (int, float)) else math.nan
 
+    @property
+    def is_finite(self) -> bool:
+        """Once NaN has come up, nothing can be told from the values."""
+        value = self.call.value
+        return self.call.input.nonfinite == 0 and (value is None or math.isfinite(value))
+
     def maker(self, through: frozenset[str] = PASSING) -> Op | None:
         return maker_of(self.deep, self.call.input, self.call.op, through)
 
@@ -115,13 +121,16 @@ def framework_sites(run: Run) -> set[Site]:
 
 
 def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> list[Site]:
-    """Lines outside of deep steps at which integer tensors of about this shape were made: lengths differ from batch to batch."""
-    found: list[tuple[int, Site]] = []
-    for row in run.facts.get("data_ops") or ():
-        site = as_site(row.get("site"))
-        whole = str(row.get("dtype", "")).startswith("int")
-        size = tuple(row.get("shape", ()))
-        alike = len(size) == len(shape) and any(a == b for a, b in zip(size, shape, strict=True))
-        if site is not None and row.get("op") in names and whole and alike:
-            found.append((-int(row.get("count", 0)), site))
-    return [site for _, site in sorted(found, key=lambda item: item[0])]
+    """Lines that prepare batches: the user's collate function, and where integers of about this shape were made.
+
+    Lengths differ from batch to batch, and a loader may be a batch ahead of the step, so the very tensor need not be there.
+    """
+    found = [as_site(loader.get("collate_site")) for loader in run.facts.get("loaders") or ()]
+    for deep in run.deep[1:4]:
+        for op in deep.ops:
+            made = op.outputs[0] if op.outputs else None
+            if made is None or op.module or op.name not in names or not made.dtype.startswith("int"):
+                continue
+            if len(made.shape) == len(shape) and any(a == b for a, b in zip(made.shape, shape, strict=True)):
+                found.append(op.site)
+    return list(places(*found))

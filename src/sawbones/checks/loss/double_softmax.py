@@ -55,7 +55,8 @@ EXPERIMENT = "softmax_removed"
 
 
 def check(run: Run) -> Iterator[Finding]:
-    calls = [seen for seen in reaching(run) if seen.call.fn in ("cross_entropy", "nll_loss") and seen.number("num_classes") >= 2]
+    calls = [s for s in reaching(run) if s.call.fn in ("cross_entropy", "nll_loss") and s.is_finite]
+    calls = [s for s in calls if s.number("num_classes") >= 2]
     doubled = [(seen, extra) for seen in calls if (extra := _extra_softmax(seen)) is not False]
     if not doubled:
         yield from _harmless(calls)

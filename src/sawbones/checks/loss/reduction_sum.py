@@ -57,7 +57,7 @@ FEWEST = 4
 
 
 def check(run: Run) -> Iterator[Finding]:
-    calls = carrying(run)
+    calls = [seen for seen in carrying(run) if seen.is_finite]
     summed = [(seen, n) for seen in calls if (n := _summed_over(seen, run))]
     if not summed or len(summed) < 0.9 * len(calls):
         return

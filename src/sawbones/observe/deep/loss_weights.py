@@ -39,7 +39,8 @@ def measure(loss: Found, frame: Frame | None, sources: list[Source], root: torch
     }  # fmt: skip
     loss.facts["weights"] = facts
     flat = target.detach().reshape(-1)
-    if loss.facts.get("target_is_index") and flat.numel() == weights.numel():
+    binary = loss.fn.startswith("binary") and loss.facts.get("target_is_whole")
+    if (loss.facts.get("target_is_index") or binary) and flat.numel() == weights.numel():
         facts["by_class"] = _by_class(flat, weights, used)
     if frame is not None and weights.numel() == frame.shape[0] * frame.shape[1]:
         _padding(loss, frame, sources, flat, weights, used)

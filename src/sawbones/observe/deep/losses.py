@@ -179,6 +179,10 @@ def _targets(loss: Found, target: torch.Tensor) -> None:
         pairs = zip(values[order].tolist(), counts[order].tolist(), strict=True)
         facts["target_counts"] = {int(v): int(c) for v, c in pairs if math.isfinite(v)}
         facts["target_num_values"] = int(values.numel())
+    classes = facts.get("class_dim", 1 if target.dim() == 2 and loss.fn.startswith("binary") else None)
+    if target.is_floating_point() and isinstance(classes, int) and tuple(target.shape) == loss.input.shape:
+        sums = (target.exp() if loss.args.get("log_target") else target).sum(classes)
+        facts["target_row_sum"] = [float(sums.min()), float(sums.max())]
     ignore = facts.get("ignore_index")
     if ignore is not None and facts["target_is_index"]:
         facts["target_ignored_share"] = float((flat == ignore).float().mean())

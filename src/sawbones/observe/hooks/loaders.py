@@ -12,6 +12,8 @@ from torch.utils.data.distributed import DistributedSampler
 from sawbones.observe.batches import shapes_of
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.patches import Patches
+from sawbones.observe.sites import is_user_file
+from sawbones.schema import Site
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -45,8 +47,20 @@ def install(recorder: Recorder, patches: Patches) -> None:
             "worker_init_fn": loader.worker_init_fn is not None,
             "generator": loader.generator is not None,
             "site": site,
+            "collate_site": _definition(loader.collate_fn),
         }
         recorder.facts.setdefault("loaders", []).append(entry)
+
+    def _definition(function: Any) -> Site | None:
+        """Where the user's own collate function is defined; None for a library's."""
+        function = getattr(function, "func", function)  # functools.partial
+        function = getattr(function, "data_collator", function)  # the wrapper of Hugging Face's Trainer
+        code = getattr(function, "__code__", None)
+        if code is None:
+            code = getattr(vars(type(function)).get("__call__"), "__code__", None)
+        if code is None or not is_user_file(code.co_filename):
+            return None
+        return Site(recorder.sites.shown(code.co_filename), code.co_firstlineno, code.co_name)
 
     def make_iter(original: Any) -> Any:
         def __iter__(self: Any) -> Any:

@@ -1,0 +1,100 @@
+"""Prediction and target of different shapes that broadcast against each other
+
+## What it sees
+The shapes that meet in an element-wise loss (mse, l1, smooth l1, huber, binary cross-entropy; or a difference that is squared by
+hand). Fires when one has one dimension more, of size 1, and together they make more elements than either has: (B, 1) against (B,)
+gives B x B pairs. From step 0.
+
+## Why it matters
+Every prediction is compared with every target. The best answer is then the mean of all targets, whatever the input.
+
+## Looks like
+Loss gets stuck at the variance of the targets; all predictions become equal. Torch warns once for mse_loss and not at all for
+differences by hand.
+
+## Example
+    prediction = model(x)                  # (B, 1)
+    loss = ((prediction - y) ** 2).mean()  # y: (B,)
+
+## Use instead
+    prediction = model(x).squeeze(-1)
+    loss = ((prediction - y) ** 2).mean()
+
+## Confirm it
+The shapes are the proof: the loss is taken over more pairs than there are targets.
+
+## False alarms
+A constant target, one weight per row and targets of shape (B, 1) against (B, C) make no more elements than the larger one has.
+Pairwise losses (contrastive, quantile) bring both sides to the same number of dimensions on purpose. A batch of one has nothing to
+mix.
+
+## References
+The "Using a target size that is different to the input size" warning of torch; a classic of regression heads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.loss_calls import Seen, as_site, maker_of, places, reaching
+
+NEEDS = ("loss_calls",)
+EXPLAINS = (
+    "evaluation.collapsed-prediction", "loss.wrong-loss", "data.labels-misaligned", "optimizer.lr-too-low",
+    "model.cross-sample-leak", "loss.reduction-sum",
+)  # fmt: skip
+EXPERIMENT = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    found = [seen for seen in reaching(run) if _is_mixed(seen)]
+    if not found:
+        return
+    seen = found[0]
+    target = seen.call.target
+    assert target is not None
+    a, b = seen.call.input.shape, target.shape
+    pairs = math.prod(_together(a, b) or ())
+    made = maker_of(seen.deep, target, seen.call.op)
+    yield Finding(
+        "loss.silent-broadcast",
+        "proven",
+        0.97,
+        f"Prediction {_text(a)} and target {_text(b)} broadcast to {_text(_together(a, b) or ())}",
+        places(seen.call.site, as_site(seen.facts.get("input_made_at")), made.site if made is not None else None),
+        (
+            Evidence(
+                f"the loss is taken over {pairs} pairs of prediction and target, although there are {math.prod(b)} targets",
+                "loss_calls", tuple(s.deep.step for s in found), float(pairs), float(math.prod(b)),
+            ),
+        ),
+        Fix("Give both the same shape before the loss: squeeze the prediction's last dimension, or unsqueeze the target's."),
+    )  # fmt: skip
+
+
+def _is_mixed(seen: Seen) -> bool:
+    call = seen.call
+    if call.target is None or call.facts.get("class_dim") is not None or call.fn in ("cosine_embedding_loss", "ctc_loss", "kl_div"):
+        return False
+    if not call.input.requires_grad or call.target.requires_grad:
+        return False
+    a, b = call.input.shape, call.target.shape
+    together = _together(a, b)
+    if together is None or abs(len(a) - len(b)) != 1:
+        return False
+    alike = [n for n in a if n != 1] == [n for n in b if n != 1]
+    return alike and math.prod(together) > max(math.prod(a), math.prod(b))
+
+
+def _together(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+    size = max(len(a), len(b))
+    wide = [(1,) * (size - len(s)) + tuple(s) for s in (a, b)]
+    if any(m != n and 1 not in (m, n) for m, n in zip(*wide, strict=True)):
+        return None
+    return tuple(max(m, n) for m, n in zip(*wide, strict=True))
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "(" + ", ".join(map(str, shape)) + (",)" if len(shape) == 1 else ")")

@@ -1,0 +1,130 @@
+"""A decoder that is fed the token that it has to predict
+
+## What it sees
+The token inputs of a model that also has another input (an encoder's source, an image), and the targets of its loss. Fires when at
+least 95 % of the targets are the decoder's own input at the same position, the scores at a position depend on that position, and on
+none after it. From step 0, when every deep step agrees.
+
+## Why it matters
+The answer is in the question: the decoder learns to copy its input, ignores the source, and has nothing to say when it must
+generate from its own output.
+
+## Looks like
+Training and validation loss go to about zero at once; generated text is noise or repeats the start token.
+
+## Example
+    logits = model(source, target[:, 1:])
+    loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten())
+
+## Use instead
+    logits = model(source, target[:, :-1])
+    loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten())
+
+## Confirm it
+The comparison of ids and the influence map are the proof: the target itself reaches the scores that are to predict it.
+
+## False alarms
+Teacher forcing with the target shifted right is the right way, and the target is then not at its own position. An encoder whose
+source happens to equal the target (copy tasks, autoencoders) is seen from both sides, not causally. Masked language models count
+masked positions only. A language model without any other input is loss.label-shift.
+
+## References
+The PyTorch translation tutorial's tgt_input = tgt[:-1, :] and tgt_out = tgt[1:, :], which is forgotten easily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Influence, Run, Site, Value
+from sawbones.stats.loss_calls import Seen, carrying, framework_sites, places, shift_table, user_sites
+
+NEEDS = ("loss_calls", "tokens", "influence")
+EXPLAINS = ("loss.label-shift", "evaluation.leak-target", "evaluation.overfitting", "data.labels-misaligned", "model.causal-leak")
+EXPERIMENT = None
+COPIES = 0.95
+
+_CUTTING = frozenset({"__getitem__", "narrow", "roll", "cat", "pad", "index_select", "split", "tensor", "stack", "pad_sequence"})
+
+
+def check(run: Run) -> Iterator[Finding]:
+    calls = [s for s in carrying(run) if shift_table(s)]
+    fed = [(s, i) for s in calls if (i := _own_input(s)) is not None and _other_input(s)]
+    if not fed or len(fed) < 0.5 * len(calls):
+        return
+    seen, influence = fed[0]
+    copies = float(shift_table(seen)[0]["copies"])
+    last = fed[-1][0]
+    yield Finding(
+        "loss.target-in-input",
+        "proven",
+        0.96,
+        "The decoder is fed the token that it has to predict",
+        _where(run, [s for s, _ in fed]),
+        (
+            Evidence(
+                f"{100 * copies:.0f} % of the targets equal the decoder's input at the same position, on {len(fed)} deep steps",
+                "loss_calls", tuple(s.deep.step for s, _ in fed), copies, 0.0,
+            ),
+            Evidence(
+                f"{100 * (influence.self or 0.0):.0f} % of the decoder input's influence on a score comes from that very position",
+                "influence", (seen.deep.step,), influence.self, 0.0,
+            ),
+            Evidence(
+                f"at step {last.deep.step} {100 * last.number('accuracy'):.0f} % of the targets are predicted right",
+                "loss_calls", (last.deep.step,), last.number("accuracy"),
+            ),
+        ),
+        Fix("Feed the decoder the target shifted right by one: target[:, :-1] in, target[:, 1:] as labels."),
+    )  # fmt: skip
+
+
+def _own_input(seen: Seen) -> Influence | None:
+    """How the scores depend on the input that equals the targets, when they do so causally."""
+    table = {k: v.get("copies", 0.0) for k, v in shift_table(seen).items()}
+    if table.get(0, 0.0) < COPIES or table.get(1, 0.0) >= COPIES or seen.facts.get("copied_at") != 0:
+        return None
+    for item in seen.deep.influence:
+        if item.source == f"embedding:{seen.facts.get('copied_from')}" and item.future is not None:
+            return item if item.future < 0.01 and (item.self or 0.0) > 0.02 else None
+    return None
+
+
+def _other_input(seen: Seen) -> bool:
+    mine = f"embedding:{seen.facts.get('copied_from')}"
+    return any(i.source != mine and i.dependent > 0 and _is_content(seen, i) for i in seen.deep.influence) or any(
+        t.role == "tokens" and len(t.shape) == 2 and n != seen.facts.get("copied_from") for n, t in enumerate(seen.deep.tokens)
+    )
+
+
+def _is_content(seen: Seen, item: Influence) -> bool:
+    """Positions and segments are no second input."""
+    if not item.source.startswith("embedding:"):
+        return True
+    number = int(item.source.split(":")[1])
+    return number < len(seen.deep.tokens) and seen.deep.tokens[number].role == "tokens"
+
+
+def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
+    framework = framework_sites(run)
+    cuts: list[Site] = []
+    for s in seen:
+        cuts += user_sites(s.deep, _CUTTING, _ids(s), s.call.op)
+    calls = [e.site for e in run.of_kind("forward") if e.phase == "train"][:1]
+    given = [site for site in (*cuts[:2], *calls) if site not in framework]
+    targets = [t for s in seen for t in user_sites(s.deep, _CUTTING, s.call.target, s.call.op) if t not in framework]
+    return places(*given, *targets[:2], seen[0].call.site)[:5]
+
+
+def _ids(seen: Seen) -> Value | None:
+    """The ids of the decoder's input as the embedding got them."""
+    number = int(seen.facts.get("copied_from", -1))
+    if not 0 <= number < len(seen.deep.tokens):
+        return None
+    source = seen.deep.tokens[number]
+    for op in seen.deep.ops:
+        if op.name in ("embedding", "__getitem__", "index_select") and op.site == source.site:
+            for value in op.inputs:
+                if value.shape == source.shape and value.dtype.startswith("int"):
+                    return value
+    return None
