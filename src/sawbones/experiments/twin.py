@@ -16,7 +16,7 @@ def compare(first: Run, second: Run) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "steps": steps,
         "seeded": sorted({e.data.get("library", "") for e in first.of_kind("seed")}),
-        "seed_differs": _seeds(first) != _seeds(second),
+        "seed_differs": _seed_differs(first, second),
         "differs": None,
     }
     found = _weights_differ(first, second) or _batches_differ(first, second) or _losses_differ(first, second, steps)
@@ -26,8 +26,19 @@ def compare(first: Run, second: Run) -> dict[str, Any]:
     return facts
 
 
-def _seeds(run: Run) -> list[Any]:
-    return [(e.data.get("library"), e.data.get("value")) for e in run.of_kind("seed")][:20]
+def _seed_differs(first: Run, second: Run) -> dict[str, Any] | None:
+    """The first seeding call that was given another value, with its place."""
+    for a, b in zip(first.of_kind("seed"), second.of_kind("seed"), strict=False):
+        if a.data.get("library") == b.data.get("library") and a.data.get("value") != b.data.get("value"):
+            values = {"first": a.data.get("value"), "second": b.data.get("value")}
+            return {"library": a.data.get("library"), **values, "site": _plain(a.site)}
+    return None
+
+
+def _plain(site: Site | None) -> dict[str, Any] | None:
+    if site is None:
+        return None
+    return {"file": site.file, "line": site.line, "function": site.function, "code": site.code}
 
 
 def _weights_differ(first: Run, second: Run) -> dict[str, Any] | None:
@@ -76,8 +87,7 @@ def _shapes(batch: Batch) -> list[Any]:
 def _loader_site(run: Run, batch: Batch) -> dict[str, Any] | None:
     for event in run.of_kind("batch", "forward"):
         if event.step == batch.step and event.site is not None:
-            s: Site = event.site
-            return {"file": s.file, "line": s.line, "function": s.function, "code": s.code}
+            return _plain(event.site)
     return None
 
 
@@ -88,4 +98,6 @@ def _losses_differ(first: Run, second: Run, steps: int) -> dict[str, Any] | None
         return None
     i = int(bad[0])
     gap = abs(a[i] - b[i]) / max(abs(a[i]), 1e-12) if math.isfinite(a[i]) and math.isfinite(b[i]) else math.inf
-    return {"what": "loss", "step": i, "first": float(a[i]), "second": float(b[i]), "relative": float(gap)}
+    site = next((e.site for e in first.of_kind("backward") if e.step == i and e.site is not None), None)
+    values = {"first": float(a[i]), "second": float(b[i]), "relative": float(gap)}
+    return {"what": "loss", "step": i, **values, "site": _plain(site)}

@@ -81,6 +81,7 @@ class Recorder:
         self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)  # (result of scaler.scale, its unscaled input)
         self._calls = threading.local()
         self.watch = Stopwatch()
+        self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self._seen_backward = False
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
 
@@ -270,6 +271,7 @@ class Recorder:
         files = user_files(getattr(sys.modules.get("__main__"), "__file__", None))
         self.facts["calls"] = user_calls(self.sites, files)
         self.facts["numbers"] = user_numbers(self.sites, files)
+        self.facts["streams_used"] = self.streams_used()
         dataset = self.batches.training_dataset()
         found = {
             "batches": self.pairs.probe() if self.pairs else None,

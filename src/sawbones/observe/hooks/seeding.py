@@ -1,4 +1,4 @@
-"""Seeding calls of torch, NumPy and the standard library."""
+"""Seeding calls of torch, NumPy and the standard library, and whether the global streams of the latter two were drawn from."""
 
 from __future__ import annotations
 
@@ -15,11 +15,25 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
+    marks: dict[str, Any] = {}  # library -> state of its global stream when it was last seeded, or at the start
+
+    def mark(library: str) -> None:
+        marks[library] = state_of(library)
+
+    def used() -> dict[str, bool]:
+        return {library: state_of(library) != before for library, before in marks.items()}
+
+    recorder.streams_used = used
+    for library in ("random", "numpy"):
+        mark(library)
+
     def make(library: str) -> Any:
         def wrap(original: Any) -> Any:
             def seed(*args: Any, **kwargs: Any) -> Any:
                 result = original(*args, **kwargs)
                 if recorder.is_host():
+                    if library in marks:
+                        recorder.guard("seed", mark, library)
                     given = args[0] if args else kwargs.get("seed", kwargs.get("a"))
                     value = given if isinstance(given, (int, float, str)) else None
                     recorder.guard("seed", recorder.event, "seed", {"library": library, "value": value})
@@ -36,3 +50,14 @@ def install(recorder: Recorder, patches: Patches) -> None:
         import numpy
 
         patches.replace(numpy.random, "seed", make("numpy"))
+
+
+def state_of(library: str) -> Any:
+    """The state of a global stream in a form that compares; reading it draws nothing."""
+    if library == "random":
+        return random.getstate()
+    module = sys.modules.get("numpy")
+    if module is None:
+        return None
+    name, keys, position, *rest = module.random.get_state()
+    return (name, keys.tobytes(), position, *rest)
