@@ -25,8 +25,8 @@ _ORDERING = {
     "randperm", "__getitem__", "sort", "argsort", "flip", "roll", "index_select", "gather", "take", "__setitem__", "randint",
     "repeat", "repeat_interleave", "tile", "multinomial", "masked_select",
 }  # fmt: skip
-# Masks and first weights are made long before they are used: the line that made them is where they are put right.
-_BUILDING = {"tril", "triu", "tril_", "triu_", "eye", "fill_", "zero_", "normal_", "uniform_", "trunc_normal_"}
+# Masks, positions and first weights are made long before they are used: the line that made them is where they are put right.
+_BUILDING = {"tril", "triu", "tril_", "triu_", "eye", "fill_", "zero_", "normal_", "uniform_", "trunc_normal_", "arange"}
 # Operators whose -inf is a failure even when it stands alone.
 _MAKES_INFINITY = {
     "log",

@@ -158,6 +158,7 @@ class TokenInput:
     padding_idx: int | None  # as declared on the module
     lengths: tuple[int, ...] = ()  # real tokens per row
     time_dim: int | None = None  # dimension of the ids that is time, None when they are not (batch, time) or (time, batch)
+    varies: tuple[int, ...] | None = None  # dimensions along which the ids differ
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """A position that sees tokens after itself although it must predict them
 
 ## What it sees
-On deep steps, losses whose targets are the input tokens one or more positions later (at least 80 % of the counted targets are), and
-the influence map: how much outputs at t depend on inputs after t. Fires when outputs that the loss counts depend on later inputs at
-all (share over 0.0001; a causal model has exactly 0), from step 0. Where the map could not be made, the property test decides:
-later tokens are exchanged, earlier outputs must not move.
+On deep steps, losses whose targets are the input tokens one or more positions later (at least 80 % of the counted targets are),
+and the influence map: how much outputs at t depend on inputs after t. Fires when outputs that the loss counts depend on later
+inputs at all (share over 0.0001; a causal model has exactly 0), from step 0. Where the map could not be made, the property test
+decides: later tokens are exchanged, earlier outputs must not move.
 
 ## Why it matters
 The model copies the answer instead of learning to predict it. Nothing of that is there when text is generated.

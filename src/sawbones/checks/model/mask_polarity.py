@@ -1,10 +1,10 @@
 """An attention mask that is inverted: it hides what should be seen and shows what should be hidden
 
 ## What it sees
-On deep steps, the masks that reach attention, compared with the padding found in the token ids and with the diagonal. Fires from step
-0 in three cases: a mask that is True exactly on the real tokens where True means "leave out" (or the reverse), as told by the operator
-that used it; an attention that puts all of its mass on padding (95 % in rows that have any); or a mask that lets every later key
-through, and neither the earlier ones nor the position itself.
+On deep steps, the masks that reach attention, compared with the padding found in the token ids and with the diagonal. Fires from
+step 0 in three cases: a mask that is True exactly on the real tokens where True means "leave out" (or the reverse), as told by
+the operator that used it; an attention that puts all of its mass on padding (95 % in rows that have any); or a mask that lets
+every later key through, and neither the earlier ones nor the position itself.
 
 ## Why it matters
 Tokens attend to padding or to the future only. The model sees nothing of its input, or only the answer.
@@ -25,12 +25,13 @@ The mask as the operator got it is the proof: it agrees with the padding on ever
 
 ## False alarms
 A model without any mask spreads its attention over padding and text alike, far from 95 %. The two conventions (True keeps in
-scaled_dot_product_attention, True drops in MultiheadAttention and masked_fill) are read from the operator. torch.where can be written
-both ways, so there only the attention itself counts. A triangle on the wrong side that keeps the diagonal is a causal leak.
+scaled_dot_product_attention, True drops in MultiheadAttention and masked_fill) are read from the operator. torch.where can be
+written both ways, so there only the attention itself counts. A triangle on the wrong side that keeps the diagonal is a causal
+leak.
 
 ## References
-PyTorch documents both conventions: attn_mask of scaled_dot_product_attention, "True indicates that the element should take part in
-attention"; key_padding_mask of MultiheadAttention, "True indicates that the key will be ignored".
+PyTorch documents both conventions: attn_mask of scaled_dot_product_attention, "True indicates that the element should take part
+in attention"; key_padding_mask of MultiheadAttention, "True indicates that the key will be ignored".
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from sawbones.stats.sequences import attention_ops, built_sites, mask_makers
 NEEDS = ("deep", "tokens")
 EXPLAINS = (
     "model.causal-leak", "model.over-masking", "model.mask-dtype", "model.mask-shape", "loss.unstable-log", "data.nonfinite-input",
-    "model.position-missing", "optimizer.lr-too-high", "optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.unstable-norm",
-    "loss.label-shift", "pipeline.padding-mask-mismatch",
+    "model.position-missing", "optimizer.lr-too-high", "optimizer.lr-too-low", "evaluation.collapsed-prediction",
+    "model.unstable-norm", "loss.label-shift", "pipeline.padding-mask-mismatch",
 )  # fmt: skip
 EXPERIMENT = None
 EXACT = 0.999

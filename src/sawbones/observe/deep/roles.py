@@ -69,6 +69,7 @@ class Source:
             role=self.role, pad_id=self.pad_id, pad_side=self.pad_sides.get(self.time_dim if self.index.dim() == 2 else 1),
             pad_share=float(padding.float().mean()) if padding is not None else 0.0, padding_idx=self.padding_idx, lengths=lengths,
             time_dim=self.time_dim if self.index.dim() == 2 else None,
+            varies=tuple(d for d in range(self.index.dim()) if bool((self.index != self.index.narrow(d, 0, 1)).any())),
         )  # fmt: skip
 
 

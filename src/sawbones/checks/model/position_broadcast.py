@@ -1,0 +1,120 @@
+"""Positional codes that are added along the wrong dimension, so that all positions of an example get the same one
+
+## What it sees
+On deep steps, what is added to the token vectors and does not come from the data, and the ids that feed a table of positions.
+Fires from step 0 when a code that was cut out of a longer table differs from example to example and is the same at every
+position, when position ids do, or when a table with a row for every position is averaged or cut down to a single row before it is
+added.
+
+## Why it matters
+The model can't tell the first token from the last, and learns codes that belong to the place in the batch instead.
+
+## Looks like
+Nothing fails: broadcasting hides it. Loss gets stuck where order starts to matter, and answers change with the batch they are in.
+
+## Example
+    x = x + self.pe[: x.size(0)]
+
+## Use instead
+    x = x + self.pe[: x.size(1)].transpose(0, 1)
+
+## Confirm it
+The shapes as they met in the addition are the proof.
+
+## False alarms
+A vector per example that comes from the data (a class, a speaker, a time step of a diffusion model) is data, not a code. Codes
+per position, with or without a batch dimension, relative biases, rotary codes and left-padded position ids differ along time and
+are silent. A type embedding comes from a table with fewer rows than there are positions.
+
+## References
+The PyTorch tutorial's PositionalEncoding expects (time, batch, features); with batch_first=True its `self.pe[:x.size(0)]`
+broadcasts without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.dataflow import Flow, lookup
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.positions import REDUCING, added_codes, comes_from_table, time_dim_of
+
+NEEDS = ("ops",)
+EXPLAINS = ("model.position-missing", "model.cross-sample-leak", "loss.label-shift", "optimizer.lr-too-low")
+EXPERIMENT = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    for deep in run.deep[:4]:
+        for text, where in (*_by_ids(run, deep), *_by_addition(deep)):
+            yield Finding(
+                "model.position-broadcast",
+                "proven",
+                0.96,
+                "All positions of an example get the same positional code",
+                where,
+                (Evidence(text, "ops", (deep.step,)),),
+                Fix("Index the table of positions by the length of the sequence and let it broadcast over the batch."),
+            )
+            return
+
+
+def _by_ids(run: Run, deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
+    tokens = [t for t in deep.tokens if t.role == "tokens" and t.time_dim is not None and len(t.shape) == 2]
+    for token in deep.tokens:
+        if token.role != "positions" or len(token.shape) != 2 or not tokens or token.varies is None:
+            continue
+        time_dim = tokens[0].time_dim
+        assert time_dim is not None
+        length = tokens[0].shape[time_dim]
+        if length > 2 and token.varies == (1 - time_dim,) and token.shape[1 - time_dim] == tokens[0].shape[1 - time_dim]:
+            text = (
+                f"position ids of shape {token.shape} run from {token.min} to {token.max} over the batch and are the same at all "
+                f"{length} positions"
+            )
+            yield text, places(*_makers(run, deep, token.shape), token.site)
+
+
+def _makers(run: Run, deep: DeepStep, shape: tuple[int, ...]) -> list[Site]:
+    """Lines that counted the ids up, in the step or while the batch was put together."""
+    found = [op.site for op in deep.ops if op.name == "arange" and op.outputs and op.outputs[0].shape in [(n,) for n in shape]]
+    mine = [token for token in deep.tokens if token.role == "positions" and token.shape == shape]
+    flow = Flow(deep)
+    for token in mine:
+        op = lookup(deep, token)
+        behind = [o.name for o in flow.behind(op.inputs[0], op.index)] if op is not None and op.inputs else []
+        if "arange" not in behind:  # the ids came ready-made
+            rows = [r for r in run.facts.get("data_ops") or () if r.get("op") == "arange"]
+            built = {module.built for module in run.modules}
+            made = [as_site(r.get("site")) for r in rows if tuple(r.get("shape") or ()) in [(n,) for n in shape]]
+            return [site for site in made if site is not None and site not in built]
+    return [site for site in found if site is not None]
+
+
+def _by_addition(deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
+    flow = Flow(deep)
+    for added in added_codes(deep):
+        batch, time = added.sizes
+        length = added.data.shape[added.time_dim]
+        if length < 3 or time != 1:
+            continue
+        examples = added.data.shape[1 - added.time_dim]
+        names = {op.name for op in flow.behind(added.code, added.op.index)}
+        shapes = f"{added.code.shape} added to {added.data.shape}, where dimension {added.time_dim} is time"
+        if (
+            batch == examples > 1
+            and not names & {"embedding", "linear"}
+            and comes_from_table(flow, added, examples + 1) is not None
+        ):
+            yield f"{shapes}: one code per example, the same at all {length} positions", places(added.op.site)
+        elif batch == 1 and names & REDUCING and comes_from_table(flow, added, length) is not None:
+            table = comes_from_table(flow, added, length)
+            assert table is not None
+            text = f"{shapes}: the table {table.shape} is reduced to one code for all {length} positions"
+            yield text, places(added.op.site)
+    time_dim = time_dim_of(deep)
+    for token in deep.tokens:  # every position looks up the same row of a table that has one for each
+        tokens = [t for t in deep.tokens if t.role == "tokens" and t.time_dim is not None]
+        if tokens and token.role == "positions" and token.varies == () and token.num_embeddings >= tokens[0].shape[time_dim] > 3:
+            yield f"every position looks up row {token.min} of {token.num_embeddings}", places(token.site)

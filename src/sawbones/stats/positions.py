@@ -1,0 +1,61 @@
+"""Readings of how the place of a token enters a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sawbones.schema import DeepStep, Op, Value
+from sawbones.stats.dataflow import Flow, data_values
+
+ADDING = ("add", "add_", "__iadd__", "sub")
+REDUCING = frozenset({"mean", "sum", "amax", "amin", "max", "min", "median", "select"})
+
+
+@dataclass(frozen=True)
+class Added:
+    """Something that is no data, added to data of the form (batch, time, features) or (time, batch, features)."""
+
+    op: Op
+    data: Value
+    code: Value
+    time_dim: int
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """(along the batch, along time) of what is added, 1 where it is the same for all."""
+        shape = (1,) * (3 - len(self.code.shape)) + self.code.shape
+        return shape[1 - self.time_dim], shape[self.time_dim]
+
+
+def time_dim_of(deep: DeepStep) -> int:
+    for token in deep.tokens:
+        if token.role == "tokens" and token.time_dim is not None:
+            return token.time_dim
+    layout = deep.probes.get("layout")
+    return 0 if isinstance(layout, dict) and layout.get("batch_first") is False else 1
+
+
+def added_codes(deep: DeepStep) -> Iterator[Added]:
+    """Vectors that are added to the data and do not come from it, biases of single features aside."""
+    data = data_values(deep)
+    time_dim = time_dim_of(deep)
+    for op in deep.ops:
+        if op.name not in ADDING or len(op.inputs) < 2 or op.args.get("no_grad"):
+            continue
+        first, second = op.inputs[:2]
+        if first.id not in data and second.id in data:
+            first, second = second, first
+        fits = len(first.shape) == 3 and len(second.shape) <= 3 and second.shape[-1:] == first.shape[-1:]
+        if first.id in data and second.id not in data and fits and op.outputs and op.outputs[0].shape == first.shape:
+            yield Added(op, first, second, time_dim)
+
+
+def comes_from_table(flow: Flow, added: Added, rows: int) -> Value | None:
+    """The table of at least this many rows that a code was cut or reduced from."""
+    for value in flow.sources(added.code, added.op.index):
+        sizes = [n for n in value.shape[:-1] if n > 1]
+        is_table = value.dtype.startswith(("float", "bfloat")) and value.shape[-1:] == added.code.shape[-1:]
+        if is_table and len(sizes) == 1 and sizes[0] >= rows:
+            return value
+    return None
