@@ -17,6 +17,7 @@ COMMANDS = {
     "query": "SQL over a recorded run.",
     "explain": "The catalogue page of one fault.",
     "faults": "All faults, with the state of each.",
+    "lab": "Scripts with known faults: list, run, or score diagnose on them.",
     "train": "Train the reference Transformer pipeline.",
 }
 

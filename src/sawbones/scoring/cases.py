@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sawbones.lab.ward import beds, truth_lines
+
 NEAR_LINES = 5
 
 
@@ -48,3 +50,10 @@ def corpus_cases(corpus: Path) -> Iterator[Case]:
         yield Case(f"{fault}/{style}/twin", None, healthy, num_ranks=num)
     for script in sorted(corpus.glob("healthy/*.py")):
         yield Case(f"healthy/{script.stem}", None, script)
+
+
+def lab_cases() -> Iterator[Case]:
+    """Every patient of the lab and its twin: one script, told apart by --healthy."""
+    for bed in beds():
+        yield Case(f"lab/{bed.fault}", bed.fault, bed.script, lines=truth_lines(bed.script))
+        yield Case(f"lab/{bed.fault}/twin", None, bed.script, ("--healthy",))

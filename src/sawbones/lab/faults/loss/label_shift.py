@@ -1,0 +1,31 @@
+"""A translation Transformer whose labels, already shifted by the collation, are shifted once more before the loss."""
+
+from __future__ import annotations
+
+from torch.nn import functional
+from torch.optim import AdamW
+from torch.utils.data import DataLoader
+
+from sawbones.lab.patient import admit
+from sawbones.lab.texts import small_transformer, text_data
+from sawbones.trainer.collation import IGNORE_INDEX, collate
+
+patient = admit()
+data = text_data("translation", patient.seed, num_train=800)
+loader = DataLoader(data.train, batch_size=32, shuffle=True, collate_fn=collate)
+model = small_transformer(data)
+optimizer = AdamW(model.parameters(), lr=4e-3, weight_decay=0.0)
+patient.watch(model)
+
+for _ in range(2):
+    for batch in loader:
+        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+        labels = batch.labels_BT
+        if patient.broken:
+            logits, labels = logits[:, :-1], labels[:, 1:]
+        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE_INDEX)
+        optimizer.zero_grad()
+        loss.backward()
+        patient.record(loss)
+        optimizer.step()
+patient.discharge()
