@@ -19,7 +19,7 @@ def compare(first: Run, second: Run) -> dict[str, Any]:
         "seed_differs": _seed_differs(first, second),
         "differs": None,
     }
-    found = _weights_differ(first, second) or _batches_differ(first, second) or _losses_differ(first, second, steps)
+    found = _batches_differ(first, second) or _losses_differ(first, second, steps)
     if found is None and first.ending.kind != second.ending.kind and "budget" not in (first.ending.kind, second.ending.kind):
         found = {"what": "ending", "first": first.ending.kind, "second": second.ending.kind}
     facts["differs"] = found
@@ -39,21 +39,6 @@ def _plain(site: Site | None) -> dict[str, Any] | None:
     if site is None:
         return None
     return {"file": site.file, "line": site.line, "function": site.function, "code": site.code}
-
-
-def _weights_differ(first: Run, second: Run) -> dict[str, Any] | None:
-    """Parameter norms before the first update."""
-    a, b = first.statistics.get("param_l2"), second.statistics.get("param_l2")
-    if a is None or b is None or not len(a) or not len(b) or a.shape[1] != b.shape[1]:
-        return None
-    if first.tensor_steps[0] != second.tensor_steps[0]:
-        return None
-    bad = np.flatnonzero(~((a[0] == b[0]) | (np.isnan(a[0]) & np.isnan(b[0]))))
-    if not len(bad):
-        return None
-    i = int(bad[0])
-    name = first.tensors[i].name if i < len(first.tensors) else str(i)
-    return {"what": "weights", "tensor": name, "step": 0, "first": float(a[0][i]), "second": float(b[0][i])}
 
 
 def _batches_differ(first: Run, second: Run) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
 """Randomness that the seed does not reach: two runs with one seed differ
 
 ## What it sees
-The script is run twice from the same start, for at most 25 steps, and compared: seeds, weights before the first update, batches
-by fingerprint, losses bit by bit. The first thing that differs is named. What it comes from is told apart by what was seeded, by
+The script is run twice from the same start, for at most 25 steps, and compared: seeds, batches by fingerprint,
+losses bit by bit. The first thing that differs is named. What it comes from is told apart by what was seeded, by
 whether the global streams of `random` and NumPy were drawn from, and by the calls in the source that draw: a generator made
 without a seed, a library that nobody seeded, a seed taken from the clock, the order of a set or of hashes.
 
@@ -26,8 +26,8 @@ The script sets a seed, and every run prints other numbers.
 The second run is the proof: same script, same machine, same seed, other numbers.
 
 ## False alarms
-A script that seeds nothing does not promise to repeat and is mentioned at most. A difference in the last bits of the loss, with equal
-weights and batches, is the order of floating-point sums in threads and is mentioned at most. Two runs of different length are
+A script that seeds nothing does not promise to repeat and is mentioned at most. A difference in the last bits of the loss, with
+equal batches, is the order of floating-point sums in threads and is mentioned at most. Two runs of different length are
 compared only as far as both went.
 
 ## References
@@ -54,7 +54,6 @@ LISTED = {"listdir", "glob", "iterdir", "scandir"}
 LAST_BITS = 1e-5
 
 _NOUNS = {
-    "weights": "the weights before the first update",
     "batch_order": "the order of the samples",
     "batch_values": "the values of the batches",
     "loss": "the loss",
@@ -139,7 +138,7 @@ def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Sit
         if rows:
             return f"{words} ({rows[0]['call']})", tuple(map(_site, rows)), Fix(advice)
     seeded = {str(e.data.get("library")) for e in run.of_kind("seed")}
-    if what == "weights":
+    if "torch" not in seeded or (what == "loss" and twin["differs"].get("step") == 0 and _seeded_late(run)):
         return _weights(run, seeded, seed_lines)
     used = run.facts.get("streams_used", {})
     for library, prefixes in (("random", ("random.",)), ("numpy", ("np.random.", "numpy.random."))):
@@ -163,6 +162,15 @@ def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Sit
     if listed:
         return "the order in which files are listed", tuple(map(_site, listed)), Fix("Sort the list of files.")
     return "the source draws from a stream that no seed reaches", seed_lines, Fix("Seed every stream that the script draws from.")
+
+
+def _seeded_late(run: Run) -> bool:
+    """The model is made above the line that seeds torch, in the same function."""
+    seeds = [e.site for e in run.of_kind("seed") if e.data.get("library") == "torch" and e.site is not None]
+    built = [m.built for m in run.modules if m.built is not None and m.num_params]
+    return bool(seeds) and any(
+        b.file == seeds[0].file and b.function == seeds[0].function and b.line < seeds[0].line for b in built
+    )
 
 
 def _weights(run: Run, seeded: set[str], seed_lines: tuple[Site, ...]) -> tuple[str, tuple[Site, ...], Fix]:
