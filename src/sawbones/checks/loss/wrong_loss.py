@@ -64,9 +64,11 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         title, status, confidence, text, fix = said
         seen = group[0]
+        made = as_site(seen.facts.get("input_made_at"))
+        # A softmax where a log-softmax is meant is mended where it stands.
+        first = made if seen.facts.get("input_made_by") == "softmax" else None
         yield Finding(
-            "loss.wrong-loss", status, confidence, title,
-            places(seen.built, seen.call.site, as_site(seen.facts.get("input_made_at"))),
+            "loss.wrong-loss", status, confidence, title, places(first, seen.built, seen.call.site, made),
             (Evidence(text, "loss_calls", tuple(s.deep.step for s in group), seen.call.value),), Fix(fix),
         )  # fmt: skip
 

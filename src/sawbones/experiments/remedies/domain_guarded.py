@@ -1,0 +1,61 @@
+"""One operator of one line is given only what it has a finite answer and a finite gradient for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+_TINY = 1e-7
+
+
+def install(recorder: Any, name: str, file: str, line: int) -> None:
+    def here(frame: Any) -> bool:
+        site = recorder.sites.find(frame)
+        if site is None or (site.file, site.line) != (file, line):
+            return False
+        recorder.facts["domain_guarded"] = recorder.facts.get("domain_guarded", 0) + 1
+        return True
+
+    def positive(x: Any) -> Any:
+        return x.clamp(min=_TINY) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+
+    def apart(x: Any) -> Any:
+        """A divisor away from zero, its sign kept."""
+        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+            return x
+        return torch.where(x.abs() < _TINY, torch.full_like(x, _TINY), x)
+
+    def guarded(args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if name in ("exp", "expm1", "exp2", "sinh", "cosh"):
+            return (args[0].clamp(max=30.0), *args[1:])
+        if name in ("rdiv", "reciprocal", "__rtruediv__", "__rdiv__"):
+            return (apart(args[0]), *args[1:])
+        if name in ("div", "div_", "true_divide", "__truediv__"):
+            return (args[0], apart(args[1]), *args[2:])
+        return (positive(args[0]), *args[1:])
+
+    def make(original: Any) -> Any:
+        busy = False
+
+        def operator(*args: Any, **kwargs: Any) -> Any:
+            nonlocal busy
+            if busy or not args or not here(sys._getframe(1)):
+                return original(*args, **kwargs)
+            busy = True
+            try:
+                return original(*guarded(args), **kwargs)
+            finally:
+                busy = False
+
+        return operator
+
+    names = {
+        "div": ("div", "__truediv__", "true_divide", "divide"), "rdiv": ("__rtruediv__", "__rdiv__"),
+        "norm": ("norm", "vector_norm"), "vector_norm": ("norm", "vector_norm"),
+    }.get(name, (name,))  # fmt: skip
+    for owner in (torch, torch.Tensor, torch.linalg):
+        for spelling in names:
+            if callable(getattr(owner, spelling, None)):
+                setattr(owner, spelling, make(getattr(owner, spelling)))
