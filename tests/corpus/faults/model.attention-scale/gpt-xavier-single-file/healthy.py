@@ -1,4 +1,4 @@
-"""Decoder-only model of clock-like sequences: each one advances by its own stride."""
+"""Decoder-only model of clock-like sequences: each one advances by its own stride, or one more."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -13,7 +13,8 @@ WIDTH = 64
 def make_batch(n):
     start = torch.randint(0, VOCAB, (n, 1))
     stride = torch.randint(1, 7, (n, 1))
-    return (start + stride * torch.arange(T + 1)) % VOCAB
+    advance = stride + torch.randint(0, 2, (n, T + 1))
+    return (start + advance.cumsum(1)) % VOCAB
 
 
 class Attention(nn.Module):

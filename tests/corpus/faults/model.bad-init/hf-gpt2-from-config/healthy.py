@@ -1,4 +1,4 @@
-"""A tiny GPT-2 from a fresh config, trained with the Hugging Face Trainer on arithmetic sequences."""
+"""A tiny GPT-2 from a fresh config, trained with the Hugging Face Trainer on uneven counting sequences."""
 import os
 import tempfile
 
@@ -17,7 +17,8 @@ class Sequences(Dataset):
         g = torch.Generator().manual_seed(seed)
         start = torch.randint(0, VOCAB, (size, 1), generator=g)
         stride = torch.randint(1, 5, (size, 1), generator=g)
-        self.ids = (start + stride * torch.arange(LENGTH)) % VOCAB
+        advance = stride + torch.randint(0, 2, (size, LENGTH), generator=g)
+        self.ids = (start + advance.cumsum(1)) % VOCAB
 
     def __len__(self):
         return len(self.ids)

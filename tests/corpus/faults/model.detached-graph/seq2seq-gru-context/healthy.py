@@ -5,7 +5,7 @@ from torch import nn, optim
 torch.manual_seed(52)
 
 DIGITS, BOS = 10, 10
-LENGTH = 5
+LENGTH = 6
 
 
 class Encoder(nn.Module):

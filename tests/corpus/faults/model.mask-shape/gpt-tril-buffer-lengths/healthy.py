@@ -1,4 +1,4 @@
-"""Small decoder that learns counting sequences; batches are grouped by length."""
+"""Small decoder that learns uneven counting sequences; batches are grouped by length."""
 import math
 from dataclasses import dataclass
 
@@ -68,11 +68,12 @@ class Decoder(nn.Module):
 
 
 def sample_group(cfg, step):
-    """Sequences that count up by a stride; every so often the group holds shorter documents."""
+    """Sequences that count up by a stride or one more; every so often the group holds shorter documents."""
     length = cfg.context if step % 20 != 17 else cfg.context - 7
     start = torch.randint(0, cfg.vocab, (cfg.batch, 1))
     stride = torch.randint(1, 6, (cfg.batch, 1))
-    ids = (start + stride * torch.arange(length + 1)) % cfg.vocab
+    advance = stride + torch.randint(0, 2, (cfg.batch, length + 1))
+    ids = (start + advance.cumsum(1)) % cfg.vocab
     return ids[:, :-1], ids[:, 1:]
 
 

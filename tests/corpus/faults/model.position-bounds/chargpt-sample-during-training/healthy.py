@@ -14,13 +14,13 @@ eval_interval = 40
 learning_rate = 3e-3
 n_embd, n_head, n_layer = 32, 4, 2
 
-subjects = ["the cat", "a dog", "the old man", "my friend", "a bird"]
-verbs = ["sees", "likes", "follows", "finds"]
-objects = ["the house", "a tree", "the river", "some bread"]
+subjects = ["the cat", "a dog", "the old man", "my friend", "a bird", "one child", "her uncle", "the miller", "a fox", "no one"]
+verbs = ["sees", "likes", "follows", "finds", "paints", "sells", "forgets", "loses"]
+objects = ["the house", "a tree", "the river", "some bread", "old coins", "a long letter", "the road", "blue glass"]
 words = []
 for i in range(600):
-    a, b, c = torch.randint(0, 20, (3,)).tolist()
-    words.append(f"{subjects[a % 5]} {verbs[b % 4]} {objects[c % 4]}.\n")
+    a, b, c = torch.randint(0, 40, (3,)).tolist()
+    words.append(f"{subjects[a % 10]} {verbs[b % 8]} {objects[c % 8]}.\n")
 text = "".join(words)
 chars = sorted(set(text))
 stoi = {ch: i for i, ch in enumerate(chars)}

@@ -35,7 +35,7 @@ def history(length):
     played = []
     for _ in range(length):
         played.append(song + 1)
-        if torch.rand(1) < 0.1:
+        if torch.rand(1) < 0.25:
             song = int(torch.randint(0, SONGS, (1,)))
         else:
             song = song // 8 * 8 + (song + 1) % 8
