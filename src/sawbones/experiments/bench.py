@@ -114,6 +114,7 @@ class Bench:
         environment = {
             **os.environ, "TMPDIR": str(temporary), "WANDB_MODE": "disabled", "PYTHONDONTWRITEBYTECODE": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false",
+            "TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
         }  # fmt: skip
         start = [sys.executable, "-m"]
         if self.patient.num_ranks > 1:

@@ -57,7 +57,7 @@ class Census:
             return False
         self._root_ids.add(id(module))
         inner = unwrap(module)
-        if hasattr(module, "_orig_mod"):
+        if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
             self.compiled = True
         if next(inner.parameters(), None) is None:
             return False

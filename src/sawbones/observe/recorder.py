@@ -135,9 +135,6 @@ class Recorder:
                 "top": True,
             },
         )
-        if self.deep is not None and not grad:
-            # An active function mode changes which kernels an inference pass takes: step aside, start again later.
-            self.stop_deep(keep=self.deep_backward_seen)
         if grad:
             self.start_deep()
 
@@ -148,6 +145,8 @@ class Recorder:
             return
         if self.steps.last_deep == self.step or threading.current_thread() is not threading.main_thread():
             return
+        if self.census.compiled or not self.census.roots():
+            return  # compiled code cannot be traced, and before the first model call it is not known whether it is
         if self.journal is not None:
             self.journal.pause()
         observer = DeepObserver(

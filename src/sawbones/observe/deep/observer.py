@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from sawbones.observe.deep import attention, handwritten, influence, loss_weights, losses, nonfinite, probes, reach, roles, shift
+from sawbones.observe.deep import attention, handwritten, influence, loss_weights, losses, nonfinite, probes, reach, roles, shift, stepwise
 from sawbones.observe.deep.activations import Activations
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.guard import untouched
@@ -238,6 +238,7 @@ class DeepObserver:
             return
         if main is not None and root.requires_grad:
             self._contained("loss weights", lambda: loss_weights.measure(main, frame, sources, root), None)
+            self._contained("stepwise", lambda: self._stepwise(graph, main, frame), None)
         if self._tracer.unpacks and not self._may_recompute(root):
             self._note_text("influence: left out, the backward recomputes or fetches what it needs")
             return
@@ -253,6 +254,13 @@ class DeepObserver:
             for item in found:
                 if item.source == name and item.by_offset:
                     main.facts["target_visible"] = item.by_offset.get(frame.offset, 0.0)
+
+    def _stepwise(self, graph: OpGraph, main: losses.Found, frame: shift.Frame | None) -> None:
+        if frame is None:
+            return
+        with torch.enable_grad():  # slices of the scores are differentiated
+            scores = shift.scores_form(main, frame, graph).tensor()
+            stepwise.fill(main, frame, self._sources, scores)
 
     def _may_recompute(self, root: torch.Tensor) -> bool:
         # A checkpointed forward is recomputed once, by whoever comes first: its writes to buffers would then be missing in

@@ -11,26 +11,27 @@ from torch.utils.data import DataLoader, TensorDataset
 from sawbones.lab.patient import admit
 
 patient = admit()
-NUM_TOKENS, NUM_TAGS, COLUMNS, ROWS = 24, 4, 16, 16
+NUM_TOKENS, NUM_TAGS, COLUMNS, MAX_COLUMNS = 24, 4, 16, 64
 
 # A token's tag depends on what it is and on where it stands.
 tokens = torch.randint(0, NUM_TOKENS, (1280, COLUMNS))
 tags = (tokens + torch.arange(COLUMNS) // 4) % NUM_TAGS
-loader = DataLoader(TensorDataset(tokens, tags), batch_size=ROWS, shuffle=True)
+loader = DataLoader(TensorDataset(tokens, tags), batch_size=24, drop_last=True, shuffle=True)
 
 
 class Tagger(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width)
-        self.places = nn.Parameter(torch.randn(COLUMNS, width))
+        self.places = nn.Parameter(torch.randn(MAX_COLUMNS, width))
         self.norm = nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
         self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_TAGS))
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
-        codes = self.places[:, None, :] if patient.broken else self.places[None, :, :]
+        rows, columns = tokens_BT.shape
+        codes = self.places[:rows, None] if patient.broken else self.places[None, :columns]
         x = self.tokens(tokens_BT) + codes
         y = self.norm(x)
         x = x + self.attention(y, y, y, need_weights=False)[0]

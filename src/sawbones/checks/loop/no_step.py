@@ -1,0 +1,82 @@
+"""optimizer.step() missing or never reached
+
+## What it sees
+Backward passes, an optimizer that was built, and not one step: neither of the optimizer nor by hand (parameters that change in
+place count as a step). Fires after 3 backward passes of a run that was not cut short by an error.
+
+## Why it matters
+Gradients are computed and nothing ever uses them.
+
+## Looks like
+The loss wanders around its first value for ever; the model is the same at the end as at the beginning.
+
+## Example
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step
+
+## Use instead
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+## Confirm it
+The events are the proof: so many backward passes, no step, no parameter changed.
+
+## False alarms
+Saliency maps, attacks and gradient checks call backward without any optimizer and stay silent. Hand-written updates are seen as
+changed parameters. Optimizers that step inside of hooks during backward do step.
+
+## References
+`optimizer.step` without its brackets is a legal expression that does nothing; linters name it B018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.protocol import STEP_KINDS, sites_in, sites_of
+
+NEEDS = ("backward", "optimizers")
+EXPLAINS = (
+    "optimizer.lr-too-low", "model.frozen-params", "data.labels-misaligned", "loop.no-zero-grad", "evaluation.collapsed-prediction",
+    "loop.scheduler-order", "optimizer.schedule",
+)  # fmt: skip
+EXPERIMENT = None
+ENOUGH = 3
+
+
+def check(run: Run) -> Iterator[Finding]:
+    backwards = [e for e in run.of_kind("backward") if e.phase == "train"]
+    if run.of_kind(*STEP_KINDS) or len(backwards) < ENOUGH or run.ending.kind not in ("finished", "budget", "interrupted", "exit"):
+        return
+    held = [t for t in run.tensors if t.optimizer >= 0 and t.in_model]
+    unknown = not any(t.optimizer >= 0 for t in run.tensors)
+    if not held and not unknown:
+        return  # the optimizer holds something that is no part of the model
+    unused = sites_in(run, ("bare",), ("step",))
+    written = sites_in(run, ("loop",), ("step",))
+    yield Finding(
+        "loop.no-step",
+        "proven",
+        0.97,
+        f"{len(backwards)} backward passes and not one optimizer step: nothing is learnt",
+        (*unused[:1], *sites_of(backwards[0]), *written[:2]),
+        (
+            Evidence(
+                f"{len(backwards)} backward passes, 0 steps of {run.optimizers[0].cls}, no parameter changed",
+                "events",
+                (),
+                0.0,
+                float(len(backwards)),
+            ),
+        ),
+        Fix(
+            "Call optimizer.step() after backward().",
+            replace=(unused[0].code, unused[0].code + "()") if unused and unused[0].code.endswith(".step") else None,
+            insert_after=None if unused or written else "optimizer.step()",
+        ),
+    )

@@ -1,0 +1,128 @@
+"""Gradients cleared between backward and step, or on every micro-batch of an accumulation
+
+## What it sees
+The order of events in every step. Cleared too late: zero_grad of the stepping optimizer (or of the model) after the last backward,
+and the step then finds no gradient or zeros. Cleared too often: several backward passes from one line lead to one step, and
+gradients are cleared before each of them, so that only the last micro-batch counts. At least 80 % of the steps, from step 1.
+
+## Why it matters
+In the first case nothing is learnt at all; in the second all but one micro-batch of work is thrown away.
+
+## Looks like
+The loss stays where it began; or accumulation trains as noisily as the small batch.
+
+## Example
+    loss.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+
+## Use instead
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+## Confirm it
+The events and the gradients at the step are the proof: none, or those of one micro-batch.
+
+## False alarms
+LBFGS and other closures clear before each evaluation. Adversarial training clears between the attack's backward and the real one:
+those stand on different lines. Clearing another optimizer's gradients between this one's backward and step is what GANs do.
+
+## References
+A frequent answer in PyTorch's forum; the order zero_grad, backward, step is the first thing its tutorials teach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.stats.protocol import Turn, measured, same_place, sites_of, turns
+
+NEEDS = ("backward", "steps")
+EXPLAINS = (
+    "optimizer.lr-too-low", "model.frozen-params", "model.detached-graph", "model.vanishing-gradients", "loop.no-step",
+    "data.labels-misaligned", "evaluation.collapsed-prediction", "loop.accumulation-unscaled",
+)  # fmt: skip
+EXPERIMENT = None
+SHARE = 0.8
+
+
+def check(run: Run) -> Iterator[Finding]:
+    whole = [t for t in turns(run) if t.backwards and not t.closure and t.taken.kind == "step"]
+    if len(whole) < 2:
+        return
+    late = [(t, z) for t in whole if (z := _cleared_after(t)) is not None and _nothing_left(run, t)]
+    if len(late) >= SHARE * len(whole):
+        turn, clear = late[0]
+        yield Finding(
+            "loop.zero-grad-misplaced",
+            "proven",
+            0.98,
+            "Gradients are cleared between backward() and step(): the optimizer has nothing to apply",
+            sites_of(clear, turn.backwards[-1]),
+            (
+                Evidence(
+                    f"zero_grad comes after the last backward and before the step at {len(late)} of {len(whole)} steps, "
+                    "and every gradient is gone at the step",
+                    "events",
+                    tuple(t.step for t, _ in late[:5]),
+                    len(late) / len(whole),
+                    0.0,
+                ),
+            ),
+            Fix("Move zero_grad() before backward(), or after step()."),
+        )
+        return
+    several = [t for t in whole if len(t.backwards) > 1]
+    often = [t for t in several if _cleared_before_each(t)]
+    if len(several) >= max(2, 0.5 * len(whole)) and len(often) >= SHARE * len(several):
+        turn = often[0]
+        count = int(np.median([len(t.backwards) for t in often]))
+        yield Finding(
+            "loop.zero-grad-misplaced",
+            "proven",
+            0.95,
+            f"Gradients are cleared before every micro-batch: of {count} accumulated backward passes only the last counts",
+            sites_of(_own_clears(turn)[-1], turn.backwards[-1]),
+            (
+                Evidence(
+                    f"{count} backward passes per step, gradients cleared before each of them at {len(often)} of {len(several)} steps",
+                    "events",
+                    tuple(t.step for t in often[:5]),
+                    float(count),
+                    1.0,
+                ),
+            ),
+            Fix("Clear gradients once per optimizer step, right after it, not once per micro-batch."),
+        )
+
+
+def _own_clears(turn: Turn) -> tuple[Event, ...]:
+    return tuple(z for z in turn.of("zero_grad") if z.data.get("optimizer", turn.optimizer) == turn.optimizer)
+
+
+def _cleared_after(turn: Turn) -> Event | None:
+    last = turn.backwards[-1].seq
+    return next((z for z in _own_clears(turn) if z.seq > last), None)
+
+
+def _nothing_left(run: Run, turn: Turn) -> bool:
+    norms = measured(run, "grad_l2", turn.step)
+    mine = np.array([t.optimizer == turn.optimizer for t in run.tensors])[: len(norms)]
+    values = norms[: len(mine)][mine]
+    known = values[~np.isnan(values)]
+    return bool(len(known)) and not np.any(known > 0)
+
+
+def _cleared_before_each(turn: Turn) -> bool:
+    backwards = turn.backwards
+    if not same_place(backwards):
+        return False
+    clears = [z.seq for z in _own_clears(turn)]
+    between = all(any(a.seq < z < b.seq for z in clears) for a, b in zip(backwards, backwards[1:], strict=False))
+    # The same model call again, on new data: an attack or a second loss on one batch is another matter.
+    forwards = [f.seq for f in turn.of("forward", "batch") if f.phase == "train" or f.kind == "batch"]
+    return between and all(any(a.seq < f < b.seq for f in forwards) for a, b in zip(backwards, backwards[1:], strict=False))

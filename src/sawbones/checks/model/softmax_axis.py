@@ -1,0 +1,193 @@
+"""A softmax over another dimension than the one that is summed over afterwards
+
+## What it sees
+On deep steps, every softmax whose result weighs other values, and the dimension that the following product or sum runs over: the
+weights have to add up to 1 along it. Fires from step 0 when the softmax was taken along another dimension, when it was taken over
+a dimension of size 1 (its result is 1 everywhere), or when log-probabilities that enter a loss were normalised over another
+dimension than the classes.
+
+## Why it matters
+The weighted mean is no mean: its size depends on the other queries or on the batch, and the weights can't single anything out.
+
+## Looks like
+It trains, only worse: attention maps are blurred, outputs change with sequence length or with the other examples.
+
+## Example
+    weights = torch.softmax(scores, dim=-2)
+    context = weights @ values
+
+## Use instead
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ values
+
+## Confirm it
+The rows of weights as they entered the product, and their sums, are the proof.
+
+## False alarms
+Slot attention takes the softmax over the slots on purpose and divides by the sum over keys afterwards; weights that are divided
+again are left alone. Scores laid out as (keys, queries) and transposed before the product are followed through the transposition.
+A length of 1 in a single batch does not count: it has to be so on every deep step.
+
+## References
+`F.softmax` without dim, or with dim=1 copied from a 2-D example into a 4-D one, is a frequent question of the PyTorch forum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Value
+from sawbones.stats.dataflow import Flow, data_values
+from sawbones.stats.loss_calls import carrying, places
+
+NEEDS = ("ops",)
+EXPLAINS = (
+    "model.causal-leak", "model.cross-sample-leak", "optimizer.lr-too-low", "model.attention-scale", "model.vanishing-gradients",
+    "loss.wrong-loss",
+)  # fmt: skip
+EXPERIMENT = None
+_CARRYING = frozenset({"dropout", "contiguous", "to", "float", "clone", "half", "type_as", "feature_dropout"})
+_PRODUCTS = frozenset({"matmul", "bmm", "__matmul__", "baddbmm"})
+
+
+def check(run: Run) -> Iterator[Finding]:
+    found: dict[int, tuple[DeepStep, Op, str]] = {}
+    sites: dict[object, int] = {}
+    looked: dict[object, int] = {}
+    for deep in run.deep:
+        flow, data = Flow(deep), None
+        for op in flow.ops:
+            if op.name not in ("softmax", "log_softmax") or not op.inputs or not op.outputs or op.site is None:
+                continue
+            data = data if data is not None else data_values(deep)
+            axis = _axis(op)
+            if axis is None or not op.inputs[0].requires_grad:
+                continue
+            looked[op.site] = looked.get(op.site, 0) + 1
+            wrong = _wrong(flow, op, axis, data)
+            if wrong is not None:
+                sites[op.site] = sites.get(op.site, 0) + 1
+                found.setdefault(sites[op.site] * 100000 + op.index, (deep, op, wrong))
+    found = {key: value for key, value in found.items() if sites[value[1].site] == looked[value[1].site]}
+    if found:
+        deep, op, text = next(iter(found.values()))
+        yield _finding(deep, op, text)
+        return
+    yield from _in_the_loss(run)
+
+
+def _finding(deep: DeepStep, op: Op, text: str) -> Finding:
+    return Finding(
+        "model.softmax-axis",
+        "proven",
+        0.96,
+        "Softmax is taken over the wrong dimension",
+        places(op.site),
+        (Evidence(text, "ops", (deep.step,)),),
+        Fix("Take the softmax along the dimension that the weights are summed over next (the keys, or the classes)."),
+    )
+
+
+def _axis(op: Op) -> int | None:
+    dim, rank = op.args.get("dim"), len(op.inputs[0].shape)
+    return dim % rank if isinstance(dim, int) and rank else None
+
+
+def _wrong(flow: Flow, op: Op, axis: int, data: set[int]) -> str | None:
+    shape = op.outputs[0].shape
+    for user, value, order in _users(flow, op):
+        if user.name in ("div", "div_", "__truediv__", "true_divide"):
+            return None
+        summed = _summed(flow, user, value, order)
+        if summed is None:
+            continue
+        if shape[axis] == 1 and shape[summed] > 1:
+            return f"softmax of {shape} over dimension {axis}, which has size 1: every weight is 1, and {shape[summed]} are summed"
+        if summed != axis and shape[summed] > 1 and shape[axis] > 1:
+            return (
+                f"softmax of {shape} over dimension {axis}, and {user.name} sums over dimension {summed}: the weights that are "
+                f"summed do not add up to 1"
+            )
+    return None
+
+
+def _users(flow: Flow, op: Op) -> Iterator[tuple[Op, Value, list[int]]]:
+    """Operators that use the weights, with the order of the softmax's dimensions in what they are given."""
+    forms: dict[int, list[int]] = {op.outputs[0].id: list(range(len(op.outputs[0].shape)))}
+    for user in flow.ops:
+        if user.index <= op.index:
+            continue
+        for value in user.inputs:
+            order = forms.get(value.id)
+            if order is None:
+                continue
+            if user.name in _CARRYING and user.outputs:
+                forms.setdefault(user.outputs[0].id, order)
+            elif user.name in ("transpose", "swapaxes", "swapdims", "mT", "permute") and user.outputs:
+                moved = _moved(user, order)
+                if moved is not None:
+                    forms.setdefault(user.outputs[0].id, moved)
+            else:
+                yield user, value, order
+
+
+def _moved(op: Op, order: list[int]) -> list[int] | None:
+    rank = len(order)
+    if op.name == "mT":
+        return [*order[:-2], order[-1], order[-2]]
+    if op.name == "permute":
+        dims = op.args.get("dims") or op.args.get("sizes")
+        return [order[d % rank] for d in dims] if isinstance(dims, (list, tuple)) and len(dims) == rank else None
+    first, second = op.args.get("dim0"), op.args.get("dim1")
+    if not isinstance(first, int) or not isinstance(second, int):
+        return None
+    made = list(order)
+    made[first % rank], made[second % rank] = made[second % rank], made[first % rank]
+    return made
+
+
+def _summed(flow: Flow, user: Op, value: Value, order: list[int]) -> int | None:
+    """The dimension of the softmax that the product or sum runs over, None when this is neither."""
+    if user.name in _PRODUCTS and len(user.inputs) >= 2 and len(order) >= 2:
+        return order[-1] if user.inputs[-2].id == value.id else order[-2]
+    if user.name == "einsum":
+        equation = str(user.args.get("equation", "")).replace(" ", "")
+        left, _, right = equation.partition("->")
+        terms = left.split(",")
+        place = next((i for i, v in enumerate(user.inputs) if v.id == value.id), None)
+        if place is None or place >= len(terms) or "." in equation or len(terms[place]) != len(order):
+            return None
+        gone = [i for i, letter in enumerate(terms[place]) if letter not in right]
+        return order[gone[0]] if len(gone) == 1 else None
+    if user.name in ("mul", "__mul__") and len(user.inputs) == 2 and user.outputs:
+        other = user.inputs[1] if user.inputs[0].id == value.id else user.inputs[0]
+        if len(other.shape) != len(order) or not other.requires_grad:
+            return None
+        for after in flow.ops:
+            if after.name == "sum" and after.inputs and after.inputs[0].id == user.outputs[0].id:
+                dim = after.args.get("dim")
+                dim = dim[0] if isinstance(dim, (list, tuple)) and len(dim) == 1 else dim
+                return order[dim % len(order)] if isinstance(dim, int) else None
+    return None
+
+
+def _in_the_loss(run: Run) -> Iterator[Finding]:
+    for seen in carrying(run):
+        op = seen.maker(frozenset())
+        classes = seen.facts.get("class_dim")
+        if op is None or op.name not in ("softmax", "log_softmax") or not isinstance(classes, int) or not op.inputs:
+            continue
+        axis = _axis(op)
+        target = seen.call.target
+        if (
+            axis is None
+            or axis == classes
+            or op.inputs[0].shape[classes] < 2
+            or target is None
+            or not seen.facts.get("target_is_index")
+        ):
+            continue
+        shape = op.inputs[0].shape
+        text = f"scores {shape} are normalised over dimension {axis}; the {shape[classes]} classes lie in dimension {classes}"
+        yield _finding(seen.deep, op, text)
+        return
