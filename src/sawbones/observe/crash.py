@@ -30,6 +30,8 @@ def crash_context(recorder: Recorder) -> dict[str, Any]:
         context.update(recorder.deep.crash_context())
     elif recorder.last_call is not None:
         context.update(_repeat_last_call(recorder))
+    if context.get("operator"):
+        context["failing"] = {**context["operator"], "last": context.get("last_operators", [])}
     return context
 
 

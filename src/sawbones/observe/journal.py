@@ -138,7 +138,7 @@ def first_nonfinite(
     for name, site, inputs, result in ops:
         plain = result.detach()
         if plain.numel() and not math.isfinite(float(plain.sum())) and not bool(torch.isfinite(plain).all()):
-            if name not in _MAKES_INFINITY and _masks(plain):
+            if name not in _MAKES_INFINITY and (_masks(plain) or _is_constant(name, plain)):
                 continue  # -inf written on purpose into scores, and carried along
             return {
                 "op": name,
@@ -153,6 +153,11 @@ def first_nonfinite(
 def _masks(plain: torch.Tensor) -> bool:
     """Only -inf beside finite values: a mask being added to scores, not a failure."""
     return not bool(torch.isnan(plain).any()) and not bool((plain == math.inf).any()) and bool(torch.isfinite(plain).any())
+
+
+def _is_constant(name: str, plain: torch.Tensor) -> bool:
+    """A tensor of nothing but -inf, made to be put into scores."""
+    return name in ("full", "full_like", "new_full", "tensor", "fill_", "mul", "neg") and bool((plain == -math.inf).all())
 
 
 def _range(tensor: torch.Tensor) -> dict[str, Any]:
