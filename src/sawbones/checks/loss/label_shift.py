@@ -106,6 +106,8 @@ def _shift(seen: Seen) -> int | None:
 
 def _is_causal(seen: Seen) -> bool | None:
     """Whether the scores depend on no later token of the input that the targets are copied from."""
+    if "stepwise" in seen.facts:  # a loop over time can't look ahead; whether it looks at its own step was measured
+        return bool(seen.facts["stepwise"]["visible"])
     source = seen.facts.get("copied_from")
     for item in seen.deep.influence:
         if item.source == f"embedding:{source}" and item.future is not None:
@@ -115,9 +117,10 @@ def _is_causal(seen: Seen) -> bool | None:
 
 def _has_other_input(seen: Seen) -> bool:
     """A second sequence of tokens goes in: the first is a decoder's input (or the target is a copy of a source on purpose)."""
-    mine = seen.facts.get("copied_from")
-    tokens = [(i, t) for i, t in enumerate(seen.deep.tokens) if t.role == "tokens" and len(t.shape) == 2]
-    return any(i != mine for i, _ in tokens)
+    steps = seen.facts.get("stepwise")
+    mine = set(steps["sources"]) if steps else {seen.facts.get("copied_from")}
+    others = [t for i, t in enumerate(seen.deep.tokens) if t.role == "tokens" and i not in mine]
+    return any(steps or len(t.shape) == 2 for t in others)
 
 
 def _title(shift: int) -> str:

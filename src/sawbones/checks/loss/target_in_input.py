@@ -37,9 +37,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Influence, Run, Site, Value
-from sawbones.stats.loss_calls import Seen, carrying, framework_sites, places, shift_table, user_sites
+from sawbones.stats.loss_calls import Seen, as_site, carrying, framework_sites, places, shift_table, user_sites
 
-NEEDS = ("loss_calls", "tokens", "influence")
+NEEDS = ("loss_calls", "tokens")
 EXPLAINS = ("loss.label-shift", "evaluation.leak-target", "evaluation.overfitting", "data.labels-misaligned", "model.causal-leak")
 EXPERIMENT = None
 COPIES = 0.95
@@ -49,10 +49,10 @@ _CUTTING = frozenset({"__getitem__", "narrow", "roll", "cat", "pad", "index_sele
 
 def check(run: Run) -> Iterator[Finding]:
     calls = [s for s in carrying(run) if shift_table(s)]
-    fed = [(s, i) for s in calls if (i := _own_input(s)) is not None and _other_input(s)]
+    fed = [(s, i) for s in calls if (i := _own_share(s)) is not None and _other_input(s)]
     if not fed or len(fed) < 0.5 * len(calls):
         return
-    seen, influence = fed[0]
+    seen, own = fed[0]
     copies = float(shift_table(seen)[0]["copies"])
     last = fed[-1][0]
     yield Finding(
@@ -67,8 +67,9 @@ def check(run: Run) -> Iterator[Finding]:
                 "loss_calls", tuple(s.deep.step for s, _ in fed), copies, 0.0,
             ),
             Evidence(
-                f"{100 * (influence.self or 0.0):.0f} % of the decoder input's influence on a score comes from that very position",
-                "influence", (seen.deep.step,), influence.self, 0.0,
+                f"{100 * own:.0f} % of the decoder input's influence on a score comes from that very position"
+                if own < 1 else "the scores of a step depend on what was looked up in that very step",
+                "influence", (seen.deep.step,), own, 0.0,
             ),
             Evidence(
                 f"at step {last.deep.step} {100 * last.number('accuracy'):.0f} % of the targets are predicted right",
@@ -79,22 +80,27 @@ def check(run: Run) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _own_input(seen: Seen) -> Influence | None:
-    """How the scores depend on the input that equals the targets, when they do so causally."""
+def _own_share(seen: Seen) -> float | None:
+    """How much of the influence on a score comes from its own position of the input that equals the targets, if it is causal."""
     table = {k: v.get("copies", 0.0) for k, v in shift_table(seen).items()}
     if table.get(0, 0.0) < COPIES or table.get(1, 0.0) >= COPIES or seen.facts.get("copied_at") != 0:
         return None
+    if "stepwise" in seen.facts:
+        return 1.0 if seen.facts["stepwise"]["visible"] else None
     for item in seen.deep.influence:
         if item.source == f"embedding:{seen.facts.get('copied_from')}" and item.future is not None:
-            return item if item.future < 0.01 and (item.self or 0.0) > 0.02 else None
+            return item.self if item.future < 0.01 and (item.self or 0.0) > 0.02 else None
     return None
 
 
 def _other_input(seen: Seen) -> bool:
-    mine = f"embedding:{seen.facts.get('copied_from')}"
-    return any(i.source != mine and i.dependent > 0 and _is_content(seen, i) for i in seen.deep.influence) or any(
-        t.role == "tokens" and len(t.shape) == 2 and n != seen.facts.get("copied_from") for n, t in enumerate(seen.deep.tokens)
-    )
+    steps = seen.facts.get("stepwise")
+    mine = set(steps["sources"]) if steps else {seen.facts.get("copied_from")}
+    names = {f"embedding:{n}" for n in mine}
+    if any(i.source not in names and i.dependent > 0 and _is_content(seen, i) for i in seen.deep.influence):
+        return True
+    others = [t for n, t in enumerate(seen.deep.tokens) if t.role == "tokens" and n not in mine]
+    return any(steps or len(t.shape) == 2 for t in others)
 
 
 def _is_content(seen: Seen, item: Influence) -> bool:
@@ -107,7 +113,7 @@ def _is_content(seen: Seen, item: Influence) -> bool:
 
 def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
     framework = framework_sites(run)
-    cuts: list[Site] = []
+    cuts: list[Site] = [s for s in [as_site((seen[0].facts.get("stepwise") or {}).get("site"))] if s is not None]
     for s in seen:
         cuts += user_sites(s.deep, _CUTTING, _ids(s), s.call.op)
     calls = [e.site for e in run.of_kind("forward") if e.phase == "train"][:1]

@@ -14,7 +14,19 @@ import torch
 from torch import nn
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from sawbones.observe.deep import attention, handwritten, influence, loss_weights, losses, nonfinite, probes, reach, roles, shift, stepwise
+from sawbones.observe.deep import (
+    attention,
+    handwritten,
+    influence,
+    loss_weights,
+    losses,
+    nonfinite,
+    probes,
+    reach,
+    roles,
+    shift,
+    stepwise,
+)
 from sawbones.observe.deep.activations import Activations
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.guard import untouched
