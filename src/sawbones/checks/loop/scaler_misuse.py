@@ -89,8 +89,8 @@ def check(run: Run) -> Iterator[Finding]:
             sites_of(turn.taken, turn.backwards[-1]),
             (
                 Evidence(
-                    f"loss scaled by {_scale(turn):g}, then optimizer.step() without unscale_ or scaler.step(), at {len(bypassed)} of "
-                    f"{len(whole)} steps",
+                    f"loss scaled by {_scale(turn):g}, then optimizer.step() without unscale_ or scaler.step(), "
+                    f"at {len(bypassed)} of {len(whole)} steps",
                     "events",
                     tuple(t.step for t in bypassed[:5]),
                     _scale(turn),
@@ -145,7 +145,7 @@ def _root_is_plain(turn: Turn) -> bool:
         return False
     if not losses:
         return False
-    return max(roots) < 4 * sum(losses)
+    return bool(max(roots) < 4 * sum(losses))
 
 
 def _refused(run: Run) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ A frequent answer in PyTorch's forum; the order zero_grad, backward, step is the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def check(run: Run) -> Iterator[Finding]:
             sites_of(_own_clears(turn)[-1], turn.backwards[-1]),
             (
                 Evidence(
-                    f"{count} backward passes per step, gradients cleared before each of them at {len(often)} of {len(several)} steps",
+                    f"{count} backward passes per step, cleared before each of them at {len(often)} of {len(several)} steps",
                     "events",
                     tuple(t.step for t in often[:5]),
                     float(count),
@@ -122,7 +123,7 @@ def _cleared_before_each(turn: Turn) -> bool:
     if not same_place(backwards):
         return False
     clears = [z.seq for z in _own_clears(turn)]
-    between = all(any(a.seq < z < b.seq for z in clears) for a, b in zip(backwards, backwards[1:], strict=False))
+    between = all(any(a.seq < z < b.seq for z in clears) for a, b in pairwise(backwards))
     # The same model call again, on new data: an attack or a second loss on one batch is another matter.
     forwards = [f.seq for f in turn.of("forward", "batch") if f.phase == "train" or f.kind == "batch"]
-    return between and all(any(a.seq < f < b.seq for f in forwards) for a, b in zip(backwards, backwards[1:], strict=False))
+    return between and all(any(a.seq < f < b.seq for f in forwards) for a, b in pairwise(backwards))

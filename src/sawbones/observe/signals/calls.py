@@ -20,8 +20,8 @@ DRAWING = {
     "rand", "randn", "randint", "random", "normal", "uniform", "gauss", "standard_normal", "default_rng", "RandomState", "urandom",
     "time", "time_ns", "set", "frozenset", "uuid4", "token_bytes", "getrandbits", "randrange", "Generator", "hash", "listdir",
     "glob", "integers", "bernoulli", "multinomial", "random_split", "perf_counter", "getpid", "binomial", "poisson", "SystemRandom",
-    "Random", "PCG64", "SeedSequence", "Philox", "MT19937", "dirichlet", "exponential", "beta", "triangular", "token_hex", "randbits",
-    "now", "iterdir", "scandir",
+    "Random", "PCG64", "SeedSequence", "Philox", "MT19937", "dirichlet", "exponential", "beta", "triangular", "token_hex",
+    "randbits", "now", "iterdir", "scandir",
 }  # fmt: skip
 SEEDING = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "initial_seed"}
 LOOPING = {"step", "zero_grad", "backward", "update", "unscale_"}
