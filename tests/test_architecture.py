@@ -1,0 +1,195 @@
+"""Who may import whom, what loads without torch, and the names that others rely on."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import sawbones
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "sawbones"
+MAX_LINES = 450
+
+# The arrows of the design: a part may import itself, what stands beside it, and nothing else of ours.
+MAY_IMPORT = {
+    "schema": set(),
+    "stats": {"schema"},
+    "store": {"schema"},
+    "checks": {"schema", "stats"},
+    "audits": {"schema", "stats"},
+    "oracles": {"schema"},
+    "report": {"schema"},
+    "trainer": set(),
+    "lab": {"trainer"},
+    "pages": {"schema", "checks"},
+    "observe": {"schema", "stats", "store", "__version__"},
+    "capture": {"schema", "stats", "store", "observe"},
+    "experiments": {"schema", "stats", "store", "observe", "capture", "oracles"},
+    "watching": {"schema", "store", "observe"},
+    "live": {"schema", "store", "observe", "checks"},
+    "diagnosis": {"schema", "stats", "store", "observe", "capture", "experiments", "checks", "report"},
+    "scoring": {"schema", "store", "diagnosis", "lab"},
+    "dashboard": {"schema", "store", "report"},
+    "integrations": {"schema", "store", "observe", "capture", "watching", "live", "diagnosis"},
+    "__init__": {"schema", "store", "pages", "watching", "diagnosis"},
+    "__main__": {"cli"},
+}
+WITHOUT_TORCH = {"schema", "stats", "store", "checks", "oracles", "report", "pages", "__init__", "__main__", "scoring", "dashboard"}
+# Third-party packages, where a part is held to a few.
+ONLY = {
+    "schema": {"numpy"},
+    "stats": {"numpy"},
+    "checks": {"numpy"},
+    "oracles": {"numpy"},
+    "report": {"numpy", "rich", "plotly"},
+    "lab": {"numpy", "torch", "safetensors"},
+}
+
+
+def _files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def _part(path: Path) -> str:
+    parts = path.relative_to(SOURCE).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Every module that the file imports anywhere in it, by its full name."""
+    package = ("sawbones", *path.relative_to(SOURCE).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(filter(None, (above, node.module)))
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", _files(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    part = _part(path)
+    if part == "cli":
+        return  # the command line stands above everything
+    assert part in MAY_IMPORT, f"{part} is new: say in MAY_IMPORT what it may import, and in DESIGN where it stands"
+    ours = {name.split(".")[1] for name in _imports(path) if name.startswith("sawbones.")} - {part}
+    assert ours <= MAY_IMPORT[part]
+    foreign = {name.split(".")[0] for name in _imports(path)} - set(sys.stdlib_module_names) - {"sawbones"}
+    if part in WITHOUT_TORCH:
+        assert "torch" not in foreign
+    assert foreign <= ONLY.get(part, foreign)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.glob("checks/*/*.py")), ids=lambda p: f"{p.parent.name}.{p.stem}")
+def test_no_check_knows_another_check_a_file_or_the_clock(path: Path) -> None:
+    tops = {".".join(name.split(".")[:2]) for name in _imports(path)}
+    assert not tops & {"sawbones.checks"}
+    assert not {t.split(".")[0] for t in tops} & {"os", "pathlib", "io", "time", "datetime", "random", "subprocess"}
+
+
+def test_the_import_reader_sees_every_way_to_import(tmp_path: Path) -> None:
+    file = SOURCE / "trainer" / "model.py"
+    assert "sawbones.trainer.attention.Attention" in set(_imports(file))
+    assert {"torch", "math"} <= {name.split(".")[0] for name in _imports(file)}
+
+
+def _without_torch(code: str) -> subprocess.CompletedProcess[str]:
+    blocked = "import sys; sys.modules['torch'] = None\n"
+    return subprocess.run([sys.executable, "-c", blocked + code], capture_output=True, text=True, timeout=120, cwd=ROOT)
+
+
+def test_importing_sawbones_imports_no_torch() -> None:
+    code = "import sys, sawbones; print(sorted(m for m in sys.modules if m in ('torch', 'numpy', 'rich', 'typer')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_of_every_command_needs_no_torch() -> None:
+    from sawbones.cli.main import COMMANDS
+
+    code = f"""
+from sawbones.cli.main import main
+for args in [["--help"], *([name, "--help"] for name in {list(COMMANDS)!r})]:
+    try:
+        main(args)
+    except SystemExit as end:
+        assert not end.code, (args, end.code)
+"""
+    done = _without_torch(code)
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+def test_reading_checks_and_reports_needs_no_torch() -> None:
+    done = _without_torch(
+        "import sawbones.report.html, sawbones.report.terminal, sawbones.store, sawbones.checks as c; c.all_checks()"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names() -> None:
+    pinned = {"Finding", "Report", "Run", "SawbonesError", "__version__", "diagnose", "explain", "read_run", "watch"}
+    assert set(sawbones.__all__) == pinned
+    assert len(pinned) <= 12
+    assert all(getattr(sawbones, name) is not None for name in pinned)
+
+
+FLAGS = {
+    "diagnose": "--html --json --keep-run --no-experiments --nproc-per-node --only --quiet --seconds --steps",
+    "run": "--no-deep --nproc-per-node --out --quiet",
+    "show": "",
+    "runs": "",
+    "query": "--format",
+    "explain": "",
+    "faults": "",
+    "lab": "",
+    "lab list": "",
+    "lab run": "--healthy --out --seed",
+    "lab bench": "--no-experiments --only --out",
+    "train": "--accumulate --amp --arch --batch-size --clip --d-model --deterministic --device --disable-amp --disable-augment "
+    "--disable-dropout --dropout --dtype --eval-every --heads --json --label-smoothing --layers --lr --min-delta --num-eval "
+    "--num-train --out --overfit-batch --patience --positions --resume --save-every --seed --steps --stop-after --task --tokenizer "
+    "--verify --warmup --weight-decay --workers",
+}
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_commands_and_flags(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from sawbones.cli.main import main
+
+    with suppress(SystemExit):
+        main([*command.split(), "--help"])
+    shown = re.findall(r"^ +(--[a-z-]+)", capsys.readouterr().out, flags=re.MULTILINE)
+    assert sorted(set(shown) - {"--help"}) == FLAGS[command].split()
+
+
+def test_no_command_is_left_out_of_the_pinned_ones() -> None:
+    from sawbones.cli.main import COMMANDS
+
+    assert set(COMMANDS) == {command.split()[0] for command in FLAGS}
+
+
+def _own_files() -> list[Path]:
+    folders = ("src", "tests", "benchmarks", "docs", "examples")
+    found = [p for folder in folders for p in (ROOT / folder).rglob("*.py")]
+    return [p for p in found if "corpus" not in p.relative_to(ROOT).parts]
+
+
+def test_no_file_outgrows_a_page() -> None:
+    lengths = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in _own_files()}
+    assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
+
+
+def test_no_junk_drawers() -> None:
+    banned = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "manager"}
+    named = {part for p in _own_files() for part in (*p.relative_to(ROOT).parts[:-1], p.stem)}
+    assert not {name for name in named if set(name.split("_")) & banned}
