@@ -202,8 +202,11 @@ def settle_layout(sources: list[Source], target_shape: tuple[int, ...] | None, t
             votes["other input"] = 1 if sizes[0] in batches else 0
         if time_first is not None:
             votes["modules"] = 0 if time_first else 1
-        order = ("shift", "padding", "labels", "other input", "targets", "modules")
+        # One label per example settles it: chance can look like padding along the batch, sizes do not lie.
+        order = ("shift", "labels", "padding", "other input", "targets", "modules")
         source.time_dim = next((votes[name] for name in order if name in votes), 1)
+        if source.pad_sides and source.time_dim not in source.pad_sides:
+            source.pad_id = None  # what fills rows read the other way round is no padding
         source.pad_id = source.pad_ids.get(source.time_dim)
 
 

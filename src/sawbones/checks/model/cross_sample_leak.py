@@ -1,0 +1,192 @@
+"""An example whose output depends on the other examples of its batch
+
+## What it sees
+On deep steps, the influence map: how much an example's scores depend on the inputs of other examples (0 when they do not). Fires
+from step 0 when sequence inputs do (share over 0.001), when attention or a recurrent layer runs over the dimension of the batch
+instead of time, or when position ids restart inside of a row (several documents packed into one) and the attention mask does not
+keep those documents apart.
+
+## Why it matters
+What is learned depends on who happens to be in the same batch, and is not there when a single example is asked.
+
+## Looks like
+Training goes well; predictions change with the batch size and with the order of the batch, and evaluation with batch size 1 is
+poor.
+
+## Example
+    layer = nn.TransformerEncoderLayer(d_model, nhead)
+    out = nn.TransformerEncoder(layer, 2)(x)
+
+## Use instead
+    layer = nn.TransformerEncoderLayer(d_model, nhead, batch_first=True)
+    out = nn.TransformerEncoder(layer, 2)(x)
+
+## Confirm it
+The influence map is the proof: a gradient from one example's output to another's input is there or it is not.
+
+## False alarms
+Batch normalisation mixes examples by design and is known by its operator. In contrastive losses the scores are compared across
+the batch, so there are as many classes as examples; those are left out. Graph networks and set models whose first dimension is no
+batch have no (batch, time) input and are only suspected. Packing without separating documents is common in pretraining; it counts
+only where positions restart, which shows that the documents were to be kept apart.
+
+## References
+batch_first is False by default in torch.nn.Transformer, MultiheadAttention and the recurrent layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Influence, Run, Site
+from sawbones.stats.loss_calls import places
+from sawbones.stats.sequences import attention_ops, main_call, mask_makers
+
+NEEDS = ("deep",)
+EXPLAINS = ("model.position-missing", "data.labels-misaligned", "evaluation.overfitting", "model.causal-leak", "loss.label-shift")
+EXPERIMENT = None
+MIXED = 1e-3
+
+
+def check(run: Run) -> Iterator[Finding]:
+    for deep in run.deep[:4]:
+        found = _swapped(run, deep) or _measured(run, deep) or _packed(deep)
+        if found is not None:
+            yield found
+            return
+
+
+def _finding(
+    status: str, confidence: float, text: str, deep: DeepStep, where: tuple[Site, ...], fix: str, share: float | None = None
+) -> Finding:  # fmt: skip
+    evidence = Evidence(text, "influence", (deep.step,), share, 0.0 if share is not None else None)
+    title = "Examples of a batch influence each other"
+    return Finding("model.cross-sample-leak", status, confidence, title, where, (evidence,), Fix(fix))
+
+
+def _swapped(run: Run, deep: DeepStep) -> Finding | None:
+    """A layer that takes the first dimension for time is given one in which it is the batch."""
+    batch, length = _batch_size(deep), _length(deep)
+    if batch is None:
+        return None
+    settings = {m.path: m for m in run.modules}
+    mixing = max((i.other_examples or 0.0 for i in deep.influence if not i.mixes), default=0.0)
+    for op in deep.ops:
+        module = settings.get(op.module)
+        first = module.settings.get("batch_first") if module is not None else None
+        if first is not False or not op.inputs or op.args.get("no_grad"):
+            continue
+        shape = op.inputs[0].shape
+        recurrent = op.name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+        attends = op.name == "multi_head_attention_forward"
+        if not (recurrent or attends) or len(shape) != 3 or shape[0] != batch or shape[1] == batch:
+            continue
+        if length is not None and shape[1] != length:
+            continue
+        if not recurrent and mixing <= MIXED:
+            continue
+        if recurrent and deep.influence and mixing <= MIXED:
+            continue
+        text = f"{op.name} takes dimension 0 of {shape} for time (batch_first=False); it is the batch of {batch} examples"
+        fix = "Build the layer with batch_first=True, or hand it (time, batch, features)."
+        return _finding("proven", 0.97, text, deep, places(*_built(run, op.module), op.site), fix, mixing or None)
+    return None
+
+
+def _built(run: Run, path: str) -> list[Site]:
+    """Where the module, or the nearest one around it whose making was seen, was built."""
+    built = {m.path: m.built for m in run.modules}
+    parts = path.split(".")
+    for count in range(len(parts), 0, -1):
+        site = built.get(".".join(parts[:count]))
+        if site is not None:
+            return [site]
+    return []
+
+
+def _batch_size(deep: DeepStep) -> int | None:
+    call = main_call(deep)
+    if call is None or call.target is None or not call.target.shape or call.facts.get("sequence_shape"):
+        return None
+    return call.target.shape[0]
+
+
+def _length(deep: DeepStep) -> int | None:
+    for token in deep.tokens:
+        if token.role == "tokens" and token.time_dim is not None:
+            return token.shape[token.time_dim]
+    return None
+
+
+def _measured(run: Run, deep: DeepStep) -> Finding | None:
+    for item in deep.influence:
+        share = item.other_examples
+        if share is None or share <= MIXED or item.mixes or item.dependent < 2 or _compares(deep, item):
+            continue
+        if _batch_size(deep) not in (None, item.source_shape[item.batch_dim]):
+            continue  # it is not certain which dimension is the batch
+        probe = deep.probes.get("batch")
+        if isinstance(probe, dict) and isinstance(probe.get("others"), float) and probe["others"] < 1e-6:
+            continue  # the model keeps examples apart; it is the loss that compares them
+        sure = item.source.startswith("embedding:") and item.time_dim >= 0 and len(item.source_shape) == 3
+        text = f"{100 * share:.2g} % of an example's dependence is on the inputs of other examples"
+        fix = "Keep the batch dimension apart: check every transpose, reshape and reduction on the way, and batch_first."
+        where = places(*_mixing_sites(deep, item), item.site)
+        return _finding("proven" if sure else "suspected", 0.95 if sure else 0.4, text, deep, where, fix, share)
+    return None
+
+
+def _compares(deep: DeepStep, item: Influence) -> bool:
+    """Scores of every example against every other one."""
+    call = main_call(deep)
+    if call is None or not call.input.shape:
+        return True
+    batch = item.source_shape[item.batch_dim]
+    around = {n * batch + d for n in (1, 2, 4) for d in (-2, -1, 0, 1)}
+    rows = call.input.shape[0]
+    return len(call.input.shape) >= 2 and call.input.shape[-1] in around and rows % max(batch, 1) in (0, batch - 1) and batch > 2
+
+
+def _mixing_sites(deep: DeepStep, item: Influence) -> list[Site]:
+    """Attention or reductions that run over as many entries as there are examples."""
+    batch, length = item.source_shape[item.batch_dim], item.source_shape[item.time_dim] if item.time_dim >= 0 else 0
+    attending = [a.site for a in deep.attention if a.keys == batch != length and a.site is not None]
+    if attending:
+        return attending[:1]
+    for op in deep.ops:
+        dim = op.args.get("dim")
+        if (
+            op.name in ("mean", "sum", "softmax", "cumsum")
+            and dim in (item.batch_dim, [item.batch_dim])
+            and op.inputs
+            and len(op.inputs[0].shape) == 3
+        ):
+            return [op.site] if op.site is not None else []
+    return []
+
+
+def _packed(deep: DeepStep) -> Finding | None:
+    positions = [t for t in deep.tokens if t.role == "positions"]
+    tokens = [t for t in deep.tokens if t.role == "tokens" and t.time_dim is not None]
+    if len(positions) != 1 or not tokens or positions[0].shape != tokens[0].shape or positions[0].varies != (0, 1):
+        return None
+    time_dim = tokens[0].time_dim or 0
+    length = tokens[0].shape[time_dim]
+    if positions[0].max + 1 > 0.75 * length or tokens[0].pad_share > 0.2:
+        return None  # padding, not packing, keeps positions low
+    for attention, op in attention_ops(deep):
+        whole = (
+            attention.mask.get("is_causal")
+            or (attention.mask.get("triangle") == "lower" and attention.mask.get("diagonal") == 0)
+            or "shape" not in attention.mask
+        )
+        if attention.queries != length or attention.keys != length or not whole:
+            continue
+        text = (
+            f"position ids restart inside of a row (at most {positions[0].max} in a row of {length}), and the mask lets every "
+            f"position see all {length} or all before it: documents packed into one row see each other"
+        )
+        fix = "Combine the mask with one that is true only inside the same document."
+        where = places(*mask_makers(deep, attention, op), attention.site)
+        return _finding("proven", 0.93, text, deep, where, fix)
+    return None
