@@ -38,7 +38,7 @@ import math
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.loss_calls import Seen, as_site, maker_of, places, reaching
+from sawbones.stats.loss_calls import Seen, as_site, places, reaching, user_sites
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -47,6 +47,9 @@ EXPLAINS = (
 )  # fmt: skip
 EXPERIMENT = None
 
+_SHAPING = frozenset({
+    "__getitem__", "squeeze", "unsqueeze", "view", "reshape", "flatten", "index_select", "stack", "tensor", "to", "float",
+})  # fmt: skip
 
 def check(run: Run) -> Iterator[Finding]:
     found = [seen for seen in reaching(run) if _is_mixed(seen)]
@@ -57,13 +60,16 @@ def check(run: Run) -> Iterator[Finding]:
     assert target is not None
     a, b = seen.call.input.shape, target.shape
     pairs = math.prod(_together(a, b) or ())
-    made = maker_of(seen.deep, target, seen.call.op)
+    made = [s for f in found for s in user_sites(f.deep, _SHAPING, f.call.target, f.call.op)]
+    # A loss in a function of its own is right; the shapes go wrong where it is called.
+    call = seen.call.site
+    outside = [s for s in made if call is not None and s.function != call.function]
     yield Finding(
         "loss.silent-broadcast",
         "proven",
         0.97,
         f"Prediction {_text(a)} and target {_text(b)} broadcast to {_text(_together(a, b) or ())}",
-        places(seen.call.site, as_site(seen.facts.get("input_made_at")), made.site if made is not None else None),
+        places(*outside[:1], *([] if outside else [call]), as_site(seen.facts.get("input_made_at")), call),
         (
             Evidence(
                 f"the loss is taken over {pairs} pairs of prediction and target, although there are {math.prod(b)} targets",

@@ -61,8 +61,23 @@ def _from_log_softmax(graph: OpGraph, region: list[RawOp], inside: set[int], roo
         scores = maker.inputs[0]
         target, place = _picked(graph, op.outputs[0], inside)
         if target is not None and place is not None:
-            found.append(_loss(place, fn, scores, target, root, _normal(maker.args.get("dim"), scores)))
+            loss = _loss(place, fn, scores, target, root, _normal(maker.args.get("dim"), scores))
+            _soft_rows(loss, place)
+            found.append(loss)
     return found
+
+
+def _soft_rows(loss: Found, place: RawOp) -> None:
+    """Smoothed or mixed targets that multiply the log-probabilities: what a row of them sums to."""
+    dense = next((r for r in place.inputs if not r.requires_grad and r.shape == loss.input.shape), None)
+    values = dense.tensor() if dense is not None and place.name == "mul" else None
+    if values is None or not values.is_floating_point() or loss.class_dim is None:
+        return
+    sums = values.sum(loss.class_dim)
+    soft = bool((values >= 0).all()) and bool((values != values.round()).any())
+    if soft:
+        loss.facts["target_row_sum"] = [float(sums.min()), float(sums.max())]
+        loss.facts["target_soft_at"] = place.site
 
 
 def _from_logsumexp(graph: OpGraph, region: list[RawOp], root: Ref) -> list[Found]:
