@@ -184,7 +184,7 @@ class Recorder:
         for result, source in self.scaled:
             if loss is not None and result is loss:
                 scaled, shown = True, source
-        carried = self.steps.carried_gradients()
+        carried = self.steps.marks.backward_begins()
         data: dict[str, Any] = {
             "shape": list(loss.shape) if loss is not None else [],
             "scaled": scaled,
@@ -215,6 +215,7 @@ class Recorder:
         index = self.census.optimizer_index(optimizer)
         lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
         data = {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": False, "closure": closure}
+        data["uncleared"] = self.steps.marks.uncleared(index)
         self.event("step", data)
         self.steps.end(optimizer, lrs[0] if lrs else float("nan"))
         self.next_step()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from sawbones.observe.gradient_marks import GradientMarks
 from sawbones.observe.statistics.engine import StatisticsEngine
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class StepLog:
         self._stepped = False  # an optimizer object has stepped: no hand-written update is looked for
         self._num_backward = 0
         self._marks: list[tuple[torch.Tensor, float]] = []
-        self._cleared: dict[int, tuple[int, int]] = {}  # parameter -> (identity, version) of its gradient after the step
+        self.marks = GradientMarks()
         self._in_closure: torch.optim.Optimizer | None = None
         self._last_time = time.perf_counter()
         self.last_deep = -1
@@ -64,28 +65,6 @@ class StepLog:
             event["value"] = value
 
         self._r.scalars.submit(loss, deliver)
-
-    # gradients that were there before this backward
-
-    def carried_gradients(self) -> int:
-        """Gradients that still hold what the last step used: same tensor, same version, never cleared."""
-        return sum(
-            1
-            for p, (identity, version) in ((ref, mark) for ref, mark in self._carried_marks())
-            if p.grad is not None and id(p.grad) == identity and p.grad._version == version
-        )
-
-    def _carried_marks(self) -> list[tuple[torch.Tensor, tuple[int, int]]]:
-        if self._r.microstep or not self._cleared:
-            return []
-        return [(p, self._cleared[id(p)]) for held in self._held.values() for p in held.params if id(p) in self._cleared]
-
-    def _mark_gradients(self, held: _Held) -> None:
-        for p in held.params:
-            if p.grad is not None:
-                self._cleared[id(p)] = (id(p.grad), p.grad._version)
-            else:
-                self._cleared.pop(id(p), None)
 
     # optimizer steps
 
@@ -123,7 +102,7 @@ class StepLog:
             held.engine.after_step(self._r.step, held.params)
         held.began = False
         self._in_closure = None
-        self._mark_gradients(held)
+        self.marks.stepped(held.index, held.params)
         self._row(held, lr, skipped=False)
 
     def skipped(self, optimizer: torch.optim.Optimizer, lr: float) -> None:
@@ -131,11 +110,12 @@ class StepLog:
         held = self._of(optimizer)
         self._before(held)
         held.began = False
-        self._mark_gradients(held)
+        self.marks.stepped(held.index, held.params)
         self._row(held, lr, skipped=True)
 
     def backward_done(self) -> None:
         self._num_backward += 1
+        self.marks.backward_ends()
         if self._in_closure is not None:
             held = self._of(self._in_closure)
             if not held.began:
@@ -164,7 +144,7 @@ class StepLog:
             return
         held = self._held[-1]
         held.engine.after_step(self._r.step, held.params)
-        self._mark_gradients(held)
+        self.marks.stepped(held.index, held.params)
         self._r.event("manual_step", {"num_changed": changed, "num_looked": len(marks)})
         self._row(held, math.nan, skipped=False)
         self._r.next_step()

@@ -1,10 +1,9 @@
 """Gradients that are never cleared, so that every step uses the sum of all gradients so far
 
 ## What it sees
-Before each backward pass that begins a new step, the gradients of the parameters. A gradient is carried over when it is the
-very tensor that the last optimizer step used and nothing has written to it since (same identity, same version). Fires when
-gradients were carried over into at least 90 % of the steps; the earliest is step 2. Accumulation is not counted: only the first
-backward after an optimizer step is looked at.
+At each optimizer step, how many of its gradients were not cleared since the same optimizer stepped last. A gradient counts as
+cleared when, at some backward pass in between, it was None, another tensor, or had been written to (zeroed). Fires when at
+least half of an optimizer's gradients were uncleared at 90 % of its steps; the earliest is its second step.
 
 ## Why it matters
 The update follows a running sum of gradients: the effective step grows with time, old batches keep pulling, and the run
@@ -44,12 +43,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Event, Evidence, Finding, Fix, Optimizer, Run, Site
 from sawbones.stats.series import growth_exponent
 
-NEEDS = ("backward", "steps")
+NEEDS = ("steps", "events", "optimizers", "tensors")
 EXPLAINS = (
     "optimizer.lr-too-high", "loop.exploding-gradients", "loop.loss-spike", "loop.accumulation-unscaled", "loop.memory-leak",
     "loss.unstable-log", "data.labels-misaligned",
@@ -59,18 +56,20 @@ SHARE = 0.9
 
 
 def check(run: Run) -> Iterator[Finding]:
-    begins = [e for e in run.of_kind("backward") if e.microstep == 0 and e.step > 0]
-    if len(begins) < 2:
+    for optimizer in run.optimizers:
+        yield from _of(run, optimizer)
+
+
+def _of(run: Run, optimizer: Optimizer) -> Iterator[Finding]:
+    steps = [e for e in run.of_kind("step") if e.data.get("optimizer") == optimizer.index and not e.data.get("skipped")][1:]
+    held = sum(t.requires_grad and t.optimizer == optimizer.index for t in run.tensors)
+    if len(steps) < 2 or not held:
         return
-    carried = [e for e in begins if (e.data.get("carried") or 0) > 0]
-    if len(carried) < SHARE * len(begins):
+    uncleared = [e for e in steps if (e.data.get("uncleared") or 0) >= 0.5 * held]
+    if len(uncleared) < SHARE * len(steps):
         return
-    trainable = sum(t.requires_grad and t.optimizer >= 0 for t in run.tensors) or 1
-    share = float(np.median([e.data["carried"] for e in carried])) / trainable
-    if share < 0.5:  # a few gradients that nobody clears are a frozen part or a second optimizer's business
-        return
-    norms = run.steps["grad_norm"]
-    site = carried[0].site
+    site = _backward_before(run, uncleared[0]) or uncleared[0].site
+    norms = run.steps["grad_norm"][run.steps["optimizer"] == optimizer.index]
     yield Finding(
         "loop.no-zero-grad",
         "likely",
@@ -79,10 +78,10 @@ def check(run: Run) -> Iterator[Finding]:
         (site,) if site else (),
         (
             Evidence(
-                f"gradients of the step before were still there at {len(carried)} of {len(begins)} backward passes",
-                "backward",
-                tuple(e.step for e in carried[:5]),
-                len(carried) / len(begins),
+                f"gradients of the step before were still there at {len(uncleared)} of {len(steps)} steps",
+                "events",
+                tuple(e.step for e in uncleared[:5]),
+                len(uncleared) / len(steps),
                 0.0,
             ),
             Evidence(
@@ -98,3 +97,8 @@ def check(run: Run) -> Iterator[Finding]:
             insert_before="optimizer.zero_grad()",
         ),
     )
+
+
+def _backward_before(run: Run, step: Event) -> Site | None:
+    before = [e.site for e in run.of_kind("backward") if e.seq < step.seq]
+    return before[-1] if before else None

@@ -49,6 +49,8 @@ class PairLog:
             self._tokens.append((value.detach().clone().numpy(), target.detach().clone().reshape(value.shape).numpy()))
         elif target.numel() == value.shape[0]:
             labels = target.detach().to(torch.float64).flatten().tolist()
+            if len(set(labels)) < 2 or labels == list(range(len(labels))):
+                return  # real against fake, or the index of the matching partner: no label of the sample
             self._inputs += list(value.detach().clone())
             self._labels += labels
 
