@@ -47,6 +47,10 @@ EXPLAINS = (
 )  # fmt: skip
 EXPERIMENT = None
 
+_ELEMENTWISE = frozenset({
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss", "gaussian_nll_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "soft_margin_loss",
+})  # fmt: skip
 _SHAPING = frozenset({
     "__getitem__", "squeeze", "unsqueeze", "view", "reshape", "flatten", "index_select", "stack", "tensor", "to", "float",
 })  # fmt: skip
@@ -82,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _is_mixed(seen: Seen) -> bool:
     call = seen.call
-    if call.target is None or call.facts.get("class_dim") is not None or call.fn in ("cosine_embedding_loss", "ctc_loss", "kl_div"):
+    if call.target is None or call.fn not in _ELEMENTWISE:
         return False
     if not call.input.requires_grad or call.target.requires_grad:
         return False
