@@ -85,6 +85,7 @@ class StepLog:
 
     def begin(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self._stepped = True
+        self._held.pop(-1, None)  # no hand-written update after all
         held = self._of(optimizer)
         if closure:
             self._in_closure = optimizer  # gradients do not exist yet: measured after the closure's first backward

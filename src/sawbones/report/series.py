@@ -68,7 +68,8 @@ def _ratio(columns: Mapping[str, Floats]) -> Floats | None:
     update, param = columns.get("update_norm"), columns.get("param_norm")
     if update is None or param is None:
         return None
-    known = (update != NOT_MEASURED) & (param != NOT_MEASURED) & (param != 0)
+    # Updates are measured on sampled steps only; a step without one is not a broken step.
+    known = ~np.isnan(update) & ~np.isnan(param) & (update != NOT_MEASURED) & (param != NOT_MEASURED) & (param != 0)
     ratio = np.full(len(update), NOT_MEASURED)
     ratio[known] = update[known] / param[known]
     return ratio
