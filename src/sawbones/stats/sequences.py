@@ -142,7 +142,7 @@ def mask_makers(deep: DeepStep, attention: Attention, op: Op) -> list[Site]:
     for user in users:
         for value in user.inputs[1:]:
             if not value.requires_grad:
-                _, made = flow.origin(value, user.index)
+                made = flow.origin(value, user.index)[1] or flow.maker(value, user.index)
                 if made is not None and made.site is not None:
                     found[made.site] = None
     return list(found)

@@ -1,0 +1,113 @@
+"""An attention mask of the wrong shape, or one that broadcasts over the wrong dimension
+
+## What it sees
+Two things. A crash in the operator that applies a mask to scores, when their sizes do not fit: it names both. And on deep steps a
+mask that equals the padding of the tokens, or holds one layer per example and head, while attention still puts mass on padded
+keys (over 0.1 %): it was laid out or broadcast the wrong way.
+
+## Why it matters
+Examples are masked with the mask of another example, queries are masked instead of keys, or the run dies at the first batch of
+another length.
+
+## Looks like
+A shape error only for the last batch or for short sequences; or nothing at all, and padding that changes the answers.
+
+## Example
+    mask = mask.repeat(num_heads, 1, 1)
+    out, _ = attention(x, x, x, attn_mask=mask)
+
+## Use instead
+    mask = mask.repeat_interleave(num_heads, dim=0)
+    out, _ = attention(x, x, x, attn_mask=mask)
+
+## Confirm it
+The shapes at the failure, or the attention on padding measured with the mask in place, are the proof.
+
+## False alarms
+A model without any padding mask attends to padding too, but then there is no mask that describes the padding. Masks that are
+additive with a finite bias, and causal masks without padding, are not compared. Shape errors of other operators are not looked
+at.
+
+## References
+MultiheadAttention wants (batch * heads, queries, keys) with the heads of one example next to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.failures import failure
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.sequences import attention_ops, built_sites, mask_makers
+
+NEEDS = ("deep",)
+EXPLAINS = ("pipeline.padding-mask-mismatch", "model.over-masking")
+EXPERIMENT = None
+LEFT_OVER = 1e-3
+_APPLYING = ("masked_fill", "masked_fill_", "where", "scaled_dot_product_attention", "multi_head_attention_forward", "__setitem__")
+_SAID = ("attn_mask", "key_padding_mask", "must match the size", "expanded size", "should be", "shape of the 2d", "shape of the 3d")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    yield from _crashed(run)
+    for deep in run.deep:
+        found = _leaky(deep)
+        if found is not None:
+            yield found
+            return
+
+
+def _finding(text: str, signal: str, step: int, where: tuple[Site, ...], fix: str, value: float | None = None) -> Finding:
+    evidence = Evidence(text, signal, (step,), value, 0.0 if value is not None else None)
+    return Finding("model.mask-shape", "proven", 0.95, "The attention mask has the wrong shape", where, (evidence,), Fix(fix))
+
+
+def _crashed(run: Run) -> Iterator[Finding]:
+    failed = failure(run)
+    if failed is None:
+        return
+    message = failed.message.lower()
+    adds_mask = failed.op in ("add", "add_") and any((v.get("nonfinite") or 0) > 0 for v in failed.inputs)
+    if not (failed.op in _APPLYING or adds_mask) or not any(word in message for word in _SAID):
+        return
+    shapes = " and ".join(str(shape) for shape in failed.shapes[:4])
+    square = max((s[-1] for s in failed.shapes if len(s) >= 2 and s[-1] == s[-2]), default=2)
+    text = f"{failed.op} failed at step {failed.step} with {shapes}: {failed.message.splitlines()[0][:160]}"
+    where = places(failed.site, *built_sites(run, ("tril", "triu"), square))
+    yield _finding(
+        text, "crash", failed.step, where, "Cut or build the mask for the length of the batch at hand, so that it fits the scores."
+    )
+
+
+def _leaky(deep: DeepStep) -> Finding | None:
+    padded = [t for t in deep.tokens if t.pad_side is not None and t.pad_share > 0.02 and t.time_dim is not None]
+    if not padded:
+        return None
+    batch = {t.shape[1 - (t.time_dim or 0)] for t in padded}
+    for attention, op in attention_ops(deep):
+        if attention.pad_mass is None or attention.pad_mass <= LEFT_OVER:
+            continue
+        shape = tuple(attention.mask.get("shape") or ())
+        per_head = len(shape) == 3 and any(shape[0] == n * attention.heads for n in batch) and attention.heads > 1
+        share = attention.mask.get("allowed_share")
+        if attention.kind == "mha" and per_head and isinstance(share, float) and share < 0.98:
+            text = (
+                f"real tokens put {100 * attention.pad_mass:.1f} % of their attention on padding although the mask {shape} has a "
+                f"layer for every example and head: the layers are not in the order (example, head)"
+            )
+        elif (
+            len(shape) == 4 and shape[-1] == 1 and shape[-2] == attention.queries > 1 and isinstance(share, float) and share < 0.98
+        ):
+            text = (
+                f"the mask {shape} hides queries instead of keys: real tokens put {100 * attention.pad_mass:.1f} % of their "
+                f"attention on padding"
+            )
+        else:
+            continue
+        made = [site for site in mask_makers(deep, attention, op) if site != attention.site]
+        uses = [as_site(u.get("made_at")) for m in deep.masks if tuple(m["shape"]) == shape for u in m.get("uses") or ()]
+        where = places(*[u for u in uses if u is not None and u != attention.site], *made, attention.site)
+        fix = "Give each example its own mask along keys: (batch, 1, 1, keys), or repeat_interleave over the heads."
+        return _finding(text, "attention", deep.step, where, fix, attention.pad_mass)
+    return None

@@ -1,0 +1,127 @@
+"""Readings of how a run failed: the operator that raised, or the first one that made a value that is not finite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sawbones.schema import Op, Run, Site
+from sawbones.stats.dataflow import Flow
+from sawbones.stats.loss_calls import as_site
+
+_SIZES = re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception inside of an operator, with what the operator was given."""
+
+    op: str
+    message: str
+    site: Site | None
+    inputs: tuple[Mapping[str, Any], ...]
+    args: Mapping[str, Any]
+    last: tuple[Mapping[str, Any], ...]  # operators before it, oldest first
+    phase: str
+    step: int
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(value.get("shape") or ()) for value in self.inputs)
+
+    @property
+    def sizes(self) -> tuple[int, int] | None:
+        found = _SIZES.search(self.message)
+        return (int(found[1]), int(found[2])) if found else None
+
+
+def failure(run: Run) -> Failure | None:
+    raw = run.ending.failing
+    if run.ending.kind != "exception" or not isinstance(raw, Mapping) or not raw.get("op"):
+        return None
+    batch = run.ending.batch or {}
+    return Failure(
+        str(raw["op"]), str(run.ending.message or raw.get("error") or ""), as_site(raw.get("site")) or run.ending.site,
+        tuple(raw.get("inputs") or ()), raw.get("args") or {}, tuple(raw.get("last") or ()), str(batch.get("phase", "")),
+        int(batch.get("step", run.num_steps)),
+    )  # fmt: skip
+
+
+def user_frames(run: Run) -> list[Site]:
+    """The user's own frames of the traceback, innermost first."""
+    return [site for site in reversed(run.ending.traceback) if not site.file.startswith("/") and not site.file.startswith("<")]
+
+
+def numbers_equal(run: Run, value: float) -> list[Site]:
+    """Lines of the user's source at which this number is written and given a name."""
+    found = []
+    for row in run.facts.get("numbers") or ():
+        if row.get("value") == value and row.get("name"):
+            found.append(Site(str(row["file"]), int(row["line"]), "", str(row.get("code", ""))))
+    return found
+
+
+@dataclass(frozen=True)
+class Birth:
+    """Where the first value that is not finite came from."""
+
+    step: int
+    op: str
+    site: Site | None
+    inputs: tuple[Mapping[str, Any], ...]
+    reason: str
+    phase: str = "forward"
+
+
+def first_nonfinite(run: Run) -> Birth | None:
+    """The earliest record of a non-finite value; deep steps say more and win a tie."""
+    found = []
+    for deep in run.deep:
+        raw = deep.first_nonfinite
+        if raw:
+            given = (deep.step, str(raw.get("name", "")), as_site(raw.get("site")), tuple(raw.get("inputs") or ()))
+            found.append((deep.step, 0, Birth(*given, str(raw.get("reason", "")), str(raw.get("phase", "forward")))))
+    raw = run.facts.get("nonfinite")
+    if isinstance(raw, Mapping):
+        step = int(raw.get("step", 0))
+        found.append((step, 1, Birth(step, str(raw.get("op", "")), as_site(raw.get("site")), tuple(raw.get("inputs") or ()), "")))
+    return min(found, key=lambda item: item[:2])[2] if found else None
+
+
+def spoiled_before(birth: Birth) -> bool:
+    """The weights themselves were not finite any more: the update before that is where it happened."""
+    if birth.reason == "weights already non-finite":
+        return True
+    if birth.op not in ("embedding", "linear", "conv1d", "conv2d", "addmm", "matmul", "layer_norm", "lstm", "gru"):
+        return False
+    return any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
+
+
+SPREADS = ("var", "std", "norm", "vector_norm", "mean", "sum", "var_mean", "std_mean", "linalg_vector_norm", "linalg_norm")
+
+
+def unguarded(flow: Flow) -> list[tuple[Op, str]]:
+    """Divisions by a norm or a standard deviation, and roots of a variance, that nothing keeps away from zero."""
+    found = []
+    for op in flow.ops:
+        if op.name not in ("rsqrt", "div", "div_", "__truediv__", "reciprocal", "true_divide") or not op.inputs:
+            continue
+        divisor = op.inputs[0] if op.name in ("rsqrt", "reciprocal") else op.inputs[-1]
+        if op.name not in ("rsqrt", "reciprocal") and len(op.inputs) < 2:
+            continue
+        made = flow.origin(divisor, op.index)[1]
+        if made is not None and made.name in ("sqrt", "pow") and made.inputs:
+            made = flow.origin(made.inputs[0], made.index)[1]
+        if made is not None and made.name in SPREADS and _is_spread(flow, made):
+            found.append((op, made.name))
+    return found
+
+
+def _is_spread(flow: Flow, made: Op) -> bool:
+    """A mean or sum counts only when squares went into it."""
+    if made.name not in ("mean", "sum"):
+        return True
+    before = flow.origin(made.inputs[0], made.index)[1] if made.inputs else None
+    return before is not None and before.name in ("pow", "square", "mul", "__pow__")
