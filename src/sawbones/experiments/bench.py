@@ -1,4 +1,8 @@
-"""The bench: starts children, waits for them, reads what they recorded, and leaves nothing behind."""
+"""The bench: starts children, waits for them, reads what they recorded, and leaves nothing behind.
+
+Several threads may use one bench at a time. A child ends at its time limit, with its bench, on Ctrl-C or a termination signal
+to this process, and by the kernel's hand when this process is killed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sawbones.experiments import family
 from sawbones.experiments.child import Remedy, Spec
 from sawbones.experiments.scratch import Scratch
 from sawbones.observe.options import Options
@@ -42,17 +48,34 @@ class Bench:
         self.patient = patient
         self.deadline = time.monotonic() + seconds
         self.scratch = Scratch(patient.working_folder)
-        self._children: dict[subprocess.Popen[bytes], Path] = {}
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
+        self._handlers: dict[signal.Signals, Any] = {}
         self.log_tail = ""
         self.baseline: Run | None = None
+        self.interrupted = False  # Ctrl-C: the diagnosis so far is wanted, nothing new is started
 
     def __enter__(self) -> Bench:
+        # A termination signal would end this process without cleaning up; as an exception it passes through __exit__.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    self._handlers[number] = signal.signal(number, _leave)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for child in list(self._children):
-            self._end(child)
-        self.scratch.close()
+        in_main = threading.current_thread() is threading.main_thread()
+        on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main else None
+        try:
+            self._closed = True
+            for child in list(self._children):
+                self._end(child)
+            self.scratch.close()
+        finally:
+            if in_main:
+                signal.signal(signal.SIGINT, on_interrupt)
+                for number, handler in self._handlers.items():
+                    signal.signal(number, handler)
 
     @property
     def seconds_left(self) -> float:
@@ -65,13 +88,18 @@ class Bench:
         seconds: float | None = None,
         progress: Callable[[Path], None] | None = None,
         run_folder: Path | None = None,
+        patient: Patient | None = None,
+        working: Path | None = None,
     ) -> Run:
-        """Run the patient to its end, its step limit or its time limit, and read the recording."""
+        """Run the patient to its end, its step limit or its time limit, and read the recording.
+
+        `working`: a folder that an earlier child left, to go on from; without it, a fresh copy.
+        """
         limit = min(self.seconds_left, seconds if seconds is not None else self.seconds_left)
         if limit < 1.0:
             raise ChildFailed("no time is left in the budget. Give it more: sawbones diagnose --seconds N ...")
         folder = run_folder or self.scratch.run_folder()
-        child, log = self._start(options, remedies, folder, limit)
+        child, log = self._start(patient or self.patient, options, remedies, folder, limit, working or self.scratch.copy())
         interrupted = False
         ends = time.monotonic() + limit + GRACE_SECONDS
         try:
@@ -82,10 +110,12 @@ class Bench:
                     if progress is not None:
                         progress(folder)
         except KeyboardInterrupt:
-            interrupted = True
+            interrupted = self.interrupted = True
         finally:
             self._end(child)
         self.log_tail = _tail(log)
+        if self._closed:
+            raise ChildFailed("the diagnosis was ended")
         try:
             run = read_run(folder)
         except RunNotFound as error:
@@ -95,65 +125,59 @@ class Bench:
         return replace(run, facts={**run.facts, "interrupted": True}) if interrupted else run
 
     def rerun(self, remedies: Sequence[Remedy] = (), max_steps: int | None = None, **options: Any) -> Run:
-        """The same script from the same seed under remedies, as far as the symptom needs."""
+        """The same script from the same seed under remedies, as far as the symptom needs.
+
+        Options are those of the observer, and `patient` and `working` of execute.
+        """
+        where = {name: options.pop(name) for name in ("patient", "working", "seconds") if name in options}
         plain = Options(deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0)
-        return self.execute(replace(plain, **options), remedies)
+        run = self.execute(replace(plain, **options), remedies, **where)
+        if self.interrupted:
+            raise ChildFailed("interrupted before it was done")
+        return run
 
     def _start(
-        self, options: Options, remedies: Sequence[Remedy], folder: Path, limit: float
+        self, patient: Patient, options: Options, remedies: Sequence[Remedy], folder: Path, limit: float, working: Path
     ) -> tuple[subprocess.Popen[bytes], Path]:
-        working = self.scratch.copy()
-        script = self._script_in(working)
+        script = self._script_in(patient)
         options = replace(options, max_seconds=min(limit, options.max_seconds or limit))
-        spec = Spec(script, self.patient.argv, str(folder), str(working), options, tuple(remedies))
+        spec = Spec(
+            script, patient.argv, str(folder), str(working), options, tuple(remedies), patient.num_ranks, os.getpid()
+        )  # fmt: skip
         spec_file = working.parent / "spec.json"
         spec_file.write_text(spec.to_json(), encoding="utf-8")
         temporary = working.parent / "tmp"
-        temporary.mkdir()
+        temporary.mkdir(exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         environment = {
             **os.environ, "TMPDIR": str(temporary), "WANDB_MODE": "disabled", "PYTHONDONTWRITEBYTECODE": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false",
             "TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
         }  # fmt: skip
-        start = [sys.executable, "-m"]
-        if self.patient.num_ranks > 1:
-            start += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(self.patient.num_ranks), "-m"]
         log = working.parent / "output.log"
         with log.open("wb") as output:
             child = subprocess.Popen(
-                [*start, "sawbones.experiments.child", str(spec_file)],
+                [sys.executable, "-m", "sawbones.experiments.child", str(spec_file)],
                 cwd=working, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip
-        self._children[child] = working
+        self._children.add(child)
         return child, log
 
-    def _script_in(self, working: Path) -> str:
-        absolute = (self.patient.working_folder / self.patient.script).resolve()
+    def _script_in(self, patient: Patient) -> str:
+        absolute = (patient.working_folder / patient.script).resolve()
         try:
             return str(absolute.relative_to(self.scratch.source))
         except ValueError:
             return str(absolute)  # the script lies outside of the working folder: run it where it is
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
-        """The child and everything it started: asked first, then killed."""
-        self._children.pop(child, None)
-        if child.poll() is None:
-            _signal_group(child, signal.SIGTERM)
-            try:
-                child.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
-        _signal_group(child, signal.SIGKILL)
-        child.wait()
+        family.end(child, GRACE_SECONDS)
+        self._children.discard(child)
 
 
-def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    try:
-        os.killpg(child.pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
+def _leave(number: int, frame: Any) -> None:
+    raise SystemExit(128 + number)
 
 
 def _tail(log: Path, size: int = 4000) -> str:

@@ -1,6 +1,7 @@
 """The child process of an observation or an experiment: the user's script, watched, under remedies.
 
-Started as `python -m sawbones.experiments.child SPEC.json` in its own process group and in a scratch copy.
+Started as `python -m sawbones.experiments.child SPEC.json` in its own process group and in a scratch copy. With several ranks
+this process becomes torchrun, which starts the same module once per rank.
 """
 
 from __future__ import annotations
@@ -8,11 +9,14 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import runpy
 import sys
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sawbones.experiments.family import die_with_parent, tie_forks
 from sawbones.experiments.overlay import Overlay
 from sawbones.observe.launch import Session, run_script
 from sawbones.observe.options import Options
@@ -34,6 +38,8 @@ class Spec:
     working_folder: str
     options: Options
     remedies: tuple[Remedy, ...] = ()
+    num_ranks: int = 1
+    parent: int | None = None  # process id of the bench
 
     def to_json(self) -> str:
         return json.dumps({**asdict(self), "options": json.loads(self.options.to_json())})
@@ -49,6 +55,12 @@ class Spec:
 
 def main() -> None:
     spec = Spec.from_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    launched = "TORCHELASTIC_RUN_ID" in os.environ
+    die_with_parent(None if launched else spec.parent)
+    if spec.num_ranks > 1 and not launched:
+        _become_torchrun(spec.num_ranks)
+        return
+    tie_forks()
     os.chdir(spec.working_folder)
     overlay = Overlay(Path(spec.working_folder), Path(spec.run_folder))
 
@@ -56,7 +68,7 @@ def main() -> None:
         session.on_ready.append(lambda recorder: overlay.install_torch())
         for remedy in spec.remedies:
             module = importlib.import_module(f"sawbones.experiments.remedies.{remedy.name}")
-            session.on_ready.append(lambda recorder, m=module, r=remedy: m.install(recorder, **r.params))
+            session.on_ready.append(partial(module.install, **remedy.params))
         overlay.install()
 
     rank = int(os.environ.get("RANK", "0"))
@@ -72,6 +84,12 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)  # the run is on disk; loader workers and user threads must not hold the experiment up
+
+
+def _become_torchrun(num_ranks: int) -> None:
+    ranks = ["--standalone", "--nproc-per-node", str(num_ranks)]
+    sys.argv = ["torchrun", *ranks, "-m", "sawbones.experiments.child", sys.argv[1]]
+    runpy.run_module("torch.distributed.run", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
