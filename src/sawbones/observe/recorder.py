@@ -204,6 +204,9 @@ class Recorder:
     def backward_ends(self) -> None:
         self.microstep += 1
         self.steps.backward_done()
+        if self.census.is_new:  # a loop that never steps has no later moment, and its optimizer may be gone at the end
+            self.census.is_new = False
+            self.guard("census", self.write_census)
 
     # optimizer steps
 

@@ -115,7 +115,10 @@ def _nothing_left(run: Run, turn: Turn) -> bool:
     mine = np.array([t.optimizer == turn.optimizer for t in run.tensors])[: len(norms)]
     values = norms[: len(mine)][mine]
     known = values[~np.isnan(values)]
-    return bool(len(known)) and not np.any(known > 0)
+    if len(known):
+        return not np.any(known > 0)
+    rows = np.flatnonzero(run.steps["step"] == turn.step)
+    return bool(len(rows)) and not np.isfinite(run.steps["grad_norm"][rows[0]])
 
 
 def _cleared_before_each(turn: Turn) -> bool:

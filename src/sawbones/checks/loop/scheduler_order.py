@@ -1,0 +1,127 @@
+"""scheduler.step() before optimizer.step(), or on every micro-batch
+
+## What it sees
+Events of each scheduler against the steps of its optimizer. Early: the scheduler has moved before the first optimizer step and then
+moves once per step (or once per epoch), so the first LR is never used. Per micro-batch: the same scheduler moves once per backward
+pass although several of them make one step. Two steps are enough.
+
+## Why it matters
+The first LR (often the start of the warm-up) is skipped; or the schedule runs as many times too fast as there are micro-batches
+and is over long before training is.
+
+## Looks like
+torch warns "Detected call of lr_scheduler.step() before optimizer.step()"; the LR is near zero for most of the run.
+
+## Example
+    loss.backward()
+    scheduler.step()
+    optimizer.step()
+
+## Use instead
+    loss.backward()
+    optimizer.step()
+    scheduler.step()
+
+## Confirm it
+The order and number of events are the proof.
+
+## False alarms
+A schedule that is wound forward on resume moves many times before the first step and in step afterwards. Several schedulers are
+counted one by one. A scheduler that moves although the scaler skipped the step is everybody's code and does no harm worth naming.
+
+## References
+PyTorch 1.1 changed the order and has warned about the old one ever since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.stats.protocol import Turn, sites_of, turns
+
+NEEDS = ("schedule", "steps")
+EXPLAINS = ("optimizer.schedule", "optimizer.lr-too-low")
+EXPERIMENT = None
+SHARE = 0.8
+
+
+def check(run: Run) -> Iterator[Finding]:
+    whole = turns(run)
+    moves = [e for e in run.of_kind("schedule") if not e.data.get("initial")]
+    if len(whole) < 2 or len(moves) < 2:
+        return
+    for scheduler in sorted({e.data.get("scheduler") for e in moves}, key=str):
+        mine = [e for e in moves if e.data.get("scheduler") == scheduler]
+        found = _per_micro_batch(whole, mine) or _early(whole, mine)
+        if found is not None:
+            yield found
+            return
+
+
+def _per_micro_batch(whole: list[Turn], mine: list[Event]) -> Finding | None:
+    per_step: dict[int, list[Event]] = {}
+    for event in mine:
+        per_step.setdefault(event.step, []).append(event)
+    several = [t for t in whole if len(t.backwards) > 1 and not t.closure]
+    # The move after the step belongs to the next number: of N moves per step, N-1 or N carry this step's.
+    fast = [t for t in several if len(per_step.get(t.step, ())) >= len(t.backwards) - 1 and len(per_step.get(t.step, ())) > 0]
+    micro = int(np.median([len(t.backwards) for t in several])) if several else 0
+    if len(several) < 2 or len(fast) < SHARE * len(several) or len(mine) < 0.8 * micro * len(several):
+        return None
+    return Finding(
+        "loop.scheduler-order",
+        "proven",
+        0.96,
+        f"The scheduler moves on every micro-batch: {micro} times per optimizer step",
+        sites_of(mine[0]),
+        (
+            Evidence(
+                f"{len(mine)} scheduler steps for {len(whole)} optimizer steps",
+                "schedule",
+                tuple(t.step for t in fast[:5]),
+                len(mine) / len(whole),
+                1.0,
+            ),
+        ),
+        Fix("Call scheduler.step() right after optimizer.step(), under the same condition."),
+    )
+
+
+def _early(whole: list[Turn], mine: list[Event]) -> Finding | None:
+    first = whole[0].taken
+    before = [e for e in mine if e.seq < first.seq]
+    later = {e.site for e in mine if e.seq > first.seq}
+    if not before or len(before) > max(1, len(whole[0].backwards)) or before[0].site not in later:
+        return None  # wound forward on resume, or moved once on purpose by a line of its own
+    between = [t for t in whole if any(_inside(t, e) for e in mine)]
+    per_step = len(between) >= SHARE * len(whole)
+    ahead = len(mine) >= 0.9 * len(whole) or per_step
+    place = before[0]
+    rate = (place.data.get("lr_before") or [float("nan")])[0], (place.data.get("lr_after") or [float("nan")])[0]
+    # Once per epoch at the epoch's beginning: the first LR is skipped all the same.
+    status, confidence = ("proven", 0.94) if ahead else ("likely", 0.85)
+    return Finding(
+        "loop.scheduler-order",
+        status,
+        confidence,
+        "The scheduler moves before the optimizer's first step: the first learning rate is never used",
+        sites_of(place),
+        (
+            Evidence(
+                f"scheduler.step() before the first optimizer.step(); LR {rate[0]:g} became {rate[1]:g} unused",
+                "schedule",
+                (0,),
+                float(len(before)),
+                0.0,
+            ),
+        ),
+        Fix("Call scheduler.step() after optimizer.step()."),
+    )
+
+
+def _inside(turn: Turn, event: Event) -> bool:
+    """Between a backward pass and the step that uses it."""
+    return bool(turn.backwards) and turn.backwards[0].seq < event.seq < turn.taken.seq
