@@ -26,7 +26,20 @@ _ORDERING = {
     "repeat", "repeat_interleave", "tile", "multinomial", "masked_select",
 }  # fmt: skip
 # Masks, positions and first weights are made long before they are used: the line that made them is where they are put right.
-_BUILDING = {"tril", "triu", "tril_", "triu_", "eye", "fill_", "zero_", "normal_", "uniform_", "trunc_normal_", "arange"}
+_BUILDING = {
+    "tril",
+    "triu",
+    "tril_",
+    "triu_",
+    "eye",
+    "fill_",
+    "zero_",
+    "normal_",
+    "uniform_",
+    "trunc_normal_",
+    "arange",
+    "requires_grad_",
+}
 # Operators whose -inf is a failure even when it stands alone.
 _MAKES_INFINITY = {
     "log",

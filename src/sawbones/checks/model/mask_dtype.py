@@ -50,7 +50,8 @@ _APPLYING = (
 )  # fmt: skip
 _SAID = (
     "without overflow", "expected attn_mask dtype", "mask dtype", "only supports bool", "boolean masks", "same dtype",
-    "not implemented for", "same device", "bool and floating types", "expected key_padding_mask", "must match the dtype", "invalid dtype for bias",
+    "not implemented for", "same device", "bool and floating types", "expected key_padding_mask", "must match the dtype",
+    "invalid dtype for bias",
 )  # fmt: skip
 
 

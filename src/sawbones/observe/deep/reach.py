@@ -11,6 +11,7 @@ from torch import nn
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import ModuleWatch, Paths
 from sawbones.observe.deep.trace import Ref
+from sawbones.observe.origins import built_at
 
 _MAX_NODES = 200_000
 _CUTS = frozenset(
@@ -91,7 +92,7 @@ def unregistered(roots: Sequence[nn.Module], watch: ModuleWatch, root: torch.Ten
         if not parameters or any(id(module) in entry["inside"] for entry in found.values()):
             continue
         found[id(module)] = {
-            "class": call.cls, "site": call.site, "num_params": sum(p.numel() for p in parameters),
+            "class": call.cls, "site": call.site, "built": built_at(module), "num_params": sum(p.numel() for p in parameters),
             "trainable": sum(p.numel() for p in parameters if p.requires_grad),
             "reached": None if reached is None else any(id(p) in reached for p in parameters),
             "inside": {id(m) for m in module.modules()},

@@ -1,0 +1,105 @@
+"""A graph that is cut, so that a part of the model never gets a gradient
+
+## What it sees
+On deep steps, trainable parameters that an optimizer holds, whose layers ran, and which the loss does not depend on, although
+values that they made went on: through detach, .data, .item(), numpy() or a region without gradients. Fires when they have no
+gradient on any recorded step and a cut is there. A loss that needs no gradient at all crashes in backward and is named by that.
+
+## Why it matters
+Everything in front of the cut stays as it was initialised.
+
+## Looks like
+Training runs; the loss falls a little, as far as the layers after the cut can take it.
+
+## Example
+    features = encoder(x).detach()
+    loss = criterion(head(features), y)
+
+## Use instead
+    features = encoder(x)
+    loss = criterion(head(features), y)
+
+## Confirm it
+The graph itself is the proof: walking it from the loss reaches no parameter in front of the cut.
+
+## False alarms
+Truncated backpropagation detaches a state whose layers are reached by the newer steps. Target networks, teachers and frozen
+backbones are not in the optimizer, or not trainable. The discriminator's step of a GAN detaches the generator, which has its own
+step. A head whose output no loss uses is unused, not cut: no cut follows it.
+
+## References
+`torch.tensor(output)`, `.data` and `.item()` inside of a model are the usual ways to lose a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sawbones.schema import NO_GRADIENT, DeepStep, Evidence, Finding, Fix, Run
+from sawbones.stats.loss_calls import as_site, places
+
+NEEDS = ("deep", "tensor_statistics")
+EXPLAINS = ("optimizer.lr-too-low", "model.frozen-params", "model.vanishing-gradients", "optimizer.missing-params")
+EXPERIMENT = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    steps = [deep for deep in run.deep if deep.losses or deep.unreached]
+    if not steps or any(not deep.unreached for deep in steps):
+        return
+    never = set(steps[0].unreached)
+    for deep in steps:
+        never &= set(deep.unreached)
+    trained = _without_gradient(run)
+    never = {name for name in never if any(own == name or own.endswith("." + name) or _tail(own) == name for own in trained)}
+    cut = next((c for deep in steps for c in _cuts(run, deep, never)), None)
+    if not never or cut is None:
+        return
+    total = sum(t.requires_grad and t.optimizer >= 0 for t in run.tensors)
+    site = as_site(cut.get("site"))
+    yield Finding(
+        "model.detached-graph",
+        "proven",
+        0.95,
+        f"The graph is cut: {len(never)} parameters in front of it never get a gradient",
+        places(site),
+        (
+            Evidence(
+                f"{len(never)} of {total} trained parameters have no gradient on any step ({', '.join(sorted(never)[:3])}, ...)",
+                "tensor_statistics", tuple(d.step for d in steps[:5]), float(len(never)), 0.0,
+            ),
+            Evidence(f"{cut.get('name')} at {site} takes what they made out of the graph", "deep", (steps[0].step,)),
+        ),
+        Fix("Remove the cut (detach, .data, .item, numpy, no_grad) on the way from these layers to the loss."),
+    )  # fmt: skip
+
+
+def _tail(name: str) -> str:
+    """The name without the model that several top-level models put in front."""
+    return name.split(".", 1)[1] if "." in name else name
+
+
+def _without_gradient(run: Run) -> set[str]:
+    gradients = run.statistics["grad_l2"]
+    return {
+        t.name
+        for t in run.tensors
+        if t.requires_grad and t.optimizer >= 0 and bool((gradients[:, t.index] <= NO_GRADIENT + 1.0).all())
+    }
+
+
+def _cuts(run: Run, deep: DeepStep, never: set[str]) -> list[Mapping[str, Any]]:
+    """Cuts of learned values that no loss function or logging made, those that the loss uses first."""
+    logging = {call.site for call in deep.losses} | {e.site for e in run.of_kind("backward")}
+    found = []
+    for cut in deep.probes.get("cuts") or ():
+        site = as_site(cut.get("site"))
+        if not cut.get("learned_input") or site is None or site in logging:
+            continue
+        inside = str(cut.get("module") or "")
+        if cut.get("feeds_loss") or (
+            inside and cut.get("name") in ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__")
+        ):
+            found.append(cut)
+    return sorted(found, key=lambda cut: not cut.get("feeds_loss")) if never else []

@@ -1,0 +1,101 @@
+"""Parameters that do not require gradients although an optimizer was told to train them
+
+## What it sees
+Parameters with requires_grad=False that an optimizer holds. Fires when a whole parameter group of the optimizer is frozen:
+somebody gave these parameters a learning rate of their own, so they were to be trained. Frozen parameters in a group beside
+trained ones are only suspected, since passing model.parameters() after freezing on purpose is common. From step 0.
+
+## Why it matters
+The optimizer skips them without a word; the block stays at its first values.
+
+## Looks like
+No gradient and no update for a whole block; the learning rate of its group has no effect.
+
+## Example
+    emb = nn.Embedding.from_pretrained(vectors)
+    optimizer = Adam([{"params": emb.parameters(), "lr": 1e-4}, {"params": head.parameters()}])
+
+## Use instead
+    emb = nn.Embedding.from_pretrained(vectors, freeze=False)
+    optimizer = Adam([{"params": emb.parameters(), "lr": 1e-4}, {"params": head.parameters()}])
+
+## Confirm it
+The optimizer's own groups and the parameters' flags are the proof.
+
+## False alarms
+Frozen backbones, linear probes, adapters, teachers and target networks are left out of the optimizer, or share a group with what
+is trained. A group that is unfrozen later in the run gets gradients then and is silent.
+
+## References
+Embedding.from_pretrained freezes by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import NO_GRADIENT, Evidence, Finding, Fix, Run, Site, Tensor
+from sawbones.stats.failures import numbers_equal
+from sawbones.stats.loss_calls import as_site, places
+
+NEEDS = ("tensors", "optimizers")
+EXPLAINS = ("optimizer.missing-params", "optimizer.lr-too-low", "model.detached-graph")
+EXPERIMENT = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    groups: dict[tuple[int, int], list[Tensor]] = {}
+    for tensor in run.tensors:
+        if tensor.optimizer >= 0 and tensor.in_model:
+            groups.setdefault((tensor.optimizer, tensor.group), []).append(tensor)
+    frozen = {key: [t for t in own if not t.requires_grad and not _ever_trained(run, t)] for key, own in groups.items()}
+    whole = [key for key, own in groups.items() if len(frozen[key]) == len(own)]
+    alive = any(len(frozen[key]) < len(own) for key, own in groups.items())
+    if whole and alive:
+        yield _finding(run, [t for key in whole for t in frozen[key]], whole, "proven")
+        return
+    partly = [t for own in frozen.values() for t in own if len(t.shape) >= 2]
+    if partly:
+        yield _finding(run, partly, [], "suspected")
+
+
+def _ever_trained(run: Run, tensor: Tensor) -> bool:
+    gradients = run.statistics.get("grad_l2")
+    return (
+        gradients is not None and gradients.shape[1] > tensor.index and bool((gradients[:, tensor.index] > NO_GRADIENT + 1.5).any())
+    )
+
+
+def _finding(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]], status: str) -> Finding:
+    total = sum(t.numel for t in frozen)
+    rates = [
+        run.optimizers[o].groups[g].get("lr") for o, g in groups if o < len(run.optimizers) and g < len(run.optimizers[o].groups)
+    ]
+    text = f"{len(frozen)} parameters ({total} values, {frozen[0].name}, ...) have requires_grad=False"
+    if groups:
+        text += f" and fill {len(groups)} parameter groups of the optimizer by themselves (lr {', '.join(f'{r:g}' for r in rates if r)})"
+    return Finding(
+        "model.frozen-params",
+        status,
+        0.93 if status == "proven" else 0.3,
+        f"{len(frozen)} parameters that the optimizer holds are frozen",
+        _where(run, frozen, groups),
+        (Evidence(text, "tensors", (0,), float(len(frozen)), 0.0),),
+        Fix("Leave requires_grad on for these parameters (freeze=False), or take them out of the optimizer."),
+    )
+
+
+def _where(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]]) -> tuple[Site, ...]:
+    shapes = {t.shape for t in frozen}
+    switched = [
+        site
+        for row in run.facts.get("data_ops") or ()
+        if row.get("op") == "requires_grad_" and tuple(row.get("shape") or ()) in shapes and (site := as_site(row.get("site")))
+    ]
+    built = {m.path: m.built for m in run.modules}
+    made = [site for t in frozen if (site := built.get(t.name.rpartition(".")[0]))]
+    blocks = {tuple(p for p in t.name.split(".") if p.isdigit())[:1] for t in frozen} - {()}
+    numbers = numbers_equal(run, float(len(blocks))) if switched and blocks else []
+    optimizer = run.optimizers[groups[0][0]].site if groups and groups[0][0] < len(run.optimizers) else None
+    written = numbers if len(numbers) == 1 else []
+    return places(*switched[:1], *(written or made[:1] if switched else made[:1]), optimizer)
