@@ -1,4 +1,4 @@
-"""Translate a toy language with a small Transformer. Training looks perfect; the translations are nonsense. Why?
+"""Translate a toy language with a small Transformer. The loss falls nicely; not one sentence is translated right. Why?
 
     python examples/translate.py
 """

@@ -77,6 +77,12 @@ class Bench:
                 for number, handler in self._handlers.items():
                     signal.signal(number, handler)
 
+    def interrupt(self) -> None:
+        """End what is running and start nothing new; what was learned so far stays."""
+        self.interrupted = True
+        for child in list(self._children):
+            self._end(child)
+
     @property
     def seconds_left(self) -> float:
         return self.deadline - time.monotonic()
@@ -129,6 +135,8 @@ class Bench:
 
         Options are those of the observer, and `patient` and `working` of execute.
         """
+        if self.interrupted:
+            raise ChildFailed("interrupted before it was done")
         where = {name: options.pop(name) for name in ("patient", "working", "seconds") if name in options}
         plain = Options(deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0)
         run = self.execute(replace(plain, **options), remedies, **where)
@@ -151,7 +159,7 @@ class Bench:
         folder.mkdir(parents=True, exist_ok=True)
         environment = {
             **os.environ, "TMPDIR": str(temporary), "WANDB_MODE": "disabled", "PYTHONDONTWRITEBYTECODE": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false",
+            "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
             "TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
         }  # fmt: skip
         log = working.parent / "output.log"
