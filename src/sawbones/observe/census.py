@@ -21,6 +21,7 @@ _SETTINGS = (
     "is_causal", "nhead", "norm_first", "training", "reduction", "ignore_index", "label_smoothing",
 )  # fmt: skip
 _MAX_MODULES = 4000
+_MAX_SEEN = 10_000
 
 
 def unwrap(module: nn.Module) -> nn.Module:
@@ -38,7 +39,8 @@ class Census:
     def __init__(self, sites: SiteFinder) -> None:
         self._sites = sites
         self._roots: list[weakref.ref[nn.Module]] = []
-        self._root_ids: set[int] = set()
+        self._seen: dict[int, weakref.ref[nn.Module]] = {}  # top-level modules, with a reference: identities are used again
+        self._is_model: dict[int, tuple[weakref.ref[nn.Module], bool]] = {}
         self.compiled = False
         self._optimizers: list[weakref.ref[torch.optim.Optimizer]] = []
         self._optimizer_ids: dict[int, int] = {}
@@ -53,9 +55,12 @@ class Census:
 
     def saw_root(self, module: nn.Module) -> bool:
         """True when this top-level module is new and counts as a model: it, or what it wraps, has parameters."""
-        if id(module) in self._root_ids:
+        seen = self._seen.get(id(module))
+        if seen is not None and seen() is module:
             return False
-        self._root_ids.add(id(module))
+        if len(self._seen) > _MAX_SEEN:
+            self._seen.clear()
+        self._seen[id(module)] = weakref.ref(module)
         inner = unwrap(module)
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
             self.compiled = True
@@ -69,19 +74,30 @@ class Census:
         mine = {id(m) for m in inner.modules()}
         self._roots = [r for r in self._roots if (m := r()) is not None and id(m) not in mine]
         self._roots.append(weakref.ref(inner))
+        self._is_model.clear()
         return True
 
     def roots(self) -> list[nn.Module]:
         return [module for ref in self._roots if (module := ref()) is not None]
 
     def is_model(self, module: nn.Module) -> bool:
+        """Remembered: it is asked on every call, and walks over all modules."""
+        known = self._is_model.get(id(module))
+        if known is not None and known[0]() is module:
+            return known[1]
         inner = unwrap(module)
-        return any(inner is root or any(inner is m for m in root.modules()) for root in self.roots())
+        answer = any(inner is root or any(inner is m for m in root.modules()) for root in self.roots())
+        if len(self._is_model) > _MAX_SEEN:
+            self._is_model.clear()
+        self._is_model[id(module)] = (weakref.ref(module), answer)
+        return answer
 
     # optimizers and parameters
 
     def built(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:
-        self._built_at.setdefault(id(optimizer), site)
+        found = self._optimizer_ids.get(id(optimizer))
+        if found is None or self._optimizers[found]() is not optimizer:  # not one that was built at this address before
+            self._built_at[id(optimizer)] = site
         self.optimizer_index(optimizer)
 
     def optimizer_index(self, optimizer: torch.optim.Optimizer) -> int:

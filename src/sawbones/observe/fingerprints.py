@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 _POSITIONS = 256
-_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_LEAVES = (int, float, str, bool, bytes, type(None), np.ndarray)
+_INTEGERS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
 @lru_cache(maxsize=64)
@@ -25,16 +26,23 @@ def _weights(width: int) -> tuple[Any, Any]:
 def sample_hashes(tensor: torch.Tensor) -> Any:
     """One int64 per row of a CPU tensor; equal rows give equal values. NumPy, because small torch calls cost five times as much."""
     plain = tensor.detach()
-    if plain.dtype.is_complex:
+    dtype = plain.dtype
+    if dtype.is_complex:
         plain = torch.view_as_real(plain)
-    if plain.dtype.is_floating_point:
-        plain = (plain + 0.0).view(_BITS[plain.element_size()])  # -0.0 and 0.0 are the same sample
-    flat = plain.numpy().reshape(plain.shape[0], -1)
+    elif dtype is torch.bfloat16:  # NumPy knows neither this
+        plain = (plain + 0.0).view(torch.int16)
+    elif dtype.is_floating_point and plain.element_size() == 1:  # nor these
+        plain = plain.view(torch.int8)
+    values = plain.numpy()
+    flat = values.reshape(values.shape[0], -1)
     columns, weights = _weights(flat.shape[1])
     if columns is not None:
         flat = flat[:, columns]
-    mixed = flat.astype(np.int64) * weights
-    return (mixed ^ (mixed >> 29)).sum(1)
+    if flat.dtype.kind == "f":
+        flat = (flat + flat.dtype.type(0)).view(_INTEGERS[flat.dtype.itemsize])  # -0.0 and 0.0 are the same sample
+    mixed = np.multiply(flat, weights, dtype=np.int64, casting="unsafe")
+    mixed ^= mixed >> 29
+    return mixed.sum(1)
 
 
 def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
@@ -58,10 +66,15 @@ def tensors_in(value: Any, path: str = "", depth: int = 0) -> list[tuple[str, to
     if depth > 4:
         return []
     found: list[tuple[str, torch.Tensor]] = []
-    if isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "__getitem__")):
-        for key in list(value.keys())[:64]:
-            found += tensors_in(value[key], f"{path}[{key!r}]", depth + 1)
-    elif isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)):
         for i, item in enumerate(value[:64]):
-            found += tensors_in(item, f"{path}[{i}]", depth + 1)
+            if item.__class__ is torch.Tensor:
+                found.append((f"{path}[{i}]", item))
+            elif not isinstance(item, _LEAVES):
+                found += tensors_in(item, f"{path}[{i}]", depth + 1)
+    elif isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "__getitem__")):
+        for key in list(value.keys())[:64]:
+            item = value[key]
+            if not isinstance(item, _LEAVES):
+                found += tensors_in(item, f"{path}[{key!r}]", depth + 1)
     return found

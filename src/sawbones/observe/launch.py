@@ -137,10 +137,8 @@ def run_script(
     sys.argv = [script, *argv]
     sys.path[0:1] = [os.path.dirname(path)]
     sys.modules["__main__"] = main
-    terminated = _ends_on_sigterm()
+    _end_on_sigterm(session)
     ending = _execute(path, script, main, session)
-    if terminated.is_set():
-        ending = Ending("terminated", 143)
     session.close(ending)
     return ending.exit_code or 0, session
 
@@ -153,8 +151,8 @@ def _execute(path: str, script: str, main: types.ModuleType, session: Session) -
         exec(code, main.__dict__)
     except SystemExit as leaving:
         return _exited(leaving)
-    except KeyboardInterrupt:
-        traceback.print_exc()
+    except KeyboardInterrupt as error:
+        _print_user_traceback(error)
         return Ending("interrupted", 130)
     except BaseException as error:
         if type(error).__name__ == "Finished" and type(error).__module__.startswith("sawbones."):
@@ -173,18 +171,20 @@ def _exited(leaving: SystemExit) -> Ending:
     return Ending("exit", 1)
 
 
-def _ends_on_sigterm() -> threading.Event:
-    """SIGTERM with no handler of the user's would kill the process before the ending is written."""
-    seen = threading.Event()
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+def _end_on_sigterm(session: Session) -> None:
+    """SIGTERM with no handler of the user's kills a Python process on the spot, without finally blocks. It still does, once
+    the ending is written."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
 
-        def stop(signum: int, frame: Any) -> None:
-            seen.set()
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            raise SystemExit(143)
+    def stop(signum: int, frame: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        try:
+            session.close(Ending("terminated", 143))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
 
-        signal.signal(signal.SIGTERM, stop)
-    return seen
+    signal.signal(signal.SIGTERM, stop)
 
 
 def _print_user_traceback(error: BaseException) -> None:
