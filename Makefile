@@ -10,15 +10,25 @@ STAMP := $(VENV)/.ready
 .PHONY: demo test check bench format docs clean
 
 demo: $(STAMP)
-	$(BIN)/sawbones train --task reverse --steps 60 --out runs/demo
+	-$(BIN)/sawbones diagnose examples/translate.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope
 
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/sawbones lab bench --out benchmarks/results/lab.md
+	$(BIN)/python benchmarks/detection.py --out benchmarks/results/detection.md
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/trainer.py
+
+docs: $(STAMP)
+	$(BIN)/python docs/generate_optimizers.py
+	$(BIN)/python docs/generate_catalogue.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
