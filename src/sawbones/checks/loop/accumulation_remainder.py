@@ -1,0 +1,94 @@
+"""The last partial accumulation is dropped, or leaks into the next epoch
+
+## What it sees
+Backward passes per step when gradients are accumulated. At the end of an epoch a few micro-batches are left over. Leaked: the first
+step of the next epoch holds them on top of its own, so it has more backward passes than all the others and batches of two epochs.
+Dropped: zero_grad throws them away unused. One epoch border is enough.
+
+## Why it matters
+One step per epoch is too large and mixes epochs, or some of the data is never learnt from, the same share every epoch.
+
+## Looks like
+A small jump at every epoch start; fewer steps per epoch than expected.
+
+## Example
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Use instead
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0 or i + 1 == len(loader):
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Confirm it
+The number of backward passes per step, and the epochs of their batches, are the proof.
+
+## False alarms
+Counting micro-batches across epochs gives every step the same number and is no fault. A shorter last step of an epoch is the right
+way. A run that ends with micro-batches left over once, at its very end, is not named.
+
+## References
+Transformers and Accelerate both carried this for years before syncing at the end of the data loader.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.protocol import Turn, same_place, sites_of, turns
+
+NEEDS = ("backward", "steps", "batches")
+EXPLAINS = ()
+EXPERIMENT = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    whole = [t for t in turns(run) if t.backwards and not t.closure]
+    if len(whole) < 3:
+        return
+    sizes = Counter(len(t.backwards) for t in whole)
+    usual, times = sizes.most_common(1)[0]
+    if usual < 2 or times < 0.5 * len(whole):
+        return
+    epochs: dict[int, set[int]] = {}
+    for batch in run.batches:
+        if batch.phase == "train":
+            epochs.setdefault(batch.step, set()).add(batch.epoch)
+    borders = [t for t in whole if len(epochs.get(t.step, ())) > 1 and same_place(t.backwards)]
+    heavy = [t for t in borders if usual < len(t.backwards) < 2 * usual]
+    if not heavy or len(heavy) < 0.8 * len(borders):
+        return
+    dropped = [t for t in heavy if _cleared(t)]
+    turn = heavy[0]
+    extra = len(turn.backwards) - usual
+    lost = len(dropped) > 0.5 * len(heavy)
+    what = "are thrown away by zero_grad" if lost else "leak into the first step of the next epoch"
+    yield Finding(
+        "loop.accumulation-remainder",
+        "proven",
+        0.95,
+        f"The last {extra} micro-batches of every epoch {what}",
+        sites_of(turn.taken, turn.backwards[-1]),
+        (
+            Evidence(
+                f"{usual} backward passes per step, but {len(turn.backwards)} at {len(heavy)} of {len(borders)} epoch borders",
+                "backward",
+                tuple(t.step for t in heavy[:5]),
+                float(len(turn.backwards)),
+                float(usual),
+            ),
+        ),
+        Fix("Step at the last batch of an epoch as well: `if (i + 1) % n == 0 or i + 1 == len(loader):`."),
+    )
+
+
+def _cleared(turn: Turn) -> bool:
+    first, last = turn.backwards[0].seq, turn.backwards[-1].seq
+    return any(first < z.seq < last for z in turn.of("zero_grad"))

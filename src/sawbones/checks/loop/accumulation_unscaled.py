@@ -1,0 +1,98 @@
+"""Accumulated loss not divided by the number of micro-batches
+
+## What it sees
+Steps that several backward passes from one line lead to, each on a new batch, and the value that each pass starts from: it equals
+the mean loss of its micro-batch, undivided. The accumulated gradient is then N times that of the same data in one batch. From
+step 1; at least 80 % of the steps.
+
+## Why it matters
+The effective learning rate of SGD is N times the one that was set, and clipping acts on gradients N times too long.
+
+## Looks like
+Accumulation "does not match" the large batch; SGD diverges when the number of micro-batches goes up.
+
+## Example
+    for i, (x, y) in enumerate(loader):
+        criterion(model(x), y).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Use instead
+    for i, (x, y) in enumerate(loader):
+        (criterion(model(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+## Confirm it
+The script runs again and the gradient norm is taken right after the last backward pass and again at the step. Confirmed when both
+are the same: nothing in between divides. Refuted when the gradients were divided by hand.
+
+## False alarms
+Losses with reduction="sum", several losses of one batch, one pass per task with different losses, and closures stay silent.
+
+## References
+The same error in Transformers' Trainer (fixed in 2024) made accumulated token losses wrong for variable lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.protocol import Turn, same_place, sites_of, turns
+
+NEEDS = ("backward", "steps")
+EXPLAINS = ("optimizer.lr-too-high",)
+EXPERIMENT = "gradient_until_step"
+SHARE = 0.8
+
+
+def check(run: Run) -> Iterator[Finding]:
+    whole = [t for t in turns(run) if t.backwards and not t.closure and t.taken.kind == "step"]
+    several = [t for t in whole if len(t.backwards) > 1]
+    if len(several) < 2 or len(several) < 0.5 * len(whole):
+        return
+    ratios = [r for t in several if (r := _undivided(t)) is not None]
+    if len(ratios) < SHARE * len(several) or not all(abs(r - 1) < 1e-3 for r in ratios):
+        return
+    turn = several[0]
+    count = int(np.median([len(t.backwards) for t in several]))
+    yield Finding(
+        "loop.accumulation-unscaled",
+        "likely",
+        0.88,
+        f"{count} micro-batches are summed, not averaged: the gradient is {count} times that of one large batch",
+        sites_of(turn.backwards[-1]),
+        (
+            Evidence(
+                f"each of {count} backward passes per step starts from its whole mean loss ({turn.backwards[0].data['value']:.4g})",
+                "backward",
+                tuple(t.step for t in several[:5]),
+                1.0,
+                1.0 / count,
+            ),
+        ),
+        Fix(f"Divide the loss by the number of micro-batches ({count}) before backward()."),
+    )
+
+
+def _undivided(turn: Turn) -> float | None:
+    """Root over loss for the passes of one step, None when these are not micro-batches of one loss."""
+    backwards = turn.backwards
+    losses = [e for e in turn.of("loss") if e.data.get("grad") and e.phase == "train"]
+    if not same_place(backwards) or len(losses) != len(backwards) or not same_place(losses):
+        return None
+    if any(e.data.get("reduction") != "mean" for e in losses) or len({str(e.data.get("input_shape", [0])[1:]) for e in losses}) > 1:
+        return None
+    forwards = [e for e in turn.of("forward") if e.phase == "train"]
+    if len(forwards) < len(backwards):
+        return None
+    pairs = [(b.data.get("value"), e.data.get("value")) for b, e in zip(backwards, losses, strict=True)]
+    known = [(b, v) for b, v in pairs if isinstance(b, float) and isinstance(v, float) and v]
+    if len(known) < 2 or len({v for _, v in known}) < 2:
+        return None  # the same batch again: a penalty, a second order, an attack
+    return float(np.median([b / v for b, v in known]))

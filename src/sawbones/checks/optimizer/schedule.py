@@ -1,0 +1,132 @@
+"""A learning-rate schedule that does not fit the run
+
+## What it sees
+The LR of every step against the length of a run that came to its own end, and each scheduler's planned length against how often it
+moved. Wrong unit: planned in steps and moved per epoch, or the other way round. Over too early: the LR is under a ten-thousandth of
+its peak for a third of the run. Endless warm-up: the LR rises in a straight line to the very last step. Past its end: a cosine that
+moved well beyond T_max climbs again.
+
+## Why it matters
+Most of the run trains with a rate that nobody meant.
+
+## Looks like
+The loss freezes early, or never gets going, although the peak LR is right.
+
+## Example
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=num_epochs * len(loader))
+    for epoch in range(num_epochs):
+        train_one_epoch()
+        scheduler.step()
+
+## Use instead
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=num_epochs)
+    for epoch in range(num_epochs):
+        train_one_epoch()
+        scheduler.step()
+
+## Confirm it
+The LR curve against the steps really taken is the proof.
+
+## False alarms
+Runs cut short by a budget, an error or early stopping are not judged by their planned length. Warm restarts and cycles rise
+on purpose, an LR finder rises exponentially, a warm-up that reaches its plateau does not rise at the end.
+
+## References
+OneCycleLR and the schedules of Transformers count optimizer steps, CosineAnnealingLR in most tutorials counts epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.protocol import sites_of
+
+NEEDS = ("schedule", "steps")
+EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.frozen-params")
+EXPERIMENT = None
+PLANNED = ("total_steps", "T_max", "total_iters")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    rates = run.steps["lr"]
+    if run.ending.kind != "finished" or len(rates) < 10 or not np.any(np.isfinite(rates)):
+        return
+    made = [e for e in run.of_kind("schedule") if e.data.get("initial")]
+    moves = [e for e in run.of_kind("schedule") if not e.data.get("initial")]
+    for scheduler in made:
+        mine = [e for e in moves if e.data.get("scheduler") == scheduler.data.get("scheduler")]
+        found = _wrong_unit(run, scheduler, mine)
+        if found is not None:
+            yield found
+            return
+    if moves:
+        yield from _by_curve(rates, made, moves)
+
+
+def _finding(title: str, text: str, places: tuple[Site, ...], value: float, expected: float, advice: str, sure: float) -> Finding:
+    status = "proven" if sure >= 0.9 else "likely"
+    evidence = (Evidence(text, "schedule", (), value, expected),)
+    return Finding("optimizer.schedule", status, sure, title, places, evidence, Fix(advice))
+
+
+def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
+    settings = made.data.get("settings") or {}
+    planned = next((int(settings[k]) for k in PLANNED if isinstance(settings.get(k), (int, float)) and settings[k] > 0), 0)
+    steps, moved = run.num_steps, len(mine)
+    if planned < 2 or moved < 2:
+        return None
+    cls = made.data.get("cls")
+    epochs = 1 + max((b.epoch for b in run.batches if b.phase == "train"), default=0)
+    text = f"{cls} is planned for {planned} moves and moved {moved} times in {steps} steps"
+    places = sites_of(mine[0], made)
+    if moved <= 0.34 * planned and steps >= 3 * moved and 0.8 * steps <= planned <= 1.25 * steps:
+        title = f"{cls} counts steps ({planned}) but moves once per epoch: {moved} times"
+        return _finding(
+            title, text, places, float(moved), float(planned), "Call scheduler.step() after every optimizer step.", 0.95
+        )
+    per_step = moved >= 0.9 * steps
+    if per_step and cls != "CyclicLR" and planned < 0.5 * steps and epochs > 1 and abs(planned - epochs) <= max(1, 0.2 * epochs):
+        title = f"{cls} counts epochs ({planned}) but moves at every step: {moved} times"
+        return _finding(title, text, places, float(moved), float(planned), "Call scheduler.step() once per epoch.", 0.95)
+    if per_step and cls == "CosineAnnealingLR" and moved > 1.5 * planned:
+        title = f"The cosine is over after {planned} moves and climbs again: it moved {moved} times"
+        return _finding(title, text, sites_of(made, mine[0]), float(moved), float(planned), f"Set T_max to {moved}.", 0.9)
+    return None
+
+
+def _by_curve(rates: np.ndarray, made: list[Event], moves: list[Event]) -> Iterator[Finding]:
+    peak = float(np.nanmax(rates))
+    places = sites_of(*(made[:1]), moves[0])
+    tiny = rates < 1e-4 * peak
+    at = int(np.nanargmax(rates))
+    over = float(np.mean(tiny[at:])) * (len(rates) - at) / len(rates)
+    if over > 0.33 and tiny[-1]:
+        first = int(at + np.flatnonzero(tiny[at:])[0])
+        yield _finding(
+            f"The learning rate is all but zero from step {first} on, for {over:.0%} of the run",
+            f"LR {peak:g} at its peak, {float(rates[first]):.2g} at step {first} of {len(rates)}",
+            places,
+            over,
+            0.0,
+            "Stretch the schedule to the real number of steps, or move it once per epoch if that is its unit.",
+            0.9,
+        )
+        return
+    rises = np.diff(rates)
+    steady = float(np.mean(rises > 0)) > 0.95 and len(rates) >= 20
+    if not steady:
+        return
+    straight = abs(float(np.median(rises[: len(rises) // 4])) / float(np.median(rises[-len(rises) // 4 :])) - 1) < 0.3
+    if straight:
+        yield _finding(
+            "The warm-up never ends: the learning rate still rises at the last step",
+            f"LR {float(rates[0]):.2g} at step 0, {peak:.2g} at the last of {len(rates)} steps, rising all the way",
+            places,
+            peak,
+            float("nan"),
+            "Shorten the warm-up to a few per cent of the run.",
+            0.88,
+        )
