@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -12,14 +14,15 @@ from sawbones import checks
 from sawbones.diagnosis.fixes import regression_test, with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.experiments import experiment
-from sawbones.experiments.bench import Bench, ChildFailed, Patient
+from sawbones.experiments.bench import Bench, ChildFailed, DiedAtOnce, Patient
 from sawbones.experiments.twin import compare
 from sawbones.observe.options import Options, diagnosing
-from sawbones.schema import Finding, Report, Run, Verdict
+from sawbones.schema import Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
 
-OBSERVE_SHARE = 0.5  # of the budget, at most, goes into watching; the rest belongs to the experiments
+OBSERVE_SHARE = 0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments
 TWIN_STEPS = 25
+CORES_TO_SHARE = 4  # below this, two children at once only slow each other down
 
 Say = Callable[[str], None]
 
@@ -50,15 +53,21 @@ def diagnose_script(
     with Bench(patient, seconds) as bench:
         say("observing")
         share = OBSERVE_SHARE if experiments else 1.0
-        run = bench.execute(diagnosing(max_steps=steps), seconds=seconds * share, progress=progress, run_folder=keep_run)
+        try:
+            run = bench.execute(diagnosing(max_steps=steps), seconds=seconds * share, progress=progress, run_folder=keep_run)
+        except DiedAtOnce as error:
+            report = Report("crashed", script, 0, round(time.monotonic() - began, 3), notes=(str(error),))
+            return Diagnosis(report, Run(script, argv, "", {}, Ending("exception", 1)), bench.log_tail)
         output = bench.log_tail
         interrupted = bool(run.facts.get("interrupted"))
         if experiments and not interrupted and fnmatch("loop.nondeterminism", only):
             run = _with_twin(bench, run, say)
         bench.baseline = run
         reading = checks.read(run, only)
-        findings, refuted, open_questions = list(reading.findings), [], []
-        if experiments and not interrupted:
+        findings = list(reading.findings)
+        refuted: list[Finding] = []
+        open_questions: list[str] = []
+        if experiments and not bench.interrupted:
             findings, refuted, open_questions = _decide(bench, run, findings, say)
     report = _report(script, run, findings, refuted, reading, time.monotonic() - began, tuple(open_questions), patient)
     return Diagnosis(report, run, output)
@@ -87,6 +96,8 @@ def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
         second = bench.execute(options, seconds=max(20.0, 2 * run.seconds))
     except SawbonesError:
         return run
+    if bench.interrupted:
+        return run
     return replace(run, facts={**run.facts, "twin_run": compare(run, second)})
 
 
@@ -100,23 +111,46 @@ def _decide(bench: Bench, run: Run, findings: list[Finding], say: Say) -> tuple[
         todo = [f for f in standing if f.experiment and f.verdict is None and f.status != "proven"]
         if not todo:
             break
-        finding = todo[0]
-        if bench.seconds_left < 5:
-            notes.append(f"{finding.fault}: no time left for {finding.experiment}; more: sawbones diagnose --seconds N")
-            decided[finding.fault] = replace(finding, verdict=Verdict(finding.experiment or "", "open", "no time left"))
+        if bench.interrupted or bench.seconds_left < 5:
+            why = "interrupted" if bench.interrupted else "no time left"
+            more = "" if bench.interrupted else "; more: sawbones diagnose --seconds N"
+            for finding in todo:
+                notes.append(f"{finding.fault}: {why} before {finding.experiment}{more}")
+                decided[finding.fault] = replace(finding, verdict=Verdict(finding.experiment or "", "open", why))
             continue
-        say(f"{finding.fault}: {(finding.experiment or '').replace('_', ' ')}")
-        verdict = _verdict(bench, finding, run)
-        if verdict.outcome == "refuted":
-            refuted.append(replace(finding, verdict=verdict))
-        elif verdict.outcome == "confirmed":
-            confidence = max(finding.confidence, 0.97)
-            decided[finding.fault] = replace(finding, verdict=verdict, status="proven", confidence=confidence)
-        else:
-            notes.append(f"{finding.fault}: {verdict.result}")
-            decided[finding.fault] = replace(finding, verdict=verdict)
+        together = todo[: _experiments_at_once()]
+        for finding in together:
+            say(f"{finding.fault}: {(finding.experiment or '').replace('_', ' ')}")
+        for finding, verdict in zip(together, _verdicts(bench, together, run), strict=True):
+            if verdict.outcome == "refuted":
+                refuted.append(replace(finding, verdict=verdict))
+            elif verdict.outcome == "confirmed":
+                confidence = max(finding.confidence, 0.97)
+                decided[finding.fault] = replace(finding, verdict=verdict, status="proven", confidence=confidence)
+            else:
+                notes.append(f"{finding.fault}: {verdict.result}")
+                decided[finding.fault] = replace(finding, verdict=verdict)
     gone = {r.fault for r in refuted}
     return [decided.get(f.fault, f) for f in findings if f.fault not in gone], refuted, notes
+
+
+def _experiments_at_once() -> int:
+    """One per two cores, up to four. Findings that stand side by side explain nothing of each other, so their order is free."""
+    cores = os.cpu_count() or 1
+    return min(4, cores // 2) if cores >= CORES_TO_SHARE else 1
+
+
+def _verdicts(bench: Bench, findings: list[Finding], run: Run) -> list[Verdict]:
+    """In the order of the findings. Ctrl-C ends the children; their experiments then stay open."""
+    if len(findings) == 1:
+        return [_verdict(bench, findings[0], run)]
+    with ThreadPoolExecutor(len(findings), "experiment") as pool:
+        waiting = [pool.submit(_verdict, bench, finding, run) for finding in findings]
+        try:
+            return [future.result() for future in waiting]
+        except KeyboardInterrupt:
+            bench.interrupt()
+            return [future.result() for future in waiting]
 
 
 def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
@@ -137,12 +171,13 @@ def _report(
     root = patient.working_folder if patient is not None else Path.cwd()
     finished = tuple(replace(f, test=regression_test(f, script)) for f in standing)
     sick = any(f.status in ("likely", "proven") for f in finished)
-    crashed = run.ending.kind in ("exception", "exit") and not sick
-    if crashed and run.ending.kind == "exception":
+    # A script that died is reported as such, with its cause among the findings; one that gave up by itself is sick or not.
+    crashed = run.ending.kind == "exception" or (run.ending.kind == "exit" and not sick)
+    if run.ending.kind == "exception":
         first = (run.ending.message or "").split("\n")[0][:200]
         notes += (f"the script crashed at {run.ending.site}: {run.ending.exception}: {first}",)
     report = Report(
-        "sick" if sick else "crashed" if crashed else "healthy",
+        "crashed" if crashed else "sick" if sick else "healthy",
         script,
         run.num_steps,
         round(seconds, 3),

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 def crash_context(recorder: Recorder) -> dict[str, Any]:
     context: dict[str, Any] = {}
-    found = tensors_in(recorder.batches.latest) if recorder.batches.latest is not None else []
-    if not found and recorder.last_call is not None:
-        found = tensors_in(recorder.last_call[1:])
-    context["batch"] = {
-        "step": recorder.step,
-        "microstep": recorder.microstep,
-        "phase": recorder.phase,
-        "tensors": [_describe(path, tensor) for path, tensor in found[:12]],
-        "fingerprints": batch_fingerprints([tensor for _, tensor in found]),
-    }
+    # The trace first: looking at the batch runs operators of our own.
     if recorder.deep is not None:
         context.update(recorder.deep.crash_context())
     elif recorder.last_call is not None:
         context.update(_repeat_last_call(recorder))
-    if context.get("operator"):
-        context["failing"] = {**context["operator"], "last": context.get("last_operators", [])}
+    found = tensors_in(recorder.batches.latest) if recorder.batches.latest is not None else []
+    if not found and recorder.last_call is not None:
+        found = tensors_in(recorder.last_call[1:])
+    with torch._C.DisableTorchFunction():
+        context["batch"] = {
+            "step": recorder.step,
+            "microstep": recorder.microstep,
+            "phase": recorder.phase,
+            "tensors": [_describe(path, tensor) for path, tensor in found[:12]],
+            "fingerprints": batch_fingerprints([tensor for _, tensor in found]),
+        }
     return context
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sawbones.schema import Run
@@ -19,13 +21,15 @@ def run_summary(run: Run) -> str:
         shallow = steps["deep"][1:] == 0
         if shallow.any():
             share = np.nanmedian(watch[shallow] / np.maximum(step_ms[shallow], 1e-9))
+            wait = np.nanmedian(steps["data_wait_ms"])
             lines.append(
-                f"  step       {np.nanmedian(step_ms[shallow]):.2f} ms median, waiting for data {np.nanmedian(steps['data_wait_ms']):.2f} ms; "
+                f"  step       {np.nanmedian(step_ms[shallow]):.2f} ms median, waiting for data {wait:.2f} ms; "
                 f"watching {np.nanmedian(watch[shallow]) * 1e3:.0f} us ({share:.1%})"
             )
         skipped = int(np.nansum(steps["skipped"]))
         if skipped:
             lines.append(f"  skipped    {skipped} of {run.num_steps} steps (Inf found by the scaler)")
+    lines += failure_chain(run)
     trainable = [t for t in run.tensors if t.requires_grad and t.in_model]
     if trainable:
         lines.append(f"  model      {sum(t.numel for t in trainable):,} trainable values in {len(trainable)} tensors")
@@ -33,14 +37,14 @@ def run_summary(run: Run) -> str:
     return "\n".join(lines)
 
 
-def _span(values: np.ndarray) -> str:  # type: ignore[type-arg]
+def _span(values: np.ndarray) -> str:
     known = values[np.isfinite(values)]
     if not len(known):
         return "none finite" if len(values) else "none"
     return f"{known[0]:.4g} -> {known[-1]:.4g}  (min {known.min():.4g}, max {known.max():.4g})"
 
 
-def _nonfinite(values: np.ndarray) -> str:  # type: ignore[type-arg]
+def _nonfinite(values: np.ndarray) -> str:
     bad = np.flatnonzero(~np.isfinite(values))
     return f"  NOT FINITE at {len(bad)} steps, first at step {bad[0]}" if len(bad) else ""
 
@@ -51,12 +55,34 @@ def _ending(run: Run) -> str:
         return f"crashed: {e.exception} at {e.site}"
     if e.kind == "exit":
         return f"exited with status {e.exit_code}"
-    return {"finished": "finished", "killed": "still running or killed", "budget": "stopped at the budget"}.get(
-        e.kind, e.kind
-    )
+    return {"finished": "finished", "killed": "still running or killed", "budget": "stopped at the budget"}.get(e.kind, e.kind)
 
 
 def one_line(run: Run) -> str:
     known = run.losses[np.isfinite(run.losses)] if run.num_steps else np.zeros(0)
     loss = f"loss {known[0]:.4g} -> {known[-1]:.4g}" if len(known) else "no loss"
     return f"{run.folder}  {run.num_steps} steps  {run.seconds:.1f} s  {loss}  {_ending(run)}"
+
+
+def failure_chain(run: Run) -> list[str]:
+    """The modules up to the operator that failed, each with what went in and what came out."""
+    e = run.ending
+    if e.kind != "exception" or not (e.modules or e.failing):
+        return []
+    lines = [f"  {e.exception}: {(e.message or '').split(chr(10))[0][:160]}"]
+    for m in e.modules[-12:]:
+        out = _shapes(m.get("outputs")) if m.get("outputs") else "FAILED HERE" if m.get("failed") else "?"
+        lines.append(f"    {'  ' * int(m.get('depth', 0))}{m['path']} ({m['class']})  {_shapes(m.get('inputs'))} -> {out}")
+    if e.failing:
+        shapes = ", ".join(
+            f"{'weight ' if i.get('is_parameter') else ''}{i['dtype']}{list(i['shape'])} in [{i.get('min', 0):.4g}, {i.get('max', 0):.4g}]"
+            for i in e.failing.get("inputs", ())
+            if i.get("min") is not None
+        )
+        site = e.failing.get("site") or {}
+        lines.append(f"    operator {e.failing.get('op')} at {site.get('file')}:{site.get('line')}: {shapes}")
+    return lines
+
+
+def _shapes(values: Any) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for dtype, shape in values or ()) or "()"

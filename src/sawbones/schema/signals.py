@@ -35,7 +35,7 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "losses": (
         "no loss value was recorded",
-        lambda r: bool(np.any(~np.isnan(r.losses)) or len(r.losses)),
+        lambda r: any(e.kind == "backward" and "value" in e.data for e in r.events) and len(r.losses) > 0,
         lambda r: replace(r, steps={**r.steps, "loss": np.zeros(0)}),
     ),
     "events": ("no events were recorded", lambda r: bool(r.events), lambda r: replace(r, events=())),
