@@ -37,10 +37,15 @@ class Patient:
     argv: tuple[str, ...]
     working_folder: Path
     num_ranks: int = 1
+    torchrun: bool = False  # start it under torchrun even on one rank
 
 
 class ChildFailed(SawbonesError):
     """A child process left no readable run behind."""
+
+
+class DiedAtOnce(ChildFailed):
+    """The script itself failed before there was anything to record."""
 
 
 class Bench:
@@ -119,14 +124,17 @@ class Bench:
             interrupted = self.interrupted = True
         finally:
             self._end(child)
-        self.log_tail = _tail(log)
+        # Shown to the user: the script as they know it, not its scratch copy.
+        self.log_tail = _tail(log).replace(str(log.parent / (self.scratch.source.name or "root")), str(self.scratch.source))
         if self._closed:
             raise ChildFailed("the diagnosis was ended")
         try:
             run = read_run(folder)
         except RunNotFound as error:
+            if child.returncode:
+                raise DiedAtOnce(f"the script died before it imported torch (exit status {child.returncode})") from error
             raise ChildFailed(
-                f"the script recorded nothing (it never imported torch, or died at once). It said:\n{self.log_tail}"
+                f"{self.patient.script} ended without importing torch: there is no training to look at. It said:\n{self.log_tail}"
             ) from error
         return replace(run, facts={**run.facts, "interrupted": True}) if interrupted else run
 
@@ -150,7 +158,8 @@ class Bench:
         script = self._script_in(patient)
         options = replace(options, max_seconds=min(limit, options.max_seconds or limit))
         spec = Spec(
-            script, patient.argv, str(folder), str(working), options, tuple(remedies), patient.num_ranks, os.getpid()
+            script, patient.argv, str(folder), str(working), options, tuple(remedies),
+            patient.num_ranks, patient.torchrun, os.getpid(),
         )  # fmt: skip
         spec_file = working.parent / "spec.json"
         spec_file.write_text(spec.to_json(), encoding="utf-8")
@@ -159,7 +168,8 @@ class Bench:
         folder.mkdir(parents=True, exist_ok=True)
         environment = {
             **os.environ, "TMPDIR": str(temporary), "WANDB_MODE": "disabled", "PYTHONDONTWRITEBYTECODE": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
+            "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false",
+            "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
             "TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
         }  # fmt: skip
         log = working.parent / "output.log"

@@ -39,6 +39,7 @@ class Spec:
     options: Options
     remedies: tuple[Remedy, ...] = ()
     num_ranks: int = 1
+    torchrun: bool = False  # also for one rank, for scripts that expect its environment
     parent: int | None = None  # process id of the bench
 
     def to_json(self) -> str:
@@ -57,7 +58,7 @@ def main() -> None:
     spec = Spec.from_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
     launched = "TORCHELASTIC_RUN_ID" in os.environ
     die_with_parent(None if launched else spec.parent)
-    if spec.num_ranks > 1 and not launched:
+    if (spec.num_ranks > 1 or spec.torchrun) and not launched:
         _become_torchrun(spec.num_ranks)
         return
     tie_forks()
