@@ -21,6 +21,8 @@ def crash_context(recorder: Recorder) -> dict[str, Any]:
         context.update(recorder.deep.crash_context())
     elif recorder.last_call is not None:
         context.update(_repeat_last_call(recorder))
+    if context.get("operator"):
+        context["failing"] = {**context["operator"], "last": context.get("last_operators", [])}
     found = tensors_in(recorder.batches.latest) if recorder.batches.latest is not None else []
     if not found and recorder.last_call is not None:
         found = tensors_in(recorder.last_call[1:])

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 # These push and pop function modes and call the model under them.
 _OWN_MODES = {"deep", "crash", "journal"}
 # Own tests set this, so that a broken hook fails them instead of going quiet.
@@ -26,6 +24,9 @@ class Guard:
         self._step = step
         self._raise = bool(os.environ.get(RAISE))
         self._depth = 0
+        import torch  # not at the top: the launcher reads this file before the script has imported torch
+
+        self._untraced = torch._C.DisableTorchFunction
 
     def __call__(self, name: str, act: Callable[..., Any], *args: Any) -> Any:
         """Run one piece of own code; returns None when it is switched off or fails."""
@@ -36,7 +37,7 @@ class Guard:
         try:
             if name in _OWN_MODES:
                 return act(*args)
-            with torch._C.DisableTorchFunction():  # what we compute ourselves must not appear in a trace of the host
+            with self._untraced():  # what we compute ourselves must not appear in a trace of the host
                 return act(*args)
         except Exception as error:
             self.fail(name, error)

@@ -75,7 +75,7 @@ def failure_chain(run: Run) -> list[str]:
         lines.append(f"    {'  ' * int(m.get('depth', 0))}{m['path']} ({m['class']})  {_shapes(m.get('inputs'))} -> {out}")
     if e.failing:
         shapes = ", ".join(
-            f"{'weight ' if i.get('is_parameter') else ''}{i['dtype']}{list(i['shape'])} in [{i.get('min', 0):.4g}, {i.get('max', 0):.4g}]"
+            f"{'weight ' if i.get('is_parameter') else ''}{i['dtype']}{list(i['shape'])} in [{i['min']:.4g}, {i['max']:.4g}]"
             for i in e.failing.get("inputs", ())
             if i.get("min") is not None
         )

@@ -5,9 +5,9 @@ Every kind and the keys of its `data` (all JSON values; a key may be missing whe
 | kind          | data |
 |---------------|------|
 | batch         | loader, wait_ms, num_workers, tensors: [{path, shape, dtype}], index |
-| forward       | module, call, training, mixed_modes, grad, inference, autocast, compiled, inputs: [{path, shape, dtype}], top: bool |
-| loss          | fn, reduction, ignore_index, weight, smoothing, input_shape, target_shape, input_dtype, target_dtype, value, grad |
-| backward      | value, shape, scaled, retain_graph, fresh: bool (gradients were empty or zero before it), carried: number of gradients carried over |
+| forward       | module, training, grad, inference, autocast, compiled, inputs: [{path, shape, dtype}], top |
+| loss          | fn, reduction, ignore_index, weight, smoothing, grad, value; shape and dtype of input and target |
+| backward      | value, shape, scaled, retain_graph, carried: gradients that were never cleared since a step, fresh: none |
 | scale         | scaler, scale |
 | unscale       | scaler, optimizer, scale |
 | scaler_step   | scaler, optimizer, scale, skipped |
