@@ -39,6 +39,9 @@ _BUILDING = {
     "trunc_normal_",
     "arange",
     "requires_grad_",
+    "constant_",
+    "kaiming_uniform_",
+    "kaiming_normal_",
 }
 # Operators whose -inf is a failure even when it stands alone.
 _MAKES_INFINITY = {

@@ -108,6 +108,8 @@ def unguarded(flow: Flow) -> list[tuple[Op, str]]:
     for op in flow.ops:
         if op.name not in ("rsqrt", "div", "div_", "__truediv__", "reciprocal", "true_divide") or not op.inputs:
             continue
+        if not op.module and not any(value.requires_grad for value in op.outputs):
+            continue  # data being prepared, no part of the model
         divisor = op.inputs[0] if op.name in ("rsqrt", "reciprocal") else op.inputs[-1]
         if op.name not in ("rsqrt", "reciprocal") and len(op.inputs) < 2:
             continue

@@ -73,7 +73,8 @@ def _finding(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]], stat
     ]
     text = f"{len(frozen)} parameters ({total} values, {frozen[0].name}, ...) have requires_grad=False"
     if groups:
-        text += f" and fill {len(groups)} parameter groups of the optimizer by themselves (lr {', '.join(f'{r:g}' for r in rates if r)})"
+        shown = ", ".join(f"{rate:g}" for rate in rates if rate)
+        text += f" and fill {len(groups)} parameter groups of the optimizer by themselves (lr {shown})"
     return Finding(
         "model.frozen-params",
         status,

@@ -61,8 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
         fine = birth.reason in ("", "fully masked softmax row") and (birth.op != "softmax" or masked > 0)
         if fine and (highest is None or abs(highest) < 1e30):
             text = (
-                f"{birth.op} made the first non-finite value at step {birth.step}: its input has {masked} masked scores, whole rows "
-                f"among them, and the rest lies in [{birth.inputs[0].get('min')}, {highest}]"
+                f"{birth.op} made the first non-finite value at step {birth.step}: its input has {masked} masked scores, whole "
+                f"rows among them, and the rest lies in [{birth.inputs[0].get('min')}, {highest}]"
             )
             yield _finding(text, birth.step, _where(run, birth.site))
             return

@@ -58,7 +58,8 @@ def check(run: Run) -> Iterator[Finding]:
     for deep in run.deep:
         for op, made in unguarded(Flow(deep)):
             candidates.setdefault(op.site, (op, made))
-    here = candidates.get(birth.site) if birth.op in _DIVIDING else None
+    given_bad = any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
+    here = candidates.get(birth.site) if birth.op in _DIVIDING and not given_bad else None
     spoiled = spoiled_before(birth) and _calm_before(run, birth.step)
     later = birth.op not in _DIVIDING and not spoiled_before(birth) and _calm_before(run, birth.step)
     if here is None and candidates and (spoiled or (later and birth.phase == "backward")):

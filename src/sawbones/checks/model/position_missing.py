@@ -1,0 +1,131 @@
+"""A model of sequences that can't tell the order of its input
+
+## What it sees
+On the first deep step, attention that looks both ways, and no way for order to enter: nothing that differs along time is added,
+multiplied or joined to the data, no position ids, no causal mask, no bias on the scores, no recurrent or overlapping
+convolutional layer, and the sequence is not flattened into features. Such a model gives the same answer for every order of its
+input. That is right for sets, so the check only suspects, and the experiment decides. Step 0.
+
+## Why it matters
+Words become a bag of words, patches a bag of patches: whatever depends on place can't be learned.
+
+## Looks like
+Loss stops early at what the mere presence of tokens tells; shuffling the input changes nothing.
+
+## Example
+    h = self.embed(ids)
+    return self.head(self.encoder(h).mean(1))
+
+## Use instead
+    h = self.embed(ids) + self.positions[: ids.shape[1]]
+    return self.head(self.encoder(h).mean(1))
+
+## Confirm it
+The script runs again with sinusoidal codes added to the token vectors. Confirmed when the loss ends at least a fifth lower;
+refuted when positions bring nothing, as for sets.
+
+## False alarms
+Causal models without codes learn positions from the mask and are left alone, as are relative biases, ALiBi and rotary codes.
+Models of sets, bags and unordered tables have no use for positions; the experiment refutes.
+
+## References
+Vaswani et al. 2017, section 3.5: "Since our model contains no recurrence and no convolution, [...] we must inject some
+information".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Value
+from sawbones.stats.dataflow import data_values, lookup
+from sawbones.stats.loss_calls import places
+from sawbones.stats.positions import time_dim_of
+
+NEEDS = ("attention", "ops", "influence")
+EXPLAINS = ("optimizer.lr-too-low",)
+EXPERIMENT = "positions_added"
+_ORDERED = ("lstm", "gru", "rnn_tanh", "rnn_relu", "cumsum", "conv_transpose1d", "roll", "flip", "rnn")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    if not run.deep or not run.deep[0].attention:
+        return
+    deep = run.deep[0]
+    start, length = _start(deep)
+    if start is None or length < 3:
+        return
+    looking = [a for a in deep.attention if a.keys in (length, length + 1)]
+    if not looking or any(a.future_mass < 0.01 for a in looking if a.queries == a.keys) or _order_enters(deep, length):
+        return
+    yield Finding(
+        "model.position-missing",
+        "suspected",
+        0.6,
+        "No positional information reaches the model",
+        places(start.site),
+        (
+            Evidence(
+                f"{len(looking)} attention layers look both ways over {length} positions, and nothing on the way from the input to "
+                f"them differs along time",
+                "ops", (deep.step,),
+            ),
+        ),
+        Fix("Add positional codes (learned or sinusoidal) to the vectors before the first attention."),
+        params={"module": start.module, "time_dim": time_dim_of(deep), "shape": list(start.outputs[0].shape)},
+    )  # fmt: skip
+
+
+def _start(deep: DeepStep) -> tuple[Op | None, int]:
+    """The operator that makes the vectors, and how many positions they have."""
+    for token in deep.tokens:
+        if token.role == "tokens" and token.time_dim is not None and len(token.shape) == 2:
+            return lookup(deep, token), token.shape[token.time_dim]
+    for item in deep.influence:
+        if item.source.startswith("features:") and item.time_dim >= 0:
+            number = int(item.source.split(":")[1])
+            op = next((o for o in deep.ops if o.index == number), None)
+            return op, item.source_shape[item.time_dim]
+    return None, 0
+
+
+def _order_enters(deep: DeepStep, length: int) -> bool:
+    data = data_values(deep)
+    if any(t.role == "positions" for t in deep.tokens):
+        return True
+    for op in deep.ops:
+        mine = [v for v in op.inputs if v.id in data]
+        if not mine or op.args.get("no_grad"):
+            continue
+        if op.name in _ORDERED or (op.name.startswith("conv") and not _is_patching(op)):
+            return True
+        if op.name in ("multi_head_attention_forward", "scaled_dot_product_attention"):
+            if any(_is_square(v, length) for v in op.inputs if v.id not in data):
+                return True
+            continue
+        others = [v for v in op.inputs if v.id not in data and len(v.shape) >= 1]
+        # A linear layer's own weights may have a side of that length; anything else of that length is tied to positions.
+        if op.name not in ("linear", "layer_norm", "embedding", "batch_norm", "addmm", "rms_norm", "cross_entropy", "mse_loss"):
+            if any(length in v.shape[:-1] or length + 1 in v.shape[:-1] or _is_square(v, length) for v in others):
+                return True
+        elif op.name == "linear" and len(op.inputs) > 1 and _mixes_time(op, length):
+            return True
+    return False
+
+
+def _mixes_time(op: Op, length: int) -> bool:
+    """A layer over flattened or transposed sequences: its inputs run over positions."""
+    given, weight = op.inputs[0].shape, op.inputs[1].shape
+    return len(given) == 2 and weight[-1] > length and weight[-1] % length == 0 and weight[-1] // length >= 8 and length > 4
+
+
+def _is_square(value: Value, length: int) -> bool:
+    return len(value.shape) >= 2 and value.shape[-1] in (length, length + 1) and value.shape[-2] in (length, length + 1)
+
+
+def _is_patching(op: Op) -> bool:
+    """A convolution whose windows do not overlap: patches."""
+    weight = op.inputs[1].shape if len(op.inputs) > 1 else ()
+    stride = op.args.get("stride", op.args.get("arg3"))
+    stride = list(stride) if isinstance(stride, (list, tuple)) else [stride] * max(len(weight) - 2, 0)
+    return all(n == 1 for n in weight[2:]) or (len(weight) > 2 and list(weight[2:]) == stride)

@@ -1,0 +1,25 @@
+"""Run the script again with sinusoidal codes added to the token vectors.
+
+Confirmed when the loss ends at least a fifth lower than without; refuted when positions bring nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sawbones.experiments.bench import Bench
+from sawbones.experiments.child import Remedy
+from sawbones.schema import Finding, Run, Verdict
+from sawbones.stats.series import end_level
+
+GAIN = 0.8
+
+
+def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    cured = bench.rerun([Remedy("positions_added", dict(finding.params))], max_steps=run.num_steps)
+    steps = min(cured.num_steps, run.num_steps)
+    loss, cured_loss = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
+    text = f"with positional codes the loss ends at {cured_loss:.4g} instead of {loss:.4g}, after {steps} steps"
+    if steps < 5 or not math.isfinite(loss) or not math.isfinite(cured_loss):
+        return Verdict("positions_added", "open", text, loss, cured_loss)
+    return Verdict("positions_added", "confirmed" if cured_loss < GAIN * loss else "refuted", text, loss, cured_loss)
