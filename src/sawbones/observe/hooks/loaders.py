@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 
+MAX_LOADERS = 64  # described; a script may build one per epoch
+
+
 def install(recorder: Recorder, patches: Patches) -> None:
     def make_init(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -49,7 +52,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
             "site": site,
             "collate_site": _definition(loader.collate_fn),
         }
-        recorder.facts.setdefault("loaders", []).append(entry)
+        known = recorder.facts.setdefault("loaders", [])
+        if len(known) < MAX_LOADERS:
+            known.append(entry)
 
     def _definition(function: Any) -> Site | None:
         """Where the user's own collate function is defined; None for a library's."""
@@ -86,7 +91,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
         recorder.depth = 0
         recorder.steps.wait_ms += wait_s * 1e3
         index = recorder.batches.fetched(iterator, wait_s, value, recorder.step, recorder.microstep, recorder.phase)
-        recorder.event("batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))})
+        if recorder.wants("batch"):
+            recorder.event("batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))})
 
     def make_set_epoch(original: Any) -> Any:
         def set_epoch(self: Any, epoch: int) -> None:

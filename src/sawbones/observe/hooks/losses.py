@@ -49,6 +49,10 @@ def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) ->
     weight = kwargs.get("weight")
     grad = bool(isinstance(result, torch.Tensor) and result.requires_grad)
     recorder.phase = "train" if torch.is_grad_enabled() and not torch.is_inference_mode_enabled() else "eval"
+    if grad and isinstance(target, torch.Tensor):
+        recorder.target_seen(target, given, kwargs.get("ignore_index"))
+    if not recorder.wants("loss"):
+        return
     data: dict[str, Any] = {
         "fn": name,
         "reduction": kwargs.get("reduction", "mean"),
@@ -64,5 +68,3 @@ def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) ->
     if isinstance(result, torch.Tensor):
         recorder.scalars.submit(result, lambda value: data.__setitem__("value", value))
     recorder.event("loss", data)
-    if grad and isinstance(target, torch.Tensor):
-        recorder.target_seen(target)

@@ -38,7 +38,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def make(original: Any) -> Any:
             def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
                 result = original(self, *args, **kwargs)
-                if recorder.is_host() and not torch.compiler.is_compiling():
+                if recorder.is_host() and recorder.wants("zero_grad") and not torch.compiler.is_compiling():
                     none = bool(kwargs.get("set_to_none", args[0] if args else True))
                     data: dict[str, Any] = {"target": target, "set_to_none": none}
                     if isinstance(self, torch.optim.Optimizer):

@@ -20,6 +20,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def seen(scaler: Any) -> bool:
         return recorder.is_host() and scaler.is_enabled()
 
+    def submit_scale(scaler: Any, data: dict[str, Any], key: str) -> None:
+        """Now, or when it has come from the device."""
+        value = getattr(scaler, "_scale", None)
+        recorder.scalars.submit(_scale(scaler) if value is None else value, lambda number: data.__setitem__(key, number))
+
     def make_init(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
@@ -43,7 +48,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
                 def note() -> None:
                     recorder.scaled.append((result, outputs))
-                    recorder.event("scale", {"scaler": id(self) % 10**6, "scale": _scale(self)})
+                    data: dict[str, Any] = {"scaler": id(self) % 10**6}
+                    submit_scale(self, data, "scale")
+                    recorder.event("scale", data)
 
                 recorder.guard("scaler", note)
             return result
@@ -54,8 +61,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def unscale_(self: Any, optimizer: Any) -> Any:
             result = original(self, optimizer)
             if seen(self) and self not in inside:
-                index = recorder.census.optimizer_index(optimizer)
-                recorder.guard("scaler", recorder.event, "unscale", {"optimizer": index, "scale": _scale(self)})
+
+                def note() -> None:
+                    data: dict[str, Any] = {"optimizer": recorder.census.optimizer_index(optimizer)}
+                    submit_scale(self, data, "scale")
+                    recorder.event("unscale", data)
+
+                recorder.guard("scaler", note)
             return result
 
         return unscale_
@@ -65,7 +77,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
             if not seen(self):
                 return original(self, optimizer, *args, **kwargs)
             before = recorder.step
-            recorder.facts["scale"] = _scale(self)
+            recorder.loss_scale = getattr(self, "_scale", None)
+            if recorder.loss_scale is None:
+                recorder.loss_scale = _scale(self)
             inside.append(self)
             try:
                 result = original(self, optimizer, *args, **kwargs)
@@ -74,14 +88,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
             def note() -> None:
                 skipped = recorder.step == before
-                data = {
-                    "optimizer": recorder.census.optimizer_index(optimizer),
-                    "scale": _scale(self),
-                    "skipped": skipped,
-                }
+                data = {"optimizer": recorder.census.optimizer_index(optimizer), "skipped": skipped}
+                submit_scale(self, data, "scale")
                 recorder.event("scaler_step", data, step=before)
                 if skipped:
                     recorder.step_skipped(optimizer)
+                recorder.loss_scale = None
 
             recorder.guard("scaler", note)
             return result
@@ -90,11 +102,17 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def make_update(original: Any) -> Any:
         def update(self: Any, *args: Any, **kwargs: Any) -> Any:
-            before = _scale(self)
+            if not seen(self):
+                return original(self, *args, **kwargs)
+            data: dict[str, Any] = {}
+            recorder.guard("scaler", submit_scale, self, data, "scale_before")
             result = original(self, *args, **kwargs)
-            if seen(self):
-                data = {"scale_before": before, "scale_after": _scale(self)}
-                recorder.guard("scaler", recorder.event, "scaler_update", data)
+
+            def note() -> None:
+                submit_scale(self, data, "scale_after")
+                recorder.event("scaler_update", data)
+
+            recorder.guard("scaler", note)
             return result
 
         return update
@@ -106,9 +124,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(scaler_class, "update", make_update)
 
 
-def _scale(scaler: Any) -> float | None:
-    """The scale, where reading it does not wait for a device."""
-    value = getattr(scaler, "_scale", None)
-    if value is None:
-        return float(getattr(scaler, "_init_scale", float("nan")))
-    return float(value) if value.device.type == "cpu" else None
+def _scale(scaler: Any) -> float:
+    """Of a scaler that has not scaled anything yet."""
+    return float(getattr(scaler, "_init_scale", float("nan")))

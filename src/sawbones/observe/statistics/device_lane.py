@@ -82,13 +82,17 @@ class _Group:
 
 
 class DeviceLane:
+    waits = True
+
     def __init__(self, device: torch.device, positions: Sequence[int], params: Sequence[torch.Tensor]) -> None:
         self.positions = positions
         self._device = device
         self._rows: list[int] = []
         self._thresholds: dict[float, torch.Tensor] = {}
         self._stream: torch.cuda.Stream | None = None
-        self._event: torch.cuda.Event | None = None
+        self._event: torch.cuda.Event | None = None  # of the latest pass, on whichever stream it ran
+        self._side: torch.cuda.Stream | None = None
+        self._is_aside = False
         members: dict[torch.dtype, list[int]] = {}
         plain = [measurable(p) for p in params]
         for i, tensor in enumerate(plain):
@@ -125,29 +129,46 @@ class DeviceLane:
             if self._keeps_copy or ((due if full is None else full) and self._room_for_copy(PASSING_COPY_SHARE)):
                 self._copy_parameters(params)
 
-    def finish(self, params: Sequence[torch.Tensor]) -> None:
+    def finish(self, params: Sequence[torch.Tensor], aside: bool) -> None:
         if not self._rows or torch.cuda.is_current_stream_capturing():
             return
+        self._is_aside = aside and self._keeps_copy  # a copy that is given back would have to outlive the other stream
         with unobserved(), torch.cuda.device(self._device):
             self._follow_stream()
-            alive: list[torch.Tensor] = []
-            compared = all(group.copies is not None for group in self._groups)
-            for group in self._groups:
-                group.parameters.update(group.addresses(params, alive))
-                triton_kernel.measure_parameters(
-                    group.table,
-                    group.parameters,
-                    group.copies if compared else None,
-                    self._results,
-                    compare=compared,
-                    store=compared and self._keeps_copy,
-                )
-                del alive[:]
-                if not self._keeps_copy:
-                    group.drop_copy()
-            self._rows.append(_PARAMETER_ROW)
-            if compared:
-                self._rows.append(_UPDATE_ROW)
+            if not self._is_aside:
+                self._measure_parameters(params)
+                return
+            with torch.cuda.stream(self._other_stream()):
+                self._measure_parameters(params)
+
+    def _measure_parameters(self, params: Sequence[torch.Tensor]) -> None:
+        alive: list[torch.Tensor] = []
+        compared = all(group.copies is not None for group in self._groups)
+        for group in self._groups:
+            group.parameters.update(group.addresses(params, alive))
+            triton_kernel.measure_parameters(
+                group.table,
+                group.parameters,
+                group.copies if compared else None,
+                self._results,
+                compare=compared,
+                store=compared and self._keeps_copy,
+            )
+            del alive[:]
+            if not self._keeps_copy:
+                group.drop_copy()
+        self._rows.append(_PARAMETER_ROW)
+        if compared:
+            self._rows.append(_UPDATE_ROW)
+
+    def _other_stream(self) -> torch.cuda.Stream:
+        """Behind everything that the current stream has been given so far. What both streams use (results, tables, the copy)
+        is written by the current one only after it has waited for the event of this pass, in `begin`; the memory of all of it
+        is freed and used again behind that wait, too, so the allocator need not be told."""
+        if self._side is None:
+            self._side = torch.cuda.Stream(self._device)
+        self._side.wait_stream(torch.cuda.current_stream(self._device))
+        return self._side
 
     def collect(self) -> Reading:
         if not self._rows or torch.cuda.is_current_stream_capturing():
@@ -155,7 +176,11 @@ class DeviceLane:
         rows = list(self._rows)
         everyone = range(len(self.positions))
         with unobserved(), torch.cuda.device(self._device):
-            pinned, event = send_home(self._results)
+            if self._is_aside:
+                with torch.cuda.stream(self._side):
+                    pinned, event = send_home(self._results)
+            else:
+                pinned, event = send_home(self._results)
         self._event = event
 
         def cut() -> Columns:
@@ -193,8 +218,10 @@ class DeviceLane:
         return self._thresholds[value]
 
     def _follow_stream(self) -> None:
-        """Our buffers are ordered by the stream the optimizer runs on; when that changes, the new one waits."""
+        """Our buffers are ordered by the stream the optimizer runs on; when that changes, or the last pass ran aside, the
+        stream waits on the device for that pass."""
         current = torch.cuda.current_stream(self._device)
-        if self._stream is not None and self._stream != current and self._event is not None:
+        if self._event is not None and (self._is_aside or self._stream != current):
             current.wait_event(self._event)
+        self._is_aside = False
         self._stream = current

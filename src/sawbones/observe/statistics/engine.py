@@ -48,9 +48,11 @@ class _Lane(Protocol):
         half_tiny: float | torch.Tensor | None,
     ) -> None: ...
 
-    def finish(self, params: Sequence[torch.Tensor]) -> None: ...
+    def finish(self, params: Sequence[torch.Tensor], aside: bool) -> None: ...
 
     def collect(self) -> Reading: ...
+
+    waits: bool  # its finish() may come later, beside other work of the device
 
 
 class _Plan:
@@ -123,6 +125,7 @@ class StatisticsEngine:
         self._full_first = full_first
         self._plans: dict[tuple[int, ...], _Plan] = {}
         self._open: _Pending | None = None
+        self._later: Sequence[torch.Tensor] | None = None  # parameters of the open record, still to be measured
         self._under_way: deque[_Pending] = deque()
 
     def before_step(
@@ -162,10 +165,27 @@ class StatisticsEngine:
         pending = self._open
         if pending is None or pending.step != step or len(params) != pending.num_tensors:
             return
+        if any(lane.waits for lane in pending.plan.lanes):
+            self._later = params
+        else:
+            self._finish(pending, params, aside=False)
+            self._close()
+
+    def overlap(self) -> None:
+        """A forward pass begins: what after_step left to do runs beside it. Nothing writes parameters until the next step,
+        and that step's before_step waits, on the device, for this to be done. If no forward pass comes, before_step or
+        drain do it in their turn."""
+        params, pending = self._later, self._open
+        if params is None or pending is None or torch.cuda.is_current_stream_capturing():
+            return
+        self._later = None
+        self._finish(pending, params, aside=True)
+        self._close()
+
+    def _finish(self, pending: _Pending, params: Sequence[torch.Tensor], aside: bool) -> None:
         for lane in pending.plan.lanes:
             whole = len(lane.positions) == len(params)
-            lane.finish(params if whole else [params[i] for i in lane.positions])
-        self._close()
+            lane.finish(params if whole else [params[i] for i in lane.positions], aside)
 
     def ready(self) -> list[TensorStatistics]:
         finished = []
@@ -181,7 +201,10 @@ class StatisticsEngine:
 
     def _close(self) -> None:
         pending, self._open = self._open, None
+        params, self._later = self._later, None
         if pending is not None:
+            if params is not None:
+                self._finish(pending, params, aside=False)
             pending.readings.extend(lane.collect() for lane in pending.plan.lanes)
             self._under_way.append(pending)
 

@@ -25,6 +25,8 @@ _SQUARES_FIT = (1e-15, 1e15)
 
 
 class ForeachLane:
+    waits = False
+
     def __init__(self, device: torch.device, positions: Sequence[int]) -> None:
         self.positions = positions
         self._on_host = device.type == "cpu"
@@ -65,7 +67,7 @@ class ForeachLane:
         plain = [measurable(p) for p in params]
         self._old = [None if p is None else p.detach().clone() for p in plain]
 
-    def finish(self, params: Sequence[torch.Tensor]) -> None:
+    def finish(self, params: Sequence[torch.Tensor], aside: bool) -> None:
         if self._old:
             with unobserved():
                 self._compare(params)
