@@ -1,0 +1,106 @@
+"""Under `diagnose`: which state was put back, and whether a checkpoint file still holds what was written to it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.amp import GradScaler
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+
+from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+_MAX_ROWS = 100
+_MAX_ELEMENTS = 1 << 22
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    if not recorder.options.journal:
+        return
+    inside = False
+
+    def note_restored(kind: str, index: int) -> None:
+        rows = recorder.facts.setdefault("restored", [])
+        if len(rows) < _MAX_ROWS:
+            site = recorder.sites.find()
+            rows.append({"kind": kind, "index": index, "step": recorder.step, "seq": recorder.seq, "site": site})
+
+    def make_restore(kind: str) -> Any:
+        def make(original: Any) -> Any:
+            def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+                result = original(self, *args, **kwargs)
+                if recorder.is_host():
+                    index = recorder.census.optimizer_index(self) if kind == "optimizer" else -1
+                    recorder.guard("restoring", note_restored, kind, index)
+                return result
+
+            return load_state_dict
+
+        return make
+
+    def note_file(action: str, obj: Any, file: Any) -> None:
+        path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else getattr(file, "name", "")
+        rows = recorder.facts.setdefault("files", [])
+        if not isinstance(path, str) or not path or len(rows) >= _MAX_ROWS:
+            return
+        try:
+            size = os.path.getsize(path)
+        except OSError:
+            size = -1
+        row = {"action": action, "path": path, "size": size, "step": recorder.step, "site": recorder.sites.find()}
+        row["num_steps"] = recorder.step
+        if obj is not None:
+            row["digest"] = _digest(obj)
+        rows.append(row)
+
+    def make_save(original: Any) -> Any:
+        def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal inside
+            outer, inside = inside, True
+            try:
+                result = original(obj, f, *args, **kwargs)
+            finally:
+                inside = outer
+            if recorder.is_host() and not inside:
+                recorder.guard("restoring", note_file, "save", obj, f)
+            return result
+
+        return save
+
+    def make_load(original: Any) -> Any:
+        def load(f: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                result = original(f, *args, **kwargs)
+            except Exception:
+                if recorder.is_host():
+                    recorder.guard("restoring", note_file, "failed load", None, f)
+                raise
+            if recorder.is_host() and not inside:
+                recorder.guard("restoring", note_file, "load", result, f)
+            return result
+
+        return load
+
+    patches.replace(Optimizer, "load_state_dict", make_restore("optimizer"))
+    patches.replace(LRScheduler, "load_state_dict", make_restore("scheduler"))
+    patches.replace(LambdaLR, "load_state_dict", make_restore("scheduler"))
+    patches.replace(GradScaler, "load_state_dict", make_restore("scaler"))
+    patches.replace(torch.nn.Module, "load_state_dict", make_restore("model"))
+    patches.replace(torch, "set_rng_state", make_restore("rng"))
+    patches.replace(torch, "save", make_save)
+    patches.replace(torch, "load", make_load)
+
+
+def _digest(obj: Any) -> list[float]:
+    """Sums of the tensors, in order: equal for what was written and what is read back."""
+    sums = []
+    for _, tensor in tensors_in(obj)[:256]:
+        if tensor.device.type == "cpu" and 0 < tensor.numel() <= _MAX_ELEMENTS and not tensor.is_complex():
+            sums.append(float(tensor.detach().double().sum()))
+    return sums

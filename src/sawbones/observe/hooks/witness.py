@@ -1,0 +1,122 @@
+"""Under `diagnose`: one function mode below all others, which hears of every operator of the run.
+
+It serves the signals that look between steps: what an evaluation makes of the outputs, and which graphs are kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+
+from sawbones.observe.deep import DeepObserver
+from sawbones.observe.patches import Patches
+from sawbones.observe.signals.evaluations import EvaluationLog
+from sawbones.observe.signals.kept_graphs import KeptGraphs
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+class _Hearing(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+    def __init__(self, heard: Callable[[Any, Any, Mapping[str, Any], Any], None]) -> None:
+        super().__init__()
+        self._heard = heard
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self._heard(func, args, kwargs or {}, result)
+        return result
+
+
+class _Witness:
+    def __init__(self, recorder: Recorder) -> None:
+        self.r = recorder
+        self.evaluations = EvaluationLog(recorder.sites)
+        self.graphs = KeptGraphs()
+        self.model: nn.Module | None = None
+        self.busy = False
+        self.thread = threading.get_ident()
+        recorder.facts["evaluation"] = self.evaluations.record
+        recorder.facts["graphs"] = self.graphs.record
+
+    def guarded(self, name: str, function: Any, *args: Any) -> None:
+        if self.busy or self.thread != threading.get_ident():
+            return
+        self.busy = True
+        try:
+            with torch.no_grad():
+                self.r.guard(name, function, *args)
+        finally:
+            self.busy = False
+
+    def heard(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> None:
+        if self.busy or DeepObserver.busy or not self.r.active or torch.compiler.is_compiling():
+            return
+        name = getattr(func, "__name__", "")
+        if torch.is_grad_enabled():
+            carries = isinstance(result, torch.Tensor) and result.requires_grad and result.grad_fn is not None
+            if self.model is None and carries and name != "__get__" and self.thread == threading.get_ident():
+                self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
+        elif self.model is not None:
+            self.guarded("evaluation", self.evaluations.inside, name, args, kwargs, self.model.training)
+        else:
+            self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    if not recorder.options.journal:
+        return
+    witness = _Witness(recorder)
+
+    def make_call(original: Any) -> Any:
+        def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if recorder.depth or not recorder.active or torch.compiler.is_compiling() or not recorder.is_host():
+                return original(self, *args, **kwargs)
+            if witness.model is not None or next(self.parameters(), None) is None:
+                return original(self, *args, **kwargs)
+            phase = "train" if torch.is_grad_enabled() else "eval"
+            witness.guarded("evaluation", witness.evaluations.called, phase, recorder.step, (args, kwargs), recorder.batches.latest)
+            if phase == "train":
+                witness.graphs.model_called()
+            witness.model = self
+            try:
+                result = original(self, *args, **kwargs)
+            finally:
+                witness.model = None
+            witness.guarded("evaluation", witness.evaluations.returned, phase, result)
+            return result
+
+        return __call__
+
+    def make_backward(original: Any) -> Any:
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if recorder.is_host():
+                loss = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors), None)
+                witness.guarded("kept graphs", witness.graphs.made, loss, recorder.step)
+            return original(tensors, *args, **kwargs)
+
+        return backward
+
+    patches.replace(nn.Module, "__call__", make_call)
+    patches.replace(torch.autograd, "backward", make_backward)
+    recorder.listeners.append(lambda r: witness.graphs.stepped(r.step))
+    mode = _Hearing(witness.heard)
+    _push_mode(mode)
+    patches.on_exit(lambda: _leave(mode))
+
+
+def _leave(mode: TorchFunctionMode) -> None:
+    """Modes of others may lie on top: they stay."""
+    above = []
+    while _get_current_function_mode_stack():
+        top = _pop_mode()
+        if top is mode:
+            break
+        above.append(top)
+    for other in reversed(above):
+        _push_mode(other)

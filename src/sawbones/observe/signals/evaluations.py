@@ -1,0 +1,224 @@
+"""What is done with a model's outputs where no gradient is wanted: the metric, as far as torch operators make it.
+
+Every operator that a model output, or something made from one, went into is kept once per place, with the values that met
+there. Also which layers were random or took batch statistics in such a pass, and what inputs the model was given in either phase.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from sawbones.observe.batches import value_range
+from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.sites import SiteFinder
+
+_MAX_NODES = 200
+_MAX_INPUT_ROWS = 400
+_MAX_FEATURES = 64
+_MAX_CLASSES = 64
+_MAX_ELEMENTS = 1 << 18
+_SILENT = frozenset({"__get__", "dim", "size", "__len__", "is_floating_point", "stride", "__set__", "_set_grad_enabled"})
+_DROPS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"})
+_RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+
+
+class EvaluationLog:
+    """`record` is what a run keeps: active, nodes, passes, inputs."""
+
+    def __init__(self, sites: SiteFinder) -> None:
+        self._sites = sites
+        self._tags: dict[int, tuple[Any, str, tuple[int, ...]]] = {}  # tensor -> weak reference, role, nodes it came from
+        self._nodes: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._active: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._step = -1
+        self._num_inputs = {"train": 0, "eval": 0}
+        self.record: dict[str, Any] = {"active": [], "nodes": [], "passes": [], "inputs": []}
+
+    # the model
+
+    def called(self, phase: str, step: int, given: Any, batch: Any) -> None:
+        """A top-level call of a model begins."""
+        self._note_inputs(phase, step, given)
+        self._tags.clear()
+        if phase == "eval":
+            if step != self._step:
+                self._step = step
+                self.record["passes"] = [*self.record["passes"], {"step": step, "calls": 0, "predictions": {}}][-400:]
+            self.record["passes"][-1]["calls"] += 1
+            inputs = {id(t) for _, t in tensors_in(given)}
+            for _, tensor in tensors_in(batch) if batch is not None else ():
+                if id(tensor) not in inputs:
+                    self._tag(tensor, "target", ())
+
+    def returned(self, phase: str, result: Any) -> None:
+        if phase != "eval":
+            return
+        found = [t for _, t in tensors_in(result)]
+        for tensor in found:
+            self._tag(tensor, "output", ())
+        main = next((t for t in found if t.is_floating_point() and t.dim() >= 1), None)
+        if main is not None and main.device.type == "cpu" and 0 < main.numel() <= _MAX_ELEMENTS:
+            self._count_predictions(main.detach())
+
+    def _count_predictions(self, plain: torch.Tensor) -> None:
+        if plain.dim() == 2 and 2 <= plain.shape[1] <= _MAX_CLASSES:
+            classes = plain.argmax(1)
+            kind = f"argmax of {plain.shape[1]}"
+        elif plain.dim() == 1 or (plain.dim() == 2 and plain.shape[1] == 1):
+            classes, kind = (plain.reshape(-1) > 0).long(), "sign"
+        else:
+            return
+        counts = self.record["passes"][-1]["predictions"].setdefault(kind, {})
+        for value, count in zip(*[x.tolist() for x in classes.unique(return_counts=True)], strict=True):
+            counts[str(value)] = counts.get(str(value), 0) + count
+
+    def _note_inputs(self, phase: str, step: int, given: Any) -> None:
+        number = self._num_inputs[phase] = self._num_inputs[phase] + 1
+        if (number > 24 and number % 25) or len(self.record["inputs"]) >= _MAX_INPUT_ROWS:
+            return
+        site = self._sites.find()
+        for path, tensor in tensors_in(given)[:4]:
+            if tensor.device.type != "cpu" or not 0 < tensor.numel() <= _MAX_ELEMENTS or tensor.layout is not torch.strided:
+                continue
+            if not tensor.is_floating_point():
+                continue
+            plain = tensor.detach()
+            row = {"phase": phase, "step": step, "path": path, "shape": list(plain.shape), "site": site, **value_range(plain)}
+            if plain.dim() >= 2 and 2 <= plain.shape[1] <= _MAX_FEATURES and plain.shape[0] >= 4:
+                features = plain.double().transpose(0, 1).reshape(plain.shape[1], -1)
+                row["feature_mean"], row["feature_std"] = features.mean(1).tolist(), features.std(1).tolist()
+            self.record["inputs"].append(row)
+
+    # operators
+
+    def inside(self, name: str, args: Any, kwargs: Mapping[str, Any], training: bool) -> None:
+        """An operator of a model that runs without gradients: does it draw, or use the statistics of the batch?"""
+        kind = _random_or_batchwise(name, args, kwargs)
+        if kind is None:
+            return
+        site = self._sites.find()
+        key = (name, site, training, self._step)
+        row = self._active.get(key)
+        if row is None:
+            if len(self._active) >= _MAX_NODES:
+                return
+            row = self._active[key] = {
+                "op": name, "kind": kind, "site": site, "training": training, "step": self._step, "count": 0,
+            }  # fmt: skip
+            self.record["active"].append(row)
+        row["count"] += 1
+
+    def outside(self, name: str, args: Any, kwargs: Mapping[str, Any], result: Any) -> None:
+        """An operator of the loop itself, without gradients."""
+        if name in _SILENT or not self._tags:
+            return
+        given = [t for _, t in tensors_in((args, dict(kwargs)))]
+        tags = [self._tags.get(id(t)) for t in given]
+        tags = [tag if tag is not None and tag[0]() is tensor else None for tag, tensor in zip(tags, given, strict=True)]
+        if not any(tags):
+            return
+        roles = tuple(tag[1] if tag else "other" for tag in tags)
+        site = self._sites.find()
+        key = (name, site, roles, _scalars(args, kwargs))
+        node = self._nodes.get(key)
+        if node is None:
+            if len(self._nodes) >= _MAX_NODES:
+                return
+            node = self._nodes[key] = {
+                "id": len(self._nodes), "op": name, "site": site, "roles": list(roles), "args": list(_scalars(args, kwargs)),
+                "sources": [], "count": 0, "given": [{} for _ in given], "result": {}, "steps": [],
+            }  # fmt: skip
+            self.record["nodes"].append(node)
+        node["count"] += 1
+        if self._step not in node["steps"]:
+            node["steps"] = [*node["steps"], self._step][-50:]
+        for tag in tags:
+            node["sources"] += [n for n in (tag[2] if tag else ()) if n not in node["sources"]]
+        outputs = [t for _, t in tensors_in(result)]
+        if node["count"] <= 200:
+            for summary, tensor in zip(node["given"], given, strict=False):
+                _widen(summary, tensor)
+            if outputs:
+                _widen(node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0])
+            if name in ("eq", "__eq__") and len(given) == 2:
+                _compare(node, given[0], given[1])
+        role = "output" if "output" in roles else "target"
+        for tensor in outputs:
+            self._tag(tensor, role, (node["id"],))
+
+    def _tag(self, tensor: torch.Tensor, role: str, nodes: tuple[int, ...]) -> None:
+        if len(self._tags) < 2000:
+            self._tags[id(tensor)] = (weakref.ref(tensor), role, nodes)
+
+
+def _random_or_batchwise(name: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
+    def argument(place: int, key: str, default: Any) -> Any:
+        return kwargs.get(key, args[place] if len(args) > place else default)
+
+    if name in _DROPS:
+        return "dropout" if argument(2, "training", True) and 0 < argument(1, "p", 0.5) < 1 else None
+    if name == "batch_norm":  # without running statistics a layer has nothing but those of the batch: meant so
+        return "batch statistics" if argument(5, "training", False) and argument(1, "running_mean", None) is not None else None
+    if name == "multi_head_attention_forward":
+        return "dropout" if kwargs.get("training", True) and argument(10, "dropout_p", 0.0) > 0 else None
+    if name == "scaled_dot_product_attention":
+        return "dropout" if argument(4, "dropout_p", 0.0) > 0 else None
+    if name in _RECURRENT:
+        numbers = [a for a in args if isinstance(a, float)]
+        flags = [a for a in args if isinstance(a, bool)]
+        layers = next((a for a in args if isinstance(a, int) and not isinstance(a, bool)), 1)
+        return "dropout" if numbers and numbers[0] > 0 and layers > 1 and len(flags) > 1 and flags[1] else None
+    return None
+
+
+def _scalars(args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    plain = [a for a in args if isinstance(a, (int, float, bool, str))]
+    return (*plain, *(f"{k}={v}" for k, v in kwargs.items() if isinstance(v, (int, float, bool, str))))
+
+
+def _widen(summary: dict[str, Any], tensor: torch.Tensor) -> None:
+    """The range of everything that has come by here."""
+    shape = list(tensor.shape)
+    shapes = summary.setdefault("shapes", [])
+    if shape not in shapes and len(shapes) < 6:
+        shapes.append(shape)
+    summary["dtype"] = str(tensor.dtype).removeprefix("torch.")
+    if tensor.device.type != "cpu" or tensor.is_complex() or not 0 < tensor.numel() <= _MAX_ELEMENTS:
+        return
+    plain = tensor.detach()
+    low, high = float(plain.min()), float(plain.max())
+    summary["min"], summary["max"] = min(summary.get("min", low), low), max(summary.get("max", high), high)
+    number = summary["num"] = summary.get("num", 0) + plain.numel()
+    mean = float(plain.double().mean())
+    summary["mean"] = summary.get("mean", mean) + (mean - summary.get("mean", mean)) * plain.numel() / number
+
+
+def _compare(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
+    """How much of a comparison lies on padding: -100, or the one value that fills the ends of rows."""
+    if a.device.type != "cpu" or a.shape != b.shape or a.dim() != 2 or a.shape[1] < 2 or a.numel() > _MAX_ELEMENTS:
+        return
+    if b.is_floating_point() or a.is_floating_point():
+        return
+    roles = node["roles"]
+    target, predicted = (b, a) if roles[1] != "output" or roles[0] == "output" else (a, b)
+    pads = target == -100
+    value = -100
+    if not bool(pads.any()):
+        last = target[:, -1]
+        value = int(last.mode().values)
+        same = (target == value).flip(1).long().cumprod(1).flip(1).bool()
+        pads = same & (same.sum(1, keepdim=True) >= 2)
+    equal = predicted == target
+    seen = node.setdefault("padding", {"value": value, "positions": 0, "padded": 0, "equal": 0, "equal_padded": 0, "rows": {}})
+    if seen["value"] != value:
+        return
+    seen["positions"] += target.numel()
+    seen["padded"] += int(pads.sum())
+    seen["equal"] += int(equal.sum())
+    seen["equal_padded"] += int((equal & pads).sum())
+    for length in pads.sum(1).tolist():
+        seen["rows"][str(length)] = seen["rows"].get(str(length), 0) + 1
