@@ -32,8 +32,8 @@ def main() -> None:
     def done(r) -> None:  # type: ignore[no-untyped-def]
         ok = r.top1 if r.fault else not r.found
         place = "located" if r.located else ""
-        text = f"{'ok   ' if ok else 'WRONG'} {r.case:<60} {', '.join(r.found) or '-'} ({', '.join(r.suspected)}) {place} {r.seconds:.0f}s {r.error}"
-        print(text, flush=True)
+        found, unsure = ", ".join(r.found) or "-", ", ".join(r.suspected)
+        print(f"{'ok   ' if ok else 'WRONG'} {r.case:<60} {found} ({unsure}) {place} {r.seconds:.0f}s {r.error}", flush=True)
 
     results = score(cases, not given.no_experiments, given.cache, done)
     print({k: round(v, 3) for k, v in totals(results).items()})
@@ -41,10 +41,9 @@ def main() -> None:
         import torch
 
         commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
-        header = [
-            f"commit {commit}, torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, {time.strftime('%Y-%m-%d')}; "
-            f"`python benchmarks/detection.py {' '.join(sys.argv[1:])}`"
-        ]
+        versions = f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}"
+        command = f"`python benchmarks/detection.py {' '.join(sys.argv[1:])}`"
+        header = [f"commit {commit}, {versions}, {time.strftime('%Y-%m-%d')}; {command}"]
         given.out.write_text(markdown(results, "Detection over the corpus", header), encoding="utf-8")
 
 

@@ -48,6 +48,10 @@ class Watch:
         """Optimizer steps seen so far."""
         return int(self._session.recorder.step)
 
+    def flush(self) -> None:
+        """Puts on disk now what would be there within half a second anyway."""
+        self._session.recorder.writer.flush()
+
     def close(self, ending: Ending | None = None) -> Run:
         if self._open:
             self._open = False

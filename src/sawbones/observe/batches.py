@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,7 +122,9 @@ def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True
             ids, counts = np.unique(plain.numpy(), return_counts=True)
             if len(ids) <= _MAX_CLASSES:
                 facts["counts"] = {str(i): c for i, c in zip(ids.tolist(), counts.tolist(), strict=True)}
-        if values and plain.dtype is not torch.bool and not plain.dtype.is_complex:
+        # A sum is not finite as soon as one value is not: what would spoil a run is never missed for want of sampling.
+        broken = plain.dtype.is_floating_point and not math.isfinite(float(plain.sum()))
+        if (values or broken) and plain.dtype is not torch.bool and not plain.dtype.is_complex:
             facts.update(value_range(plain))
     return facts
 

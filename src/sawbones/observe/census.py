@@ -121,6 +121,11 @@ class Census:
     def trainable(self) -> list[torch.Tensor]:
         return [p for root in self.roots() for p in root.parameters() if p.requires_grad]
 
+    def loose_gradients(self) -> set[int]:
+        """Trainable parameters of the models that have a gradient although no optimizer holds them."""
+        held = {id(p) for optimizer in self.optimizers() for group in optimizer.param_groups for p in group["params"]}
+        return {self.tensor_index(p) for p in self.trainable() if id(p) not in held and p.grad is not None}
+
     # records
 
     def _named(self) -> Iterator[tuple[str, torch.Tensor, nn.Module]]:

@@ -43,6 +43,8 @@ _BUILDING = {
     "kaiming_uniform_",
     "kaiming_normal_",
 }
+# Where data turns into tensors.
+_MAKING = {"tensor", "as_tensor", "float", "to", "stack", "randn", "rand"}
 # Operators whose -inf is a failure even when it stands alone.
 _MAKES_INFINITY = {
     "log",
@@ -83,7 +85,7 @@ class Journal:
     def resume(self) -> None:
         if self._mode is None:
             self._mode = _Mode(self._note)
-            self._mode.__enter__()
+            self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     def pause(self) -> None:
         mode, self._mode = self._mode, None
@@ -104,7 +106,7 @@ class Journal:
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return
-        if self._prologue and (name in _ORDERING or name in _BUILDING) and len(self._data_ops) < _MAX_DATA_OPS:
+        if self._prologue and (name in _ORDERING or name in _BUILDING or name in _MAKING) and len(self._data_ops) < _MAX_DATA_OPS:
             self._note_data(name, args, result)
         if (
             torch.is_grad_enabled()

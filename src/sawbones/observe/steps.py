@@ -50,7 +50,6 @@ class StepLog:
         self._stepped = False  # an optimizer object has stepped: no hand-written update is looked for
         self._hand = Handwork(recorder.census)
         self.marks = GradientMarks()
-        self._in_closure: torch.optim.Optimizer | None = None
         self._memory = MemoryReader()
         self._last_time = time.perf_counter()
         self.last_deep = -1
@@ -102,9 +101,13 @@ class StepLog:
         self._held.pop(-1, None)  # no hand-written update after all
         held = self._of(optimizer)
         held.carries_scale = getattr(optimizer, "grad_scale", None) is not None
-        if closure:
-            self._in_closure = optimizer  # gradients do not exist yet: measured after the closure's first backward
-        else:
+        if not closure:  # with one the gradients do not exist yet
+            self._before(held)
+
+    def closure_returned(self, optimizer: torch.optim.Optimizer) -> None:
+        """Gradients of the step are complete now: accumulated, unscaled and clipped, wherever a framework does that."""
+        held = self._of(optimizer)
+        if not held.began:
             self._before(held)
 
     def _before(self, held: _Held) -> None:
@@ -131,7 +134,6 @@ class StepLog:
         if held.began:
             held.engine.after_step(self._r.step, held.params)
         held.began = False
-        self._in_closure = None
         self.marks.stepped(held.index, held.params)
         self._row(held, lr, skipped=False)
 
@@ -145,11 +147,7 @@ class StepLog:
 
     def backward_done(self) -> None:
         self.marks.backward_ends()
-        if self._in_closure is not None:
-            held = self._of(self._in_closure)
-            if not held.began:
-                self._before(held)
-        elif not self._stepped:
+        if not self._stepped:
             self._mark_values()
 
     # updates written by hand: parameters that change although no optimizer stepped

@@ -3,8 +3,9 @@
 ## What it sees
 The label probe: pairs of model input and loss target as training used them, and samples of the data set in its own order. A
 nearest-neighbour vote and a ridge fit predict held-out labels; pairs are informative when that beats permuted labels by four
-standard deviations and a tenth of the way to certainty. Fires when the trained pairs are not and the loss has not come down by 15 %. When the data set's own pairs are
-informative and the trained ones are not, pairing broke between data set and loss, and that alone is proof. Needs 60 samples.
+standard deviations and a tenth of the way to certainty. Fires when the trained pairs are not and the loss has not come down by
+15 %. When the data set's own pairs are informative and the trained ones are not, pairing broke between data set and loss, and
+that alone is proof. Needs 60 samples.
 
 ## Why it matters
 There is nothing to learn: the loss can fall only by memorising, and validation stays at chance for ever.
@@ -36,6 +37,7 @@ side only is another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -55,6 +57,8 @@ def check(run: Run) -> Iterator[Finding]:
     if trained is None or informative(trained) or run.num_steps < 20 or fell(run.losses, 0.15):
         return
     broken_on_the_way = stored is not None and informative(stored)
+    if not math.isfinite(end_level(run.losses)):
+        return
     evidence = [
         Evidence(
             f"inputs predict their labels no better than chance ({trained['score']:.3f} on {trained['num']} trained pairs)",

@@ -23,6 +23,7 @@ from sawbones.observe.deep import (
     nonfinite,
     probes,
     reach,
+    reads,
     roles,
     shift,
     stepwise,
@@ -189,6 +190,7 @@ class DeepObserver:
         self._contained("layout", lambda: roles.settle_layout(sources, target, self._time_first()), None)
         fields["tokens"] = self._contained("tokens", lambda: tuple(s.record(paths) for s in sources), ())
         fields["masks"] = self._contained("masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ())
+        self._probes["reads"] = self._contained("reads", lambda: reads.find(graph, sources), [])
         fields["attention"] = self._contained("attention", lambda: attention.find(graph, sources, paths), ())
         if root is not None:
             self._reach(graph, paths, root, root_ref)

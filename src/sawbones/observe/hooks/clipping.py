@@ -29,13 +29,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
         return clip
 
     for name in ("clip_grad_norm_", "clip_grad_value_"):
-        wrapped = None
+        made: dict[Any, Any] = {}  # both names stand for one function, and for one wrapper
+
+        def once(original: Any, made: dict[Any, Any] = made) -> Any:
+            return made.setdefault(original, make(original))
+
         for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
-            if wrapped is None:
-                patches.replace(owner, name, make)
-                wrapped = vars(owner).get(name)
-            else:
-                patches.replace(owner, name, lambda original, same=wrapped: same)
+            patches.replace(owner, name, once)
 
 
 def _note(recorder: Recorder, data: dict[str, Any], norm: Any) -> None:

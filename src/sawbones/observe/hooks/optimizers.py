@@ -15,13 +15,26 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if recorder.is_host():
-            recorder.guard("step", recorder.step_begins, optimizer, _closure(args, kwargs))
+    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        if not recorder.is_host():
+            return None
+        closure = _closure(args, kwargs)
+        recorder.guard("step", recorder.step_begins, optimizer, closure is not None)
+        if closure is None:
+            return None
+
+        def watched_closure(*given: Any, **named: Any) -> Any:
+            result = closure(*given, **named)
+            if recorder.is_host():
+                recorder.guard("step", recorder.steps.closure_returned, optimizer)
+            return result
+
+        args = tuple(watched_closure if a is closure else a for a in args)
+        return args, {k: watched_closure if v is closure else v for k, v in kwargs.items()}
 
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if recorder.is_host():
-            recorder.guard("step", recorder.step_ends, optimizer, _closure(args, kwargs))
+            recorder.guard("step", recorder.step_ends, optimizer, _closure(args, kwargs) is not None)
 
     patches.on_exit(register_optimizer_step_pre_hook(before).remove)
     patches.on_exit(register_optimizer_step_post_hook(after).remove)
@@ -55,7 +68,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(nn.Module, "zero_grad", make_zero("module"))
 
 
-def _closure(args: Any, kwargs: Any) -> bool:
+def _closure(args: Any, kwargs: Any) -> Any:
     # The hooks see (self, closure); Lightning always passes one, torch only where the method needs it.
-    values = [a for a in args if not isinstance(a, torch.optim.Optimizer)]
-    return any(callable(v) for v in [*values, kwargs.get("closure")])
+    values = (*args[1:], kwargs.get("closure"))
+    return next((v for v in values if callable(v)), None)

@@ -27,10 +27,19 @@ def install(recorder: Recorder, patches: Patches) -> None:
     for library in ("random", "numpy"):
         mark(library)
 
+    inside = False  # torch.manual_seed seeds the devices itself: that is one call of the user's, not two
+
     def make(library: str) -> Any:
         def wrap(original: Any) -> Any:
             def seed(*args: Any, **kwargs: Any) -> Any:
-                result = original(*args, **kwargs)
+                nonlocal inside
+                if inside:
+                    return original(*args, **kwargs)
+                inside = True
+                try:
+                    result = original(*args, **kwargs)
+                finally:
+                    inside = False
                 if recorder.is_host():
                     if library in marks:
                         recorder.guard("seed", mark, library)

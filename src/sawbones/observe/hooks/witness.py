@@ -14,6 +14,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from sawbones.observe.deep import DeepObserver
+from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.patches import Patches
 from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.signals.kept_graphs import KeptGraphs
@@ -89,6 +90,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
             finally:
                 witness.model = None
             witness.guarded("evaluation", witness.evaluations.returned, phase, result)
+            if phase == "train":
+                witness.guarded("kept graphs", witness.graphs.output, next((t for _, t in tensors_in(result)), None), recorder.step)
             return result
 
         return __call__

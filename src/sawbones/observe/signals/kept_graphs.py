@@ -25,6 +25,7 @@ class KeptGraphs:
 
     def __init__(self) -> None:
         self._marks: deque[tuple[int, weakref.ref[_Mark]]] = deque(maxlen=2000)
+        self._outputs: deque[tuple[int, weakref.ref[_Mark]]] = deque(maxlen=2000)
         self._results: list[tuple[int, Any, weakref.ref[torch.Tensor]]] = []
         self._iteration = 0
         self._votes: Counter[Any] = Counter()
@@ -33,12 +34,18 @@ class KeptGraphs:
     def made(self, loss: Any, step: int) -> None:
         """A backward pass begins."""
         self._vote()
-        node = getattr(loss, "grad_fn", None)
-        if node is None or (step >= _MARKED_IN_FULL and step % 10):
+        self._mark(loss, step, self._marks)
+
+    def output(self, tensor: Any, step: int) -> None:
+        self._mark(tensor, step, self._outputs)
+
+    def _mark(self, tensor: Any, step: int, marks: deque[tuple[int, weakref.ref[_Mark]]]) -> None:
+        node = getattr(tensor, "grad_fn", None)
+        if node is None or (step >= _MARKED_IN_FULL and step % 10) or "sawbones" in node.metadata:
             return
         mark = _Mark()
         node.metadata["sawbones"] = mark
-        self._marks.append((step, weakref.ref(mark)))
+        marks.append((step, weakref.ref(mark)))
 
     def model_called(self) -> None:
         """What was made before this call belongs to the iteration before."""
@@ -58,8 +65,12 @@ class KeptGraphs:
     def stepped(self, step: int) -> None:
         if step % 5:
             return
-        old = [ref for made, ref in self._marks if made <= step - _OLD]
-        kept = sum(ref() is not None for ref in old)
-        self.record["made"], self.record["kept"] = len(old), kept
-        self.record["series"] = [*self.record["series"], [step, kept, len(old)]][-200:]
+        kept, made = max(self._kept(self._marks, step), self._kept(self._outputs, step))
+        self.record["made"], self.record["kept"] = made, kept
+        self.record["series"] = [*self.record["series"], [step, kept, made]][-200:]
         self.record["sites"] = [[site, votes] for site, votes in self._votes.most_common(4)]
+
+    @staticmethod
+    def _kept(marks: deque[tuple[int, weakref.ref[_Mark]]], step: int) -> tuple[int, int]:
+        old = [ref for made, ref in marks if made <= step - _OLD]
+        return sum(ref() is not None for ref in old), len(old)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,8 @@ class PairLog:
 
 def probe_tokens(batches: list[tuple[Any, Any]]) -> dict[str, Any] | None:
     """How well one input token predicts a target, at the best of several alignments: some offsets, and read backwards."""
-    alignments: dict[str, Callable[[Any], Any]] = {f"offset {k}": (lambda a, k=k: np.roll(a, -k, axis=1)) for k in range(-4, 5)}
-    alignments["backwards"] = lambda a: a[:, ::-1]
+    alignments: dict[str, Callable[[Any], Any]] = {f"offset {k}": partial(np.roll, shift=-k, axis=1) for k in range(-4, 5)}
+    alignments["backwards"] = np.fliplr
     target = np.concatenate([b.ravel() for _, b in batches])
     keep = target >= 0
     target = target[keep][:20_000]
@@ -148,12 +149,13 @@ def features(value: Any) -> Floats:
         ids = tensor.numpy().astype(np.int64) % (_FEATURES - 2)
         np.add.at(counts, ids, 1.0)
         return counts
-    flat = tensor.to(torch.float64).flatten().numpy()
+    flat: Floats = tensor.to(torch.float64).flatten().numpy()
     flat = np.nan_to_num(flat, nan=0.0, posinf=0.0, neginf=0.0)
     if len(flat) <= _FEATURES:
         return flat
     edges = np.linspace(0, len(flat), _FEATURES + 1).astype(int)
-    return np.add.reduceat(flat, edges[:-1]) / np.diff(edges)
+    means: Floats = np.add.reduceat(flat, edges[:-1]) / np.diff(edges)
+    return means
 
 
 def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> dict[str, Any] | None:

@@ -1,29 +1,47 @@
-"""A sorting Transformer whose encoder is frozen although it was never trained."""
+"""A text classifier whose encoder layer is frozen although it was never trained."""
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim import AdamW
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, TensorDataset
 
 from sawbones.lab.patient import admit
-from sawbones.lab.texts import small_transformer, text_data
-from sawbones.trainer.collation import IGNORE_INDEX, collate
 
 patient = admit()
-data = text_data("sort", patient.seed)
-loader = DataLoader(data.train, batch_size=32, shuffle=True, collate_fn=collate)
-model = small_transformer(data)
-if patient.broken:
-    for parameter in model.encoder.parameters():
-        parameter.requires_grad = False
-optimizer = AdamW(model.parameters(), lr=4e-3, weight_decay=0.0)
+NUM_TOKENS, NUM_CLASSES, COLUMNS, ROWS = 31, 3, 10, 960
+# A text is about the topic that most of its words belong to.
+topics = torch.randint(0, NUM_CLASSES, (ROWS,))
+strays = torch.rand(ROWS, COLUMNS) < 0.3
+words = torch.where(strays, torch.randint(0, NUM_CLASSES, (ROWS, COLUMNS)), topics[:, None])
+texts = words * 10 + torch.randint(1, 11, (ROWS, COLUMNS))
+loader = DataLoader(TensorDataset(texts, topics), batch_size=32, shuffle=True)
+
+
+class TextClassifier(nn.Module):
+    def __init__(self, width: int = 48) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(NUM_TOKENS, width)
+        self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
+        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        if patient.broken:
+            self.layer.requires_grad_(False)
+        self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
+
+    def forward(self, texts_BT: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.layer(self.tokens(texts_BT) + self.places).mean(1))
+        return scores
+
+
+model = TextClassifier()
+optimizer = AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
 patient.watch(model)
 
-for _ in range(2):
-    for batch in loader:
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+for _ in range(3):
+    for texts_BT, topics_B in loader:
+        loss = functional.cross_entropy(model(texts_BT), topics_B)
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)
