@@ -117,6 +117,16 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: any(e.kind == "forward" and e.phase == "eval" for e in r.events),
         lambda r: replace(r, events=tuple(e for e in r.events if not (e.kind == "forward" and e.phase == "eval"))),
     ),
+    "evaluation": (
+        "what becomes of the outputs of an evaluation was not recorded",
+        lambda r: bool((r.facts.get("evaluation") or {}).get("passes")),
+        _without_fact("evaluation"),
+    ),
+    "graphs": (
+        "whether graphs are kept was not recorded",
+        lambda r: bool((r.facts.get("graphs") or {}).get("series")),
+        _without_fact("graphs"),
+    ),
     "ranks": (
         "this run has one rank. Nothing to do",
         lambda r: bool(r.ranks),
