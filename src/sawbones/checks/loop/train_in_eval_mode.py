@@ -1,0 +1,106 @@
+"""Training with the model left in evaluation mode
+
+## What it sees
+The mode of the model in forward passes that take gradients and lead to a step. Left behind: early steps ran in training mode, then
+an evaluation came, and from there on the steps run in evaluation mode. From the start: no step ever ran in training mode.
+Only where it matters: the model has dropout above 0 or batch normalisation that tracks statistics.
+
+## Why it matters
+Dropout no longer regularises and batch normalisation keeps using statistics that no step updates.
+
+## Looks like
+The training curve changes after the first validation; the model overfits although it has dropout.
+
+## Example
+    for epoch in range(10):
+        train_one_epoch(model)
+        model.eval()
+        validate(model)
+
+## Use instead
+    for epoch in range(10):
+        model.train()
+        train_one_epoch(model)
+        model.eval()
+        validate(model)
+
+## Confirm it
+The mode at the forward passes of the steps is the proof.
+
+## False alarms
+Fine-tuning with frozen statistics keeps a part in evaluation mode, not the model that is called; where parts are frozen, or
+normalisation or dropout layers are in training mode on their own, it is mentioned at most. Teachers take no step.
+
+## References
+`from_pretrained` returns models in evaluation mode; Lightning restores the mode after validation for this reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Module, Run
+from sawbones.stats.protocol import Turn, sites_of, turns
+
+NEEDS = ("backward", "steps", "modules")
+EXPLAINS = ("evaluation.overfitting", "model.batchnorm-small-batch")
+EXPERIMENT = None
+FEWEST = 3
+
+
+def check(run: Run) -> Iterator[Finding]:
+    caring = [m for m in run.modules if _cares(m)]
+    if not caring:
+        return
+    whole = [t for t in turns(run) if t.backwards and _modes(t)]
+    if len(whole) < FEWEST:
+        return
+    frozen = [not any(_modes(t)) for t in whole]
+    if sum(frozen) < FEWEST or not all(frozen[-FEWEST:]):
+        return
+    begin = next(i for i in range(len(frozen)) if all(frozen[i:]))
+    share = (len(frozen) - begin) / len(frozen)
+    partly = any(m.settings.get("training") for m in caring) or any(t.in_model and not t.requires_grad for t in run.tensors)
+    left_behind = begin > 0
+    if share < 0.2:
+        return
+    if partly:
+        status, confidence = "suspected", 0.4
+    else:
+        status, confidence = ("proven", 0.97) if left_behind else ("likely", 0.88)
+    turn = whole[begin]
+    forward = next(e for e in turn.of("forward") if e.data.get("grad"))
+    modes = [e for e in run.of_kind("mode") if e.data.get("training") is False and e.seq < forward.seq]
+    since = "after an evaluation" if left_behind else "from the first step"
+    names = ", ".join(sorted({m.cls for m in caring})[:3])
+    yield Finding(
+        "loop.train-in-eval-mode",
+        status,
+        confidence,
+        f"Training in evaluation mode {since}: {names} inactive or frozen",
+        sites_of(*([*modes[-1:], forward] if not left_behind else [forward, *modes[-1:]])),
+        (
+            Evidence(
+                f"{len(frozen) - begin} of {len(frozen)} steps took gradients in evaluation mode, from step {turn.step} on",
+                "events",
+                (turn.step,),
+                share,
+                0.0,
+            ),
+            Evidence(f"{len(caring)} layers depend on the mode ({names})", "modules", (), float(len(caring)), 0.0),
+        ),
+        Fix("Call model.train() at the beginning of every training epoch, after any evaluation."),
+    )
+
+
+def _cares(module: Module) -> bool:
+    settings = module.settings
+    if "num_features" in settings:
+        return settings.get("track_running_stats") is True
+    return "p" in settings and module.num_params == 0 and isinstance(settings["p"], (int, float)) and 0 < settings["p"] < 1
+
+
+def _modes(turn: Turn) -> list[bool]:
+    last = turn.backwards[-1].seq
+    forwards = [e for e in turn.of("forward") if e.data.get("grad") and e.seq < last]
+    return [bool(e.data.get("training")) for e in forwards]

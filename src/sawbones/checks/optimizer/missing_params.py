@@ -1,0 +1,89 @@
+"""Trainable parameters that no optimizer holds
+
+## What it sees
+Parameters of the model that got a gradient and that neither an optimizer nor a hand-written update ever held. Which they are
+decides: a part behind the trained ones (the head), or in their midst, has been forgotten; when only the parts before are left
+out, somebody may have wanted just that. Step 0 is enough.
+
+## Why it matters
+They stay at their random first values while gradients are computed for them at every step.
+
+## Looks like
+Learning is slow and stops early; a layer's weights are the same in every checkpoint.
+
+## Example
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-3)
+    loss = criterion(head(encoder(x)), y)
+
+## Use instead
+    optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=1e-3)
+    loss = criterion(head(encoder(x)), y)
+
+## Confirm it
+The groups of the optimizers against the parameters that the loss reaches are the proof.
+
+## False alarms
+A linear probe that hands only the head to the optimizer leaves out what comes before: mentioned at most. Frozen parameters,
+parameters that an earlier phase trained, averaged and target networks (no gradient), and optimizers that own tensors outside of
+any module stay silent.
+
+## References
+Layers added after the optimizer was built, and learnable losses, are the usual ways to get here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sawbones.schema import NOT_MEASURED, Evidence, Finding, Fix, Run, Tensor
+from sawbones.stats.protocol import turns
+
+NEEDS = ("tensors", "optimizers", "steps", "backward")
+EXPLAINS = ("model.frozen-params", "optimizer.lr-too-low")
+EXPERIMENT = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    if not any(t.taken.kind == "step" for t in turns(run)):
+        return
+    held = [t for t in run.tensors if t.optimizer >= 0 and t.in_model]
+    if not held or any(t.optimizer >= 0 and not t.in_model for t in run.tensors):
+        return  # a stale optimizer, or one that owns free tensors: another matter
+    loose = set(run.facts.get("loose_gradients", ()))
+    left = [t for t in run.tensors if t.index in loose and t.in_model and t.requires_grad and t.optimizer < 0]
+    left = [t for t in left if not _ever_updated(run, t)]
+    if not left:
+        return
+    order = {t.name: i for i, t in enumerate(run.tensors)}
+    last_held = max(order[t.name] for t in held)
+    behind = [t for t in left if order[t.name] > last_held]  # parameters are listed as their modules were made: input to output
+    amid = [t for t in left if order[t.name] < last_held and order[t.name] > min(order[h.name] for h in held)]
+    sure = bool(behind or amid)
+    shown = ", ".join(t.name for t in (behind or amid or left)[:3])
+    sites = tuple(dict.fromkeys(o.site for o in run.optimizers if o.site is not None))
+    yield Finding(
+        "optimizer.missing-params",
+        "proven" if sure else "suspected",
+        0.93 if sure else 0.45,
+        f"{len(left)} trainable parameters are in no optimizer and never change ({shown})",
+        sites[:2],
+        (
+            Evidence(
+                f"{len(left)} of {len(left) + len(held)} trainable tensors that the loss depends on are in no parameter group",
+                "tensors",
+                (0,),
+                float(len(left)),
+                0.0,
+            ),
+        ),
+        Fix("Hand all trainable parameters to the optimizer, and build it after the model is complete."),
+    )
+
+
+def _ever_updated(run: Run, tensor: Tensor) -> bool:
+    table = run.statistics.get("param_l2")
+    if table is None or tensor.index >= table.shape[1]:
+        return False
+    return bool(np.any(table[:, tensor.index] != NOT_MEASURED))
