@@ -1,0 +1,111 @@
+"""Rotary positions that differ between queries and keys, or a cache that starts again at zero
+
+## What it sees
+Two things. Generation with a cache: what calls with one token answered is compared with one full pass over the same tokens; fires
+when they differ by more than 1 %. And on deep steps, queries and keys that look up their positions in the same table: when there
+are fewer queries than keys and both count from 0, the queries' positions lack the offset.
+
+## Why it matters
+Rotary codes act through the distance between query and key. With a wrong offset every distance is wrong, in generation or
+throughout.
+
+## Looks like
+Training loss is fine and generated text falls apart after the first token; or attention can't find what it is to look for.
+
+## Example
+    q, k = rotate(q, angles[:t]), rotate(k, angles[:t])
+    k = torch.cat([cache["k"], k], dim=2)
+
+## Use instead
+    start = cache["k"].shape[2]
+    q, k = rotate(q, angles[start : start + t]), rotate(k, angles[start : start + t])
+    k = torch.cat([cache["k"], k], dim=2)
+
+## Confirm it
+The two answers for the same tokens are the proof: a cache is there to save work, not to change the result.
+
+## False alarms
+The full pass runs on a copy of the model with a copy of the first call's arguments, and has to repeat that call's own answer
+first. Models in training mode are not compared. In cross attention, queries and keys count their own sequences, each through a
+table or an input of its own.
+
+## References
+The `start_pos` argument of the Llama reference code exists for this reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site
+from sawbones.stats.dataflow import Flow
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.sequences import attention_ops
+
+NEEDS = ("deep",)
+EXPLAINS = ("model.position-broadcast", "optimizer.lr-too-low")
+EXPERIMENT = None
+APART = 0.01
+
+
+def check(run: Run) -> Iterator[Finding]:
+    found = run.facts.get("decoding")
+    if isinstance(found, dict) and max(found["distances"]) > APART:
+        worst = max(found["distances"])
+        text = (
+            f"after a prompt of {found['prompt']} tokens, {len(found['distances'])} single-token calls with the cache differ from "
+            f"the full pass over the same tokens by up to {100 * worst:.0f} %"
+        )
+        sites = [a.site for deep in run.deep[:1] for a in deep.attention]
+        where = places(*sites[:1], as_site(found.get("site")))
+        yield _finding(Evidence(text, "decoding", (int(found["step"]),), worst, 0.0), where)
+        return
+    for deep in run.deep[:3]:
+        reading = _inconsistent(deep)
+        if reading is not None:
+            yield _finding(Evidence(reading[0], "ops", (deep.step,)), reading[1])
+            return
+
+
+def _finding(evidence: Evidence, where: tuple[Site, ...]) -> Finding:
+    return Finding(
+        "model.rope-offset",
+        "proven",
+        0.94,
+        "Positions of queries and keys do not belong together",
+        where,
+        (evidence,),
+        Fix("Count the queries' positions from where they stand among the keys: offset = number of keys - number of queries."),
+    )
+
+
+def _inconsistent(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
+    """Look-ups in one fixed table by ids that count from 0, once for the queries and once for more keys."""
+    flow = Flow(deep)
+    lookups: dict[int, list[Op]] = {}
+    for op in flow.ops:
+        if op.name in ("__getitem__", "index_select", "embedding") and len(op.inputs) >= 2:
+            table = next((v for v in op.inputs if not v.dtype.startswith(("int", "bool"))), None)
+            if table is not None and not table.requires_grad:
+                lookups.setdefault(table.id, []).append(op)
+    for attention, op in attention_ops(deep):
+        if not 1 <= attention.queries < attention.keys:
+            continue
+        behind = {o.index for o in flow.behind(op.inputs[0], op.index)}
+        for found in lookups.values():
+            short = [o for o in found if o.index in behind and _counts(o, attention.queries)]
+            long = [o for o in found if o.index in behind and _counts(o, attention.keys)]
+            if short and long:
+                index = next(v for v in short[0].inputs if v.dtype.startswith("int"))
+                _, maker = flow.origin(index, short[0].index)
+                text = (
+                    f"{attention.queries} queries are rotated by positions 0 to {attention.queries - 1}, the {attention.keys} "
+                    f"keys that they belong to by 0 to {attention.keys - 1}"
+                )
+                return text, places(maker.site if maker is not None else None, short[0].site, attention.site)
+    return None
+
+
+def _counts(op: Op, length: int) -> bool:
+    """The ids are 0, 1, ... length - 1."""
+    return any(v.dtype.startswith("int") and v.shape[-1:] == (length,) and v.min == 0 and v.max == length - 1 for v in op.inputs)
