@@ -22,8 +22,13 @@ class Watch:
     """Records from construction until close(), or for the length of a with block."""
 
     def __init__(self, models: tuple[Any, ...], out: str | Path | None, options: Options) -> None:
+        import torch
+
         from sawbones.observe.launch import Session
 
+        for thing in models:
+            if not isinstance(thing, (torch.nn.Module, torch.optim.Optimizer)):
+                raise TypeError(f"sawbones.watch takes models and optimizers, not {type(thing).__name__}")
         script = sys.argv[0] if sys.argv and sys.argv[0] else "notebook"
         self.folder = Path(out) if out is not None else new_run_folder(Path("runs"), script).absolute()
         self._session = Session(self.folder, script, sys.argv[1:], options, os.getcwd(), int(os.environ.get("RANK", "0")))
@@ -38,10 +43,8 @@ class Watch:
         census = self._session.recorder.census
         if isinstance(thing, torch.nn.Module):
             census.saw_root(thing)
-        elif isinstance(thing, torch.optim.Optimizer):
-            census.built(thing, None)
         else:
-            raise TypeError(f"sawbones.watch takes models and optimizers, not {type(thing).__name__}")
+            census.built(thing, None)
 
     @property
     def step(self) -> int:

@@ -102,6 +102,7 @@ class Session:
         recorder.writer.meta("rank", self.rank)
         recorder.writer.meta("world_size", int(os.environ.get("WORLD_SIZE", "1")))
         recorder.writer.meta("environment", describe_environment())
+        recorder.writer.flush()  # what was run is on disk before anything can go wrong with either
         self.patches = install_all(recorder)
         os.register_at_fork(after_in_child=recorder.writer.abandon)
         if recorder.journal is not None:

@@ -1,0 +1,86 @@
+"""Under torch.compile: no more graph breaks and no more compilations than without us."""
+
+from __future__ import annotations
+
+import json
+
+from processes import Bench
+
+SCRIPT = """
+    import json
+    import torch
+    import torch._dynamo
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.layer, self.drop = nn.LayerNorm(8), nn.Linear(8, 8), nn.Dropout(0.1)
+        def forward(self, x):
+            return x + self.drop(torch.relu(self.layer(self.norm(x))))
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(Block() for _ in range(3))
+            self.head = nn.Linear(8, 2)
+        def forward(self, x, y):
+            for block in self.blocks:
+                x = block(x)
+            return nn.functional.cross_entropy(self.head(x), y)
+
+    torch.manual_seed(0)
+    results = []
+    for kind in ("wrapped", "in place", "whole step"):
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        run = torch.compile(model, backend="aot_eager")
+        if kind == "in place":
+            model.compile(backend="aot_eager")
+            run = model
+        def step(x, y):
+            loss = run(x, y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+        if kind == "whole step":
+            run = model
+            loss_of = torch.compile(lambda x, y: model(x, y), backend="aot_eager")
+            run = lambda x, y: loss_of(x, y)
+        losses = []
+        for i in range(6):
+            x, y = torch.randn(4, 8), torch.randint(0, 2, (4,))
+            losses.append(step(x, y).item().hex())
+            if i == 3:
+                model.eval()
+                with torch.no_grad():
+                    run(x, y)
+                model.train()
+        counters = torch._dynamo.utils.counters
+        results.append({
+            "losses": losses,
+            "graphs": counters["stats"]["unique_graphs"],
+            "calls": counters["stats"]["calls_captured"],
+            "breaks": sum(counters["graph_break"].values()),
+            "reasons": dict(counters["graph_break"]),
+            "recompiles": sum(counters["recompiles"].values()) if "recompiles" in counters else 0,
+            "frames": counters["frames"]["ok"],
+            "total": counters["frames"]["total"],
+        })
+    print(json.dumps(results))
+"""
+
+
+def test_no_graph_breaks_and_no_compilations_are_added(bench: Bench) -> None:
+    bare, seen = bench.bare(SCRIPT), bench.watched(SCRIPT)
+    assert bare.status == seen.status == 0, seen.stderr[-3000:]
+    without, watched = json.loads(bare.stdout), json.loads(seen.stdout)
+    assert without[0]["graphs"] >= 2, "nothing was compiled"
+    assert watched == without
+    run = seen.run
+    assert run.facts["compiled"] and run.num_steps == 18 and not run.facts["off"]
+    assert (run.statistics["grad_l2"][:, :2] >= 0).any()
+    assert all(e.site is not None and e.site.code == "optimizer.step()" for e in run.of_kind("step"))
