@@ -70,7 +70,8 @@ class Reading:
     silent: tuple[str, ...]
 
 
-def read(run: Run, only: str = "*") -> Reading:
+def read(run: Run, only: str = "*", strict: bool = False) -> Reading:
+    """All checks over one run. A check that fails on it could not look; `strict` raises instead, for our own tests."""
     findings: list[Finding] = []
     blind: list[CouldNotLook] = []
     silent: list[str] = []
@@ -81,7 +82,13 @@ def read(run: Run, only: str = "*") -> Reading:
         if why is not None:
             blind.append(CouldNotLook(check.fault, why))
             continue
-        said = [_complete(check, finding) for finding in check.function(run)]
+        try:
+            said = [_complete(check, finding) for finding in check.function(run)]
+        except Exception as error:  # one check's mistake must not cost the user the others' answers
+            if strict:
+                raise
+            blind.append(CouldNotLook(check.fault, f"the check itself failed: {type(error).__name__}: {error}"))
+            continue
         findings += said
         if not said:
             silent.append(check.fault)

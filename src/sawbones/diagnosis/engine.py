@@ -109,6 +109,8 @@ def _decide(bench: Bench, run: Run, findings: list[Finding], say: Say) -> tuple[
     while True:
         standing, _ = settle([decided.get(f.fault, f) for f in findings if f.fault not in {r.fault for r in refuted}])
         todo = [f for f in standing if f.experiment and f.verdict is None and f.status != "proven"]
+        if any(f.status == "proven" for f in standing):  # a cause is known: a mere suspicion beside it is not worth a run
+            todo = [f for f in todo if f.status == "likely"]
         if not todo:
             break
         if bench.interrupted or bench.seconds_left < 5:
@@ -163,13 +165,21 @@ def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
     return replace(verdict, seconds=time.monotonic() - began)
 
 
+def _measured(finding: Finding) -> Verdict | None:
+    """A reading that is proof by itself: an influence that must be zero, an order of events, values that entered the loss."""
+    if finding.status != "proven" or not finding.evidence:
+        return None
+    first = finding.evidence[0]
+    return Verdict("direct measurement", "confirmed", first.text, first.value, first.expected)
+
+
 def _report(
     script: str, run: Run, findings: list[Finding], refuted: list[Finding], reading: checks.Reading, seconds: float,
     notes: tuple[str, ...], patient: Patient | None,
 ) -> Report:  # fmt: skip
     standing, _ = settle(findings)
     root = patient.working_folder if patient is not None else Path.cwd()
-    finished = tuple(replace(f, test=regression_test(f, script)) for f in standing)
+    finished = tuple(replace(f, test=regression_test(f, script), verdict=f.verdict or _measured(f)) for f in standing)
     sick = any(f.status in ("likely", "proven") for f in finished)
     # A script that died is reported as such, with its cause among the findings; one that gave up by itself is sick or not.
     crashed = run.ending.kind == "exception" or (run.ending.kind == "exit" and not sick)
