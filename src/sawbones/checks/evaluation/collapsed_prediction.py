@@ -1,0 +1,98 @@
+"""One class predicted for everything
+
+## What it sees
+The predictions that are compared with targets in evaluations, or the largest output of every evaluated sample. Fires when the last
+two evaluations give one class for at least 99 % of 30 or more samples, although no class makes up more than 80 % of the targets.
+
+## Why it matters
+The score equals that of a constant. Nothing about the input is used.
+
+## Looks like
+Accuracy stands exactly at the share of one class and does not move.
+
+## Example
+    logits = model(x)
+    probabilities = torch.softmax(logits * 0.0, dim=1)
+    loss = criterion(probabilities, y)
+
+## Use instead
+    logits = model(x)
+    loss = criterion(logits, y)
+
+## Confirm it
+No experiment: predictions and targets are counted. The cause is often another fault, which then stands before this one.
+
+## False alarms
+A model before it has learnt anything: at least 20 steps and two evaluations must have passed. Rare positives: a class that makes up
+more than 80 % of the targets may well be predicted everywhere.
+
+## References
+The "majority class classifier" of imbalanced learning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.evaluations import EQUALS, nodes, passes
+from sawbones.stats.splits import forward_site, label_counts, told_apart
+
+NEEDS = ("steps", "validation", "evaluation")
+EXPLAINS = ()
+EXPERIMENT = None
+MIN_STEPS = 20
+MIN_SAMPLES = 30
+MOST = 0.8
+
+
+def check(run: Run) -> Iterator[Finding]:
+    if run.num_steps < MIN_STEPS:
+        return
+    found = _by_argmax(run) or _by_comparison(run)
+    if found is None:
+        return
+    text, site = found
+    places = tuple(s for s in (site, *(o.site for o in run.optimizers)) if s is not None)
+    yield Finding(
+        "evaluation.collapsed-prediction", "likely", 0.55, "One class is predicted for everything", places,
+        (Evidence(text, "evaluation"),),
+        Fix("Look at what the last layer gets: its inputs, its initial weights, the loss, the class weights and the LR."),
+    )  # fmt: skip
+
+
+def _by_argmax(run: Run) -> tuple[str, Site | None] | None:
+    late = [p for p in passes(run) if p["step"] >= MIN_STEPS][-2:]
+    if len(late) < 2:
+        return None
+    _, evaluated = told_apart(run)
+    texts = []
+    for entry in late:
+        kinds = {k: v for k, v in entry["predictions"].items() if k.startswith("argmax")}
+        targets = label_counts(b for b in evaluated if b.step == entry["step"])
+        if len(kinds) != 1 or not targets:
+            return None
+        counts: Mapping[str, int] = next(iter(kinds.values()))
+        total, largest = sum(counts.values()), max(counts.values())
+        most = max(targets.values()) / sum(targets.values())
+        if total < MIN_SAMPLES or largest < 0.99 * total or most > MOST or sum(targets.values()) < MIN_SAMPLES:
+            return None
+        which = max(counts, key=lambda c: counts[c])
+        texts.append(
+            f"class {which} for {largest} of {total} samples at step {entry['step']}, while no class has more than {most:.0%}"
+        )
+    return "; ".join(texts), forward_site(run, "eval")
+
+
+def _by_comparison(run: Run) -> tuple[str, Site | None] | None:
+    for node in nodes(run):
+        if node.op not in EQUALS or len(node.given) != 2 or len([s for s in node.steps if s >= MIN_STEPS]) < 2:
+            continue
+        if node.roles[0] != "output" or any("min" not in g for g in node.given):
+            continue
+        predicted, target = node.given
+        binary = target["min"] == 0 and target["max"] == 1 and 1 - MOST <= target["mean"] <= MOST
+        if binary and predicted["min"] == predicted["max"] and predicted["num"] >= 2 * MIN_SAMPLES:
+            share = f"{target['mean']:.0%} of the targets are 1"
+            return f"{predicted['num']} predictions are all {predicted['max']:g}, while {share}", node.site
+    return None

@@ -1,0 +1,91 @@
+"""The same records on both sides of the split
+
+## What it sees
+A 64-bit fingerprint of every sample of every batch. Fires when between 2 % and 90 % of the distinct samples of a validation source
+(at least five of them) were also trained on by the same model, or more when the training set holds many copies of its own samples.
+
+## Why it matters
+The share of copies is answered from memory, so the validation score is too good by an unknown amount.
+
+## Looks like
+A validation score that is higher than any published one, and falls on new data.
+
+## Example
+    train, val = data[:900], data[800:]
+
+## Use instead
+    train, val = data[:800], data[800:]
+
+## Confirm it
+No experiment is needed: the samples are the same bit for bit.
+
+## False alarms
+Short discrete samples coincide by chance: for whole numbers the share must be well above what the validation set repeats within
+itself. Folds of a cross-validation and a second training stage are told apart by their optimizers. Evaluation of the training
+loader itself is no split.
+
+## References
+Lee et al., "Deduplicating training data makes language models better" (2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Batch, Evidence, Finding, Fix, Run
+from sawbones.stats.splits import Split, by_width, forward_site, loader_site, shared, splits
+
+NEEDS = ("batches", "validation", "steps")
+EXPLAINS = ()
+EXPERIMENT = None
+MIN_SHARE = 0.02
+MIN_COPIES = 5
+
+
+def check(run: Run) -> Iterator[Finding]:
+    for part in splits(run):
+        for source, batches in part.sources().items():
+            if source == "model" or source in part.trained_sources:
+                continue
+            finding = _of(run, part, source, batches)
+            if finding is not None:
+                yield finding
+                return
+
+
+def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | None:
+    copies, total = shared(batches, part.trained_on)
+    if copies < MIN_COPIES or copies < MIN_SHARE * total:
+        return None
+    within = _repeats(batches)
+    in_training = _repeats([b for b in part.trained if b.epoch == 0])
+    if copies >= 0.9 * total and in_training < 0.2:
+        return None  # the whole set was trained on: another fault
+    real, width = by_width(batches)
+    chance = within + in_training
+    if not (real and width >= 3) and (width < 6 or copies < 3 * chance * total):
+        return None
+    sites = [loader_site(run, source), *(loader_site(run, s) for s in sorted(part.trained_sources)), forward_site(run, "eval")]
+    evidence = [
+        Evidence(
+            f"{copies} of {total} distinct validation samples were trained on, bit for bit", "batches", (), copies / total, 0.0
+        )
+    ]
+    if in_training > 0.02:
+        evidence.append(
+            Evidence(f"{in_training:.0%} of the samples of one training epoch are copies", "batches", (), in_training, 0.0)
+        )
+    return Finding(
+        "evaluation.leak-contamination", "likely", 0.9, f"{copies / total:.0%} of the validation samples were trained on",
+        tuple(dict.fromkeys(s for s in sites if s is not None)), tuple(evidence),
+        Fix("Remove duplicates before splitting, split before oversampling or augmenting, and make the two index ranges disjoint."),
+    )  # fmt: skip
+
+
+def _repeats(batches: list[Batch]) -> float:
+    """Share of samples seen before within one epoch of one loader."""
+    by_epoch: dict[tuple[str, int], list[int]] = {}
+    for batch in batches:
+        by_epoch.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
+    shares = [1.0 - len(set(prints)) / len(prints) for prints in by_epoch.values() if len(prints) > 1]
+    return max(shares, default=0.0)

@@ -1,0 +1,100 @@
+"""Batch means averaged over batches of unequal size
+
+## What it sees
+Numbers read off in evaluations (`.item()`) that are means over a batch, in a loader whose last batch is at most 60 % of the others.
+Whether they are weighted afterwards happens in Python and cannot be seen: suspected, until the experiment has decided.
+
+## Why it matters
+Samples of the last batch count several times as much as the others, and the score depends on the batch size of the evaluation.
+
+## Looks like
+The same checkpoint gives another score when it is evaluated with another batch size.
+
+## Example
+    score = sum(accuracy(model(x), y).item() for x, y in loader) / len(loader)
+
+## Use instead
+    score = sum(accuracy(model(x), y).item() * len(y) for x, y in loader) / len(loader.dataset)
+
+## Confirm it
+The script runs again with evaluation loaders of batch size 1. Training is the same bit for bit; confirmed when a printed score
+changes by more than rounding, refuted when none does.
+
+## False alarms
+Sums and weighted means do not change with the batch size: refuted, so never shown. Equal batches and one single batch stay silent,
+and so do padded sequences, where a mean over tokens weighted by samples is a matter of taste.
+
+## References
+The documentation of torchmetrics on why batch values must not be averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.evaluations import READS, Node, made_by, nodes
+from sawbones.stats.splits import told_apart
+
+NEEDS = ("batches", "validation", "evaluation")
+EXPLAINS = ()
+EXPERIMENT = "evaluation_batch_size"
+UNEQUAL = 0.6
+
+
+def check(run: Run) -> Iterator[Finding]:
+    sizes = _unequal(run)
+    padded = any(t.pad_share > 0.02 for d in run.deep for t in d.tokens)
+    if sizes is None or padded or not _loaders(run):
+        return
+    everything = nodes(run)
+    by_id = {n.id: n for n in everything}
+    for node in everything:
+        if node.op not in READS or node.op in ("tolist", "numpy", "__array__") or "output" not in node.roles:
+            continue
+        means = [by_id[s] for s in node.sources if s in by_id and _is_mean(by_id[s].op, by_id[s].args)]
+        means = [m for m in means if _by_sample(m, sizes, everything)]
+        if not means or node.count < 2 * len(node.steps) or not node.steps:
+            continue
+        places = tuple(dict.fromkeys(s for s in (node.site, means[0].site) if s is not None))
+        text = f"a mean over each batch is read off; batches have {sizes[0]} samples, the last one {sizes[1]}"
+        yield Finding(
+            "evaluation.metric-averaging", "suspected", 0.4, "Means of unequal batches are averaged", places,
+            (Evidence(text, "evaluation", node.steps[:3], float(sizes[1]), float(sizes[0])),),
+            Fix("Sum over samples and divide by their number: multiply each batch mean by the size of its batch."),
+            params={"loaders": _loaders(run)},
+        )  # fmt: skip
+        return
+
+
+def _is_mean(op: str, args: tuple[object, ...]) -> bool:
+    if op in ("mean", "nanmean", "div", "__truediv__", "true_divide"):
+        return True
+    return (op.endswith("_loss") or "cross_entropy" in op) and not any(a in ("reduction=sum", "reduction=none") for a in args)
+
+
+def _by_sample(node: Node, sizes: tuple[int, int], everything: Sequence[Node]) -> bool:
+    """The mean is over samples. One over tokens of padded sequences is a matter of taste."""
+    for given in (g for n in (node, *made_by(everything, node)) for g in n.given):
+        if any(shape and shape[0] in sizes and len(shape) <= 2 for shape in given.get("shapes", ())):
+            return True
+    return False
+
+
+def _loaders(run: Run) -> list[int]:
+    """Loaders that are evaluated and never trained on."""
+    trained, evaluated = told_apart(run)
+    sources = {b.source for b in evaluated} - {b.source for b in trained} - {"model"}
+    return sorted(int(s.removeprefix("loader:")) for s in sources)
+
+
+def _unequal(run: Run) -> tuple[int, int] | None:
+    _, evaluated = told_apart(run)
+    passes: dict[tuple[str, int, int], list[int]] = {}
+    for batch in evaluated:
+        if batch.source != "model" and batch.fingerprints:
+            passes.setdefault((batch.source, batch.epoch, batch.step), []).append(len(batch.fingerprints))
+    for sizes in passes.values():
+        if len(sizes) >= 2 and sizes[-1] <= UNEQUAL * sizes[0]:
+            return sizes[0], sizes[-1]
+    return None

@@ -1,0 +1,121 @@
+"""A metric that averages over padding
+
+## What it sees
+Comparisons of predictions with targets in evaluations, position by position, with the share that lies on padding (-100, or the one
+value that fills the ends of rows), and what becomes of the result. Fires when at least 5 % of the positions are padding and the
+comparison is averaged whole, with no mask and no selection; also when training ignores a class that the validation loss counts.
+
+## Why it matters
+Padding is easy (or impossible) to predict, so the score is too high (or too low), and changes with the batch size and the lengths.
+
+## Looks like
+Token accuracy that jumps with the batch size, or is high although the texts are bad.
+
+## Example
+    accuracy = (logits.argmax(-1) == labels).float().mean()
+
+## Use instead
+    real = labels != pad_id
+    accuracy = (logits.argmax(-1) == labels)[real].float().mean()
+
+## Confirm it
+No experiment: the same comparison is counted again without the padded positions.
+
+## False alarms
+A sum over the comparison may be divided by the number of real positions: it fires only when padded positions were counted as
+right. Multiplied, selected or joined with a mask, it stays silent. Rows that end in one frequent value by chance pad only when the
+lengths differ and the value ends most rows.
+
+## References
+Post, "A call for clarity in reporting BLEU scores" (2018), on metrics that depend on preprocessing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.stats.evaluations import EQUALS, Node, consumers, nodes
+
+NEEDS = ("events", "validation", "evaluation")
+EXPLAINS = ("evaluation.metric-averaging",)
+EXPERIMENT = None
+MIN_SHARE = 0.05
+MASKS = (
+    "__getitem__", "mul", "__mul__", "__rmul__", "mul_", "__and__", "logical_and", "bitwise_and", "masked_select", "where",
+    "masked_fill", "masked_fill_", "and_", "__iand__", "__imul__", "dot", "__or__", "logical_or", "bitwise_or",
+    "stack", "cat",
+)  # fmt: skip
+
+
+def check(run: Run) -> Iterator[Finding]:
+    everything = nodes(run)
+    for node in everything:
+        finding = _of(run, node, everything)
+        if finding is not None:
+            yield finding
+            return
+    finding = _loss(run)
+    if finding is not None:
+        yield finding
+
+
+def _of(run: Run, node: Node, everything: Sequence[Node]) -> Finding | None:
+    seen = node.padding
+    if node.op not in EQUALS or not seen or not seen["positions"] or "output" not in node.roles:
+        return None
+    share = seen["padded"] / seen["positions"]
+    known = _known_padding(run)
+    if share < MIN_SHARE or share > 0.98 or len(seen["rows"]) < 3 or (seen["value"] != -100 and seen["value"] not in known):
+        return None
+    after = consumers(everything, node)
+    averaged = [n for n in after if n.op in ("mean", "nanmean")]
+    if not averaged or any(n.op in MASKS for n in after):
+        return None
+    real = seen["positions"] - seen["padded"]
+    counted, without = seen["equal"] / seen["positions"], (seen["equal"] - seen["equal_padded"]) / max(real, 1)
+    if abs(counted - without) < 0.01:
+        return None
+    places = tuple(dict.fromkeys(s for s in (node.site, averaged[0].site) if s is not None))
+    return Finding(
+        "evaluation.metric-padding", "proven", 0.93, "The metric averages over padding", places,
+        (
+            Evidence(f"{share:.0%} of the compared positions are padding ({seen['value']})", "evaluation", (), share, 0.0),
+            Evidence(f"{counted:.3f} of all positions are right, of the real ones {without:.3f}", "evaluation", (), counted),
+        ),
+        Fix("Average over real positions only: select them, or multiply by the mask and divide by its sum."),
+    )  # fmt: skip
+
+
+def _known_padding(run: Run) -> set[int]:
+    """Ids that training treats as padding: what its loss ignores, what an embedding declares, what fills the ends of the inputs."""
+    found = {int(e.data["ignore_index"]) for e in run.of_kind("loss") if isinstance(e.data.get("ignore_index"), int)}
+    for deep in run.deep:
+        for tokens in deep.tokens:
+            found |= {int(i) for i in (tokens.pad_id, tokens.padding_idx) if i is not None}
+    return found
+
+
+def _loss(run: Run) -> Finding | None:
+    def ignored(event: Event) -> int:
+        value = event.data.get("ignore_index")
+        return int(value) if isinstance(value, int) else -100
+
+    calls = [e for e in run.of_kind("loss") if e.data.get("fn") in ("cross_entropy", "nll_loss")]
+    trained, judged = [e for e in calls if e.phase == "train"], [e for e in calls if e.phase == "eval"]
+    ids = {ignored(e) for e in trained}
+    if len(ids) != 1 or not judged or (pad := ids.pop()) < 0 or any(ignored(e) == pad or e.data.get("weight") for e in judged):
+        return None
+    if any(e.data.get("reduction") != "mean" for e in judged):
+        return None
+    counted = [c.facts.get("target_ignored_share") or 0.0 for d in run.deep for c in d.losses if c.facts.get("ignore_index") == pad]
+    share = max(counted, default=0.0)
+    if share < MIN_SHARE:
+        return None
+    places = tuple(e.site for e in judged[:1] if e.site is not None)
+    text = f"training ignores target {pad} ({share:.0%} of the positions); the loss of the evaluation counts it"
+    return Finding(
+        "evaluation.metric-padding", "likely", 0.9, "The validation loss averages over padding", places,
+        (Evidence(text, "events", (judged[0].step,), share, 0.0),),
+        Fix(f"Give the validation loss the same ignore_index={pad}."),
+    )  # fmt: skip

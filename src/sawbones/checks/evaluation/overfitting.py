@@ -1,0 +1,96 @@
+"""A model that memorises: training falls while validation rises
+
+## What it sees
+The mean validation loss of every evaluation, by the loss function that training uses. Fires when it ends at least 1.4 times its
+best, the best lies in the first 60 % of at least six evaluations, it rises steadily from there, and the training loss at the end is
+less than 60 % of what it was at the best evaluation. The splits must be clean.
+
+## Why it matters
+From the best evaluation on, every step makes the model worse on new data.
+
+## Looks like
+A training loss close to zero and a validation loss that has turned around long ago.
+
+## Example
+    model = torch.nn.Sequential(torch.nn.Linear(20, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 2))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for epoch in range(200):
+        train(model, optimizer, fifty_samples)
+
+## Use instead
+    model = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(32, 2))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    for epoch in range(200):
+        train(model, optimizer, fifty_samples)
+        if stopper.should_stop(evaluate(model)):
+            break
+
+## Confirm it
+No experiment: the two curves are the definition. Other faults bring the same picture about, and stand before this one.
+
+## False alarms
+A short rise at the end, noise of a small validation set, and a gap that stays constant are normal. A training loss that rises as
+well is divergence, not memory.
+
+## References
+Prechelt, "Early stopping - but when?" (1998).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.evaluations import validation_curve
+from sawbones.stats.splits import shared, splits
+
+NEEDS = ("events", "validation", "losses")
+EXPLAINS = ()
+EXPERIMENT = None
+MIN_EVALUATIONS = 6
+RATIO = 1.4
+
+
+def check(run: Run) -> Iterator[Finding]:
+    steps, values, site = validation_curve(run)
+    if len(values) < MIN_EVALUATIONS or not np.all(np.isfinite(values)) or values.min() < 0:
+        return
+    best = int(np.argmin(values))
+    last = float(np.median(values[-2:]))
+    if best > 0.6 * (len(values) - 1) or last < RATIO * float(values[best]) or last - values[best] < 0.05:
+        return
+    rises = np.diff(values[best:])
+    if np.sum(rises > 0) < 0.65 * len(rises):
+        return
+    then, end = _train_level(run, int(steps[best])), _train_level(run, int(steps[-1]))
+    if not (np.isfinite(then) and np.isfinite(end)) or end > 0.6 * then or end > 0.6 * last:
+        return
+    for part in splits(run):
+        for batches in part.sources().values():
+            hit, total = shared(batches, part.trained_on)
+            if hit > 0.05 * total:
+                return
+    places = tuple(o.site for o in run.optimizers if o.site is not None)
+    yield Finding(
+        "evaluation.overfitting",
+        "likely",
+        0.7,
+        "The model memorises: the validation loss rises while the training loss falls",
+        (*((site,) if site else ()), *places),
+        (
+            Evidence(
+                f"validation loss is best ({values[best]:.3g}) at step {steps[best]} and ends at {last:.3g}",
+                "events", (int(steps[best]), int(steps[-1])), last, float(values[best]),
+            ),
+            Evidence(f"training loss falls from {then:.3g} to {end:.3g} in the same time", "losses", (), end, then),
+        ),
+        Fix(f"Stop at the best validation loss (step {steps[best]}), use a smaller model, regularise it, or add data."),
+    )  # fmt: skip
+
+
+def _train_level(run: Run, step: int) -> float:
+    losses = run.losses[max(0, step - 10) : max(1, step)]
+    losses = losses[np.isfinite(losses)]
+    return float(np.median(losses)) if len(losses) else float("nan")

@@ -1,0 +1,127 @@
+"""Readings of what a run did with its outputs where it wanted no gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sawbones.schema import Run, Site
+from sawbones.stats.loss_calls import as_site
+
+CASTS = (
+    "float",
+    "double",
+    "to",
+    "type",
+    "int",
+    "long",
+    "bool",
+    "view",
+    "reshape",
+    "flatten",
+    "squeeze",
+    "cpu",
+    "detach",
+    "view_as",
+    "clone",
+    "half",
+)
+EQUALS = ("eq", "__eq__")
+READS = ("item", "__float__", "__format__", "tolist", "numpy", "__array__")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator at one place, over all evaluations of the run."""
+
+    id: int
+    op: str
+    site: Site | None
+    roles: tuple[str, ...]  # output, target or other, one per tensor that went in
+    args: tuple[Any, ...]
+    sources: tuple[int, ...]
+    given: tuple[Mapping[str, Any], ...]
+    result: Mapping[str, Any]
+    steps: tuple[int, ...]
+    padding: Mapping[str, Any]
+    count: int
+
+
+def nodes(run: Run) -> list[Node]:
+    return [
+        Node(
+            int(n["id"]), str(n["op"]), as_site(n.get("site")), tuple(n["roles"]), tuple(n["args"]), tuple(n["sources"]),
+            tuple(n["given"]), n["result"], tuple(n["steps"]), n.get("padding") or {}, int(n["count"]),
+        )
+        for n in (run.facts.get("evaluation") or {}).get("nodes", ())
+    ]  # fmt: skip
+
+
+def consumers(all_nodes: Sequence[Node], of: Node, through: Sequence[str] = CASTS) -> list[Node]:
+    """What takes its result, casts and reshapes passed over."""
+    found, frontier, seen = [], [of.id], set()
+    while frontier:
+        number = frontier.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        for node in all_nodes:
+            if number in node.sources:
+                if node.op in through:
+                    frontier.append(node.id)
+                else:
+                    found.append(node)
+    return found
+
+
+def made_by(all_nodes: Sequence[Node], of: Node, through: Sequence[str] = CASTS) -> list[Node]:
+    """What its inputs came from, casts and reshapes passed over."""
+    by_id = {n.id: n for n in all_nodes}
+    found, frontier, seen = [], list(of.sources), set()
+    while frontier:
+        number = frontier.pop()
+        node = by_id.get(number)
+        if node is None or number in seen:
+            continue
+        seen.add(number)
+        if node.op in through:
+            frontier += node.sources
+        else:
+            found.append(node)
+    return found
+
+
+def active_layers(run: Run) -> list[Mapping[str, Any]]:
+    return list((run.facts.get("evaluation") or {}).get("active", ()))
+
+
+def passes(run: Run) -> list[Mapping[str, Any]]:
+    return list((run.facts.get("evaluation") or {}).get("passes", ()))
+
+
+def model_inputs(run: Run, phase: str) -> Iterator[Mapping[str, Any]]:
+    for row in (run.facts.get("evaluation") or {}).get("inputs", ()):
+        if row.get("phase") == phase:
+            yield row
+
+
+def train_losses_called(run: Run) -> set[str]:
+    return {str(e.data.get("fn")) for e in run.of_kind("loss") if e.phase == "train"}
+
+
+def validation_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], Site | None]:
+    """(steps, mean loss of each evaluation, where it was computed), over the loss that training uses too."""
+    wanted = train_losses_called(run)
+    by_step: dict[int, list[float]] = {}
+    site = None
+    for event in run.of_kind("loss"):
+        value = event.data.get("value")
+        if event.phase == "eval" and event.data.get("fn") in wanted and isinstance(value, (int, float)):
+            by_step.setdefault(event.step, []).append(float(value))
+            site = site or event.site
+    steps = sorted(by_step)
+    return np.array(steps, np.int64), np.array([np.mean(by_step[s]) for s in steps], np.float64), site

@@ -1,0 +1,137 @@
+"""Which samples a run was trained on and which it was evaluated on, by fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sawbones.schema import Batch, Run, Site
+from sawbones.stats.loss_calls import as_site
+
+EVENTS_IN_FULL = 499  # steps whose events are all recorded
+
+
+@dataclass(frozen=True)
+class Split:
+    """One part of a run in which one model was trained: later parts (folds, fine-tuning) start over."""
+
+    trained: tuple[Batch, ...]
+    evaluated: tuple[Batch, ...]
+
+    @property
+    def trained_on(self) -> set[int]:
+        return {f for batch in self.trained for f in batch.fingerprints}
+
+    @property
+    def trained_sources(self) -> set[str]:
+        return {batch.source for batch in self.trained}
+
+    def sources(self) -> dict[str, list[Batch]]:
+        found: dict[str, list[Batch]] = {}
+        for batch in self.evaluated:
+            if batch.fingerprints:
+                found.setdefault(batch.source, []).append(batch)
+        return found
+
+
+def splits(run: Run) -> list[Split]:
+    trained, evaluated = told_apart(run)
+    found = []
+    for first, last in _stretches(run):
+        part = Split(
+            tuple(b for b in trained if first <= b.step <= last),
+            tuple(b for b in evaluated if first < b.step <= last + 1),
+        )
+        if part.trained and part.evaluated:
+            found.append(part)
+    return found
+
+
+def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
+    """(trained on, evaluated).
+
+    The phase of a batch is a guess where a loader fetches one ahead, or where a teacher without gradients sees it first. A backward
+    pass belongs to the last batch fetched before it, and to those of loaders that are mostly read that way.
+    """
+    backwards = {(e.step, e.microstep) for e in run.of_kind("backward")}
+    last = {(b.step, b.microstep): i for i, b in enumerate(run.batches)}
+    by_source: dict[str, list[bool]] = {}
+    for i, batch in enumerate(run.batches):
+        key = (batch.step, batch.microstep)
+        by_source.setdefault(batch.source, []).append(key in backwards and last[key] == i)
+    mostly = {source for source, ends in by_source.items() if sum(ends) >= 0.5 * len(ends)}
+    steadily = {source for source, ends in by_source.items() if sum(ends) >= 0.8 * max(len(backwards), 1)}
+    trained, evaluated = [], []
+    for i, batch in enumerate(run.batches):
+        key = (batch.step, batch.microstep)
+        if batch.step > EVENTS_IN_FULL:
+            is_trained = batch.phase == "train"  # later events are thinned out
+        elif batch.phase == "train":
+            is_trained = key in backwards and (last[key] == i or batch.source in mostly)
+        else:
+            is_trained = key in backwards and last[key] == i and batch.source in steadily
+        (trained if is_trained else evaluated).append(batch)
+    return trained, evaluated
+
+
+def _stretches(run: Run) -> list[tuple[int, int]]:
+    """Ranges of steps of optimizers that take turns in time; those that step side by side share one."""
+    steps, optimizers = run.steps.get("step"), run.steps.get("optimizer")
+    if steps is None or optimizers is None or not len(steps):
+        return [(0, run.num_steps)]
+    ranges = sorted((int(steps[optimizers == o].min()), int(steps[optimizers == o].max())) for o in set(optimizers.tolist()))
+    merged = [ranges[0]]
+    for first, last in ranges[1:]:
+        if first <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def shared(batches: Iterable[Batch], trained_on: set[int]) -> tuple[int, int]:
+    """(samples that were trained on, samples), each distinct sample once."""
+    samples = {f for batch in batches for f in batch.fingerprints}
+    return len(samples & trained_on), len(samples)
+
+
+def loader_site(run: Run, source: str) -> Site | None:
+    """Where a loader was built."""
+    for loader in run.facts.get("loaders") or ():
+        if f"loader:{loader.get('index')}" == source:
+            return as_site(loader.get("site"))
+    return None
+
+
+def forward_site(run: Run, phase: str, steps: Iterable[int] | None = None) -> Site | None:
+    wanted = set(steps) if steps is not None else None
+    for event in run.of_kind("forward"):
+        if event.phase == phase and event.site is not None and (wanted is None or event.step in wanted):
+            return event.site
+    return None
+
+
+def by_width(batches: Iterable[Batch]) -> tuple[bool, int]:
+    """Whether the first tensor holds real numbers, and how many values one sample has."""
+    for batch in batches:
+        for tensor in batch.tensors:
+            shape: list[int] = list(tensor.get("shape") or ())
+            if shape:
+                size = 1
+                for n in shape[1:]:
+                    size *= n
+                return str(tensor.get("dtype", "")).startswith(("float", "bfloat", "double")), size
+    return False, 0
+
+
+def label_counts(batches: Iterable[Batch]) -> dict[str, int]:
+    """Classes of the one tensor of whole numbers with one value per sample."""
+    total: dict[str, int] = {}
+    for batch in batches:
+        rows: list[Mapping[str, Any]] = [t for t in batch.tensors if t.get("counts")]
+        if len(rows) != 1:
+            continue
+        for value, count in rows[0]["counts"].items():
+            total[value] = total.get(value, 0) + count
+    return total
