@@ -17,7 +17,7 @@ class Tiles(Dataset):
         for _ in range(n):
             label = rng.integers(0, 4, (4, 4)).repeat(4, 0).repeat(4, 1)
             pixels = signatures[label] + 0.15 * rng.standard_normal((16, 16, 3))
-            if rng.random() < 0.01:
+            if rng.random() < 0.004:
                 label[:, :2] = VOID
             self.items.append((pixels, label))
 

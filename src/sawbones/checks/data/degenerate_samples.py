@@ -1,0 +1,151 @@
+"""Samples with nothing in them: empty, all padding, or one and the same sample over and over
+
+## What it sees
+Rows of token ids that are padding from end to end, lengths of zero in the batch that crashed, and fingerprints of samples. Fires
+when the loss turned non-finite on the step that fed an empty row, when the script crashed on a batch with a sample of length
+zero, or when one sample makes up more than a tenth of an epoch whose other samples are nearly all different.
+
+## Why it matters
+An empty sample divides by zero in a mean, leaves a softmax without a key and stops a packed sequence; a blank one that stands in
+for many teaches that nothing is something.
+
+## Looks like
+NaN or a crash at a step that changes with the seed, long after the run went well.
+
+## Example
+    rows = [encode(text) for text in texts]
+
+## Use instead
+    rows = [ids for ids in map(encode, texts) if ids]
+
+## Confirm it
+Nothing is left to confirm: the sample, its place in the batch and what it led to are in the record.
+
+## False alarms
+Empty rows that do no harm are only suspected. Small discrete data (bits, board positions, states of a game) repeats by nature: its
+other samples are not all different. Sampling with replacement repeats a sample a few times, not in a tenth of all draws.
+
+## References
+Texts that hold nothing but emoji or markup, files that failed to decode and were replaced by zeros.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import (
+    data_function,
+    feeding_sites,
+    lines_in,
+    loader_sites,
+    marked_lines,
+    outside_of_models,
+    sample_rows,
+    training_batches,
+)
+from sawbones.stats.failures import failure, first_nonfinite
+from sawbones.stats.loss_calls import places
+
+NEEDS = ("batches",)
+EXPLAINS = (
+    "model.over-masking",
+    "model.unstable-norm",
+    "loss.unstable-log",
+    "optimizer.lr-too-high",
+    "loop.exploding-gradients",
+    "loop.loss-spike",
+    "loop.nan-unnoticed",
+    "data.nonfinite-input",
+    "model.mask-shape",
+)
+EXPERIMENT = None
+_EMPTY = ("has to be greater than 0", "non-empty", "to have non-zero size", "zero-size", "Expected reduction dim", "0 elements")
+REPEATED = 0.1
+
+
+def check(run: Run) -> Iterator[Finding]:
+    found = _crash(run) or _spoiled(run) or _repeated(run)
+    if found is not None:
+        yield found
+
+
+def _crash(run: Run) -> Finding | None:
+    message = run.ending.message or ""
+    if run.ending.kind != "exception" or not any(word in message for word in _EMPTY):
+        return None
+    for tensor in (run.ending.batch or {}).get("tensors") or ():
+        low, high = tensor.get("row_min") or [], tensor.get("row_max") or []
+        rows = [i for i, (a, b) in enumerate(zip(low, high, strict=True)) if a == b == 0]
+        lengths = len(tensor["shape"]) == 1 or tensor["shape"][1:] == [1]
+        if 0 in tensor["shape"] or (rows and (lengths or tensor["shape"][-1] > 1)):
+            failed = failure(run)
+            text = f"sample {rows[0]} of the batch" if rows else f"a tensor of shape {tensor['shape']}"
+            step = failed.step if failed is not None else run.num_steps
+            return _finding(
+                run,
+                f"{text} is empty; then: {message.splitlines()[0][:160]}",
+                step,
+                "crash",
+                "The script crashed on an empty sample",
+            )
+    return None
+
+
+def _spoiled(run: Run) -> Finding | None:
+    """An empty row on the very step whose forward made the first non-finite value."""
+    birth, rows = first_nonfinite(run), sample_rows(run)
+    if birth is None:
+        return None
+    hits = [(call, row) for call, row in (rows or {}).get("empty") or () if call == birth.step] if rows else []
+    if not hits:
+        for deep in run.deep:
+            if deep.step == birth.step:
+                hits += [(deep.step, i) for t in deep.tokens if t.role == "tokens" for i, n in enumerate(t.lengths) if n == 0]
+    if not hits or any((v.get("nonfinite") or 0) > 0 and v.get("is_parameter") for v in birth.inputs):
+        return None
+    text = f"sample {hits[0][1]} of step {birth.step} is all padding; {birth.op} at {birth.site} made the first non-finite value"
+    return _finding(run, text, birth.step, "samples", "An empty sample turned the loss into NaN")
+
+
+def _repeated(run: Run) -> Finding | None:
+    first = [b for b in training_batches(run) if b.epoch == 0]
+    prints = Counter(p for b in first for p in b.fingerprints)
+    total = sum(prints.values())
+    if total < 100 or len(first) < 4:
+        return None
+    (_, times), *_ = prints.most_common(1)
+    others = total - times
+    if times / total < REPEATED or others < 50 or (len(prints) - 1) / others < 0.9:
+        return None
+    where = places(*loader_sites(run), *feeding_sites(run))[:4]
+    text = f"one sample comes {times} times in {total} of the first epoch; the {others} others are {len(prints) - 1} different ones"
+    return Finding(
+        "data.degenerate-samples",
+        "likely",
+        0.85,
+        "One and the same sample makes up much of the data",
+        where,
+        (Evidence(text, "batches", value=times / total, expected=1.0 / total),),
+        Fix("Find out what stands behind the repeated sample (a file that failed to load, a default) and leave it out."),
+    )
+
+
+def _finding(run: Run, text: str, step: int, signal: str, title: str) -> Finding:
+    return Finding(
+        "data.degenerate-samples",
+        "proven",
+        0.98,
+        title,
+        _where(run),
+        (Evidence(text, signal, (step,), 0.0, 1.0),),
+        Fix("Leave samples without content out when the data set is built."),
+    )
+
+
+def _where(run: Run) -> tuple[Site, ...]:
+    """Where samples are collected in the data set's own code, and where the loader gets them."""
+    collected = lines_in(marked_lines(run, "append"), data_function(run, "makes"))
+    made = outside_of_models(run, marked_lines(run, "append"))
+    return places(*collected[-1:], *loader_sites(run), *made[-1:], *feeding_sites(run))[:4]

@@ -1,0 +1,94 @@
+"""NaN or Inf in the data that training is fed
+
+## What it sees
+The sum of every floating-point tensor of every batch, which is not finite as soon as one value is not. Fires when a training batch
+held such values and the loss turned non-finite on that step or the next, while the weights were still finite. The earliest step
+is the one with the first bad batch.
+
+## Why it matters
+One bad sample turns every weight into NaN with a single update; the rest of the run is lost.
+
+## Looks like
+Loss is fine for a while, then NaN for ever; another seed moves the step at which it happens.
+
+## Example
+    features = np.log(rainfall)
+
+## Use instead
+    features = np.log1p(rainfall)
+
+## Confirm it
+Nothing is left to confirm: the values are in the batch before any module ran.
+
+## False alarms
+Missing targets marked by NaN and left out of the loss keep the loss finite: silent. A loss that was non-finite before the batch
+came, or weights that were, have another cause. Masks of -inf that a collate function builds do not make the loss non-finite.
+
+## References
+Empty cells of tables that are read as NaN, logarithms of zero counts and windows with zero spread are the usual sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import feeding_sites, loader_sites, training_batches, warned_sites
+from sawbones.stats.failures import first_nonfinite
+from sawbones.stats.loss_calls import places
+from sawbones.stats.series import first_nonfinite as first_bad
+
+NEEDS = ("batches", "losses")
+EXPLAINS = (
+    "optimizer.lr-too-high",
+    "loss.unstable-log",
+    "loop.exploding-gradients",
+    "loop.loss-spike",
+    "model.unstable-norm",
+    "model.over-masking",
+    "loop.amp-no-scaler",
+    "loop.nan-unnoticed",
+    "data.degenerate-samples",
+    "data.unnormalized-input",
+)
+EXPERIMENT = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    step = first_bad(run.losses)
+    if step is None:
+        return
+    number = int(run.steps["step"][step])
+    bad = [(b, t) for b in training_batches(run) for t in b.tensors if (t.get("nonfinite") or 0) > 0 and b.step <= number]
+    if not bad or number - bad[0][0].step > 1:
+        return
+    batch, tensor = bad[0]
+    seen = [b for b in training_batches(run) if b.step <= number]
+    yield Finding(
+        "data.nonfinite-input",
+        "proven",
+        0.97,
+        f"The batch of step {batch.step} holds {tensor['nonfinite']} values that are not finite",
+        _where(run, batch),
+        (
+            Evidence(
+                f"tensor {tensor['path'] or 'input'} of shape {tensor['shape']}: {tensor['nonfinite']} NaN or Inf before any "
+                f"module ran; the loss is finite up to step {number - 1} and not at step {number}",
+                "batches",
+                (batch.step, number),
+                float(tensor["nonfinite"]),
+                0.0,
+            ),
+            Evidence(f"{len(bad)} of the first {len(seen)} training batches hold such values", "batches", value=float(len(bad))),
+        ),
+        Fix("Make the values finite where they are made (guard the logarithm or the division), or leave the sample out."),
+    )
+
+
+def _where(run: Run, batch: Batch) -> tuple[Site, ...]:
+    """The operator that made them when it was watched, a line at which NumPy warned, else where the data enters."""
+    birth = first_nonfinite(run)
+    made = None
+    if birth is not None and not any((v.get("nonfinite") or 0) > 0 for v in birth.inputs):
+        made = birth.site
+    return places(made, *warned_sites(run)[:1], *loader_sites(run), *feeding_sites(run))[:4]

@@ -1,0 +1,102 @@
+"""Augmentation that destroys what the label is about
+
+## What it sees
+Whether inputs are changed at random: two reads of one sample of the data set differ, or what reaches the model has little to do
+with what the loader gave (their correlation is under a half). Fires when that is so, the loss has not come down by 15 %, and the
+inputs that were trained on say nothing about their labels. Needs 20 steps.
+
+## Why it matters
+The label no longer belongs to the picture: there is nothing to learn, or only what survives the change.
+
+## Looks like
+Loss stays at chance while the same model learns at once without augmentation.
+
+## Example
+    image = image.flip(-1) if random.random() < 0.5 else image  # label: points left or right
+
+## Use instead
+    image = image.flip(-2) if random.random() < 0.5 else image
+
+## Confirm it
+The script runs again with every random choice of the data set, or of the loop before the model, held at one and the same value: a
+change that is the same for all samples destroys nothing. Confirmed when the loss then falls clearly further.
+
+## False alarms
+Strong but honest augmentation leaves a loss that falls, and then the check is silent. Noise as a task (denoising, diffusion,
+contrastive views) has no class label. Inputs that are only scaled or shifted keep their correlation.
+
+## References
+Horizontal flips of digits, text and arrows; shuffled frames; crops that miss the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import data_function, feeding_sites, lines_in, loader_sites
+from sawbones.stats.loss_calls import places
+from sawbones.stats.protocol import sites_in
+from sawbones.stats.series import end_level, fell, start_level
+
+NEEDS = ("label_probe", "losses")
+EXPLAINS = ("data.labels-misaligned", "evaluation.collapsed-prediction", "optimizer.lr-too-low", "evaluation.overfitting")
+EXPERIMENT = "draws_held"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    trained, stored = run.facts["label_probe"].get("batches"), run.facts["label_probe"].get("dataset")
+    if trained is None or run.num_steps < 20 or fell(run.losses, 0.15) or _informative(trained):
+        return
+    drawn = run.facts.get("redraw") or {}
+    altered = (run.facts.get("samples") or {}).get("altered") or {}
+    in_data = drawn.get("changed", 0.0) >= 0.25 and drawn.get("label_changed", 0.0) == 0.0
+    in_loop = altered.get("calls", 0) >= 5 and abs(altered.get("correlation", 1.0)) < 0.5
+    if not in_data and not in_loop:
+        return
+    evidence = [
+        Evidence(
+            f"inputs as trained on say nothing about their labels ({trained['score']:.3f})",
+            "label_probe",
+            value=trained["score"],
+            expected=trained["chance"],
+        ),
+        Evidence(f"loss {start_level(run.losses):.4g} -> {end_level(run.losses):.4g} in {run.num_steps} steps", "losses"),
+    ]
+    if in_loop:
+        text = f"what reaches the model correlates by {altered['correlation']:.2f} with what the loader gave"
+        evidence.append(Evidence(text, "samples", value=altered["correlation"], expected=1.0))
+    else:
+        text = f"{drawn['changed']:.0%} of {drawn['samples']} samples differ when read twice, labels never"
+        evidence.append(Evidence(text, "redraw", value=drawn["changed"]))
+    known = in_loop and stored is not None and _informative(stored)
+    yield Finding(
+        "pipeline.augmentation",
+        "likely" if known else "suspected",
+        0.96 if known else 0.6,
+        "Augmentation destroys what the label depends on",
+        _in_loop(run) if in_loop else _in_data(run),
+        tuple(evidence),
+        Fix("Leave out the transformation that changes the class (or change the label with it)."),
+        params={"mode": "loop" if in_loop else "data"},
+    )
+
+
+def _informative(probe: dict[str, float]) -> bool:
+    return bool(probe["z"] >= 4.0 and probe["score"] - probe["chance"] >= 0.1 * (1.0 - probe["chance"]))
+
+
+def _in_data(run: Run) -> tuple[Site, ...]:
+    reads = data_function(run, "reads")
+    inside = lines_in(sites_in(run, ("draw", "order")), reads)
+    start = Site(reads[0], reads[1]) if reads is not None else None
+    return places(*inside[:1], start, *loader_sites(run))[:4]
+
+
+def _in_loop(run: Run) -> tuple[Site, ...]:
+    """Operators outside of the model that move values about, before the model is called."""
+    deep: DeepStep | None = next((d for d in run.deep[1:] if d.ops), None)
+    moving = ("gather", "__getitem__", "flip", "roll", "index_select", "where", "masked_fill", "take_along_dim", "permute")
+    first = next((op.index for op in deep.ops if op.module), 0) if deep is not None else 0
+    found = [op.site for op in deep.ops if op.index < first and not op.module and op.name in moving] if deep is not None else []
+    return places(*found[::-1][:2], *feeding_sites(run))[:4]

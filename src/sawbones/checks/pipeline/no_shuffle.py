@@ -1,0 +1,137 @@
+"""Training data in its stored order, sorted by class
+
+## What it sees
+The class labels of every training batch in order. Fires when batches are far less mixed than the whole (the mean entropy of a
+batch is under 35 % of the entropy of all labels), and the commonest label of a batch comes in long runs, as it does in sorted data:
+no more changes than two per class and epoch. That the order is the same in every epoch is told beside it. Needs 8 batches.
+
+## Why it matters
+Every step pulls towards one class; the model forgets the others until they come round again.
+
+## Looks like
+The loss saw-tooths: near zero inside of a class, a jump at each border; validation swings with the class seen last.
+
+## Example
+    loader = DataLoader(dataset, batch_size=32)
+
+## Use instead
+    loader = DataLoader(dataset, batch_size=32, shuffle=True)
+
+## Confirm it
+Nothing is left to confirm: labels are counted batch by batch.
+
+## False alarms
+Data that lies in random order mixes its batches: the same order in every epoch is then only suspected. Samplers that compose
+batches of a few classes on purpose change them from batch to batch. Full-batch training has one batch per epoch. Truncated
+backpropagation through time needs its order and has no class labels.
+
+## References
+Folders read one class after the other; tables sorted by the target; shuffle=False copied from the validation loader.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import feeding_sites, loader_sites, training_batches
+from sawbones.stats.loss_calls import as_site, places
+
+NEEDS = ("batches",)
+EXPLAINS = (
+    "data.labels-misaligned",
+    "evaluation.collapsed-prediction",
+    "loop.loss-spike",
+    "optimizer.lr-too-high",
+    "data.class-imbalance",
+    "evaluation.overfitting",
+    "data.degenerate-samples",
+)
+EXPERIMENT = None
+MIXED = 0.35
+
+
+def check(run: Run) -> Iterator[Finding]:
+    labels: list[Mapping[str, int]] = (run.facts.get("samples") or {}).get("labels") or _from_batches(run)
+    if len(labels) < 8:
+        return
+    total: Counter[str] = Counter()
+    for batch in labels:
+        total.update(batch)
+    if len(total) < 2 or min(sum(b.values()) for b in labels) < 2:
+        return
+    rows = sum(sum(b.values()) for b in labels) / len(labels)
+    whole = entropy(total)
+    inside = float(np.mean([entropy(b) for b in labels])) / max(min(whole, math.log(max(rows, 2.0))), 1e-9)
+    mains = [max(b, key=lambda k: b[k]) for b in labels]
+    period = _period(run, len(labels))
+    changes = sum(a != b for a, b in pairwise(mains)) / max(1.0, len(labels) / period)
+    if inside > MIXED or whole < 0.3 or changes > 2 * len(total) + 1 or changes > 0.5 * period or len(set(mains)) < 2:
+        return
+    repeats = period < len(labels)
+    yield Finding(
+        "pipeline.no-shuffle",
+        "likely",
+        0.93,
+        "Training batches come sorted by class",
+        _where(run),
+        (
+            Evidence(
+                f"the labels of a batch carry {inside:.0%} of the entropy they would have if mixed ({len(total)} classes)",
+                "batches",
+                value=inside,
+                expected=1.0,
+            ),
+            Evidence(
+                f"the commonest label of a batch changes {changes:.1f} times in {period} batches",
+                "batches",
+                value=changes,
+                expected=period * (1 - 1 / len(total)),
+            ),
+            *(
+                (Evidence(f"the same batches come again every {period} batches", "batches", value=float(period)),)
+                if repeats
+                else ()
+            ),
+        ),
+        Fix("Shuffle the training data: shuffle=True for the loader, or a new torch.randperm in every epoch."),
+    )
+
+
+def entropy(counts: Mapping[str, int]) -> float:
+    total = sum(counts.values())
+    return -sum(n / total * math.log(n / total) for n in counts.values() if n)
+
+
+def _from_batches(run: Run) -> list[Mapping[str, int]]:
+    found = []
+    for batch in training_batches(run):
+        counts = [t["counts"] for t in batch.tensors if t.get("counts")]
+        if len(counts) == 1:
+            found.append(counts[0])
+    return found
+
+
+def _period(run: Run, num: int) -> int:
+    """After how many batches the first one comes again."""
+    batches: Sequence[tuple[int, ...]] = [b.fingerprints for b in training_batches(run)]
+    again = [i for i, marks in enumerate(batches) if i and marks and marks == batches[0]]
+    if again:
+        return again[0]
+    first = [b for b in training_batches(run) if b.epoch == 0 and b.source != "model"]
+    return len(first) if first and len(first) < num else num
+
+
+def _where(run: Run) -> tuple[Site, ...]:
+    loaders = loader_sites(run)
+    if loaders:
+        return loaders[:2]
+    size = max((math.prod(r["shape"]) for r in run.facts.get("data_ops") or () if r["op"] == "arange"), default=0)
+    ordered = [as_site(r["site"]) for r in run.facts.get("data_ops") or () if r["op"] == "arange" and math.prod(r["shape"]) == size]
+    indexed = [as_site(r["site"]) for r in run.facts.get("data_ops") or () if r["op"] in ("__getitem__", "index_select")]
+    return places(*(ordered[:1] if size > 50 else ()), *feeding_sites(run)[:1], *indexed[:1])[:4]

@@ -1,0 +1,89 @@
+"""Text that comes back different: tables for encoding and decoding that disagree, or a vocabulary of its own for each split
+
+## What it sees
+Vocabularies among the user's variables, found by value. Fires when a table for decoding holds the same entries as a vocabulary at
+other ids, or when two vocabularies share their entries but number them differently and the ids of validation are distributed
+unlike those of training although their frequencies by rank agree. Earliest at step 1.
+
+## Why it matters
+The model is evaluated, sampled or served in another language than it was trained in.
+
+## Looks like
+Training loss falls, validation is worse than chance; or a good loss and samples that are gibberish.
+
+## Example
+    train_vocab, val_vocab = build_vocab(train_text), build_vocab(val_text)
+
+## Use instead
+    vocab = build_vocab(train_text)
+
+## Confirm it
+Nothing is left to confirm: ids are compared entry by entry.
+
+## False alarms
+Source and target languages have vocabularies of their own: their ids are only judged against each other when training and
+validation ids differ in the way a renumbering makes them. Tables shifted by a constant (special tokens in front) and plain
+lists of words, which need not be tables at all, are not counted.
+
+## References
+Vocabularies rebuilt from a set at each start, per split, or at serving time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import marked_lines, outside_of_models
+from sawbones.stats.loss_calls import places
+
+NEEDS = ("steps",)
+EXPLAINS = ("evaluation.overfitting", "evaluation.split-leak", "loop.nondeterminism")
+EXPERIMENT = None
+
+
+def check(run: Run) -> Iterator[Finding]:
+    found = run.facts.get("vocabularies") or {}
+    for pair in found.get("pairs") or ():
+        share = pair["moved"] / max(pair["shared"], 1)
+        if share < 0.1 or pair["moved"] < 2 or pair.get("shifted") or pair["kind"] == "list":
+            continue
+        if pair["kind"] == "decoding":
+            text = f"{pair['moved']} of {pair['shared']} entries decode to something else, e.g. {_example(pair)}"
+            yield _finding(run, pair, "decode(encode(text)) is not text: the two tables disagree", text, share)
+            return
+        shift = (run.facts.get("samples") or {}).get("token_shift") or {}
+        if shift.get("distance", 0.0) > 0.2 and shift["by_rank"] < 0.4 * shift["distance"]:
+            text = (
+                f"{pair['moved']} of {pair['shared']} shared entries moved, e.g. {_example(pair)}; ids of validation and training "
+                f"overlap by {1 - shift['distance']:.0%} only, sorted by frequency by {1 - shift['by_rank']:.0%}"
+            )
+            yield _finding(run, pair, "Training and validation number their tokens differently", text, share)
+            return
+
+
+def _example(pair: Mapping[str, Any]) -> str:
+    token, first, second = pair["examples"][0]
+    return f"{token!r} is {first} in one and {second} in the other"
+
+
+def _finding(run: Run, pair: Mapping[str, Any], title: str, text: str, share: float) -> Finding:
+    return Finding(
+        "pipeline.tokenizer-mismatch",
+        "proven",
+        0.95,
+        title,
+        _where(run, pair),
+        (Evidence(text, "vocabularies", value=share, expected=0.0),),
+        Fix("Build one vocabulary, derive the table for decoding from it, and use both everywhere."),
+    )
+
+
+def _where(run: Run, pair: Mapping[str, Any]) -> tuple[Site, ...]:
+    """Where the second table gets its name, and where vocabularies are numbered."""
+    named = [s for name in reversed(pair["names"]) for s in marked_lines(run, "assign", names=(name,))]
+    numbered = outside_of_models(run, marked_lines(run, "vocabulary"))
+    owners = [s for s in named if s.function in ("<module>", "main")] or named
+    holders = [s for name in pair.get("holders") or () if name for s in marked_lines(run, "assign", names=(name,))]
+    return places(*holders[:2], *owners[:2], *numbered[:2])[:5]

@@ -1,0 +1,108 @@
+"""Texts cut at a limit in a way that loses their end or their answer
+
+## What it sees
+Token rows and targets of up to 60 batches. Lengths pile up at the longest one: at least 8 % of all rows, three times as many as at
+the lengths just below. Fires when the rows below end in one and the same id and those at the limit do not, or when rows at the
+limit have no target that counts while the others have.
+
+## Why it matters
+The model never sees how long texts end, so it does not stop; a cut-off answer leaves a sample that costs time and teaches nothing.
+
+## Looks like
+Loss is fine; generation of long texts rambles on, or long prompts are answered badly.
+
+## Example
+    ids = (encode(text) + [EOS])[:max_len]
+
+## Use instead
+    ids = encode(text)[: max_len - 1] + [EOS]
+
+## Confirm it
+Nothing is left to confirm: lengths, ends and targets are in the record.
+
+## False alarms
+Blocks of one length cut from a long text have no shorter rows. Texts that are cut and still closed by EOS end alike at every
+length. An input whose last token was cut off for the shift is judged by its targets. Texts without any terminator and with all
+their targets are only suspected of being cut when they pile up.
+
+## References
+Tokenizers with truncation=True that append EOS first; instruction data cut from the right with the answer at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
+from sawbones.stats.loss_calls import places
+
+NEEDS = ("deep",)
+EXPLAINS = ("data.degenerate-samples", "pipeline.special-tokens")
+EXPERIMENT = None
+PILED = 0.08
+
+
+def check(run: Run) -> Iterator[Finding]:
+    rows = sample_rows(run)
+    if rows is None or rows["batches"] < 5 or len(set(rows["lengths"])) < 3:
+        return
+    lengths = Counter(rows["lengths"])
+    limit = max(lengths)
+    at, total = lengths[limit], sum(lengths.values())
+    before = [lengths.get(limit - k, 0) for k in range(1, 5)]
+    if at < PILED * total or at > 0.9 * total or at < 3 * (sum(before) / len(before)) or at < 20:
+        return
+    targets = rows.get("targets") or {}
+    found = _lost(targets) or _unclosed(rows, targets)
+    if found is None:
+        return
+    text, title, value, expected = found
+    cuts = outside_of_models(run, marked_lines(run, "cut", limit))
+    yield Finding(
+        "pipeline.truncation",
+        "likely",
+        0.93,
+        title,
+        places(*cuts[:2], *loader_sites(run)[::-1])[:4],
+        (
+            Evidence(
+                f"{at} of {total} rows have exactly {limit} tokens, the lengths just below {max(before)} at most",
+                "samples",
+                value=at / total,
+            ),
+            Evidence(text, "samples", value=value, expected=expected),
+        ),
+        Fix("Cut the part that can be spared (the text before EOS, the beginning of the prompt) and keep EOS and the answer."),
+    )
+
+
+def _lost(targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:
+    at, below = targets.get("rows_at_limit", 0), targets.get("rows_below", 0)
+    if at < 20 or below < 20:
+        return None
+    lost, kept = targets["empty_at_limit"] / at, targets["empty_below"] / below
+    if lost < 0.3 or kept > 0.05:
+        return None
+    text = f"{lost:.0%} of the rows at the limit have no target that counts, {kept:.0%} of the shorter ones"
+    return text, "Long samples are cut before the part that is to be learned", lost, kept
+
+
+def _unclosed(rows: Mapping[str, Any], targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:
+    """The terminator of the shorter rows is missing at the limit."""
+    predicts = max(float(targets.get("copies") or 0.0), float(targets.get("copies_here") or 0.0)) > 0.9
+    last = (targets["last_below"], targets["last_at_limit"]) if predicts else (rows["ends"]["below"], rows["ends"]["at_limit"])
+    if targets and not predicts:
+        return None
+    below, at = dict(last[0]), dict(last[1])
+    num_below, num_at = below.pop("all", 0), at.pop("all", 0)
+    if num_below < 20 or num_at < 20:
+        return None
+    end, times = max(below.items(), key=lambda item: item[1])
+    closed = at.get(end, 0) / num_at
+    if times < 0.9 * num_below or closed > 0.3:
+        return None
+    text = f"{times / num_below:.0%} of the shorter rows end in id {end}, {closed:.0%} of those at the limit"
+    return text, "Long texts are cut without their end marker", closed, times / num_below

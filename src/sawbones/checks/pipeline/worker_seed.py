@@ -1,0 +1,76 @@
+"""Loader workers that draw one and the same random stream
+
+## What it sees
+After the run, copies of the data set are seeded as two workers, and as one worker in two epochs, would be; the worker_init_fn is
+called for each; the same samples are read from all of them. Fires when samples are drawn at random (two reads of one copy
+differ), and two workers, or a worker in two epochs, draw exactly the same.
+
+## Why it matters
+Augmentation repeats: with n workers every random choice comes n times, or every epoch shows the same variants again.
+
+## Looks like
+Nothing but a somewhat larger gap between training and validation.
+
+## Example
+    def worker_init(worker_id):
+        np.random.seed(0)
+
+## Use instead
+    def worker_init(worker_id):
+        np.random.seed(torch.initial_seed() % 2**32)
+
+## Confirm it
+Nothing is left to confirm: the draws are compared value by value.
+
+## False alarms
+A data set that gives every index its own fixed variant draws nothing when it is read twice. torch, random and NumPy's global
+streams are seeded per worker by the loader. Without workers there is one stream. One epoch cannot repeat.
+
+## References
+Most public projects with NumPy augmentation had this fault before PyTorch seeded NumPy in workers; a generator held by the data
+set still has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import data_function, loader_sites, training_batches
+from sawbones.stats.loss_calls import places
+
+NEEDS = ("loaders",)
+EXPLAINS = ()
+EXPERIMENT = None
+SAME = 0.9
+
+
+def check(run: Run) -> Iterator[Finding]:
+    drawn = run.facts.get("redraw")
+    if not drawn or drawn["changed"] < 0.5 or "across_workers" not in drawn:
+        return
+    workers, epochs = int(drawn["num_workers"]), 1 + max((b.epoch for b in training_batches(run)), default=0)
+    between_workers = workers >= 2 and drawn["across_workers"] >= SAME
+    between_epochs = epochs >= 2 and drawn["across_epochs"] >= SAME
+    if not between_workers and not between_epochs:
+        return
+    seeding = data_function(run, "seeds")
+    seeded = Site(seeding[0], seeding[1] + 1, "", "") if seeding is not None else None
+    who = f"{workers} workers" if between_workers else f"each worker in all {epochs} epochs"
+    yield Finding(
+        "pipeline.worker-seed",
+        "proven",
+        0.96,
+        f"The same random stream for {who}",
+        places(seeded, *loader_sites(run))[:4],
+        (
+            Evidence(
+                f"two workers read {drawn['across_workers']:.0%} of {drawn['samples']} samples alike, one worker "
+                f"in two epochs {drawn['across_epochs']:.0%}; two reads by one worker differ in {drawn['changed']:.0%}",
+                "loaders",
+                value=drawn["across_workers"],
+                expected=0.0,
+            ),
+        ),
+        Fix("Seed every worker from torch.initial_seed() (or get_worker_info().seed) in worker_init_fn."),
+    )

@@ -1,0 +1,50 @@
+"""The signals on data and pipeline, written once when a diagnosed run has ended."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sawbones.observe.signals.calls import user_files
+from sawbones.observe.signals.redraw import probe_redraw
+from sawbones.observe.signals.source_lines import user_lines
+from sawbones.observe.sites import is_user_file
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def write_data_signals(recorder: Recorder) -> None:
+    """Each on its own: one that fails leaves the others standing."""
+    main = sys.modules.get("__main__")
+    files = user_files(getattr(main, "__file__", None))
+    recorder.facts["source_lines"] = recorder.guard("source lines", user_lines, recorder.sites, files, vars(main) if main else {})
+    if recorder.samples is not None:
+        found = recorder.guard("samples", recorder.samples.record)
+        if found:
+            recorder.writer.record("samples", 0, found)
+    if recorder.vocabularies is not None:
+        found = recorder.guard("vocabularies", recorder.vocabularies.record)
+        if found:
+            recorder.writer.record("vocabularies", 0, found)
+    loader = recorder.batches.training_loader()
+    if loader is not None:
+        dataset, init, num_workers = loader
+        recorder.facts["data_code"] = {
+            "reads": _defined(recorder, getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)),
+            "makes": _defined(recorder, getattr(type(dataset), "__init__", None)),
+            "seeds": _defined(recorder, init),
+        }
+        found = recorder.guard("redraw", probe_redraw, dataset, init, num_workers)
+        if found:
+            recorder.writer.record("redraw", 0, found)
+
+
+def _defined(recorder: Recorder, function: Any) -> list[Any] | None:
+    """[file, first line, last line] of a function of the user's own."""
+    function = getattr(function, "func", function)
+    code = getattr(function, "__code__", None)
+    if code is None or not is_user_file(code.co_filename):
+        return None
+    last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
+    return [recorder.sites.shown(code.co_filename), code.co_firstlineno, last]

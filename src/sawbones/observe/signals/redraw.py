@@ -1,0 +1,124 @@
+"""Whether a data set draws at random when a sample is read, and whether loader workers would draw the same.
+
+A worker gets a copy of the data set and its own seeds. Two copies are made here, seeded as two workers (and as one worker in two
+epochs) would be, and asked for the same samples. Everything happens after the run; the random streams are put back.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset
+from torch.utils.data._utils import worker as worker_module
+
+from sawbones.observe.fingerprints import tensors_in
+
+NUM_SAMPLES = 12
+MAX_SECONDS = 3.0
+
+
+def probe_redraw(dataset: Any, init: Callable[[int], Any] | None, num_workers: int) -> dict[str, Any] | None:
+    try:
+        size = len(dataset)
+    except (TypeError, NotImplementedError):
+        return None
+    if isinstance(dataset, IterableDataset) or size < 2:
+        return None
+    indices = np.linspace(0, size - 1, min(NUM_SAMPLES, size)).astype(int).tolist()
+    with _streams_put_back():
+        try:
+            return _compare(dataset, init, num_workers, indices)
+        except Exception:  # a data set that cannot be copied, or whose files are gone by now
+            return None
+
+
+def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, indices: list[int]) -> dict[str, Any] | None:
+    ends = time.perf_counter() + MAX_SECONDS
+    began = time.perf_counter()
+    dataset = copy.deepcopy(dataset)  # the user's own object keeps the state of its generators
+    once = _draw(dataset, indices)
+    again = _draw(dataset, indices)
+    if once is None or again is None or time.perf_counter() - began > MAX_SECONDS / 3:
+        return None
+    found: dict[str, Any] = {"samples": len(indices), "changed": _differ(once, again), "num_workers": num_workers}
+    found["label_changed"] = _differ([s[-1:] for s in once], [s[-1:] for s in again]) if len(once[0]) > 1 else 0.0
+    found["spread"] = _spread(once, again)
+    if found["changed"] < 0.5 or num_workers < 1 or time.perf_counter() > ends:
+        return found
+    workers = [_as_worker(dataset, init, number, 1000, max(num_workers, 2), indices) for number in (0, 1)]
+    epoch = _as_worker(dataset, init, 0, 9000, max(num_workers, 2), indices)
+    if workers[0] is not None and workers[1] is not None and epoch is not None:
+        found["across_workers"] = 1.0 - _differ(workers[0], workers[1])
+        found["across_epochs"] = 1.0 - _differ(workers[0], epoch)
+    return found
+
+
+def _as_worker(dataset: Any, init: Any, number: int, base_seed: int, num_workers: int, indices: list[int]) -> Any:
+    own = copy.deepcopy(dataset)
+    seed = base_seed + number
+    random.seed(seed)
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    before = worker_module._worker_info
+    worker_module._worker_info = worker_module.WorkerInfo(id=number, num_workers=num_workers, seed=seed, dataset=own)
+    try:
+        if init is not None:
+            init(number)
+        return _draw(own, indices)
+    finally:
+        worker_module._worker_info = before
+
+
+def _draw(dataset: Any, indices: list[int]) -> list[list[Any]] | None:
+    samples = []
+    for i in indices:
+        sample = dataset[i]
+        values = [t.detach().clone() for _, t in tensors_in(sample)]
+        if not values:
+            arrays = sample if isinstance(sample, (tuple, list)) else [sample]
+            values = [torch.as_tensor(np.asarray(a)) for a in arrays if isinstance(a, (np.ndarray, int, float))]
+        if not values:
+            return None
+        samples.append(values)
+    return samples
+
+
+def _differ(first: list[list[Any]], second: list[list[Any]]) -> float:
+    """Share of samples that are not the same in both draws."""
+    return float(np.mean([not _same(a, b) for a, b in zip(first, second, strict=True)]))
+
+
+def _same(first: list[Any], second: list[Any]) -> bool:
+    return len(first) == len(second) and all(
+        a.shape == b.shape and bool(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)))
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+def _spread(once: list[list[Any]], again: list[list[Any]]) -> float | None:
+    """Mean distance between two draws of a sample over the mean distance between different samples."""
+    a, b = [s[0] for s in once], [s[0] for s in again]
+    if len({tuple(t.shape) for t in (*a, *b)}) != 1:
+        return None
+    first, second = torch.stack(a).double().flatten(1), torch.stack(b).double().flatten(1)
+    own = float((first - second).norm(dim=1).mean())
+    other = float((first - first.roll(1, 0)).norm(dim=1).mean())
+    return own / other if other > 0 else None
+
+
+@contextmanager
+def _streams_put_back() -> Iterator[None]:
+    states = (torch.get_rng_state(), np.random.get_state(), random.getstate())
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])
+        random.setstate(states[2])

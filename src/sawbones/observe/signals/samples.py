@@ -1,0 +1,259 @@
+"""What the model was given and asked for, kept for a number of batches: token rows, token targets, predictions by class.
+
+Rows are read after the run: which id pads them and on which side, how long they are, how they end, which of their targets count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sawbones.observe.fingerprints import tensors_in
+
+MAX_BATCHES = 60
+LAST_CALLS = 40  # predictions are judged at the end of training
+_MAX_ROWS = 256
+_MAX_TIME = 1024
+_MAX_CLASSES = 64
+_MAX_ID = 1 << 16
+_MAX_LABELLED = 400
+
+Ids = npt.NDArray[np.int64]
+
+
+class SampleLog:
+    def __init__(self) -> None:
+        self._rows: list[Ids] = []
+        self._targets: dict[int, tuple[Ids, int]] = {}
+        self._latest = -1  # the batch that the next target belongs to
+        self._calls: deque[dict[int, list[int]]] = deque(maxlen=LAST_CALLS)
+        self._labels: list[dict[str, int]] = []  # counts of class labels, call by call
+        self._num_calls = 0
+        self._alike: list[float] = []
+        self._of_call: list[int] = []  # the training call that each kept batch came with
+        self._histograms = {"train": np.zeros(0, np.int64), "eval": np.zeros(0, np.int64)}
+
+    def saw(self, found: Sequence[tuple[str, torch.Tensor]], phase: str, loaded: Any = None) -> None:
+        """A top-level model call began with these tensors, after a loader gave `loaded`."""
+        if phase == "train":
+            self.compare(loaded, found)
+        self._latest = -1
+        self._num_calls += phase == "train"
+        ids = max((t for _, t in found if _is_tokens(t)), key=lambda t: t.numel(), default=None)
+        if ids is None or phase not in self._histograms:
+            return
+        plain = ids.detach()[:_MAX_ROWS, :_MAX_TIME].to(torch.int64).numpy()
+        if plain.min() < 0 or plain.max() >= _MAX_ID or plain.max() < 2:
+            return
+        counts = np.bincount(plain.ravel())
+        known = self._histograms[phase]
+        width = max(len(known), len(counts))
+        self._histograms[phase] = np.pad(known, (0, width - len(known))) + np.pad(counts, (0, width - len(counts)))
+        if phase == "train" and len(self._rows) < MAX_BATCHES:
+            self._latest = len(self._rows)
+            self._rows.append(plain.copy())
+            self._of_call.append(self._num_calls - 1)
+
+    def compare(self, loaded: Any, found: Sequence[tuple[str, torch.Tensor]]) -> None:
+        """How like the batch that a loader gave is to what reaches the model: 1 when it was at most scaled and shifted."""
+        if len(self._alike) >= LAST_CALLS or loaded is None:
+            return
+        given = max((t for _, t in found if t.is_floating_point() and t.dim() >= 2), key=lambda t: t.numel(), default=None)
+        if given is None or given.device.type != "cpu" or given.requires_grad:
+            return
+        for _, tensor in tensors_in(loaded):
+            if tensor is not given and tensor.shape == given.shape and tensor.dtype != torch.bool:
+                a, b = tensor.detach().double().flatten(1), given.detach().double().flatten(1)
+                a, b = a - a.mean(1, keepdim=True), b - b.mean(1, keepdim=True)
+                norm = a.norm(dim=1) * b.norm(dim=1)
+                if bool((norm > 0).any()):
+                    self._alike.append(float(((a * b).sum(1)[norm > 0] / norm[norm > 0]).mean()))
+                return
+
+    def asked(self, scores: Any, target: torch.Tensor, ignore_index: int | None) -> None:
+        """A loss was given this target while training."""
+        if target.device.type != "cpu" or target.numel() == 0:
+            return
+        if isinstance(scores, torch.Tensor):
+            self._count_predictions(scores.detach(), target.detach())
+        if self._latest < 0 or self._latest in self._targets or target.dtype.is_floating_point or target.dtype == torch.bool:
+            return
+        rows, time = self._rows[self._latest].shape
+        flat = target.detach().to(torch.int64).reshape(-1).numpy()
+        for width in (time, time - 1):
+            if width > 0 and len(flat) == rows * width:
+                ignored = -100 if ignore_index is None else int(ignore_index)
+                self._targets[self._latest] = (flat.reshape(rows, width).copy(), ignored)
+                return
+
+    def _count_predictions(self, scores: torch.Tensor, target: torch.Tensor) -> None:
+        if scores.dim() == 2 and scores.shape[1] > 1 and target.shape == scores.shape[:1] and not target.dtype.is_floating_point:
+            guess = scores.argmax(1)
+        elif scores.shape == target.shape and scores.numel() == scores.shape[0] and bool(((target == 0) | (target == 1)).all()):
+            low, high = float(scores.min()), float(scores.max())
+            guess = (scores > (0.5 if low >= 0.0 and high <= 1.0 else 0.0)).to(torch.int64)  # probabilities or logits
+        else:
+            return
+        table: dict[int, list[int]] = {}
+        for wanted, given in zip(target.reshape(-1).to(torch.int64).tolist(), guess.reshape(-1).tolist(), strict=True):
+            if len(table) > _MAX_CLASSES:
+                return
+            row = table.setdefault(wanted, [0, 0, 0])
+            row[0] += 1
+            row[1] += int(wanted == given)
+            table.setdefault(given, [0, 0, 0])[2] += 1
+        self._calls.append(table)
+        if len(self._labels) < _MAX_LABELLED:
+            self._labels.append({str(k): row[0] for k, row in table.items() if row[0]})
+
+    def record(self) -> dict[str, Any] | None:
+        found: dict[str, Any] = {}
+        if len(self._calls) >= 10:
+            total: dict[int, list[int]] = {}
+            for call in self._calls:
+                for label, row in call.items():
+                    total[label] = [a + b for a, b in zip(total.get(label, [0, 0, 0]), row, strict=True)]
+            found["predictions"] = {"calls": len(self._calls), "classes": {str(k): v for k, v in total.items()}}
+        if self._alike:
+            found["altered"] = {"calls": len(self._alike), "correlation": float(np.median(self._alike))}
+        if len(self._labels) >= 6:
+            found["labels"] = self._labels
+        train, held_out = self._histograms["train"], self._histograms["eval"]
+        if len(train) and len(held_out):
+            found["token_shift"] = token_shift(train, held_out)
+        if self._rows:
+            found["rows"] = read_rows(self._rows, self._targets, self._of_call)
+        return found or None
+
+
+def _is_tokens(tensor: torch.Tensor) -> bool:
+    whole = tensor.dtype in (torch.int64, torch.int32, torch.int16)
+    return whole and tensor.dim() == 2 and tensor.shape[0] > 1 and tensor.shape[1] > 1 and tensor.device.type == "cpu"
+
+
+def token_shift(train: Ids, held_out: Ids) -> dict[str, Any]:
+    """How far the ids of validation are from those of training: as they are, and when only the frequencies by rank count."""
+    width = max(len(train), len(held_out))
+    p = np.pad(train, (0, width - len(train))) / train.sum()
+    q = np.pad(held_out, (0, width - len(held_out))) / held_out.sum()
+    return {
+        "train": int(train.sum()), "eval": int(held_out.sum()),
+        "distance": float(0.5 * np.abs(p - q).sum()),
+        "by_rank": float(0.5 * np.abs(np.sort(p)[::-1] - np.sort(q)[::-1]).sum()),
+        "commonest": [[int(i), float(p[i]), float(q[i])] for i in np.argsort(-p)[:5]],
+    }  # fmt: skip
+
+
+def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: list[int]) -> dict[str, Any]:
+    """Rows of all batches together. Time is the dimension along which padding fills the ends."""
+    found = {flipped: find_padding([b.T if flipped else b for b in batches]) for flipped in (False, True)}
+    best = {flipped: f[0] for flipped, f in found.items() if f is not None}
+    # Batches sorted by length seem padded along both dimensions: then the usual layout is believed.
+    flipped = True in best and (False not in best or best[True] > 3 * best[False])
+    padding = found[flipped] if best else None
+    pad_id, side = (padding[1], padding[2]) if padding is not None else (None, None)
+    facts: dict[str, Any] = {"batches": len(batches), "time_first": flipped, "pad_id": pad_id, "pad_side": side}
+    lengths, widths, sizes, interior, real, tight, ends = [], [], [], 0, 0, 0, []
+    places: list[list[int]] = []
+    empty: list[list[int]] = []
+    for batch, call in zip(batches, calls, strict=True):
+        rows = batch.T if flipped else batch
+        runs = end_runs(rows, pad_id, side)
+        size = rows.shape[1] - runs
+        for row, length in zip(rows, size.tolist(), strict=True):
+            text = row[:length] if side != "left" else row[rows.shape[1] - length :]
+            if pad_id is not None:
+                interior += int((text[1:] == pad_id).sum())
+            real += length
+            ends.append(int(text[-1]) if length else -1)
+        empty += [[call, int(row)] for row in np.flatnonzero(size == 0)]
+        lengths += size.tolist()
+        places.append(size.tolist())
+        widths.append(int(rows.shape[1]))
+        sizes.append(int(rows.shape[0]))
+        tight += int(size.max() == rows.shape[1])
+    facts |= {
+        "lengths": lengths[:4000], "widths": widths, "sizes": sizes, "tight_share": tight / len(batches),
+        "empty": empty[:50], "interior_share": interior / max(real, 1), "ends": ends_by_length(lengths, ends),
+    }  # fmt: skip
+    if targets and not flipped:
+        facts["targets"] = read_targets(batches, places, targets)
+    return facts
+
+
+def find_padding(batches: list[Ids]) -> tuple[float, int, str] | None:
+    """(how much it fills, id, side) of the id that fills row ends in runs of different lengths."""
+    best: tuple[float, int, str] | None = None
+    for side in ("right", "left"):
+        edge = Counter(int(i) for b in batches for i in (b[:, -1] if side == "right" else b[:, 0]))
+        for candidate, _ in edge.most_common(3):
+            runs = np.concatenate([end_runs(b, candidate, side) for b in batches])
+            total = sum(int((b == candidate).sum()) for b in batches)
+            long = runs >= 2
+            if long.mean() < 0.1 or len(np.unique(runs)) < 3 or runs.sum() < 0.7 * total:
+                continue
+            filled = float(np.maximum(runs - 1, 0).sum())
+            if best is None or filled > best[0]:
+                best = (filled, candidate, side)
+    return best
+
+
+def end_runs(rows: Ids, pad_id: int | None, side: str | None) -> Ids:
+    if pad_id is None:
+        return np.zeros(len(rows), np.int64)
+    equal = (rows == pad_id).astype(np.int64)
+    runs: Ids = np.cumprod(equal[:, ::-1] if side != "left" else equal, axis=1).sum(1)
+    return runs
+
+
+def ends_by_length(lengths: list[int], ends: list[int]) -> dict[str, Any]:
+    """The last ids of rows, apart for the longest rows of all and for the others."""
+    limit = max(lengths)
+    at = Counter(e for n, e in zip(lengths, ends, strict=True) if n == limit)
+    below = Counter(e for n, e in zip(lengths, ends, strict=True) if n < limit)
+    return {"limit": limit, "at_limit": _top(at), "below": _top(below)}
+
+
+def _top(counts: Counter[int]) -> dict[str, int]:
+    return {str(k): v for k, v in counts.most_common(6)} | {"all": sum(counts.values())}
+
+
+def read_targets(batches: list[Ids], places: list[list[int]], targets: dict[int, tuple[Ids, int]]) -> dict[str, Any]:
+    """Which targets count: per row, at the ends, inside of the text; and whether they are the input one step on."""
+    ignored = next(iter(targets.values()))[1]
+    limit = max(max(p) for p in places)
+    at, below, copies, here, positions, inside, holes, tight = [0, 0], [0, 0], 0, 0, 0, 0, 0, 0
+    last_at: Counter[int] = Counter()
+    last_below: Counter[int] = Counter()
+    counted_ids: Counter[int] = Counter()
+    for number, (target, mark) in targets.items():
+        rows = batches[number]
+        width = min(target.shape[1], rows.shape[1] - 1)
+        for row, wanted, length in zip(rows, target, places[number], strict=True):
+            counted = np.flatnonzero(wanted != mark)
+            side = at if length == limit else below
+            side[0] += 1
+            side[1] += int(len(counted) == 0)
+            if len(counted) == 0:
+                continue
+            (last_at if length == limit else last_below)[int(wanted[counted[-1]])] += 1
+            counted_ids.update(wanted[counted].tolist())
+            inside += int(counted[-1] - counted[0] + 1)
+            holes += int(counted[-1] - counted[0] + 1 - len(counted))
+            kept = counted[counted < width]
+            copies += int((wanted[kept] == row[kept + 1]).sum())
+            here += int((wanted[kept] == row[kept]).sum())
+            positions += len(kept)
+        tight += int(bool((target[:, -1] != mark).any()))
+    return {
+        "ignored": ignored, "batches": len(targets), "rows_at_limit": at[0], "empty_at_limit": at[1], "rows_below": below[0],
+        "empty_below": below[1], "last_at_limit": _top(last_at), "last_below": _top(last_below),
+        "copies": copies / max(positions, 1), "copies_here": here / max(positions, 1),
+        "holes": holes / max(inside, 1), "tight_share": tight / len(targets),
+        "counted": {str(k): v for k, v in counted_ids.most_common(64)},
+    }  # fmt: skip

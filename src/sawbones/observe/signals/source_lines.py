@@ -1,0 +1,95 @@
+"""Lines of the user's source that cut, pad, collect, compare with an id or number a vocabulary. A location aid, no more."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sawbones.observe.sites import SiteFinder
+
+_PADDING = {
+    "pad_sequence",
+    "pad",
+    "full",
+    "zeros",
+    "ljust",
+    "rjust",
+    "constant_",
+    "full_like",
+    "new_zeros",
+    "new_full",
+    "zeros_like",
+}
+_MAX_LINES = 500
+_MAX_BYTES = 2 << 20
+
+
+def user_lines(sites: SiteFinder, files: set[str], scope: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for file in sorted(files):
+        try:
+            with open(file, encoding="utf-8", errors="replace") as source:
+                text = source.read(_MAX_BYTES)
+            tree = ast.parse(text)
+        except (OSError, SyntaxError, ValueError):
+            continue
+        lines = text.splitlines()
+        for line, kind, function, value, name in _marks(tree, "<module>", scope):
+            if len(found) < _MAX_LINES:
+                code = lines[line - 1].strip()[:200]
+                row = {"kind": kind, "file": sites.shown(file), "line": line, "function": function, "code": code}
+                found.append({**row, "value": value, "name": name})
+    return found
+
+
+def _marks(tree: ast.AST, function: str, scope: Mapping[str, Any]) -> Iterator[tuple[int, str, str, int | None, str]]:
+    for node in ast.iter_child_nodes(tree):
+        inside = node.name if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
+        if isinstance(node, ast.Subscript):
+            for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+                if isinstance(part, ast.Slice) and part.upper is not None:
+                    yield node.lineno, "cut", inside, _number(part.upper, scope), ""
+        elif isinstance(node, ast.Call):
+            called = (
+                node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+            )
+            if called in ("append", "extend", "add"):
+                yield node.lineno, "append", inside, None, called
+            if called in _PADDING:
+                yield node.lineno, "pad", inside, None, called
+            for word in node.keywords:
+                if word.arg in ("truncation", "max_length", "max_len", "padding", "padding_side"):
+                    kind = "cut" if word.arg in ("truncation", "max_length", "max_len") else "pad"
+                    yield node.lineno, kind, inside, _number(word.value, scope), called
+            if called == "dict" and any(isinstance(a, ast.Call) for a in node.args):
+                yield node.lineno, "vocabulary", inside, None, ""
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+            yield node.lineno, "pad", inside, None, "*"
+        elif isinstance(node, ast.Compare) and any(isinstance(o, (ast.Eq, ast.NotEq)) for o in node.ops):
+            yield node.lineno, "compare", inside, _number(node.comparators[0], scope), ""
+        elif isinstance(node, ast.DictComp):
+            yield node.lineno, "vocabulary", inside, None, ""
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                name = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+                if name and node.value is not None:
+                    known = scope.get(name) if inside == "<module>" else None
+                    whole = known if isinstance(known, int) and not isinstance(known, bool) else _number(node.value, scope)
+                    yield node.lineno, "assign", inside, whole, name
+        yield from _marks(node, inside, scope)
+
+
+def _number(node: ast.AST, scope: Mapping[str, Any]) -> int | None:
+    """The value of a constant, of a global, or of a sum or difference of these."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, int) and not isinstance(node.value, bool) else None
+    if isinstance(node, ast.Name):
+        value = scope.get(node.id)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        left, right = _number(node.left, scope), _number(node.right, scope)
+        if left is not None and right is not None:
+            return left + right if isinstance(node.op, ast.Add) else left - right
+    return None
