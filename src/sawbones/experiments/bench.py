@@ -114,7 +114,7 @@ class Bench:
         interrupted = False
         ends = time.monotonic() + limit + GRACE_SECONDS
         try:
-            while child.poll() is None and time.monotonic() < ends:
+            while child.poll() is None and time.monotonic() < ends and self.seconds_left > -GRACE_SECONDS:
                 try:
                     child.wait(0.2)
                 except subprocess.TimeoutExpired:

@@ -42,7 +42,7 @@ def zero_share(run: Run) -> float:
     """At the first measured step, over all tensors but embeddings, whose rows are zero for unused tokens."""
     if not len(run.tensor_steps):
         return float("nan")
-    zeros = measured(run, "gradzero_share", int(run.tensor_steps[0]))
+    zeros = measured(run, "grad_zero_share", int(run.tensor_steps[0]))
     sizes = np.array([0 if t.owner in ("Embedding", "EmbeddingBag") else t.numel for t in run.tensors])[: len(zeros)]
     known = (zeros >= 0) & (sizes > 0)
     return float(np.sum(zeros[known] * sizes[known]) / np.sum(sizes[known])) if known.any() else float("nan")
