@@ -31,10 +31,17 @@ def crash_context(recorder: Recorder) -> dict[str, Any]:
             "step": recorder.step,
             "microstep": recorder.microstep,
             "phase": recorder.phase,
-            "tensors": [_describe(path, tensor) for path, tensor in found[:12]],
+            "tensors": [_describe(path, tensor) for path, tensor in (found + _of_the_call(recorder, found))[:16]],
             "fingerprints": batch_fingerprints([tensor for _, tensor in found]),
         }
     return context
+
+
+def _of_the_call(recorder: Recorder, found: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
+    """What the model itself was given: a loader may be a batch ahead of it."""
+    if recorder.last_call is None:
+        return []
+    return [(f"model{path}", t) for path, t in tensors_in(recorder.last_call[1:]) if not any(t is known for _, known in found)]
 
 
 def _repeat_last_call(recorder: Recorder) -> dict[str, Any]:

@@ -139,7 +139,8 @@ class Recorder:
         self.batches.reached_model((args, kwargs), self.step, self.microstep, self.phase)
         self.last_call = (inner, args, kwargs)
         if self.samples is not None:
-            self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase)
+            loaded = self.batches.latest if self.batches.loader_seen else None
+            self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase, loaded)
         self.steps.forward_began()
         if self.wants("forward"):
             self._forward_event(module, inner, grad, tensors_in((args, kwargs)))

@@ -289,6 +289,8 @@ def describe_mask(mask: torch.Tensor, sources: list[Source]) -> dict[str, Any]:
                 facts["equal_nonpad"] = float((form == ~pad).float().mean())
                 facts["equal_pad"] = float((form == pad).float().mean())
                 facts["source"] = number
+                steps = form[:, 1:].to(torch.int8) - form[:, :-1].to(torch.int8)
+                facts["prefix_rows"] = float((((steps != 0).sum(1) <= 1) & (form[:, 0] | form[:, -1])).float().mean())  # one run, to an end
                 break
         if "source" in facts:
             break
