@@ -1,0 +1,132 @@
+"""The signals on data and pipeline: token rows, vocabularies, redraws."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import Dataset
+
+from sawbones.observe.signals.redraw import probe_redraw
+from sawbones.observe.signals.samples import SampleLog, token_shift
+from sawbones.observe.signals.vocabularies import Vocabularies
+
+
+def texts(rng: np.random.Generator, num: int, end: int | None) -> list[list[int]]:
+    rows = [rng.integers(5, 20, rng.integers(3, 12)).tolist() for _ in range(num)]
+    return [row + ([end] if end is not None else []) for row in rows]
+
+
+def padded(rows: list[list[int]], pad: int = 0, left: bool = False) -> torch.Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([[pad] * (width - len(r)) + r if left else r + [pad] * (width - len(r)) for r in rows])
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_padding_is_found_by_value_on_its_side(left: bool) -> None:
+    log, rng = SampleLog(), np.random.default_rng(0)
+    for _ in range(12):
+        log.saw([("", padded(texts(rng, 16, None), left=left))], "train")
+    found = log.record()
+    assert found is not None
+    assert found["rows"]["pad_id"] == 0
+    assert found["rows"]["pad_side"] == ("left" if left else "right")
+    assert found["rows"]["tight_share"] == 1.0
+
+
+def test_batches_sorted_by_length_keep_the_usual_layout() -> None:
+    log, rng = SampleLog(), np.random.default_rng(0)
+    for _ in range(12):
+        log.saw([("", padded(sorted(texts(rng, 16, 2), key=len, reverse=True)))], "train")
+    found = log.record()
+    assert found is not None
+    assert found["rows"]["time_first"] is False
+    assert found["rows"]["ends"]["below"]["2"] == found["rows"]["ends"]["below"]["all"]
+
+
+def test_targets_tell_whether_the_end_counts() -> None:
+    rng = np.random.default_rng(0)
+    for counted in (True, False):
+        log = SampleLog()
+        for _ in range(12):
+            ids = padded(texts(rng, 16, 2))
+            wanted = ids[:, 1:].clone()
+            if not counted:
+                wanted[wanted == 2] = 0
+            log.saw([("", ids[:, :-1])], "train")
+            log.asked(None, wanted.flatten(), 0)
+        found = log.record()
+        assert found is not None
+        assert ("2" in found["rows"]["targets"]["counted"]) is counted
+
+
+def test_predictions_are_counted_by_class() -> None:
+    log = SampleLog()
+    for _ in range(10):
+        log.asked(torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1]), None)
+    found = log.record()
+    assert found is not None
+    assert found["predictions"]["classes"] == {"0": [10, 10, 20], "1": [10, 0, 0]}
+
+
+def test_renumbered_ids_differ_as_they_are_and_agree_by_rank() -> None:
+    train = np.array([50, 30, 10, 5, 5])
+    assert token_shift(train, train)["distance"] == pytest.approx(0.0)
+    moved = token_shift(train, train[::-1].copy())
+    assert moved["distance"] > 0.5
+    assert moved["by_rank"] == pytest.approx(0.0)
+
+
+def look_at(encode: dict[str, int], decode: dict[int, str]) -> dict[str, object]:
+    found = Vocabularies()
+    held = {"stoi": encode, "itos": decode}
+    found._root = "held"
+    found._visit("held", held, set(), 0)
+    record = found.record()
+    assert record is not None
+    return record["pairs"][0]
+
+
+def test_tables_that_do_not_undo_each_other_are_found() -> None:
+    letters = "abcdefgh"
+    encode = {c: i for i, c in enumerate(letters)}
+    assert look_at(encode, dict(enumerate(letters)))["moved"] == 0
+    assert look_at(encode, dict(enumerate(reversed(letters))))["moved"] == 8
+    assert look_at(encode, {i + 3: c for i, c in enumerate(letters)})["shifted"] is True
+
+
+def test_vocabularies_are_found_in_the_frames_of_the_user() -> None:
+    vocabulary = {word: i for i, word in enumerate(["one", "two", "three", "four", "five", "six", "seven"])}
+    found = Vocabularies()
+    found.look(sys._getframe())
+    assert vocabulary in [held for _, held in found.encoders.values()]
+
+
+class Noisy(Dataset[torch.Tensor]):
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def __len__(self) -> int:
+        return 20
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor(self.rng.standard_normal(4) + index)
+
+
+def reseed(number: int) -> None:
+    info = torch.utils.data.get_worker_info()
+    assert info is not None
+    info.dataset.rng = np.random.default_rng(info.seed)  # type: ignore[attr-defined]
+
+
+def test_workers_with_a_copied_generator_draw_the_same() -> None:
+    before = torch.get_rng_state()
+    alike = probe_redraw(Noisy(), None, 2)
+    apart = probe_redraw(Noisy(), reseed, 2)
+    assert alike is not None
+    assert apart is not None
+    assert (alike["across_workers"], alike["across_epochs"]) == (1.0, 1.0)
+    assert (apart["across_workers"], apart["across_epochs"]) == (0.0, 0.0)
+    assert torch.equal(before, torch.get_rng_state())
