@@ -120,7 +120,7 @@ def _by_feature(before: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str,
         return None
     one = int(np.argmax(np.where(odd, factor + np.abs(mean - usual_mean) / np.maximum(usual, 1e-12), -1)))
     text = (
-        f"{int(odd.sum())} of {width} features differ; number {one} has mean {mean[one]:.3g}, spread {spread[one]:.3g} in evaluation, "
+        f"{int(odd.sum())} of {width} features differ; {one} has mean {mean[one]:.3g}, spread {spread[one]:.3g} in evaluation, "
         f"{usual_mean[one]:.3g} and {usual[one]:.3g} in training"
     )
     return text, float(mean[one]), float(usual_mean[one])

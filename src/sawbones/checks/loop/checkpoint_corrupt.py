@@ -43,7 +43,8 @@ EXPLAINS = ("loop.resume-incomplete",)
 EXPERIMENT = None
 SIGNS = (
     "pytorchstreamreader", "central directory", "invalid magic number", "ran out of input", "unexpected eof",
-    "pickle data was truncated", "unexpected end", "not a zip", "bad zip", "invalid load key", "unpickling stack underflow", "corrupt", "crc",
+    "pickle data was truncated", "unexpected end", "not a zip", "bad zip",
+    "invalid load key", "unpickling stack underflow", "corrupt", "crc",
     "storage has wrong byte size", "pickle", "is not a checkpoint", "file might be corrupted", "could not find mark",
 )  # fmt: skip
 NOT_SIGNS = ("weights_only", "weights only", "can't get attribute", "no module named")

@@ -54,7 +54,8 @@ def check(run: Run) -> Iterator[Finding]:
     if saved is not None and not run.of_kind("load"):
         optimizer = next(o for o in run.optimizers if is_stateful(o))
         yield Finding(
-            "loop.resume-incomplete", "suspected", 0.3, f"The checkpoint lacks the state of {optimizer.cls}",
+            "loop.resume-incomplete", "suspected", 0.3,
+            f"The checkpoint lacks the state of {optimizer.cls}",
             (saved.site,) if saved.site else (),
             (Evidence(f"saved: {', '.join(saved.data.get('keys') or saved.data.get('kinds') or ())}", "checkpoints", (saved.step,)),),
             Fix("Save optimizer.state_dict() (and that of the scheduler and the scaler) beside the model, and load them again."),

@@ -42,7 +42,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _note(recorder: Recorder, kind: str, obj: Any, f: Any) -> None:
     name = f if isinstance(f, str) else getattr(f, "name", None) or (str(f) if hasattr(f, "__fspath__") else "")
     kinds, keys = set(), []
-    if isinstance(obj, Mapping) and state_kind(obj) == "other":
+    # A generator's state beside others does not make the whole a generator's state.
+    nested = isinstance(obj, Mapping) and any(isinstance(v, Mapping) for v in obj.values())
+    if isinstance(obj, Mapping) and (state_kind(obj) == "other" or (nested and state_kind(obj) == "rng")):
         for key, value in list(obj.items())[:64]:
             keys.append(str(key))
             kinds.add(state_kind(value, str(key)))
