@@ -1,0 +1,93 @@
+"""One bad batch throws the run
+
+## What it sees
+A step whose loss stands far out of the steps before (ten robust deviations and at least double), from step 10, with the steps after
+it worse than those before by a good part of the first loss. Up to three such batches. Whether they are the cause is for the
+experiment, which leaves them out.
+
+## Why it matters
+Outliers, corrupt samples and far too long sequences undo what was learnt, at every epoch anew.
+
+## Looks like
+A spike, then a slow recovery; again at the same place of the next epoch.
+
+## Example
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+
+## Use instead
+    for x, y in loader:
+        loss = criterion(model(x), y).clamp(max=10.0)
+        loss.backward()
+
+## Confirm it
+The script runs again without the updates of these batches. Confirmed when the loss of the steps after them is clearly lower.
+
+## False alarms
+Losses of GANs and of reinforcement learning spike without worse steps after; a spike that nothing follows from is not named.
+A run that diverges from its LR has no calm stretch before.
+
+## References
+PaLM (2022) restarted from a checkpoint and skipped some 200 batches around each spike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.protocol import sites_of
+from sawbones.stats.series import finite, spikes, start_level
+
+NEEDS = ("steps", "losses", "backward")
+EXPLAINS = ()
+EXPERIMENT = "skip_batch"
+EARLIEST, MOST, WORSE = 10, 3, 0.15
+
+
+def check(run: Run) -> Iterator[Finding]:
+    losses = run.losses
+    if len(losses) < 2 * EARLIEST or len(run.optimizers) > 1:
+        return
+    out = [s for s in spikes(losses, window=20, factor=10.0) if s >= EARLIEST and _doubles(losses, s)]
+    # One spike's aftermath is not a second one.
+    heads = [s for i, s in enumerate(out) if i == 0 or s - out[i - 1] > 5]
+    if not heads or len(heads) > MOST:
+        return
+    first = heads[0]
+    before, after = finite(losses[max(0, first - 10) : first]), losses[first + 1 : first + 9]
+    if len(before) < 5 or not len(after):
+        return
+    level = float(np.median(before))
+    worse = math.inf if np.any(~np.isfinite(after)) else float(np.median(after))
+    begin = start_level(losses)
+    size = max(abs(begin), 1e-12)
+    if level > begin + 0.5 * size or worse < level + WORSE * size or losses[first] < begin:
+        return  # in trouble before, unharmed after, or a ripple of a run that is nearly done
+    backward = next((e for e in run.of_kind("backward") if e.step == first), None)
+    batches = [e for e in run.of_kind("batch") if e.step == first]
+    yield Finding(
+        "loop.loss-spike",
+        "suspected",
+        0.55,
+        f"The batch of step {first} throws the run: loss {losses[first]:.4g} after {level:.4g}",
+        sites_of(*batches[:1], backward),
+        (
+            Evidence(
+                f"loss {losses[first]:.4g} at step {first}, {level:.4g} before it", "losses", (first,), float(losses[first]), level
+            ),
+            Evidence(f"the steps after are at {worse:.4g}", "losses", (first + 1,), worse if math.isfinite(worse) else None, level),
+        ),
+        Fix("Look at this batch; drop or repair it, limit the length of samples, or clip the gradient."),
+        params={"steps": heads},
+    )
+
+
+def _doubles(losses: np.ndarray, step: int) -> bool:
+    before = finite(losses[max(0, step - 20) : step])
+    level = float(np.median(before)) if len(before) else math.nan
+    return not math.isfinite(losses[step]) or bool(losses[step] > level + max(abs(level), 1e-12))

@@ -1,0 +1,77 @@
+"""Learning rate too low
+
+## What it sees
+Gradients that are there (norm above 1e-4, finite), updates under a hundred-thousandth of the weights at the median step, and a loss
+that has moved by less than 3 %, or than its noise, over the run. From step 10. Whether a larger rate would do better is for the experiment.
+
+## Why it matters
+The run would need a thousand times as many steps.
+
+## Looks like
+The loss falls in a straight, nearly flat line; every metric stays at chance.
+
+## Example
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-8)
+
+## Use instead
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+## Confirm it
+The script runs again with every learning rate raised until the update is a thousandth of the weights, at most a thousandfold.
+Confirmed when the loss then falls by 15 % of where it began and ends finite.
+
+## False alarms
+Fine-tuning with a small LR moves the weights by more than a hundred-thousandth per step. A run that has converged has small
+gradients. A tiny update because the gradients are tiny is another fault (vanishing, clipped while scaled, float16).
+
+## References
+Karpathy's rule of thumb: the update-to-weight ratio should be about 1e-3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.protocol import numbers_equal_to, update_ratios
+from sawbones.stats.series import end_level, finite, noise, start_level
+
+NEEDS = ("steps", "losses", "optimizers")
+EXPLAINS = ("evaluation.collapsed-prediction", "data.labels-misaligned")
+EXPERIMENT = "learning_rate_raised"
+SMALL, STEPS = 1e-5, 10
+
+
+def check(run: Run) -> Iterator[Finding]:
+    ratios, norms, rates = finite(update_ratios(run)), finite(run.steps["grad_norm"]), finite(run.steps["lr"])
+    if run.num_steps < STEPS or not len(ratios) or not len(norms) or not len(rates) or not len(finite(run.losses)):
+        return
+    middle, norm, rate = float(np.median(ratios)), float(np.median(norms)), float(np.median(rates))
+    begin, end = start_level(run.losses), end_level(run.losses)
+    moved = (begin - end) / max(abs(begin), 1e-12)
+    if not 0 < middle < SMALL or norm < 1e-4 or rate <= 0 or not math.isfinite(moved):
+        return
+    if moved > 0.03 and begin - end > 2 * noise(run.losses):
+        return
+    optimizer = run.optimizers[0]
+    values = [rate, float(np.max(rates)), *(float(g.get("lr") or 0) for o in run.optimizers for g in (o.defaults, *o.groups))]
+    numbers = numbers_equal_to(run, values, ("lr", "learning_rate", "rate", "eta", "alpha"))
+    places: dict[tuple[str, int], Site] = {}
+    for site in (*numbers[:1], *((optimizer.site,) if optimizer.site else ())):
+        places.setdefault((site.file, site.line), site)
+    yield Finding(
+        "optimizer.lr-too-low",
+        "suspected",
+        0.6,
+        f"Learning rate {rate:g} is too low: a step moves the weights by {middle:.1g} of their size",
+        tuple(places.values()),
+        (
+            Evidence(f"the update is {middle:.2g} of the weights at the median step", "steps", (), middle, 1e-3),
+            Evidence(f"gradient norm {norm:.3g}, loss {begin:.4g} at the start and {end:.4g} at the end", "losses", (), end),
+        ),
+        Fix("Raise the learning rate, at first by a factor of a hundred."),
+        params={"factor": float(min(1000.0, max(10.0, 1e-3 / middle)))},
+    )
