@@ -56,7 +56,7 @@ class Bench:
         self._children: set[subprocess.Popen[bytes]] = set()
         self._closed = False
         self._handlers: dict[signal.Signals, Any] = {}
-        self.log_tail = ""
+        self._said = threading.local()
         self.baseline: Run | None = None
         self.interrupted = False  # Ctrl-C: the diagnosis so far is wanted, nothing new is started
 
@@ -81,6 +81,11 @@ class Bench:
                 signal.signal(signal.SIGINT, on_interrupt)
                 for number, handler in self._handlers.items():
                     signal.signal(number, handler)
+
+    @property
+    def log_tail(self) -> str:
+        """The end of what the latest child of this thread printed."""
+        return str(getattr(self._said, "tail", ""))
 
     def interrupt(self) -> None:
         """End what is running and start nothing new; what was learned so far stays."""
@@ -125,7 +130,7 @@ class Bench:
         finally:
             self._end(child)
         # Shown to the user: the script as they know it, not its scratch copy.
-        self.log_tail = _tail(log).replace(str(log.parent / (self.scratch.source.name or "root")), str(self.scratch.source))
+        self._said.tail = _tail(log).replace(str(log.parent / (self.scratch.source.name or "root")), str(self.scratch.source))
         if self._closed:
             raise ChildFailed("the diagnosis was ended")
         try:
