@@ -22,9 +22,9 @@ Token accuracy that jumps with the batch size, or is high although the texts are
 No experiment: the same comparison is counted again without the padded positions.
 
 ## False alarms
-A sum over the comparison may be divided by the number of real positions: it fires only when padded positions were counted as
-right. Multiplied, selected or joined with a mask, it stays silent. Rows that end in one frequent value by chance pad only when the
-lengths differ and the value ends most rows.
+A sum over the comparison may be divided by the number of real positions: it counts only when the size of the whole targets is
+asked for beside it and no target is told apart. Multiplied, selected or joined with a mask, it stays silent. Rows that end in
+one value by chance count only when training treats that value as padding and the lengths differ.
 
 ## References
 Post, "A call for clarity in reporting BLEU scores" (2018), on metrics that depend on preprocessing.
@@ -46,6 +46,7 @@ MASKS = (
     "masked_fill", "masked_fill_", "and_", "__iand__", "__imul__", "dot", "__or__", "logical_or", "bitwise_or",
     "stack", "cat",
 )  # fmt: skip
+TELLS_APART = ("ne", "__ne__", "gt", "__gt__", "ge", "__ge__", "eq", "__eq__", "lt", "__lt__", "isin", "logical_not")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -69,7 +70,7 @@ def _of(run: Run, node: Node, everything: Sequence[Node]) -> Finding | None:
     if share < MIN_SHARE or share > 0.98 or len(seen["rows"]) < 3 or (seen["value"] != -100 and seen["value"] not in known):
         return None
     after = consumers(everything, node)
-    averaged = [n for n in after if n.op in ("mean", "nanmean")]
+    averaged = [n for n in after if n.op in ("mean", "nanmean")] or _divided_by_all(after, node, everything)
     if not averaged or any(n.op in MASKS for n in after):
         return None
     real = seen["positions"] - seen["padded"]
@@ -85,6 +86,19 @@ def _of(run: Run, node: Node, everything: Sequence[Node]) -> Finding | None:
         ),
         Fix("Average over real positions only: select them, or multiply by the mask and divide by its sum."),
     )  # fmt: skip
+
+
+def _divided_by_all(after: Sequence[Node], node: Node, everything: Sequence[Node]) -> list[Node]:
+    """A sum whose count is taken of all positions: the size of the targets is asked for, and none of them is ever told apart."""
+    sums = [n for n in after if n.op in ("sum", "count_nonzero")]
+    place = node.site
+    near = [
+        n
+        for n in everything
+        if place is not None and n.site is not None and n.site.file == place.file and abs(n.site.line - place.line) <= 6
+    ]
+    told_apart = [n for n in everything if n.op in TELLS_APART and "output" not in n.roles]
+    return sums if sums and any(n.op in ("numel", "nelement") for n in near) and not told_apart else []
 
 
 def _known_padding(run: Run) -> set[int]:

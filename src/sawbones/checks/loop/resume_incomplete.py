@@ -57,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
             "loop.resume-incomplete", "suspected", 0.3,
             f"The checkpoint lacks the state of {optimizer.cls}",
             (saved.site,) if saved.site else (),
-            (Evidence(f"saved: {', '.join(saved.data.get('keys') or saved.data.get('kinds') or ())}", "checkpoints", (saved.step,)),),
+            (Evidence(f"saved: {', '.join(saved.data.get('keys') or ())}", "checkpoints", (saved.step,)),),
             Fix("Save optimizer.state_dict() (and that of the scheduler and the scaler) beside the model, and load them again."),
         )  # fmt: skip
 

@@ -1,0 +1,63 @@
+"""Every rank reads the same data
+
+## What it sees
+Fingerprints of every training sample on every rank. Fires when at least 90 % of the batches of two ranks are the same, batch by
+batch, over four batches or more.
+
+## Why it matters
+N ranks do the work of one: the same gradient is computed N times, at N times the cost.
+
+## Looks like
+No speed-up and no better curve from more ranks; an epoch takes as long as on one.
+
+## Example
+    loader = DataLoader(dataset, batch_size=32, shuffle=True)
+    model = DistributedDataParallel(model)
+
+## Use instead
+    sampler = DistributedSampler(dataset, shuffle=True)
+    loader = DataLoader(dataset, batch_size=32, sampler=sampler)
+    model = DistributedDataParallel(model)
+
+## Confirm it
+No experiment: the samples are the same bit for bit.
+
+## False alarms
+Ranks that hold parts of one model (tensor or pipeline parallel) share data on purpose: only data-parallel wrappers or gradient
+reductions count.
+
+## References
+The PyTorch DDP tutorial, on DistributedSampler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.ranks import everyone, trained_prints, training_site
+
+NEEDS = ("ranks", "batches")
+EXPLAINS = ("loop.sampler-epoch", "loop.gradient-not-reduced")
+EXPERIMENT = None
+SHARE = 0.9
+MIN_BATCHES = 4
+
+
+def check(run: Run) -> Iterator[Finding]:
+    prints = [trained_prints(r) for r in everyone(run)]
+    if not run.of_kind("parallel", "collective"):
+        return
+    for rank, theirs in enumerate(prints[1:], 1):
+        pairs = list(zip(prints[0], theirs, strict=False))
+        same = sum(a == b for a, b in pairs)
+        if len(pairs) < MIN_BATCHES or same < SHARE * len(pairs):
+            continue
+        site = training_site(run)
+        text = f"{same} of {len(pairs)} training batches of rank 0 and rank {rank} are the same"
+        yield Finding(
+            "loop.rank-same-data", "proven", 0.95, f"All {len(prints)} ranks train on the same data", (site,) if site else (),
+            (Evidence(text, "batches", (), same / len(pairs), 0.0),),
+            Fix("Give every rank its own part: sampler=DistributedSampler(dataset), without shuffle=True, or a slice by rank."),
+        )  # fmt: skip
+        return

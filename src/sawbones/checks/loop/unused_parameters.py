@@ -1,0 +1,56 @@
+"""Parameters without a gradient under DistributedDataParallel
+
+## What it sees
+The error with which the reducer of DDP refuses the next forward, and the parameters that got no gradient.
+
+## Why it matters
+The reducer waits for gradients that never come: the second step fails, or hangs.
+
+## Looks like
+"Expected to have finished reduction in the prior iteration before starting a new one."
+
+## Example
+    model = DistributedDataParallel(model_with_an_unused_head)
+
+## Use instead
+    model = DistributedDataParallel(model_with_an_unused_head, find_unused_parameters=True)
+
+## Confirm it
+No experiment: the reducer said so.
+
+## False alarms
+None: only the reducer's own refusal counts. With find_unused_parameters it does not come.
+
+## References
+The documentation of DistributedDataParallel, find_unused_parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.ranks import everyone, wrapped
+
+NEEDS = ("crash",)
+EXPLAINS = ("loop.rank-shape-mismatch", "loop.rank-desync", "loop.gradient-not-reduced")
+EXPERIMENT = None
+SIGN = "expected to have finished reduction in the prior iteration"
+
+
+def check(run: Run) -> Iterator[Finding]:
+    failed = next((r for r in everyone(run) if SIGN in (r.ending.message or "").lower()), None)
+    if failed is None:
+        return
+    unreached = sorted({name for deep in run.deep for name in deep.unreached})
+    wrapper = wrapped(run)
+    built = [m.built for m in run.modules if m.built is not None and any(n.startswith(m.path + ".") for n in unreached if m.path)]
+    places: list[Site | None] = [wrapper.site if wrapper else None, *built, failed.ending.site]
+    evidence = [Evidence((failed.ending.message or "").split(". ")[0][:200], "crash", (failed.num_steps,))]
+    if unreached:
+        evidence.append(Evidence(f"no gradient reaches {', '.join(unreached[:5])}", "deep"))
+    yield Finding(
+        "loop.unused-parameters", "proven", 0.95, "Parameters get no gradient under DistributedDataParallel",
+        tuple(dict.fromkeys(p for p in places if p is not None))[:4], tuple(evidence),
+        Fix("Use these parameters in the loss, remove them, freeze them before wrapping, or pass find_unused_parameters=True."),
+    )  # fmt: skip

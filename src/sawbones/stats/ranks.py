@@ -1,0 +1,63 @@
+"""Readings over the ranks of one run."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sawbones.schema import NOT_MEASURED, Event, Run, Site
+from sawbones.stats.splits import loader_site, told_apart
+
+
+def everyone(run: Run) -> tuple[Run, ...]:
+    return (run, *run.ranks)
+
+
+def trained_prints(run: Run) -> list[tuple[int, ...]]:
+    trained, _ = told_apart(run)
+    return [b.fingerprints for b in trained if b.fingerprints]
+
+
+def training_site(run: Run) -> Site | None:
+    """Where the loader that is trained on was built, or where its batches are read."""
+    trained, _ = told_apart(run)
+    for batch in trained:
+        site = loader_site(run, batch.source)
+        if site is not None:
+            return site
+    return next((e.site for e in run.of_kind("batch", "forward") if e.site is not None), None)
+
+
+def is_sharded(run: Run) -> bool:
+    """Each rank holds a part of every tensor: what they hold must differ."""
+    return any("FSDP" in str(e.data.get("cls")) or "Fully" in str(e.data.get("cls")) for e in run.of_kind("parallel"))
+
+
+def tables(run: Run, statistic: str) -> dict[int, npt.NDArray[np.float64]]:
+    """step -> one value per tensor; NaN where nothing was measured."""
+    table = run.statistics.get(statistic)
+    if table is None:
+        return {}
+    found: dict[int, npt.NDArray[np.float64]] = {}
+    for row, step in zip(table, run.tensor_steps, strict=False):
+        values = np.asarray(row, np.float64)
+        found.setdefault(int(step), np.where(values <= NOT_MEASURED, np.nan, values))
+    return found
+
+
+def first_difference(a: Run, b: Run, statistic: str, tolerance: float) -> tuple[int, int, float, float] | None:
+    """(step, tensor, value on a, value on b) of the first measured value that is not the same."""
+    ours, theirs = tables(a, statistic), tables(b, statistic)
+    for step in sorted(set(ours) & set(theirs)):
+        x, y = ours[step], theirs[step]
+        size = min(len(x), len(y))
+        x, y = x[:size], y[:size]
+        differ = np.abs(x - y) > tolerance * (np.abs(x) + np.abs(y)) + 1e-12
+        if np.any(differ):
+            worst = int(np.nanargmax(np.where(differ, np.abs(x - y) / (np.abs(x) + np.abs(y) + 1e-12), -1)))
+            return step, worst, float(x[worst]), float(y[worst])
+    return None
+
+
+def wrapped(run: Run) -> Event | None:
+    return next((e for e in run.of_kind("parallel") if e.data.get("cls") == "DistributedDataParallel"), None)
