@@ -24,7 +24,7 @@ def _files(fault: str, recordings: Recordings) -> Files:
     return Files(_CASES[fault], recordings.read(fault, False), recordings.read(fault, True), others)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("check", _CHOSEN, ids=lambda check: check.fault)
 def test_fires_on_its_fault_at_its_place_and_on_nothing_else(check: Check, recordings: Recordings) -> None:
     assert list(complaints(check, _files(check.fault, recordings))) == []
@@ -38,14 +38,14 @@ def _always(run: Run) -> list[Finding]:
     return [Finding("loss.double-softmax", "likely", 0.9, "always", (Site("double_softmax.py", 1, "", ""),), (Evidence("x"),))]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_the_contract_rejects_a_check_that_never_fires(recordings: Recordings) -> None:
     real = next(check for check in all_checks() if check.fault == "loss.double-softmax")
     said = list(complaints(replace(real, function=_never), _files(real.fault, recordings)))
     assert said == ["stays silent on its own fault"]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_the_contract_rejects_a_check_that_always_fires(recordings: Recordings) -> None:
     real = next(check for check in all_checks() if check.fault == "loss.double-softmax")
     said = list(complaints(replace(real, function=_always), _files(real.fault, recordings)))
@@ -54,7 +54,7 @@ def test_the_contract_rejects_a_check_that_always_fires(recordings: Recordings) 
     assert sum("fires on the healthy twin of" in text for text in said) == len(recordings.beds) - 1
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_the_contract_rejects_a_check_that_looks_without_its_signal(recordings: Recordings) -> None:
     real = next(check for check in all_checks() if check.fault == "loss.double-softmax")
     files = _files(real.fault, recordings)
