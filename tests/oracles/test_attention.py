@@ -46,9 +46,7 @@ def test_decoding_with_a_cache_equals_the_full_forward():
     q, k, v = draw(1, 6, 6)
     full = attention(q, k, v, causal_mask(6)).output_QV
     for t in range(6):
-        one = attention(
-            q[..., t : t + 1, :], k[..., : t + 1, :], v[..., : t + 1, :], causal_mask(1, t + 1, first_query=t)
-        )
+        one = attention(q[..., t : t + 1, :], k[..., : t + 1, :], v[..., : t + 1, :], causal_mask(1, t + 1, first_query=t))
         np.testing.assert_allclose(one.output_QV[..., 0, :], full[..., t, :], rtol=1e-12, atol=1e-14)
 
 

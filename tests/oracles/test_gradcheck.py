@@ -37,9 +37,7 @@ def test_numerical_gradient_equals_autograd():
     x, w = draw(5, 3), draw(3, 2)
     tensors = [torch.from_numpy(a).requires_grad_() for a in (x, w)]
     torch.tanh(tensors[0] @ tensors[1]).pow(2).sum().backward()
-    for numeric, tensor in zip(
-        numerical_gradient(lambda a, b: (np.tanh(a @ b) ** 2).sum(), [x, w]), tensors, strict=True
-    ):
+    for numeric, tensor in zip(numerical_gradient(lambda a, b: (np.tanh(a @ b) ** 2).sum(), [x, w]), tensors, strict=True):
         np.testing.assert_allclose(numeric, tensor.grad.numpy(), rtol=1e-7, atol=1e-9)
 
 

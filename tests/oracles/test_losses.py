@@ -11,9 +11,7 @@ from sawbones.oracles.arguments import ShapeMismatch, ValueOutOfRange
 from sawbones.oracles.gradcheck import check_gradient
 from sawbones.oracles.losses import cross_entropy, cross_entropy_gradient, log_softmax, logsumexp, softmax
 
-LOGITS = hnp.arrays(
-    np.float64, hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=5), elements=st.floats(-1e4, 1e4)
-)
+LOGITS = hnp.arrays(np.float64, hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=5), elements=st.floats(-1e4, 1e4))
 REDUCTIONS = ("mean", "sum", "none")
 
 

@@ -61,9 +61,7 @@ def test_network_with_its_loss_agrees_with_finite_differences():
     arrays, targets = draw_mlp(3)
     output = mlp_forward(*arrays, activation="tanh").output_BK
     gradients = gradients_in_order(arrays, cross_entropy_gradient(output, targets), "tanh")
-    report = check_gradient(
-        lambda *a: cross_entropy(mlp_forward(*a, activation="tanh").output_BK, targets), gradients, arrays
-    )
+    report = check_gradient(lambda *a: cross_entropy(mlp_forward(*a, activation="tanh").output_BK, targets), gradients, arrays)
     assert report.max_relative_error < 1e-6, report
 
 

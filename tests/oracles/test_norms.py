@@ -21,9 +21,7 @@ def as_tensors(*arrays):
 
 
 @pytest.mark.parametrize("affine", [True, False])
-@pytest.mark.parametrize(
-    ("shape", "normalized"), [((4, 6), (6,)), ((2, 3, 5), (5,)), ((2, 3, 5), (3, 5)), ((6,), (6,))]
-)
+@pytest.mark.parametrize(("shape", "normalized"), [((4, 6), (6,)), ((2, 3, 5), (5,)), ((2, 3, 5), (3, 5)), ((6,), (6,))])
 def test_layer_and_rms_norm_equal_torch(shape, normalized, affine):
     x, weight, bias = draw(0, shape, normalized, normalized)
     if not affine:

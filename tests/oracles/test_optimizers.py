@@ -201,9 +201,7 @@ def test_shapes_that_do_not_fit_are_named(name):
         step([np.ones(4), np.ones(2)], [np.ones(4), np.ones(3)], State())
     with pytest.raises(ShapeMismatch, match=r"grads has 1 arrays; expected 2"):
         step([np.ones(4), np.ones(2)], [np.ones(4)], State())
-    with pytest.raises(
-        ShapeMismatch, match=r"params is a ndarray; expected a list of arrays, so for one array \[params\]"
-    ):
+    with pytest.raises(ShapeMismatch, match=r"params is a ndarray; expected a list of arrays, so for one array \[params\]"):
         step(np.ones(4), [np.ones(4)], State())
     with pytest.raises(ValueOutOfRange, match=r"lr is -1; expected a number in \[0, inf\)"):
         step([np.ones(4)], [np.ones(4)], State(), lr=-1)
@@ -214,9 +212,7 @@ def test_shapes_that_do_not_fit_are_named(name):
 def test_a_state_that_belongs_elsewhere_is_refused():
     one, two = [np.ones(3)], [np.ones(3), np.ones(2)]
     _, state = momentum_torch(one, one, State())
-    with pytest.raises(
-        ValueOutOfRange, match="state at step 1 holds velocity; expected mean, so it is another optimizer's"
-    ):
+    with pytest.raises(ValueOutOfRange, match="state at step 1 holds velocity; expected mean, so it is another optimizer's"):
         adam(one, one, state)
     with pytest.raises(ShapeMismatch, match=r"state\.slots\['velocity'\] has 1 arrays; expected 2"):
         momentum_torch(two, two, state)

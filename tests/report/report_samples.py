@@ -81,9 +81,7 @@ def sample_report() -> Report:
         title="The model reads the tokens it is asked to predict: its attention has no causal mask",
         where=(site("x = layer(x)", "forward"), site("logits = model(")),
         evidence=(
-            Evidence(
-                "Share of an output's influence that comes from later positions", "influence", (0, 1, 100), 0.47, 0.0
-            ),
+            Evidence("Share of an output's influence that comes from later positions", "influence", (0, 1, 100), 0.47, 0.0),
             Evidence("Attention mass on keys after the query, mean of 6 layers", "attention", (0, 1, 100), 0.486, 0.0),
             Evidence("Training loss is far under the entropy of the data", "loss", tuple(range(150, 200)), 0.031, 2.1),
         ),
@@ -223,9 +221,7 @@ def _tensors() -> tuple[Tensor, ...]:
         )
         names += [f"layers.{layer}.{part}" for part in parts]
     names += ["head.weight", "unused.weight"]
-    return tuple(
-        Tensor(index, name, (64, 64), "float32", True, "Linear", 0, 0, 0.01) for index, name in enumerate(names)
-    )
+    return tuple(Tensor(index, name, (64, 64), "float32", True, "Linear", 0, 0, 0.01) for index, name in enumerate(names))
 
 
 def _gradients() -> np.ndarray:

@@ -94,10 +94,7 @@ def test_a_phone_needs_no_sideways_scrolling(visit, address):
     for summary in page.locator("summary").all():
         summary.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert (
-        page.evaluate("Math.max(...[...document.querySelectorAll('.plot')].map(p => p.getBoundingClientRect().right))")
-        <= 390
-    )
+    assert page.evaluate("Math.max(...[...document.querySelectorAll('.plot')].map(p => p.getBoundingClientRect().right))") <= 390
     assert page.trouble == []
 
 
@@ -117,9 +114,7 @@ def test_nasty_text_is_shown_and_not_run(visit, tmp_path, sick, run):
     nasty = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     finding = dataclasses.replace(sick.findings[0], title=nasty, where=(Site("train.py", 1, nasty, nasty),))
     tensors = (dataclasses.replace(run.tensors[0], name=nasty + ".weight"), *run.tensors[1:])
-    write_html(
-        dataclasses.replace(sick, findings=(finding,)), dataclasses.replace(run, tensors=tensors), tmp_path / "r.html"
-    )
+    write_html(dataclasses.replace(sick, findings=(finding,)), dataclasses.replace(run, tensors=tensors), tmp_path / "r.html")
     page = visit((tmp_path / "r.html").as_uri())
     assert page.locator("#finding-1 h3").inner_text().endswith(nasty)
     assert page.locator("img").count() == 0

@@ -13,9 +13,7 @@ def applied(patch: str | None, source: str, folder: Path) -> str:
     """What git makes of it: the patch must apply, not merely look right."""
     assert patch is not None
     (folder / "train.py").write_bytes(source.encode())
-    subprocess.run(
-        ["git", "apply", "--unidiff-zero", "-"], input=patch.encode(), cwd=folder, check=True, capture_output=True
-    )
+    subprocess.run(["git", "apply", "--unidiff-zero", "-"], input=patch.encode(), cwd=folder, check=True, capture_output=True)
     return (folder / "train.py").read_bytes().decode()
 
 
@@ -43,9 +41,7 @@ def test_after_a_block_header_means_inside_it(tmp_path):
 
 def test_a_call_over_several_lines_is_changed_and_surrounded_as_one(tmp_path):
     source = "loss = f(\n    x,\n    reduction='sum',\n)\nloss.backward()\n"
-    patch = change(
-        source, 1, replace=("'sum'", "'mean'"), insert_before="# before", insert_after="check(loss)\ncheck(x)"
-    )
+    patch = change(source, 1, replace=("'sum'", "'mean'"), insert_before="# before", insert_after="check(loss)\ncheck(x)")
     expected = "# before\nloss = f(\n    x,\n    reduction='mean',\n)\ncheck(loss)\ncheck(x)\nloss.backward()\n"
     assert applied(patch, source, tmp_path) == expected
 
@@ -92,10 +88,7 @@ def test_a_patch_of_the_check_is_kept():
 
 def test_a_source_without_valid_syntax_is_patched_by_line(tmp_path):
     source = "print 'old python'\nopt.step()\n"
-    assert (
-        applied(change(source, 2, insert_before="clip()"), source, tmp_path)
-        == "print 'old python'\nclip()\nopt.step()\n"
-    )
+    assert applied(change(source, 2, insert_before="clip()"), source, tmp_path) == "print 'old python'\nclip()\nopt.step()\n"
 
 
 def test_reports_get_patches_where_the_source_is_known(sick, sources):

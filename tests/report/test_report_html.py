@@ -65,9 +65,7 @@ def test_text_of_the_user_is_escaped_everywhere(tmp_path, sick, run):
     tensors = (dataclasses.replace(run.tensors[0], name=NASTY + ".weight"), *run.tensors[1:])
     events = tuple(dataclasses.replace(event, site=Site(NASTY, 1, NASTY, NASTY)) for event in run.events[:800])
     ending = Ending("exception", 1, NASTY, NASTY, (Site(NASTY, 1, NASTY, NASTY),))
-    page = page_of(
-        tmp_path, report, dataclasses.replace(run, tensors=tensors, events=events, ending=ending), {NASTY: NASTY}
-    )
+    page = page_of(tmp_path, report, dataclasses.replace(run, tensors=tensors, events=events, ending=ending), {NASTY: NASTY})
     assert "<script>alert" not in page and "<img" not in without_scripts(page)
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in json.dumps(embedded(page))
@@ -136,9 +134,7 @@ def test_the_layer_map_tells_zero_missing_and_nonfinite_apart(run):
 
 
 def test_a_model_of_a_thousand_layers_stays_readable(run):
-    tensors = tuple(
-        dataclasses.replace(run.tensors[0], index=i, name=f"stage{i // 100}.block{i}.fc.weight") for i in range(1000)
-    )
+    tensors = tuple(dataclasses.replace(run.tensors[0], index=i, name=f"stage{i // 100}.block{i}.fc.weight") for i in range(1000))
     table = np.ones((1200, 1000), np.float32)
     table[601, 999] = math.nan
     big = dataclasses.replace(run, tensors=tensors, statistics={"grad_l2": table}, tensor_steps=np.arange(1200))

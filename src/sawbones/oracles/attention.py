@@ -91,9 +91,7 @@ def _read_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Bools:
     try:
         full = np.broadcast_to(allowed, shape)
     except ValueError as error:
-        raise ShapeMismatch(
-            f"mask has shape {allowed.shape}; expected to broadcast to {shape} = (..., Q, K)"
-        ) from error
+        raise ShapeMismatch(f"mask has shape {allowed.shape}; expected to broadcast to {shape} = (..., Q, K)") from error
     empty = ~full.any(axis=-1)
     if empty.any():
         first = [int(i) for i in np.argwhere(empty)[0]]

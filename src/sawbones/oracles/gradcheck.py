@@ -70,9 +70,7 @@ def check_gradient(
         errors = relative_errors(gradient, numeric, floor=floor)
         at = tuple(int(k) for k in np.unravel_index(int(errors.argmax()), errors.shape))
         if worst is None or errors[at] > worst.max_relative_error:
-            worst = GradientCheck(
-                float(errors[at]), i, at, float(gradient[at]), float(numeric[at]), kink=bool(kinks[at])
-            )
+            worst = GradientCheck(float(errors[at]), i, at, float(gradient[at]), float(numeric[at]), kink=bool(kinks[at]))
     assert worst is not None
     return worst
 
@@ -145,9 +143,7 @@ def _contract(output: Any, upstream: ArrayLike | None) -> float:
         )
     if upstream is None:
         if values.size != 1:
-            raise ShapeMismatch(
-                f"function output has shape {values.shape}; expected one number, or upstream of that shape"
-            )
+            raise ShapeMismatch(f"function output has shape {values.shape}; expected one number, or upstream of that shape")
         return float(values.reshape(()))
     weights = as_float64("upstream", upstream)
     require_shape("upstream", weights, values.shape, "the shape of the function's output")

@@ -91,9 +91,7 @@ def mlp_backward(forward: MlpForward, upstream: ArrayLike) -> MlpGradients:
     return MlpGradients(x_BD=dx_BD, w1_DH=dw1_DH, b1_H=db1_H, w2_HK=dw2_HK, b2_K=db2_K)
 
 
-def _read_layer(
-    weight_name: str, weight: ArrayLike, bias_name: str, bias: ArrayLike, num_in: int
-) -> tuple[Array, Array]:
+def _read_layer(weight_name: str, weight: ArrayLike, bias_name: str, bias: ArrayLike, num_in: int) -> tuple[Array, Array]:
     matrix = as_float64(weight_name, weight)
     if matrix.ndim != 2 or matrix.shape[0] != num_in:
         hint = ""

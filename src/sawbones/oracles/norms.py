@@ -30,9 +30,7 @@ def layer_norm(
     values, axes = _read_trailing(x, normalized_shape)
     require_range("eps", eps, 0.0)
     normal = _standardize(values, axes, eps)
-    return normal * _read_affine("weight", weight, normalized_shape, 1.0) + _read_affine(
-        "bias", bias, normalized_shape, 0.0
-    )
+    return normal * _read_affine("weight", weight, normalized_shape, 1.0) + _read_affine("bias", bias, normalized_shape, 0.0)
 
 
 def rms_norm(x: ArrayLike, normalized_shape: Sequence[int], weight: ArrayLike | None = None, *, eps: float) -> Array:

@@ -144,9 +144,7 @@ def nesterov(
     before, gradients = _read(params, grads, lr, weight_decay)
     require_range("momentum", momentum, 0.0, 1.0, open_low=True, open_high=True)
     velocities = _accumulate(before, gradients, state, momentum, 0.0, weight_decay)
-    after = [
-        p - lr * (g + weight_decay * p + momentum * v) for p, g, v in zip(before, gradients, velocities, strict=True)
-    ]
+    after = [p - lr * (g + weight_decay * p + momentum * v) for p, g, v in zip(before, gradients, velocities, strict=True)]
     return after, State(state.step + 1, {"velocity": velocities})
 
 
@@ -270,8 +268,7 @@ def _adam_step(
     # Both means start at 0 and are too small by these factors, which is all the correction undoes.
     mean_share, square_share = (1.0 - beta1**t, 1.0 - beta2**t) if bias_correction else (1.0, 1.0)
     after = [
-        p - lr * _divide(m / mean_share, np.sqrt(s / square_share) + eps)
-        for p, m, s in zip(params, means, squares, strict=True)
+        p - lr * _divide(m / mean_share, np.sqrt(s / square_share) + eps) for p, m, s in zip(params, means, squares, strict=True)
     ]
     return after, State(t, {"mean": means, "square_mean": squares})
 
@@ -308,9 +305,7 @@ def _read(
 def _sequence(name: str, arrays: Sequence[ArrayLike]) -> list[Array]:
     if not isinstance(arrays, list | tuple):
         # A bare array would be taken apart into its rows, which changes the global norm's meaning and every message.
-        raise ShapeMismatch(
-            f"{name} is a {type(arrays).__name__}; expected a list of arrays, so for one array [{name}]"
-        )
+        raise ShapeMismatch(f"{name} is a {type(arrays).__name__}; expected a list of arrays, so for one array [{name}]")
     return [as_float64(f"{name}[{i}]", a) for i, a in enumerate(arrays)]
 
 
@@ -322,9 +317,7 @@ def _slot(state: State, name: str, params: list[Array]) -> list[Array]:
         raise ValueOutOfRange(f"state at step {state.step} holds {held}; expected {name}, so it is another optimizer's")
     arrays = _sequence(f"state.slots[{name!r}]", state.slots[name])
     if len(arrays) != len(params):
-        raise ShapeMismatch(
-            f"state.slots[{name!r}] has {len(arrays)} arrays; expected {len(params)}, one per parameter"
-        )
+        raise ShapeMismatch(f"state.slots[{name!r}] has {len(arrays)} arrays; expected {len(params)}, one per parameter")
     for i, (held_array, p) in enumerate(zip(arrays, params, strict=True)):
         require_shape(f"state.slots[{name!r}][{i}]", held_array, p.shape, f"the shape of params[{i}]")
     return arrays

@@ -37,9 +37,7 @@ def sinusoidal(num_positions: int, width: int, *, base: float = 10_000.0) -> Arr
     return table
 
 
-def rotary(
-    x: ArrayLike, positions: ArrayLike, *, base: float = 10_000.0, layout: RotaryLayout = "interleaved"
-) -> Array:
+def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10_000.0, layout: RotaryLayout = "interleaved") -> Array:
     """Turns each pair of features of x (..., T, width) by its position's angle; applied to queries and keys alike.
 
     layout says which features form pair i: "interleaved" (2i, 2i + 1), as in the paper, or "halves"

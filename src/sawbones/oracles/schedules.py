@@ -24,9 +24,7 @@ def warmup_cosine(
     require_range("min_lr", min_lr, 0.0)
     require_range("peak_lr", peak_lr, min_lr)
     if not 0 <= warmup_steps < total_steps:
-        raise ValueOutOfRange(
-            f"warmup_steps is {warmup_steps}; expected 0 <= warmup_steps < total_steps = {total_steps}"
-        )
+        raise ValueOutOfRange(f"warmup_steps is {warmup_steps}; expected 0 <= warmup_steps < total_steps = {total_steps}")
     if (place < 0).any():
         raise ValueOutOfRange(f"step is {place.min()}; expected 0 or more, steps count from 0")
     rising = peak_lr * (place + (0 if from_zero else 1)) / max(warmup_steps, 1)

@@ -122,9 +122,7 @@ def _statement(source: str, line: int) -> ast.stmt | None:
         return None
     lines = _lines(source)
     covering = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
+        node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
     # The innermost one is the shortest; of `if x: y` on one line, the outer one.
     covering.sort(key=lambda node: ((node.end_lineno or node.lineno) - node.lineno, node.col_offset))

@@ -230,9 +230,7 @@ def timeline(events: Sequence[Event]) -> Figure | None:
     }
     layout = _layout(60 + 24 * len(kinds), top=8)
     layout["barmode"], layout["bargap"] = "overlay", 0.45
-    layout["yaxis"].update(
-        {"categoryorder": "array", "categoryarray": [escaped(k) for k in kinds], "autorange": "reversed"}
-    )
+    layout["yaxis"].update({"categoryorder": "array", "categoryarray": [escaped(k) for k in kinds], "autorange": "reversed"})
     layout["yaxis"].update({"type": "category", "showgrid": True})
     layout["xaxis"].update({"title": {"text": "ms since the step began", "font": {"size": 11}}, "rangemode": "tozero"})
     return {"data": [bars], "layout": layout}
@@ -258,9 +256,7 @@ def influence(found: Influence) -> Figure | None:
     }
     layout = _layout(360, top=8)
     layout["xaxis"].update({"title": {"text": "input position", "font": {"size": 11}}, "showgrid": False})
-    layout["yaxis"].update(
-        {"title": {"text": "output position", "font": {"size": 11}}, "autorange": "reversed", "showgrid": False}
-    )
+    layout["yaxis"].update({"title": {"text": "output position", "font": {"size": 11}}, "autorange": "reversed", "showgrid": False})
     # Right of this line lies the future.
     diagonal = {"color": "@bad", "width": 1.5, "dash": "dot"}
     edge = min(rows, columns) - 0.5

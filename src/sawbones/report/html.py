@@ -40,9 +40,7 @@ class PlotlyMissing(SawbonesError):
     """The HTML report needs the extra `html`."""
 
 
-def write_html(
-    report: Report, run: Run | None, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None
-) -> None:
+def write_html(report: Report, run: Run | None, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
     """Write the page. `sources` (file -> text) gives the excerpts and the diffs; without a run there are no plots."""
     plotly = _plotly()
     texts = dict(sources or {})
@@ -60,9 +58,7 @@ def _plotly() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise PlotlyMissing(
-            'the HTML report needs plotly, which is not installed: pip install "sawbones[html]"'
-        ) from error
+        raise PlotlyMissing('the HTML report needs plotly, which is not installed: pip install "sawbones[html]"') from error
     return str(get_plotlyjs())
 
 

@@ -102,9 +102,7 @@ def _experiment(finding: Finding) -> str:
         return f'<div class="block"><h4>Experiment</h4>{verdict_text(finding.verdict)}</div>'
     if finding.experiment:
         named = f"<code>{escape(finding.experiment)}</code>"
-        return (
-            f'<div class="block"><h4>Experiment</h4><p class="quiet">{named} would decide it; it was not run.</p></div>'
-        )
+        return f'<div class="block"><h4>Experiment</h4><p class="quiet">{named} would decide it; it was not run.</p></div>'
     return ""
 
 

@@ -115,10 +115,7 @@ def _finding_from_json(document: Mapping[str, Any]) -> Finding:
         status=document["status"],
         confidence=_float(document["confidence"]),
         title=document["title"],
-        where=tuple(
-            Site(site["file"], site["line"], site.get("function", ""), site.get("code", ""))
-            for site in document["where"]
-        ),
+        where=tuple(Site(site["file"], site["line"], site.get("function", ""), site.get("code", "")) for site in document["where"]),
         evidence=tuple(_evidence_from_json(evidence) for evidence in document["evidence"]),
         fix=None if fix is None else _fix_from_json(fix),
         experiment=document.get("decided_by"),

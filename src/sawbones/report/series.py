@@ -131,9 +131,7 @@ def layer_map(run: Run) -> LayerMap | None:
     for members in groups.values():
         norms = _group_norms(table[:, members].astype(np.float64))
         columns = [_worst(norms[start : start + size]) for start in starts]
-        rows.append(
-            [round(float(np.log10(value)), 3) if np.isfinite(value) and value > 0 else None for value in columns]
-        )
+        rows.append([round(float(np.log10(value)), 3) if np.isfinite(value) and value > 0 else None for value in columns])
         marks.append([_special(value) for value in columns])
     return LayerMap(list(groups), [int(run.tensor_steps[start]) for start in starts], rows, marks)
 

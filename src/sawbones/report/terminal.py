@@ -38,8 +38,7 @@ def render_terminal(report: Report, console: Console, quiet: bool = False) -> No
 def _render_quiet(report: Report, console: Console) -> None:
     """One line per finding, in the form editors and CI annotators know: file:line: what."""
     lines = [
-        f"{wording.place(finding, report.script)}: {finding.fault} {finding.status} {finding.title}"
-        for finding in report.findings
+        f"{wording.place(finding, report.script)}: {finding.fault} {finding.status} {finding.title}" for finding in report.findings
     ]
     if not lines and report.verdict == "crashed":
         lines = [f"{report.script}: crashed, no fault found"]
@@ -152,8 +151,7 @@ def _summary(report: Report) -> RenderableType:
     rows.add_column(ratio=1, overflow="fold")
     if report.refuted:
         names = ", ".join(
-            finding.fault + (f" ({finding.verdict.experiment})" if finding.verdict else "")
-            for finding in report.refuted
+            finding.fault + (f" ({finding.verdict.experiment})" if finding.verdict else "") for finding in report.refuted
         )
         rows.add_row("refuted", Text(f"{wording.plural(len(report.refuted), 'suspect')}: {names}"))
     if report.could_not_look:

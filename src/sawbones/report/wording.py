@@ -14,8 +14,7 @@ def printable(text: str) -> str:
     """`text` without control characters: a source line must not be able to move the cursor or ring the bell."""
     kept = text.expandtabs(4)
     return "".join(
-        char if char == "\n" or unicodedata.category(char) not in ("Cc", "Cs") else "\N{REPLACEMENT CHARACTER}"
-        for char in kept
+        char if char == "\n" or unicodedata.category(char) not in ("Cc", "Cs") else "\N{REPLACEMENT CHARACTER}" for char in kept
     )
 
 
@@ -104,9 +103,7 @@ def looked_at(report: Report) -> str:
     if not layers:
         return "no check stayed silent"
     each = ", ".join(f"{layer} {count}" for layer, count in layers.items())
-    return (
-        f"{plural(len(report.looked), 'check')} looked over {plural(report.steps, 'step')} and found nothing ({each})"
-    )
+    return f"{plural(len(report.looked), 'check')} looked over {plural(report.steps, 'step')} and found nothing ({each})"
 
 
 def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:

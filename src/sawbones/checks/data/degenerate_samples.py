@@ -56,7 +56,6 @@ EXPLAINS = (
     "optimizer.lr-too-high",
     "loop.exploding-gradients",
     "loop.loss-spike",
-    "loop.nan-unnoticed",
     "data.nonfinite-input",
     "model.mask-shape",
 )

@@ -47,7 +47,6 @@ EXPLAINS = (
     "model.unstable-norm",
     "model.over-masking",
     "loop.amp-no-scaler",
-    "loop.nan-unnoticed",
     "data.degenerate-samples",
     "data.unnormalized-input",
 )

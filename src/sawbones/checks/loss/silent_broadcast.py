@@ -55,6 +55,7 @@ _SHAPING = frozenset({
     "__getitem__", "squeeze", "unsqueeze", "view", "reshape", "flatten", "index_select", "stack", "tensor", "to", "float",
 })  # fmt: skip
 
+
 def check(run: Run) -> Iterator[Finding]:
     found = [seen for seen in reaching(run) if _is_mixed(seen)]
     if not found:

@@ -49,7 +49,7 @@ from sawbones.stats.sequences import (
 )
 
 NEEDS = ("loss_calls", "tokens")
-EXPLAINS = ("evaluation.leakage", "loss.label-shift", "evaluation.overfitting", "model.position-missing")
+EXPLAINS = ("loss.label-shift", "evaluation.overfitting", "model.position-missing")
 EXPERIMENT = None
 VISIBLE = 1e-4
 _MIXING = ("flip", "roll", "cumsum", "mean", "max", "softmax", "sum", "reshape", "view")

@@ -42,7 +42,7 @@ from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, mask_makers
 
 NEEDS = ("deep",)
-EXPLAINS = ("model.causal-leak", "pipeline.padding-mask-mismatch", "model.mask-shape", "loop.amp-no-scaler")
+EXPLAINS = ("model.causal-leak", "pipeline.mask-mismatch", "model.mask-shape", "loop.amp-no-scaler")
 EXPERIMENT = None
 _APPLYING = (
     "masked_fill", "masked_fill_", "where", "scaled_dot_product_attention", "multi_head_attention_forward", "__setitem__",

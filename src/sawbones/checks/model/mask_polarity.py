@@ -47,7 +47,7 @@ NEEDS = ("deep", "tokens")
 EXPLAINS = (
     "model.causal-leak", "model.over-masking", "model.mask-dtype", "model.mask-shape", "loss.unstable-log", "data.nonfinite-input",
     "model.position-missing", "optimizer.lr-too-high", "optimizer.lr-too-low", "evaluation.collapsed-prediction",
-    "model.unstable-norm", "loss.label-shift", "pipeline.padding-mask-mismatch",
+    "model.unstable-norm", "loss.label-shift", "pipeline.mask-mismatch",
 )  # fmt: skip
 EXPERIMENT = None
 EXACT = 0.999

@@ -42,7 +42,7 @@ from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, built_sites, mask_makers
 
 NEEDS = ("deep",)
-EXPLAINS = ("pipeline.padding-mask-mismatch", "model.over-masking")
+EXPLAINS = ("pipeline.mask-mismatch", "model.over-masking")
 EXPERIMENT = None
 LEFT_OVER = 1e-3
 _APPLYING = ("masked_fill", "masked_fill_", "where", "scaled_dot_product_attention", "multi_head_attention_forward", "__setitem__")

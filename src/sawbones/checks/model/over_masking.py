@@ -46,7 +46,7 @@ from sawbones.stats.sequences import attention_ops, built_sites, predictions, se
 NEEDS = ("deep",)
 EXPLAINS = (
     "optimizer.lr-too-high", "loss.unstable-log", "loop.exploding-gradients", "loop.loss-spike", "model.unstable-norm",
-    "data.nonfinite-input", "data.degenerate-samples", "loop.amp-no-scaler", "loop.nan-unnoticed",
+    "data.nonfinite-input", "data.degenerate-samples", "loop.amp-no-scaler",
 )  # fmt: skip
 EXPERIMENT = None
 _NORMALISING = ("softmax", "log_softmax", "scaled_dot_product_attention", "multi_head_attention_forward", "_softmax")

@@ -39,7 +39,7 @@ from sawbones.stats.failures import Failure, failure, numbers_equal, user_frames
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("crash",)
-EXPLAINS = ("model.mask-shape", "pipeline.vocab-mismatch", "data.label-out-of-range", "data.degenerate-samples")
+EXPLAINS = ("model.mask-shape", "pipeline.token-out-of-vocab", "data.label-out-of-range", "data.degenerate-samples")
 EXPERIMENT = None
 _COUNTING = ("arange", "cumsum", "linspace")
 

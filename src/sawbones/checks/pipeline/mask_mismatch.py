@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
 from sawbones.stats.loss_calls import as_site, places
 
@@ -53,7 +53,7 @@ def check(run: Run) -> Iterator[Finding]:
         hits += [(deep, m) for m in masks if _differs(deep, m)][:1]
     if looked < 2 or len(hits) < max(2, 0.6 * looked):
         return
-    deep, mask = hits[0]
+    _, mask = hits[0]
     agree = max(mask["equal_nonpad"], mask["equal_pad"])
     made = [as_site(u.get("made_at")) for u in mask.get("uses") or ()]
     yield Finding(
@@ -61,7 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
         "likely",
         0.92,
         "The attention mask does not fit the padding",
-        _where(run, deep, mask, made),
+        _where(run, hits, made),
         (
             Evidence(
                 f"mask of shape {tuple(mask['shape'])} agrees with the padding of its tokens at {agree:.1%} of the positions (on "
@@ -94,17 +94,13 @@ def _differs(deep: DeepStep, mask: Mapping[str, Any]) -> bool:
     return bool(0.2 < agree < 1.0 - max(0.02, 1.01 * slack))
 
 
-def _where(run: Run, deep: DeepStep, mask: Mapping[str, Any], made: list[Site | None]) -> tuple[Site, ...]:
-    """Where the mask was made, in the step or by the collate function, then where it is used."""
-    shape = tuple(mask["shape"])
-    building = [
-        op.site
-        for op in deep.ops
-        if not op.module
-        and op.name in ("eq", "ne", "lt", "gt", "le", "ge", "__setitem__")
-        and op.outputs
-        and op.outputs[0].shape[:1] == shape[:1]
-    ]
+def _where(run: Run, hits: list[tuple[DeepStep, Mapping[str, Any]]], made: list[Site | None]) -> tuple[Site, ...]:
+    """Where the mask was made, between two steps or by the collate function, then where it is used."""
+    building = [op.site for deep, mask in hits for op in deep.ops if not op.module and _compares(op, tuple(mask["shape"]))]
     lines = outside_of_models(run, marked_lines(run, "compare"))
-    inside = {s for s in made if s is not None}
-    return places(*building[-1:], *(s for s in inside), *loader_sites(run)[::-1], *lines[:1], as_site(mask.get("site")))[:4]
+    used = as_site(hits[0][1].get("site"))
+    return places(*building[:1], *outside_of_models(run, [s for s in made if s]), *loader_sites(run)[::-1], *lines[:1], used)[:4]
+
+
+def _compares(op: Op, shape: tuple[int, ...]) -> bool:
+    return op.name in ("eq", "ne", "lt", "gt", "le", "ge") and bool(op.outputs) and op.outputs[0].shape == shape

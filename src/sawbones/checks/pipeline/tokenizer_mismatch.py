@@ -39,7 +39,7 @@ from sawbones.stats.data_lines import marked_lines, outside_of_models
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("steps",)
-EXPLAINS = ("evaluation.overfitting", "evaluation.split-leak", "loop.nondeterminism")
+EXPLAINS = ("evaluation.overfitting", "evaluation.leak-contamination", "loop.nondeterminism")
 EXPERIMENT = None
 
 

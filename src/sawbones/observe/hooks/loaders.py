@@ -44,6 +44,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             "num_workers": loader.num_workers,
             "drop_last": bool(loader.drop_last),
             "sampler": type(loader.sampler).__name__ if loader.sampler is not None else None,
+            "sampler_shuffles": getattr(loader.sampler, "shuffle", None),
             "batch_sampler": type(loader.batch_sampler).__name__ if loader.batch_sampler is not None else None,
             "dataset": type(dataset).__name__,
             "size": size,

@@ -1,0 +1,463 @@
+"""What watching costs: bare and watched steps of the same training, alternating in one process, beside other tools.
+
+    python benchmarks/overhead.py                    # the CPU table, small models, growth with tensors, disk and memory, kill -9
+    python benchmarks/overhead.py --cuda             # GPT-2 124M on a CUDA device, eager and compiled, the whole recorder
+    python benchmarks/overhead.py --parts table kill # some of it
+
+Every way of watching trains a copy of its own. Single steps alternate: bare, one way, bare, the next way, ...; a ratio is that of
+a step to the mean of its two bare neighbours, and the null row is a bare copy treated as if it were a way. Medians, middle half
+in brackets. On a CPU processor time is taken, which other programs on the machine disturb less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import json
+import os
+import platform
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# Spinning OpenMP threads distort timings on a busy machine; this has to be set before torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+os.environ.setdefault("WANDB_MODE", "offline")
+os.environ.setdefault("WANDB_SILENT", "true")
+
+import numpy as np
+import torch
+from engine import GPT
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+from sawbones.observe.hooks import install_all
+from sawbones.observe.options import Options
+from sawbones.observe.recorder import Recorder
+from sawbones.store import read_run
+
+SHALLOW = Options(deep_steps=(), deep_every=0)
+EVERY_STEP_DEEP = Options(deep_steps=(), deep_every=1)
+DEEP_PER_1000 = len(Options().deep_steps) + 1
+
+
+@dataclass
+class Training:
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    loss_of: Callable[[nn.Module], torch.Tensor]
+    around: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext  # not timed
+    inside: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext  # timed
+    after_backward: Callable[[], object] = lambda: None
+    times: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+    close: Callable[[], object] = lambda: None
+
+    def step(self) -> None:
+        with self.inside():
+            self.optimizer.zero_grad(set_to_none=True)
+            self.loss_of(self.model).backward()
+            self.after_backward()
+            self.optimizer.step()
+
+
+class Sawbones:
+    """The whole recorder, its hooks installed around its own steps only."""
+
+    def __init__(self, options: Options, keep_installed: bool = False) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.recorder = Recorder(self.folder, options)
+        self._keep = keep_installed
+        self._patches: Any = None
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        if self._patches is None:
+            self._patches = install_all(self.recorder)
+        self.recorder.active = True
+        try:
+            yield
+        finally:
+            if self._keep:  # taking hooks off and on again would make torch.compile check its guards anew
+                self.recorder.active = False
+            else:
+                self._patches.restore()
+                self._patches = None
+
+    def close(self) -> None:
+        if self._patches is not None:
+            self._patches.restore()
+        self.recorder.active = True
+        self.recorder.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def compare(
+    bare: Training, ways: dict[str, Training], rounds: int, clock: Callable[[], float], settle: Callable[[], None] = lambda: None,
+    steps: int = 1, warm_up: int = 3,
+) -> None:  # fmt: skip
+    def timed(training: Training) -> float:
+        with training.around():
+            settle()
+            start = clock()
+            for _ in range(steps):
+                training.step()
+            settle()
+            return (clock() - start) / steps * 1e3
+
+    for _ in range(warm_up):
+        for training in (bare, *ways.values()):
+            timed(training)
+    before = timed(bare)
+    for _ in range(rounds):
+        for way in ways.values():
+            own = timed(way)
+            after = timed(bare)
+            bare.times.append(after)
+            way.times.append(own)
+            way.ratios.append(own / ((before + after) / 2))
+            before = after
+    for training in (bare, *ways.values()):
+        training.close()
+
+
+def spread(values: list[float], digits: int = 3) -> str:
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
+
+
+# other tools
+
+
+def naive_norms(model: nn.Module) -> Callable[[], object]:
+    def measure() -> None:
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad.norm().item()
+                p.grad.abs().max().item()
+            p.norm().item()
+
+    return measure
+
+
+def wandb_watch(training: Training, folder: str) -> None:
+    import wandb
+
+    run = wandb.init(project="overhead", dir=folder, mode="offline", settings=wandb.Settings(silent=True))
+    run.watch(training.model, log="all", log_freq=1)
+    training.after_backward = lambda: run.log({"x": 1.0})
+    training.close = run.finish
+
+
+def tensorboard_histograms(training: Training, folder: str) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(folder)
+    count = 0
+
+    def write() -> None:
+        nonlocal count
+        count += 1
+        for name, p in training.model.named_parameters():
+            writer.add_histogram(name, p.grad, count)
+
+    training.after_backward = write
+    training.close = writer.close
+
+
+def underflow_overflow(training: Training) -> None:
+    from transformers.debug_utils import DebugUnderflowOverflow
+
+    DebugUnderflowOverflow(training.model)
+
+
+@contextlib.contextmanager
+def anomaly() -> Iterator[None]:
+    with warnings.catch_warnings(), torch.autograd.detect_anomaly(check_nan=True):
+        yield
+
+
+def debug_mode() -> contextlib.AbstractContextManager[Any]:
+    from torch.utils._debug_mode import DebugMode
+
+    return DebugMode()
+
+
+def cpu_table(rounds: int) -> str:
+    torch.manual_seed(0)
+    model = GPT(4096, 128, 6, 256, 8)
+    ids = torch.randint(0, 4096, (8, 129))
+
+    def make() -> Training:
+        own = copy.deepcopy(model)
+        return Training(own, torch.optim.AdamW(own.parameters(), lr=3e-4), lambda m: m(ids[:, :-1], ids[:, 1:]))
+
+    bare = make()
+    ways = {name: make() for name in ("null (bare again)", "Sawbones, shallow step", "Sawbones, deep step", "naive per-parameter norms",
+                                      "torch DebugMode", "autograd.detect_anomaly", "HF DebugUnderflowOverflow",
+                                      "wandb.watch, every step, offline", "TensorBoard histograms")}  # fmt: skip
+    for name, options in (("Sawbones, shallow step", SHALLOW), ("Sawbones, deep step", EVERY_STEP_DEEP)):
+        watching = Sawbones(options)
+        ways[name].around, ways[name].close = watching, watching.close
+    ways["naive per-parameter norms"].after_backward = naive_norms(ways["naive per-parameter norms"].model)
+    ways["torch DebugMode"].inside = debug_mode
+    ways["autograd.detect_anomaly"].inside = anomaly
+    underflow_overflow(ways["HF DebugUnderflowOverflow"])
+    with tempfile.TemporaryDirectory() as folder:
+        wandb_watch(ways["wandb.watch, every step, offline"], folder)
+        tensorboard_histograms(ways["TensorBoard histograms"], folder)
+        compare(bare, ways, rounds, time.process_time)
+    shallow, deep = (float(np.median(ways[f"Sawbones, {kind} step"].ratios)) for kind in ("shallow", "deep"))
+    lines = [
+        f"GPT, 6 layers, d=256, 8 x 128 tokens, AdamW; bare step {spread(bare.times, 0)} ms of processor time; {rounds} rounds.",
+        "",
+    ]
+    lines += ["| every step | ratio to the bare step |", "|---|---|"]
+    lines += [f"| {name} | {spread(way.ratios)} |" for name, way in ways.items()]
+    average = shallow + (deep - shallow) * DEEP_PER_1000 / 1000
+    lines.append(f"| Sawbones, default sampling: {DEEP_PER_1000} deep steps in the first 1,000, computed | {average:.3f} |")
+    return "\n".join(lines)
+
+
+def small_models(rounds: int) -> str:
+    """Processor microseconds added to a step of about a millisecond, with a DataLoader, all threads counted."""
+    lines = ["| model, batches from a DataLoader | tensors | bare us | added us, first 500 steps | added us, later | null us |"]
+    lines.append("|---|---|---|---|---|---|")
+    for layers in (2, 5, 12):
+        torch.manual_seed(0)
+        width = 64
+        parts = [part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())]
+        model = nn.Sequential(*parts, nn.Linear(width, 10))
+        data = TensorDataset(torch.randn(3200, width), torch.randint(0, 10, (3200,)))
+
+        def make(model: nn.Module = model, data: TensorDataset = data) -> Training:
+            own = copy.deepcopy(model)
+            loader = DataLoader(data, batch_size=32, shuffle=True)
+            batches: Iterator[Any] = iter(())
+
+            def loss_of(m: nn.Module) -> torch.Tensor:
+                nonlocal batches
+                batch = next(batches, None)
+                if batch is None:
+                    batches = iter(loader)
+                    batch = next(batches)
+                return F.cross_entropy(m(batch[0]), batch[1])
+
+            return Training(own, torch.optim.AdamW(own.parameters(), lr=1e-3), loss_of)
+
+        results = []
+        bare, again = make(), make()
+        for skip in (0, 500):
+            watched = make()
+            watching = Sawbones(SHALLOW)
+            watched.around = watching
+            with watching():
+                for _ in range(skip):
+                    watched.step()
+            watched.close = watching.close
+            bare.times, again.times = [], []
+            compare(bare, {"watched": watched, "null": again}, rounds, time.process_time, steps=20)
+            results.append((np.array(watched.ratios) - 1) * np.median(bare.times) * 1e3)
+        null = (np.array(again.ratios) - 1) * np.median(bare.times) * 1e3
+        numbers = " | ".join(spread(list(r), 0) for r in (*results, null))
+        lines.append(
+            f"| {layers + 1} linear layers | {len(list(model.parameters()))} | {np.median(bare.times) * 1e3:.0f} | {numbers} |"
+        )
+    return "\n".join(lines)
+
+
+def growth(rounds: int) -> str:
+    """Microseconds of own time per step against the number of tensors, as the recorder itself measures them."""
+    lines = ["| tensors | own time, us per step | us per tensor |", "|---|---|---|"]
+    for count in (10, 100, 1000, 4000):
+        torch.manual_seed(0)
+        model = nn.ParameterList([nn.Parameter(torch.randn(8, 8)) for _ in range(count)])
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        watching = Sawbones(SHALLOW)
+        with watching():
+            for _ in range(rounds * 4):
+                optimizer.zero_grad()
+                torch.stack([p.sum() for p in model]).sum().backward()
+                optimizer.step()
+        watching.recorder.close()
+        own = read_run(watching.folder).steps["watch_ms"][10:] * 1e3
+        lines.append(f"| {count} | {spread(list(own), 0)} | {np.median(own) / count:.2f} |")
+        shutil.rmtree(watching.folder, ignore_errors=True)
+    return "\n".join(lines)
+
+
+def long_run(steps: int) -> str:
+    """A trivial model for many steps: memory and own time early and late, bytes on disk."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    loader = DataLoader(TensorDataset(torch.randn(64, 4), torch.randn(64, 1)), batch_size=16)
+    watching = Sawbones(SHALLOW)
+    memory: dict[int, float] = {}
+    page = resource.getpagesize() / 2**20
+    step = 0
+    with watching():
+        while step < steps:
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.mse_loss(model(x), y).backward()
+                optimizer.step()
+                step += 1
+                if step % (steps // 10) == 0 or step == 1000:
+                    memory[step] = int(Path("/proc/self/statm").read_text().split()[1]) * page
+    watching.recorder.close()
+    size = sum(p.stat().st_size for p in watching.folder.iterdir())
+    run = read_run(watching.folder)
+    own = run.steps["watch_ms"] * 1e3
+    shutil.rmtree(watching.folder, ignore_errors=True)
+    per_step, allowed = size / step, 1024 + 40 * 4
+    early, late = np.median(own[600 : steps // 10]), np.median(own[-steps // 10 :])
+    marks = ", ".join(f"{mb:.0f} at {at:,}" for at, mb in sorted(memory.items()))
+    return "\n".join(
+        [
+            f"- {step:,} steps recorded, {run.num_steps:,} step rows read back",
+            f"- disk: {per_step:.0f} bytes per step with 4 tensors (budget {allowed})",
+            f"- memory of the process in MB: {marks}",
+            f"- own time per step: {early:.0f} us in the first tenth, {late:.0f} us in the last",
+        ]
+    )
+
+
+KILLED = """
+import json, sys, time, torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+x = torch.randn(16, 8)
+i = 0
+while True:
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+    print(i, time.time(), flush=True)
+    i += 1
+    time.sleep(0.002)
+"""
+
+
+def kill(times: int) -> str:
+    draw = random.Random(0)
+    missing = []
+    opened = 0
+    for _ in range(times):
+        with tempfile.TemporaryDirectory() as folder:
+            script, out = Path(folder, "train.py"), Path(folder, "run")
+            script.write_text(KILLED)
+            command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", str(out), str(script)]
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+            ) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                time.sleep(draw.uniform(0.1, 3.0))
+                process.send_signal(signal.SIGKILL)
+                lines = [line.split() for line in process.stdout.read().splitlines() if line.count(" ") == 1]
+            run = read_run(out)
+            opened += run.ending.kind == "killed"
+            lost = [float(when) for i, when in lines if int(i) >= run.num_steps]
+            missing.append(float(lines[-1][1]) - lost[0] if lost else 0.0)
+    return f"- {opened} of {times} run folders open after kill -9; missing at the end: {max(missing):.2f} s at most, median {np.median(missing):.2f} s"
+
+
+def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
+    torch.manual_seed(0)
+    model = GPT(50304, 1024, 12, 768, 12).cuda()
+    ids = torch.randint(0, 50257, (batch, 1025), device="cuda")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
+    run = torch.compile(model) if compiled else model
+
+    def loss_of(m: nn.Module) -> torch.Tensor:
+        with torch.autocast("cuda", torch.bfloat16):
+            return m(ids[:, :-1], ids[:, 1:])
+
+    # One model for all: a second copy of the activations would not fit beside the first at the larger batch.
+    watching = Sawbones(SHALLOW, keep_installed=compiled)
+    bare, again = Training(run, optimizer, loss_of), Training(run, optimizer, loss_of)
+    shallow = Training(run, optimizer, loss_of, around=watching, close=watching.close)
+    compare(bare, {"null": again, "shallow": shallow}, rounds, time.perf_counter, torch.cuda.synchronize, steps=4, warm_up=4)
+    found = {"bare ms": f"{np.median(bare.times):.2f}", "shallow": spread(shallow.ratios), "null": spread(again.ratios)}
+    if not compiled:
+        deeply = Sawbones(EVERY_STEP_DEEP)
+        deep = Training(run, optimizer, loss_of, around=deeply, close=deeply.close)
+        bare.times, bare.ratios = [], []
+        compare(bare, {"deep": deep}, 4, time.perf_counter, torch.cuda.synchronize, warm_up=1)
+        average = np.median(shallow.ratios) + (np.median(deep.ratios) - np.median(shallow.ratios)) * DEEP_PER_1000 / 1000
+        found |= {"deep step": spread(deep.ratios, 1), "default, 1,000 steps": f"{average:.3f}"}
+    return found
+
+
+def cuda_table(rounds: int) -> str:
+    lines = ["GPT-2 124M, bf16 autocast, fused AdamW; blocks of 4 steps, the whole recorder.", ""]
+    lines += [
+        "| tokens | | bare ms | shallow | null (bare / bare) | deep step | default, average of 1,000 steps |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for compiled in (False, True):
+        for batch in (32, 8):
+            found = gpt2(batch, compiled, rounds)
+            torch.cuda.empty_cache()
+            torch._dynamo.reset()
+            cells = " | ".join(found.get(k, "-") for k in ("bare ms", "shallow", "null", "deep step", "default, 1,000 steps"))
+            lines.append(f"| {batch} x 1024 | {'compiled' if compiled else 'eager'} | {cells} |")
+            print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cuda", action="store_true", help="the CUDA table instead of the CPU parts")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=100_000, help="of the long run")
+    parser.add_argument("--parts", nargs="*", default=["table", "small", "growth", "long", "kill"])
+    parser.add_argument("--commit", help="commit of the code, where there is no git to ask")
+    parser.add_argument("--out", type=Path, help="file for the page; printed otherwise")
+    given = parser.parse_args()
+    parts: dict[str, tuple[str, Callable[[], str]]] = {
+        "table": ("A step of a small GPT", lambda: cpu_table(given.rounds)),
+        "small": ("Steps of about a millisecond", lambda: small_models(given.rounds)),
+        "growth": ("Growth with the number of tensors", lambda: growth(given.rounds)),
+        "long": ("A long run", lambda: long_run(given.steps)),
+        "kill": ("kill -9 at a random moment", lambda: kill(20)),
+    }
+    if given.cuda:
+        parts, given.parts = {"cuda": ("Steps of GPT-2", lambda: cuda_table(given.rounds))}, ["cuda"]
+    commit = given.commit or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    device = (
+        torch.cuda.get_device_name()
+        if given.cuda
+        else f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    )
+    load = f"; load average {os.getloadavg()[0]:.1f} before" if not given.cuda else ""
+    page = ["# What watching costs", "", f"`{' '.join(['python', *sys.argv])}`, commit {commit}, torch {torch.__version__}, "
+            f"Python {platform.python_version()}, {device}{load}. {__doc__.strip().split(chr(10) * 2)[-1]}", ""]  # fmt: skip
+    for name in given.parts:
+        title, measure = parts[name]
+        text = measure()
+        print(f"\n## {title}\n\n{text}", flush=True)
+        page += [f"## {title}", "", text, ""]
+        if given.out:
+            given.out.parent.mkdir(parents=True, exist_ok=True)
+            given.out.write_text("\n".join(page))
+    print(json.dumps({"done": given.parts}))
+
+
+if __name__ == "__main__":
+    main()
