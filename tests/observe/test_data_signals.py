@@ -46,6 +46,18 @@ def test_batches_sorted_by_length_keep_the_usual_layout() -> None:
     assert found["rows"]["ends"]["below"]["2"] == found["rows"]["ends"]["below"]["all"]
 
 
+def test_a_column_that_few_rows_reach_is_not_time_first() -> None:
+    log, rng = SampleLog(), np.random.default_rng(0)
+    for number in range(20):
+        rows = [rng.integers(5, 20, 6).tolist() for _ in range(16)]
+        if number % 3 == 0:
+            rows[number % 16].append(7)
+        log.saw([("", padded(rows))], "train")
+    found = log.record()
+    assert found is not None
+    assert found["rows"]["time_first"] is False
+
+
 def test_targets_tell_whether_the_end_counts() -> None:
     rng = np.random.default_rng(0)
     for counted in (True, False):

@@ -151,7 +151,8 @@ def token_shift(train: Ids, held_out: Ids) -> dict[str, Any]:
 
 def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: list[int]) -> dict[str, Any]:
     """Rows of all batches together. Time is the dimension along which padding fills the ends."""
-    found = {flipped: find_padding([b.T if flipped else b for b in batches]) for flipped in (False, True)}
+    # Read the wrong way round, a last column that few rows reach looks like padding: time first needs more of it.
+    found = {flipped: find_padding([b.T if flipped else b for b in batches], 0.3 if flipped else 0.1) for flipped in (False, True)}
     best = {flipped: f[0] for flipped, f in found.items() if f is not None}
     # Batches sorted by length seem padded along both dimensions: then the usual layout is believed.
     flipped = True in best and (False not in best or best[True] > 3 * best[False])
@@ -186,7 +187,7 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
     return facts
 
 
-def find_padding(batches: list[Ids]) -> tuple[float, int, str] | None:
+def find_padding(batches: list[Ids], least: float) -> tuple[float, int, str] | None:
     """(how much it fills, id, side) of the id that fills row ends in runs of different lengths."""
     best: tuple[float, int, str] | None = None
     for side in ("right", "left"):
@@ -195,7 +196,7 @@ def find_padding(batches: list[Ids]) -> tuple[float, int, str] | None:
             runs = np.concatenate([end_runs(b, candidate, side) for b in batches])
             total = sum(int((b == candidate).sum()) for b in batches)
             long = runs >= 2
-            if long.mean() < 0.1 or len(np.unique(runs)) < 3 or runs.sum() < 0.7 * total:
+            if long.mean() < least or len(np.unique(runs)) < 3 or runs.sum() < 0.7 * total:
                 continue
             filled = float(np.maximum(runs - 1, 0).sum())
             if best is None or filled > best[0]:
