@@ -61,3 +61,13 @@ def first_difference(a: Run, b: Run, statistic: str, tolerance: float) -> tuple[
 
 def wrapped(run: Run) -> Event | None:
     return next((e for e in run.of_kind("parallel") if e.data.get("cls") == "DistributedDataParallel"), None)
+
+
+def started_apart(a: Run, b: Run, step: int) -> bool:
+    """Parameters differ after this step by more than the step itself can have moved them."""
+    sizes, moves = (tables(a, "param_l2"), tables(b, "param_l2")), (tables(a, "update_l2"), tables(b, "update_l2"))
+    if any(step not in table for table in (*sizes, *moves)):
+        return False
+    (x, y), (u, v) = (t[step] for t in sizes), (t[step] for t in moves)
+    size = min(map(len, (x, y, u, v)))
+    return bool(np.any(np.abs(x[:size] - y[:size]) > 1.1 * (u[:size] + v[:size]) + 1e-6))

@@ -81,7 +81,9 @@ def lr_jump(run: Run, resume: Resume) -> tuple[float, float] | None:
     if len(old) < 3 or not len(new) or not np.all(np.isfinite([*old[-3:], new[0]])) or old[-1] <= 0 or new[0] <= 0:
         return None
     usual = np.abs(np.diff(np.log(np.maximum(old, 1e-12))))
-    jump = abs(float(np.log(new[0] / old[-1])))
+    # A restored optimizer brings its old LR along for one step, until the fresh schedule writes its own.
+    found = float(max((lr for lr in new[:2] if lr > 0), key=lambda lr: abs(float(np.log(lr / old[-1])))))
+    jump = abs(float(np.log(found / old[-1])))
     if jump < 0.05 or jump < 3 * float(np.median(usual)):
         return None
-    return float(old[-1]), float(new[0])
+    return float(old[-1]), found

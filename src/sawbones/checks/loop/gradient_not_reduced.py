@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.ranks import everyone, first_difference, is_sharded, wrapped
+from sawbones.stats.ranks import everyone, first_difference, is_sharded, started_apart, wrapped
 
 NEEDS = ("ranks", "tensor_statistics", "tensors")
 EXPLAINS = ("loop.rank-desync",)
@@ -48,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
     for other in run.ranks:
         gradient = first_difference(run, other, "grad_l2", TOLERANCE)
         weights = first_difference(run, other, "param_l2", 1e-5)
-        if gradient is None or (weights is not None and weights[0] <= gradient[0]):
+        if gradient is None or (weights is not None and weights[0] < gradient[0]) or started_apart(run, other, gradient[0]):
             continue
         step, tensor, ours, theirs = gradient
         name = run.tensors[tensor].name if tensor < len(run.tensors) else f"tensor {tensor}"
@@ -67,6 +67,6 @@ def check(run: Run) -> Iterator[Finding]:
                     "tensor_statistics", (step,), theirs, ours,
                 ),
             ),
-            Fix("Call the wrapped model itself, outside of no_sync() on the last microstep; or all-reduce and divide by the ranks."),
+            Fix("Call the wrapped model itself, outside of no_sync() on the last microstep; or all-reduce and average."),
         )  # fmt: skip
         return

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.ranks import everyone, first_difference, is_sharded
+from sawbones.stats.ranks import everyone, first_difference, is_sharded, started_apart
 
 NEEDS = ("ranks", "tensor_statistics", "tensors")
 EXPLAINS = ("loop.gradient-not-reduced",)
@@ -49,7 +49,7 @@ def check(run: Run) -> Iterator[Finding]:
     for other in run.ranks:
         found = first_difference(run, other, "param_l2", TOLERANCE)
         gradient = first_difference(run, other, "grad_l2", 1e-4)
-        if found is None or (gradient is not None and gradient[0] < found[0]):
+        if found is None or (gradient is not None and gradient[0] <= found[0] and not started_apart(run, other, found[0])):
             continue
         step, tensor, ours, theirs = found
         name = run.tensors[tensor].name if tensor < len(run.tensors) else f"tensor {tensor}"

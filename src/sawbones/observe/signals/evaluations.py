@@ -146,6 +146,10 @@ class EvaluationLog:
                 _widen(node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0])
             if name in ("eq", "__eq__") and len(given) == 2:
                 _compare(node, given[0], given[1])
+        if name in ("eq", "__eq__"):  # what outputs are compared with is the target, wherever it came from
+            for tag, tensor in zip(tags, given, strict=True):
+                if tag is None:
+                    self._tag(tensor, "target", ())
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
