@@ -9,8 +9,8 @@ VOCAB, LENGTH = 80, 16
 
 
 def reviews(n):
-    """Words 0-14 praise, 15-29 complain; 'not' (30) turns the next word round."""
-    words = torch.randint(31, VOCAB, (n, LENGTH))
+    """Words 0-14 praise, 15-29 complain, the others say nothing."""
+    words = torch.randint(30, VOCAB, (n, LENGTH))
     label = torch.randint(2, (n,))
     for _ in range(4):
         place = torch.randint(0, LENGTH, (n,))

@@ -10,16 +10,16 @@ IGNORED = -100
 
 
 class Notes(torch.utils.data.Dataset):
-    """Tag of a token: its own parity, unless the token before it is a negation (1)."""
+    """Three kinds of words, dealt out over the vocabulary; a tenth of the tags are noise."""
 
     def __init__(self, size, seed):
         rng = np.random.default_rng(seed)
         self.rows = []
         for _ in range(size):
             length = int(rng.integers(5, MAX_LENGTH + 1))
-            words = np.where(rng.random(length) < 0.15, 1, rng.integers(2, VOCAB, size=length))
-            negated = np.concatenate([[False], words[:-1] == 1])
-            self.rows.append((words, np.where(negated, 2, words % 2)))
+            words = rng.integers(1, VOCAB, size=length)
+            noise = rng.integers(TAGS, size=length)
+            self.rows.append((words, np.where(rng.random(length) < 0.1, noise, words % TAGS)))
 
     def __len__(self):
         return len(self.rows)

@@ -49,7 +49,7 @@ class TinyViT(nn.Module):
 train_dl = DataLoader(spots(896), batch_size=32, shuffle=True)
 test_dl = DataLoader(spots(256), batch_size=128)
 vit = TinyViT()
-optimizer = torch.optim.SGD(vit.parameters(), lr=8e-7, momentum=0.9)
+optimizer = torch.optim.Adam(vit.parameters(), lr=2e-8)
 
 step = 0
 for epoch in range(3):
