@@ -51,7 +51,8 @@ def main():
         with torch.no_grad():
             guess = net(x_field).argmax(1)
         accuracy = (guess == y_field).float().mean().item()
-        print(f"epoch {epoch} loss {np.mean(losses):.4f} field accuracy {accuracy:.3f} guesses {torch.bincount(guess, minlength=4).tolist()}")
+        guesses = torch.bincount(guess, minlength=4).tolist()
+        print(f"epoch {epoch} loss {np.mean(losses):.4f} field accuracy {accuracy:.3f} guesses {guesses}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ CLASSES = 3
 
 
 def write_shards(folder, rng, shards=40, size=32):
-    """Brightness blob in one of three places. One of the shards was exported with a broken gain."""
+    """Brightness blob in one of three places."""
     folder.mkdir(exist_ok=True)
     for s in range(shards):
         labels = rng.integers(CLASSES, size=size)

