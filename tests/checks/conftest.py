@@ -4,16 +4,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from lab_recordings import Recordings, shared_folder
+from lab_recordings import FIRST, Recordings, shared_folder
 
 from sawbones.lab.ward import beds
-
-# The faults that every test run takes through the contract. SAWBONES_FULL=1 takes the whole lab.
-FIRST = (
-    "data.labels-misaligned", "optimizer.lr-too-high", "loop.no-zero-grad", "loss.reduction-sum", "loop.amp-no-scaler",
-    "model.mask-polarity", "model.causal-leak", "loss.label-shift", "loss.pad-not-ignored", "loop.clip-before-unscale",
-    "model.position-broadcast", "optimizer.decay-on-norm-bias", "loop.nondeterminism", "loss.double-softmax",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="session")

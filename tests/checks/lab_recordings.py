@@ -22,6 +22,13 @@ from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Run
 from sawbones.store import read_run
 
+# The faults that every test run takes through the contract. SAWBONES_FULL=1 takes the whole lab.
+FIRST = (
+    "data.labels-misaligned", "optimizer.lr-too-high", "loop.no-zero-grad", "loss.reduction-sum", "loop.amp-no-scaler",
+    "model.mask-polarity", "model.causal-leak", "loss.label-shift", "loss.pad-not-ignored", "loop.clip-before-unscale",
+    "model.position-broadcast", "optimizer.decay-on-norm-bias", "loop.nondeterminism", "loss.double-softmax",
+)  # fmt: skip
+
 MAX_STEPS = 60
 TWIN_STEPS = 12
 

@@ -6,9 +6,8 @@ import os
 from dataclasses import replace
 
 import pytest
-from conftest import FIRST
 from contract import Files, complaints
-from lab_recordings import Recordings
+from lab_recordings import FIRST, Recordings
 
 from sawbones.checks import Check, all_checks
 from sawbones.lab.ward import beds, truth_lines

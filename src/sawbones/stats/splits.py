@@ -62,7 +62,8 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
         by_source.setdefault(batch.source, []).append(key in backwards and last[key] == i)
     mostly = {source for source, ends in by_source.items() if sum(ends) >= 0.5 * len(ends)}
     steadily = {source for source, ends in by_source.items() if sum(ends) >= 0.8 * max(len(backwards), 1)}
-    trained, evaluated = [], []
+    trained: list[Batch] = []
+    evaluated: list[Batch] = []
     for i, batch in enumerate(run.batches):
         key = (batch.step, batch.microstep)
         if batch.step > EVENTS_IN_FULL:
