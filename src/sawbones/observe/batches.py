@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sawbones.observe.fingerprints import batch_fingerprints, tensors_in
 from sawbones.schema import Batch
 
 _SAMPLED_BATCHES = 30
-_FULL_BATCHES = 2000  # fingerprints and shapes of every batch up to here, then of every 20th
+FULL_BATCHES = 500  # fingerprints and shapes of every batch up to here, then of every 20th
 _COUNTED_BATCHES = 200  # label counts of every batch up to here, then of every 10th
 _MAX_CLASSES = 64
 _MAX_LOADERS = 256
@@ -22,8 +23,9 @@ _DATASETS = 8
 
 
 class BatchLog:
-    def __init__(self, write: Callable[[int, Batch], None]) -> None:
+    def __init__(self, write: Callable[[int, Batch], None], full: int = FULL_BATCHES) -> None:
         self._write = write
+        self._full = full
         self._count = 0
         self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}  # by identity, which is used again once a loader is gone
         self._num_loaders = 0
@@ -98,7 +100,7 @@ class BatchLog:
     def _record(self, source: str, wait_ms: float, value: Any, epoch: int, step: int, microstep: int, phase: str) -> None:
         index = self._count
         self._count += 1
-        if index >= _FULL_BATCHES and index % 20:
+        if index >= self._full and index % 20:
             return
         found = tensors_in(value)
         sampled = index < _SAMPLED_BATCHES or index % 50 == 0
@@ -112,20 +114,19 @@ def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True
     facts: dict[str, Any] = {
         "path": path,
         "shape": list(tensor.shape),
-        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "dtype": dtype_name(tensor.dtype),
     }
     if tensor.device.type != "cpu" or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return facts
-    with torch.no_grad():
-        plain = tensor.detach()
-        if counted and _is_label(plain):
-            ids, counts = np.unique(plain.numpy(), return_counts=True)
-            if len(ids) <= _MAX_CLASSES:
-                facts["counts"] = {str(i): c for i, c in zip(ids.tolist(), counts.tolist(), strict=True)}
-        # A sum is not finite as soon as one value is not: what would spoil a run is never missed for want of sampling.
-        broken = plain.dtype.is_floating_point and not math.isfinite(float(plain.sum()))
-        if (values or broken) and plain.dtype is not torch.bool and not plain.dtype.is_complex:
-            facts.update(value_range(plain))
+    plain = tensor.detach()
+    if counted and _is_label(plain):
+        ids, counts = np.unique(plain.numpy(), return_counts=True)
+        if len(ids) <= _MAX_CLASSES:
+            facts["counts"] = {str(i): c for i, c in zip(ids.tolist(), counts.tolist(), strict=True)}
+    # A sum is not finite as soon as one value is not: what would spoil a run is never missed for want of sampling.
+    broken = plain.dtype.is_floating_point and not math.isfinite(plain.sum().item())
+    if (values or broken) and plain.dtype is not torch.bool and not plain.dtype.is_complex:
+        facts.update(value_range(plain))
     return facts
 
 
@@ -147,5 +148,10 @@ def _is_label(plain: torch.Tensor) -> bool:
     return whole and (plain.dim() == 1 or (plain.dim() == 2 and plain.shape[1] == 1))
 
 
+@cache
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 def shapes_of(values: Sequence[tuple[str, torch.Tensor]]) -> list[dict[str, Any]]:
-    return [{"path": path, "shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for path, t in values[:16]]
+    return [{"path": path, "shape": list(t.shape), "dtype": dtype_name(t.dtype)} for path, t in values[:16]]

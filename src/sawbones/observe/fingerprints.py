@@ -40,9 +40,8 @@ def sample_hashes(tensor: torch.Tensor) -> Any:
         flat = flat[:, columns]
     if flat.dtype.kind == "f":
         flat = (flat + flat.dtype.type(0)).view(_INTEGERS[flat.dtype.itemsize])  # -0.0 and 0.0 are the same sample
-    mixed = np.multiply(flat, weights, dtype=np.int64, casting="unsafe")
-    mixed ^= mixed >> 29
-    return mixed.sum(1)
+    # A sum of products with random odd weights, modulo 2**64: two operators, and rows that differ give different sums.
+    return flat.astype(np.int64) @ weights
 
 
 def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:

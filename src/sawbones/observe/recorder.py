@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from sawbones.observe.batches import BatchLog, shapes_of
+from sawbones.observe.batches import FULL_BATCHES, BatchLog, shapes_of
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
@@ -68,7 +68,7 @@ class Recorder:
         self.writer = RunWriter(folder, rank, self.guard.say)
         self.census = Census(self.sites)
         self.scalars = ScalarReader()
-        self.batches = BatchLog(self.writer.batch)
+        self.batches = BatchLog(self.writer.batch, full=4 * FULL_BATCHES if options.journal else FULL_BATCHES)
         self.steps = StepLog(self)
         self.journal = Journal(self.sites) if options.journal else None
         self.pairs = PairLog() if options.journal else None

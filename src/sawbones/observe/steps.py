@@ -130,7 +130,7 @@ class StepLog:
         )
 
     def end(self, optimizer: torch.optim.Optimizer, lr: float) -> None:
-        held = self._of(optimizer)
+        held = self._held.get(self._r.census.optimizer_index(optimizer)) or self._of(optimizer)
         if held.began:
             held.engine.after_step(self._r.step, held.params)
         held.began = False
@@ -255,7 +255,9 @@ class StepLog:
 def _total(norms: Any) -> float:
     if norms is None:
         return math.nan
-    values = np.asarray(norms, np.float64)
+    values = norms.astype(np.float64)
+    if len(values) and values.min() >= 0:  # the ordinary case: all measured, none NaN
+        return math.sqrt(values.dot(values))
     measured = values[~(values < 0)]  # keeps NaN; drops both sentinels
     return float(np.sqrt(np.sum(measured**2))) if len(measured) else math.nan
 

@@ -77,7 +77,7 @@ class RunWriter:
         self._pending.append(("event", (seq, kind, step, microstep, phase, time_s, self._site(site), data)))
 
     def step(self, row: int, values: Mapping[str, float]) -> None:
-        self._pending.append(("step", (row, *(values.get(name) for name in STEP_COLUMNS))))
+        self._pending.append(("step", (row, *map(values.get, STEP_COLUMNS))))
 
     def layout(self, layout: int, tensors: Sequence[int]) -> None:
         self._pending.append(("layout", (layout, json.dumps(list(tensors)))))

@@ -20,6 +20,8 @@ from sawbones.schema.run import NOT_MEASURED
 # float64, stay under 1e-5 at a cost of half a microsecond a piece.
 PIECE = 1 << 17
 
+_FEW = 64  # numbers up to which reading them one by one in host memory is cheaper than an operator that joins them
+
 # Outside this range squares leave float32: the norm is taken again in float64.
 _SQUARES_FIT = (1e-15, 1e15)
 
@@ -50,7 +52,7 @@ class ForeachLane:
             half_tiny = None if self._on_host else half_tiny.to(self._device, non_blocking=True)
         where, tensors, simple = _present(grads)
         if tensors:
-            norms = torch.stack(torch._foreach_norm(tensors, 2.0)) if simple else self._l2(tensors)
+            norms = self._together(torch._foreach_norm(tensors, 2.0)) if simple else self._l2(tensors)
             if self._on_host:
                 self._widen(norms, where, tensors, self._wide)
             self._rows["grad_l2"] = (where, norms)
@@ -107,6 +109,11 @@ class ForeachLane:
 
         return Reading(self.positions, cut, event)
 
+    def _together(self, scalars: Sequence[torch.Tensor]) -> torch.Tensor:
+        if self._on_host and len(scalars) <= _FEW and scalars[0].dtype is torch.float32:
+            return torch.from_numpy(np.array([scalar.item() for scalar in scalars], np.float32))
+        return torch.stack(tuple(scalars))
+
     def _l2(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         pieces: list[torch.Tensor] = []
         starts: list[int] = []
@@ -118,7 +125,7 @@ class ForeachLane:
                 pieces.extend(torch.split(tensor.reshape(-1), PIECE))
             else:
                 pieces.append(tensor)
-        norms = torch.stack(torch._foreach_norm(pieces, 2.0))
+        norms = self._together(torch._foreach_norm(pieces, 2.0))
         if len(pieces) == len(tensors):
             return norms
         with np.errstate(all="ignore"):
