@@ -206,9 +206,9 @@ def cpu_table(rounds: int) -> str:
         return Training(own, torch.optim.AdamW(own.parameters(), lr=3e-4), lambda m: m(ids[:, :-1], ids[:, 1:]))
 
     bare = make()
-    ways = {name: make() for name in ("null (bare again)", "Sawbones, shallow step", "Sawbones, deep step", "naive per-parameter norms",
-                                      "torch DebugMode", "autograd.detect_anomaly", "HF DebugUnderflowOverflow",
-                                      "wandb.watch, every step, offline", "TensorBoard histograms")}  # fmt: skip
+    names = ("null (bare again)", "Sawbones, shallow step", "Sawbones, deep step", "naive per-parameter norms", "torch DebugMode",
+             "autograd.detect_anomaly", "HF DebugUnderflowOverflow", "wandb.watch, every step, offline", "TensorBoard histograms")  # fmt: skip
+    ways = {name: make() for name in names}
     for name, options in (("Sawbones, shallow step", SHALLOW), ("Sawbones, deep step", EVERY_STEP_DEEP)):
         watching = Sawbones(options)
         ways[name].around, ways[name].close = watching, watching.close
@@ -374,7 +374,8 @@ def kill(times: int) -> str:
             opened += run.ending.kind == "killed"
             lost = [float(when) for i, when in lines if int(i) >= run.num_steps]
             missing.append(float(lines[-1][1]) - lost[0] if lost else 0.0)
-    return f"- {opened} of {times} run folders open after kill -9; missing at the end: {max(missing):.2f} s at most, median {np.median(missing):.2f} s"
+    lost_s = f"{max(missing):.2f} s at most, median {np.median(missing):.2f} s"
+    return f"- {opened} of {times} run folders open after kill -9; missing at the end: {lost_s}"
 
 
 def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
@@ -398,7 +399,7 @@ def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
         deeply = Sawbones(EVERY_STEP_DEEP)
         deep = Training(run, optimizer, loss_of, around=deeply, close=deeply.close)
         bare.times, bare.ratios = [], []
-        compare(bare, {"deep": deep}, 4, time.perf_counter, torch.cuda.synchronize, warm_up=1)
+        compare(bare, {"deep": deep}, 3, time.perf_counter, torch.cuda.synchronize, warm_up=1)
         average = np.median(shallow.ratios) + (np.median(deep.ratios) - np.median(shallow.ratios)) * DEEP_PER_1000 / 1000
         found |= {"deep step": spread(deep.ratios, 1), "default, 1,000 steps": f"{average:.3f}"}
     return found
