@@ -279,21 +279,22 @@ def describe_mask(mask: torch.Tensor, sources: list[Source]) -> dict[str, Any]:
     }  # fmt: skip
     facts.update(triangle(on))
     flat = on.squeeze()
+    best = -1.0
     for number, source in enumerate(sources):
         padding = source.padding
         if padding is None or flat.dim() != 2:
             continue
         pad = padding.to(flat.device)
-        for form in (flat, flat.t()):
-            if form.shape == pad.shape:
-                facts["equal_nonpad"] = float((form == ~pad).float().mean())
-                facts["equal_pad"] = float((form == pad).float().mean())
-                facts["source"] = number
-                steps = form[:, 1:].to(torch.int8) - form[:, :-1].to(torch.int8)
-                facts["prefix_rows"] = float((((steps != 0).sum(1) <= 1) & (form[:, 0] | form[:, -1])).float().mean())  # one run, to an end
-                break
-        if "source" in facts:
-            break
+        form = next((f for f in (flat, flat.t()) if f.shape == pad.shape), None)
+        if form is None:
+            continue
+        keeps, hides = float((form == ~pad).float().mean()), float((form == pad).float().mean())
+        if max(keeps, hides) <= best:
+            continue  # source and target may have the same shape: a mask belongs to the one that it fits better
+        best = max(keeps, hides)
+        steps = form[:, 1:].to(torch.int8) - form[:, :-1].to(torch.int8)
+        one_run = ((steps != 0).sum(1) <= 1) & (form[:, 0] | form[:, -1])  # as padding leaves it
+        facts |= {"equal_nonpad": keeps, "equal_pad": hides, "source": number, "prefix_rows": float(one_run.float().mean())}
     return facts
 
 
