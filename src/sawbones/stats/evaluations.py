@@ -49,6 +49,7 @@ class Node:
     steps: tuple[int, ...]
     padding: Mapping[str, Any]
     count: int
+    target_counts: Mapping[str, int]
 
 
 def nodes(run: Run) -> list[Node]:
@@ -56,6 +57,7 @@ def nodes(run: Run) -> list[Node]:
         Node(
             int(n["id"]), str(n["op"]), as_site(n.get("site")), tuple(n["roles"]), tuple(n["args"]), tuple(n["sources"]),
             tuple(n["given"]), n["result"], tuple(n["steps"]), n.get("padding") or {}, int(n["count"]),
+            n.get("target_counts") or {},
         )
         for n in (run.facts.get("evaluation") or {}).get("nodes", ())
     ]  # fmt: skip

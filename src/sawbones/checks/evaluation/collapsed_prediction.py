@@ -66,10 +66,11 @@ def _by_argmax(run: Run) -> tuple[str, Site | None] | None:
     if len(late) < 2:
         return None
     _, evaluated = told_apart(run)
+    compared = next((n.target_counts for n in nodes(run) if n.op in EQUALS and n.roles[0] == "output" and n.target_counts), {})
     texts = []
     for entry in late:
         kinds = {k: v for k, v in entry["predictions"].items() if k.startswith("argmax")}
-        targets = label_counts(b for b in evaluated if b.step == entry["step"])
+        targets = label_counts(b for b in evaluated if b.step == entry["step"]) or compared
         if len(kinds) != 1 or not targets:
             return None
         counts: Mapping[str, int] = next(iter(kinds.values()))

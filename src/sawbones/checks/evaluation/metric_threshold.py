@@ -134,18 +134,33 @@ def _axis(run: Run, node: Node, everything: Sequence[Node]) -> _Said | None:
     if len(classes) != 1:
         return None
     number = classes.pop()
-    for shape in shapes:
-        where = [i for i, n in enumerate(shape) if n == number]
-        if len(where) != 1 or axis % len(shape) == where[0]:
-            return None
     shape = shapes[0]
+    right = _class_axis(run, shape, number)
+    if right is None or any(len(other) != len(shape) for other in shapes) or axis % len(shape) == right:
+        return None
     return (
         "The predicted class is taken along the wrong axis",
-        f"outputs of shape {tuple(shape)} have {number} classes on axis {shape.index(number)}; axis {axis} is used",
-        Fix(f"Take it along dim={shape.index(number) - len(shape)}, the class axis."),
+        f"outputs of shape {tuple(shape)} have {number} classes on axis {right}; axis {axis} is used",
+        Fix(f"Take it along dim={right - len(shape)}, the class axis."),
         float(axis % len(shape)),
-        float(shape.index(number)),
+        float(right),
     )
+
+
+def _class_axis(run: Run, shape: Sequence[int], number: int) -> int | None:
+    """The axis as long as there are classes; of several, the last when training flattens the others and turns nothing around."""
+    where = [i for i, n in enumerate(shape) if n == number]
+    if len(where) == 1:
+        return where[0]
+    flat = all(
+        len(e.data.get("input_shape") or ()) == 2
+        for e in run.of_kind("loss")
+        if e.phase == "train" and e.data.get("fn") in ("cross_entropy", "nll_loss")
+    )
+    turns = ("transpose", "permute", "movedim", "swapaxes", "swapdims", "moveaxis")
+    turned = any(op.name in turns and not op.module and op.phase == "forward" for d in run.deep for op in d.ops)
+    last = len(shape) - 1
+    return last if len(shape) > 2 and last in where and flat and run.deep and not turned else None
 
 
 def _axis_of(args: Sequence[Any]) -> int | None:

@@ -146,6 +146,7 @@ class EvaluationLog:
                 _widen(node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0])
             if name in ("eq", "__eq__") and len(given) == 2:
                 _compare(node, given[0], given[1])
+                _count_targets(node, given[1])
         if name in ("eq", "__eq__"):  # what outputs are compared with is the target, wherever it came from
             for tag, tensor in zip(tags, given, strict=True):
                 if tag is None:
@@ -226,3 +227,13 @@ def _compare(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
     seen["equal_padded"] += int((equal & pads).sum())
     for length in pads.sum(1).tolist():
         seen["rows"][str(length)] = seen["rows"].get(str(length), 0) + 1
+
+
+def _count_targets(node: dict[str, Any], target: torch.Tensor) -> None:
+    if target.device.type != "cpu" or target.dim() != 1 or target.is_floating_point() or target.numel() > _MAX_ELEMENTS:
+        return
+    values, counts = target.unique(return_counts=True)
+    if len(values) <= _MAX_CLASSES:
+        seen = node.setdefault("target_counts", {})
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            seen[str(int(value))] = seen.get(str(int(value)), 0) + count
