@@ -118,6 +118,8 @@ def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True
     }
     if tensor.device.type != "cpu" or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return facts
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return facts  # inside of vmap or grad there are no values to read
     plain = tensor.detach()
     if counted and _is_label(plain):
         ids, counts = np.unique(plain.numpy(), return_counts=True)

@@ -133,6 +133,8 @@ class SampleLog:
 
 def _is_tokens(tensor: torch.Tensor) -> bool:
     whole = tensor.dtype in (torch.int64, torch.int32, torch.int16)
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return False  # inside of vmap there are no values to read
     return whole and tensor.dim() == 2 and tensor.shape[0] > 1 and tensor.shape[1] > 1 and tensor.device.type == "cpu"
 
 
