@@ -40,7 +40,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import Seen, data_sites, framework_sites, places, reaching, shift_table, user_sites
+from sawbones.stats.loss_calls import (
+    Seen,
+    as_site,
+    carrying,
+    data_sites,
+    framework_sites,
+    places,
+    reaching,
+    shift_table,
+    user_sites,
+)
 
 NEEDS = ("loss_calls", "tokens")
 EXPLAINS = (
@@ -52,11 +62,14 @@ COPIES = 0.95
 _CUTTING = frozenset({
     "__getitem__", "narrow", "roll", "index_select", "split", "chunk", "cat", "pad", "select", "gather", "unfold", "tensor_split",
 })  # fmt: skip
+_RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _MAKING = frozenset({"tensor", "stack", "pad_sequence", "__getitem__", "cat", "from_numpy", "as_tensor"})
 
 
 def check(run: Run) -> Iterator[Finding]:
     matched = [(s, k) for s in reaching(run) if (k := _shift(s)) is not None]
+    if not matched:
+        yield from _packed(run)
     if not matched or any(k == 1 for _, k in matched):
         return
     known = [(s, k) for s, k in matched if s.facts.get("main")]
@@ -91,6 +104,34 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Let the target at t be the token at t + 1 of the input, shifted once: in the data, in the loss or in the model."),
     )  # fmt: skip
+
+
+def _packed(run: Run) -> Iterator[Finding]:
+    """Packed sequences through a recurrent layer of one direction: the target is the token that goes in at the same place."""
+    looked = [s for s in carrying(run) if "packed_copies" in s.facts and _one_way(run, s)]
+    varied = [s for s in looked if int(s.facts.get("target_num_values") or 0) >= 5]
+    if not varied or any(float(s.facts["packed_copies"]) < COPIES for s in looked):
+        return
+    share = min(float(s.facts["packed_copies"]) for s in looked)
+    text = f"{100 * share:.0f} % of the packed targets equal the token that goes in at the same place, on {len(looked)} deep steps"
+    rows = [r for r in run.facts.get("data_ops") or () if str(r.get("dtype")).startswith("int")]
+    made = [as_site(r.get("site")) for r in reversed(rows)]
+    call = looked[0].call.site
+    yield Finding(
+        "loss.label-shift",
+        "proven",
+        0.95,
+        _title(0),
+        places(*[site for site in made if site != call][:3], call),
+        (Evidence(text, "loss_calls", tuple(s.deep.step for s in looked), share, 0.0),),
+        Fix("Pack the sequences without their first token as targets and those without their last as inputs."),
+    )
+
+
+def _one_way(run: Run, seen: Seen) -> bool:
+    both = {m.path for m in run.modules if m.settings.get("bidirectional")}
+    layers = [op for op in seen.deep.ops if op.name in _RECURRENT and not op.args.get("no_grad") and op.index < seen.call.op]
+    return bool(layers) and all(op.module not in both for op in layers)
 
 
 def _shift(seen: Seen) -> int | None:

@@ -68,7 +68,7 @@ def check(run: Run) -> Iterator[Finding]:
         "proven",
         0.97,
         f"Padding counts in the loss: {100 * share:.0f} % of its weight lies on padded positions",
-        _where(run, [s for s, _ in counted], own),
+        _where(run, [s for s, _ in counted], own or _of_its_own(first, padding)),
         (
             Evidence(
                 f"{padding['counted']} of {padding['rows']} padded positions get a gradient; together they carry "
@@ -103,6 +103,13 @@ def _padding(seen: Seen) -> Mapping[str, Any] | None:
     if padding["same_vocabulary"] and padding["target"] != padding["pad_id"] and padding["counted"]:
         return None  # real targets at positions whose input happens to be the filling id
     return dict(padding)
+
+
+def _of_its_own(seen: Seen, padding: Mapping[str, Any]) -> bool:
+    """The label stands at padding and nowhere else, so it is there to be ignored; a real label would have to be kept apart."""
+    counts = seen.facts.get("target_counts") or {}
+    count = counts.get(str(padding["target"]), counts.get(padding["target"]))
+    return isinstance(count, int) and count <= padding["rows"]
 
 
 def _where(run: Run, seen: list[Seen], own_vocabulary: bool) -> tuple[Site, ...]:

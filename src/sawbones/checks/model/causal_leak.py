@@ -4,7 +4,8 @@
 On deep steps, losses whose targets are the input tokens one or more positions later (at least 80 % of the counted targets are),
 and the influence map: how much outputs at t depend on inputs after t. Fires when outputs that the loss counts depend on later
 inputs at all (share over 0.0001; a causal model has exactly 0), from step 0. Where the map could not be made, the property test
-decides: later tokens are exchanged, earlier outputs must not move.
+decides: later tokens are exchanged, earlier outputs must not move. Series of numbers are tested in the same way: where the targets
+are the model's own input one to three steps later, exactly, later values are changed and earlier outputs must stay.
 
 ## Why it matters
 The model copies the answer instead of learning to predict it. Nothing of that is there when text is generated.
@@ -33,7 +34,8 @@ padding on the left only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site
 from sawbones.stats.dataflow import Flow, lookup
@@ -48,16 +50,18 @@ from sawbones.stats.sequences import (
     shape_of,
 )
 
-NEEDS = ("loss_calls", "tokens")
+NEEDS = ("loss_calls",)
 EXPLAINS = ("loss.label-shift", "evaluation.overfitting", "model.position-missing")
 EXPERIMENT = None
 VISIBLE = 1e-4
-_MIXING = ("flip", "roll", "cumsum", "mean", "max", "softmax", "sum", "reshape", "view")
+MOVED = 1e-3  # of the outputs' spread; rounding of a causal model stays far under it
 
 
 def check(run: Run) -> Iterator[Finding]:
     looked = [(p, share) for p in predictions(run) if (share := _future(p)) is not None]
     leaking = [(p, share) for p, share in looked if share > VISIBLE]
+    if not looked:
+        yield from _forecasts(run)
     if not leaking or len(leaking) < len(looked):
         return
     first, share = leaking[0]
@@ -81,6 +85,28 @@ def check(run: Run) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+def _forecasts(run: Run) -> Iterator[Finding]:
+    """Series of numbers: the targets are the model's own input, later, and its outputs move when only later inputs do."""
+    looked = [(deep, probe) for deep in run.deep if "before" in (probe := deep.probes.get("forecast") or {})]
+    leaking = [(deep, float(probe["before"])) for deep, probe in looked if probe["before"] > MOVED]
+    if not leaking or len(leaking) < len(looked):
+        return
+    deep, moved = leaking[0]
+    probe = deep.probes["forecast"]
+    attention = [a for a in deep.attention if a.queries == a.keys and a.future_mass > VISIBLE]
+    if attention:
+        text, where, fix = _masking(run, deep, attention)
+    else:
+        text, where, fix = _by_operator(run, deep, Flow(deep).ops)
+    first = Evidence(
+        f"the targets are the input {probe['ahead']} ahead; changing the input from position {probe['cut']} on moves the outputs "
+        f"before it by up to {moved:.2g} of their spread",
+        "influence", tuple(d.step for d, _ in leaking), moved, 0.0,
+    )  # fmt: skip
+    title = "Outputs see the values that they have to predict"
+    yield Finding("model.causal-leak", "proven", 0.96, title, where, (first, Evidence(text, "ops", (deep.step,))), fix)
+
+
 def _future(prediction: Prediction) -> float | None:
     """How much outputs depend on what comes after them; None when nothing could be measured."""
     item = prediction.influence
@@ -96,7 +122,18 @@ def _explain(run: Run, prediction: Prediction, attention: list[tuple[Attention, 
     deep = prediction.deep
     if not attention:
         return _without_attention(run, deep, prediction.source)
-    worst = max((a for a, _ in attention), key=lambda a: a.future_mass)
+    return _masking(run, deep, [a for a, _ in attention])
+
+
+def _not_causal(run: Run, attention: Attention) -> list[Site | None]:
+    """Where a library's layer was built that says of itself that it is not causal, when all the user does is call the model."""
+    layer = next((m for m in run.modules if m.path == attention.module), None)
+    foreign = layer is not None and layer.settings.get("is_causal") is False and attention.site in calls_of_model(run)
+    return [layer.built] if layer is not None and foreign else []
+
+
+def _masking(run: Run, deep: DeepStep, attention: list[Attention]) -> tuple[str, tuple[Site, ...], Fix]:
+    worst = max(attention, key=lambda a: a.future_mass)
     side, diagonal = shape_of(worst)
     mass = f"attention puts {100 * worst.future_mass:.0f} % of its mass on later keys ({len(attention)} attention layers)"
     made = mask_sites(deep, worst, ("tril", "triu", "tril_", "triu_")) or built_sites(run, ("tril", "triu"), worst.keys)
@@ -117,7 +154,7 @@ def _explain(run: Run, prediction: Prediction, attention: list[tuple[Attention, 
         )
     if "shape" not in worst.mask:
         text = f"{mass}: no mask is given"
-        sites = places(worst.site, *calls_of_model(run)[:1])
+        sites = places(*_not_causal(run, worst), worst.site, *calls_of_model(run)[:1])
         if worst.kind == "sdpa" and worst.site is not None and worst.site.code.endswith(")"):
             return text, sites, Fix("Pass is_causal=True.", replace=(worst.site.code, worst.site.code[:-1] + ", is_causal=True)"))
         return text, sites, Fix("Give this attention a causal mask: position t may see keys up to t, none after.")
@@ -133,6 +170,18 @@ def _without_attention(run: Run, deep: DeepStep, source: int) -> tuple[str, tupl
     flow = Flow(deep)
     reached = flow.reached([v.id for v in start.outputs]) if start is not None else set()
     on_path = [op for op in flow.ops if any(v.id in reached for v in op.inputs)]
+    return _by_operator(run, deep, on_path, start.site if start is not None else None)
+
+
+def _padded_at(window: Op, settings: Mapping[str, Any], built: Mapping[str, Site | None]) -> tuple[Site | None, ...]:
+    """A layer that pads by itself is mended where it is built, any other where it is called."""
+    padding = settings.get(window.module, {}).get("padding")
+    pads = any(padding) if isinstance(padding, (tuple, list)) else bool(padding)
+    sites = (window.site, built.get(window.module))
+    return sites[::-1] if pads and window.name != "pad" else sites
+
+
+def _by_operator(run: Run, deep: DeepStep, on_path: Sequence[Op], start: Site | None = None) -> tuple[str, tuple[Site, ...], Fix]:
     built = {m.path: m.built for m in run.modules}
     settings = {m.path: m.settings for m in run.modules}
     for op in on_path:
@@ -145,11 +194,11 @@ def _without_attention(run: Run, deep: DeepStep, source: int) -> tuple[str, tupl
             text = f"{name} at {window.site} lets a window reach past the position that it belongs to"
             return (
                 text,
-                places(window.site, built.get(window.module)),
+                places(*_padded_at(window, settings, built)),
                 Fix("Pad on the left only, by dilation * (kernel size - 1)."),
             )
     mixing = next(
         (o for o in on_path if o.name in ("flip", "roll", "cumsum", "mean", "max", "softmax", "sum", "reshape", "view")), None
     )
-    sites = places(mixing.site if mixing is not None else None, start.site if start is not None else None)
+    sites = places(mixing.site if mixing is not None else None, start, *calls_of_model(run)[:1])
     return "no attention looks ahead; another operator mixes positions", sites, Fix("Keep every operator causal along time.")

@@ -123,7 +123,8 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
         share = item.other_examples
         if share is None or share <= MIXED or item.mixes or item.dependent < 2 or _compares(deep, item):
             continue
-        if _batch_size(deep) not in (None, item.source_shape[item.batch_dim]):
+        batch = item.source_shape[item.batch_dim]
+        if _batch_size(deep) not in (None, batch) or batch not in item.output_shape:
             continue  # it is not certain which dimension is the batch
         probe = deep.probes.get("batch")
         if isinstance(probe, dict) and isinstance(probe.get("others"), float) and probe["others"] < 1e-6:

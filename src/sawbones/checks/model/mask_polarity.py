@@ -43,7 +43,7 @@ from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, built_sites, mask_makers
 
-NEEDS = ("deep", "tokens")
+NEEDS = ("deep",)
 EXPLAINS = (
     "model.causal-leak", "model.over-masking", "model.mask-dtype", "model.mask-shape", "loss.unstable-log", "data.nonfinite-input",
     "model.position-missing", "optimizer.lr-too-high", "optimizer.lr-too-low", "evaluation.collapsed-prediction",
@@ -57,7 +57,8 @@ ALL_MASS = 0.95
 
 def check(run: Run) -> Iterator[Finding]:
     for deep in run.deep:
-        for reading in (_inverted_triangle(run, deep), _inverted_padding(deep), _mass_on_padding(deep)):
+        readings = (_inverted_triangle(run, deep), _inverted_padding(deep), _inverted_blanks(deep), _mass_on_padding(deep))
+        for reading in readings:
             if reading is not None:
                 evidence, where = reading
                 yield Finding(
@@ -99,6 +100,24 @@ def _inverted_padding(deep: DeepStep) -> tuple[Evidence, tuple[Site, ...]] | Non
             used, made = as_site(use.get("site")), as_site(use.get("made_at"))
             order = (made, used) if "key_padding" in use["argument"] or use["name"] == "masked_fill_" else (used, made)
             return Evidence(text, "attention", (deep.step,), 1.0, 0.0), places(*order)
+    return None
+
+
+def _inverted_blanks(deep: DeepStep) -> tuple[Evidence, tuple[Site, ...]] | None:
+    """The same for inputs that are numbers: padding is where all features of a position are zero."""
+    for mask in deep.masks:
+        if not 0.02 < mask.get("blank_share", 0.0) < 0.98:
+            continue
+        as_tokens = {**mask, "equal_pad": mask["equal_blank"], "equal_nonpad": mask["equal_filled"]}
+        for use in mask.get("uses") or ():
+            if _is_inverted(as_tokens, use):
+                text = (
+                    f"the mask of shape {tuple(mask['shape'])} lets through exactly the positions whose features are all zero "
+                    f"({100 * mask['blank_share']:.0f} %) and hides every other, in {use['name']}"
+                )
+                return Evidence(text, "attention", (deep.step,), 1.0, 0.0), places(
+                    as_site(use.get("site")), as_site(use.get("made_at"))
+                )
     return None
 
 

@@ -43,6 +43,7 @@ from sawbones.stats.positions import REDUCING, added_codes, comes_from_table, ti
 NEEDS = ("ops",)
 EXPLAINS = ("model.position-missing", "model.cross-sample-leak", "loss.label-shift", "optimizer.lr-too-low")
 EXPERIMENT = None
+CUTTING = frozenset({"__getitem__", "narrow", "slice", "index_select"})
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -92,6 +93,11 @@ def _makers(run: Run, deep: DeepStep, shape: tuple[int, ...]) -> list[Site]:
     return [site for site in found if site is not None]
 
 
+def _has_positions(deep: DeepStep, length: int) -> bool:
+    """Another code has a row for each position: what is the same for all of them stands for something else (a layer, a phase)."""
+    return any(added.sizes[1] == length for added in added_codes(deep)) or any(t.role == "positions" for t in deep.tokens)
+
+
 def _by_addition(deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
     flow = Flow(deep)
     for added in added_codes(deep):
@@ -108,9 +114,11 @@ def _by_addition(deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
             and comes_from_table(flow, added, examples + 1) is not None
         ):
             yield f"{shapes}: one code per example, the same at all {length} positions", places(added.op.site)
-        elif batch == 1 and names & REDUCING and comes_from_table(flow, added, length) is not None:
-            table = comes_from_table(flow, added, length)
-            assert table is not None
+        elif (
+            batch == 1
+            and (table := comes_from_table(flow, added, length)) is not None
+            and (names & REDUCING or (names & CUTTING and not _has_positions(deep, length)))
+        ):
             text = f"{shapes}: the table {table.shape} is reduced to one code for all {length} positions"
             yield text, places(added.op.site)
     time_dim = time_dim_of(deep)

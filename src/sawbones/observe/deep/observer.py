@@ -16,6 +16,8 @@ from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_m
 
 from sawbones.observe.deep import (
     attention,
+    blanks,
+    forecast,
     handwritten,
     influence,
     loss_weights,
@@ -68,6 +70,7 @@ class DeepObserver:
         self._errors: list[str] = []
         self._sources: list[roles.Source] = []
         self._decoded: roles.Source | None = None  # the token input that the targets are a shifted copy of
+        self._main: losses.Found | None = None
         self._seconds = 0.0
         self._analysed = False
         self._watching = False
@@ -154,7 +157,7 @@ class DeepObserver:
         self._tracer.ops = []
         self._modules.calls, self._modules.top_calls, self._modules.ran, self._modules.stack = [], [], {}, []
         self._modules.crash = []
-        self._sources, self._decoded, self._fields, self._versions = [], None, {}, []
+        self._sources, self._decoded, self._fields, self._versions, self._main = [], None, {}, [], None
 
     # -- analysing ----------------------------------------------------------------------------------------------------
 
@@ -185,11 +188,13 @@ class DeepObserver:
             self._contained("padding", partial(roles.infer_padding, source), None)
         fields["first_nonfinite"] = self._contained("nonfinite", lambda: nonfinite.first(graph, paths), None)
         found, main, frame = self._losses(graph, root_ref)
+        self._main = main
         self._decoded = frame.source if frame is not None else None
         target = main.target.shape if main is not None and main.target is not None else None
         self._contained("layout", lambda: roles.settle_layout(sources, target, self._time_first()), None)
         fields["tokens"] = self._contained("tokens", lambda: tuple(s.record(paths) for s in sources), ())
         fields["masks"] = self._contained("masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ())
+        self._contained("blanks", lambda: blanks.fill(graph, fields["masks"]), None)
         self._probes["reads"] = self._contained("reads", lambda: reads.find(graph, sources), [])
         fields["attention"] = self._contained("attention", lambda: attention.find(graph, sources, paths), ())
         if root is not None:
@@ -225,6 +230,8 @@ class DeepObserver:
         frame = shift.find_frame(loss, graph, self._sources, self._time_first())
         if frame is not None:
             shift.fill_sequence(loss, frame, self._sources)
+        else:
+            shift.fill_packed(loss, self._sources)
         shift.pad_share(loss, frame, self._sources)
         return frame
 
@@ -306,6 +313,9 @@ class DeepObserver:
         try:
             with torch._C.DisableTorchFunction(), torch.no_grad(), _quiet(), _no_autocast(), untouched(self._tops()):
                 self._probes.update(probes.run(call, self._sources, self._decoded))
+                if (main := self._main) is not None:
+                    ahead = self._contained("forecast", lambda: forecast.probe(call, main), None)
+                    self._probes.update({"forecast": ahead} if ahead else {})
         finally:
             DeepObserver.busy = False
 

@@ -112,12 +112,21 @@ def _role(source: Source, graph: OpGraph) -> str:
     for candidate in (rows, rows.t()):
         if candidate.shape[1] > 2 and _counts_up(candidate, counted):
             return "positions"
+    if _is_distance(index):
+        return "positions"
     if source.num_embeddings <= 4 and index.dim() > 1 and index.shape[-1] > 4:
         steps = rows[:, 1:] - rows[:, :-1]
         # Segment ids come in a few long runs; tokens of a tiny vocabulary change all the time.
         if float((steps != 0).float().mean()) < 0.15:
             return "segments"
     return "tokens"
+
+
+def _is_distance(index: torch.Tensor) -> bool:
+    """Buckets of the distance between a query and a key: the same along every diagonal, not the same everywhere."""
+    if index.dim() != 2 or min(index.shape) < 3:
+        return False
+    return torch.equal(index[1:, 1:], index[:-1, :-1]) and bool((index != index[0, 0]).any())
 
 
 def _counts_up(rows: torch.Tensor, counted: bool) -> bool:

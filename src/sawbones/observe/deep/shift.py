@@ -212,6 +212,17 @@ def fill_sequence(loss: Found, frame: Frame, sources: list[Source]) -> None:
         facts["per_position"] = [round(v, 6) for v in (values.sum(0) / counts.sum(0).clamp(min=1))[:256].tolist()]
 
 
+def fill_packed(loss: Found, sources: list[Source]) -> None:
+    """Packed sequences have no (batch, time): how many targets are the token at the very same place."""
+    target = loss.target.tensor() if loss.target is not None else None
+    if target is None or target.dim() != 1 or target.is_floating_point():
+        return
+    for number, source in enumerate(sources):
+        if source.role == "tokens" and source.index.shape == target.shape:
+            loss.facts["packed_copies"] = float((source.index == target.detach().cpu()).float().mean())
+            loss.facts["packed_from"] = number
+
+
 def pad_share(loss: Found, frame: Frame | None, sources: list[Source]) -> None:
     """Share of the counted targets that are the padding id of the vocabulary they come from."""
     target = loss.target.tensor() if loss.target is not None else None

@@ -1,0 +1,97 @@
+"""Forecasts of numbers: whether the targets are the model's own float input ahead of time, and whether outputs see it coming."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from sawbones.observe.deep.losses import Found
+from sawbones.observe.deep.modules import ModuleCall
+from sawbones.observe.deep.trace import tensors_in
+
+_AHEAD = (1, 2, 3)
+_SHORTEST = 6
+_MAX_FEATURES = 16
+_MAX_PARAMETERS = 200_000_000
+
+
+def probe(call: ModuleCall, loss: Found) -> dict[str, Any] | None:
+    """How much outputs before a cut change when the input after it does; None when this is no forecast of the input."""
+    target = loss.target.tensor() if loss.target is not None else None
+    if target is None or not target.is_floating_point() or target.dim() < 2 or target.shape != loss.input.shape:
+        return None
+    if sum(p.numel() for p in call.module.parameters()) > _MAX_PARAMETERS:
+        return None
+    goal = target.detach().squeeze(-1) if target.dim() > 2 else target.detach()
+    for given in tensors_in((call.args, call.kwargs)):
+        match = _ahead(given.detach(), goal) if given.is_floating_point() else None
+        if match is not None:
+            dim, goal_dim, ahead = match
+            moved = _perturb(call, given, tuple(goal.shape), dim, goal_dim)
+            return moved and {**moved, "ahead": ahead, "time_dim": dim, "shape": tuple(given.shape)}
+    return None
+
+
+def _forms(given: torch.Tensor, dims: int) -> Iterator[tuple[torch.Tensor, int | None]]:
+    """The input as it is, or single features of it, with the dimension that was taken out."""
+    if given.dim() == dims:
+        yield given, None
+    elif given.dim() == dims + 1:
+        for axis in (given.dim() - 1, 1):
+            for feature in range(min(given.shape[axis], _MAX_FEATURES)):
+                yield given.select(axis, feature), axis
+
+
+def _ahead(given: torch.Tensor, goal: torch.Tensor) -> tuple[int, int, int] | None:
+    """(time in the input, time in the targets, steps ahead) under which the targets are the input itself, later."""
+    for form, taken in _forms(given, goal.dim()):
+        if form.shape != goal.shape or torch.equal(form, goal):
+            continue
+        for dim in range(goal.dim()):
+            length = goal.shape[dim]
+            for ahead in _AHEAD if length >= _SHORTEST else ():
+                later, wanted = form.narrow(dim, ahead, length - ahead), goal.narrow(dim, 0, length - ahead)
+                # A constant series equals itself under every shift.
+                if torch.equal(later, wanted) and float(wanted.std(dim).min()) > 0:
+                    return (dim + 1 if taken is not None and dim >= taken else dim), dim, ahead
+    return None
+
+
+def _perturb(call: ModuleCall, given: torch.Tensor, shape: tuple[int, ...], dim: int, goal_dim: int) -> dict[str, Any] | None:
+    model = copy.deepcopy(call.module).eval()
+    length = given.shape[dim]
+    cut = length // 2
+    changed = given.detach().clone()
+    tail = changed.narrow(dim, cut, length - cut)
+    tail.copy_(tail.flip(dim) + tail.std())
+    before = _run(model, call, given, given.detach().clone(), shape)
+    after = _run(model, call, given, changed, shape)
+    if before is None or after is None:
+        return None
+    moved = (after - before).abs()
+    scale = float(before.std()) + 1e-12
+    return {
+        "cut": cut,
+        "before": float(moved.narrow(goal_dim, 0, cut).max()) / scale,
+        "after": float(moved.narrow(goal_dim, cut, length - cut).max()) / scale,
+    }
+
+
+def _run(
+    model: torch.nn.Module, call: ModuleCall, old: torch.Tensor, new: torch.Tensor, shape: tuple[int, ...]
+) -> torch.Tensor | None:
+    def swap(value: Any) -> Any:
+        if value is old:
+            return new
+        if type(value) in (tuple, list):
+            return type(value)(swap(v) for v in value)
+        return {k: swap(v) for k, v in value.items()} if type(value) is dict else value
+
+    for answer in tensors_in(model(*swap(call.args), **swap(call.kwargs))):
+        for form in (answer, answer.squeeze(-1)):
+            if tuple(form.shape) == shape:
+                return form.detach().double()
+    return None
