@@ -22,7 +22,7 @@ NaN or a crash at a step that changes with the seed, long after the run went wel
 Nothing is left to confirm: the sample, its place in the batch and what it led to are in the record.
 
 ## False alarms
-Empty rows that do no harm are only suspected. Small discrete data (bits, board positions, states of a game) repeats by nature: its
+Empty rows that do no harm are not reported. Small discrete data (bits, board positions, states of a game) repeats by nature: its
 other samples are not all different. Sampling with replacement repeats a sample a few times, not in a tenth of all draws.
 
 ## References

@@ -21,7 +21,7 @@ The loss saw-tooths: near zero inside of a class, a jump at each border; validat
 Nothing is left to confirm: labels are counted batch by batch.
 
 ## False alarms
-Data that lies in random order mixes its batches: the same order in every epoch is then only suspected. Samplers that compose
+Data that lies in random order mixes its batches: the same order in every epoch alone is not reported. Samplers that compose
 batches of a few classes on purpose change them from batch to batch. Full-batch training has one batch per epoch. Truncated
 backpropagation through time needs its order and has no class labels.
 

@@ -23,7 +23,7 @@ Nothing is left to confirm: lengths, ends and targets are in the record.
 ## False alarms
 Blocks of one length cut from a long text have no shorter rows. Texts that are cut and still closed by EOS end alike at every
 length. An input whose last token was cut off for the shift is judged by its targets. Texts without any terminator and with all
-their targets are only suspected of being cut when they pile up.
+their targets are not reported, even when they pile up.
 
 ## References
 Tokenizers with truncation=True that append EOS first; instruction data cut from the right with the answer at the end.
