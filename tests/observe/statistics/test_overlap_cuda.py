@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from torch import nn
 
 import sawbones
 from sawbones.observe.options import Options
+from sawbones.observe.statistics import device_budget
 from sawbones.observe.statistics.engine import StatisticsEngine
 
 pytestmark = pytest.mark.gpu
@@ -20,11 +22,21 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture
 def no_waiting() -> Iterator[None]:
     """Any operation that waits for the device raises from the moment the test switches this on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that this mode is a prototype
+        torch.cuda.set_sync_debug_mode("default")
     yield
     torch.cuda.set_sync_debug_mode("default")
 
 
-def test_overlapped_and_in_order_passes_give_the_same_numbers(no_waiting: None) -> None:
+@pytest.fixture
+def on_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where steps are long: nothing to calibrate, parameters on every step."""
+    monkeypatch.setattr(device_budget.DeviceBudget, "is_calibrating", False)
+    monkeypatch.setattr(device_budget, "WINDOW", range(0))
+
+
+def test_overlapped_and_in_order_passes_give_the_same_numbers(no_waiting: None, on_every_step: None) -> None:
     torch.manual_seed(0)
     params = [torch.randn(shape, device="cuda") for shape in ((1000, 1000), (777,), (512, 2048))]
     grads = [torch.randn_like(p) for p in params]
@@ -55,7 +67,7 @@ def test_overlapped_and_in_order_passes_give_the_same_numbers(no_waiting: None) 
         np.testing.assert_allclose(one.columns["update_l2"], [float(e) for e in expected[step]], rtol=1e-5)
 
 
-def test_the_next_step_waits_for_the_pass_before_it() -> None:
+def test_the_next_step_waits_for_the_pass_before_it(on_every_step: None) -> None:
     """A device that is far behind: without the wait the parameters would be overwritten while they are being read."""
     params = [torch.zeros(1 << 24, device="cuda")]
     grads = [torch.ones_like(params[0])]
@@ -72,6 +84,29 @@ def test_the_next_step_waits_for_the_pass_before_it() -> None:
     size = 4096.0  # square root of the number of values
     np.testing.assert_allclose([r.columns["param_l2"][0] for r in records], [size * (s + 1) for s in range(6)], rtol=1e-5)
     np.testing.assert_allclose([r.columns["update_l2"][0] for r in records], [size] * 6, rtol=1e-5)
+
+
+def test_short_steps_measure_parameters_rarely_and_updates_are_still_those_of_one_step(no_waiting: None) -> None:
+    torch.manual_seed(0)
+    params = [torch.randn(3_000_000, device="cuda")]
+    grads = [torch.randn_like(params[0])]
+    engine = StatisticsEngine(full_every=10**6)
+    expected = []
+    for step in range(120):
+        if step == 5:
+            torch.cuda.set_sync_debug_mode("error")
+        engine.before_step(step, params, grads)
+        params[0].add_(grads[0], alpha=-0.01 * (step + 1))
+        engine.after_step(step, params)
+        engine.overlap()
+        expected.append(0.01 * (step + 1))
+    torch.cuda.set_sync_debug_mode("default")
+    records = engine.drain()
+    assert len(records) == 120 and all(r.columns["grad_l2"][0] > 0 for r in records)
+    taken = [r for r in records if "update_l2" in r.columns]
+    assert {r.step for r in taken} >= set(range(12)) and 12 < len(taken) < 100
+    norm = float(grads[0].double().norm())
+    np.testing.assert_allclose([r.columns["update_l2"][0] for r in taken], [expected[r.step] * norm for r in taken], rtol=1e-4)
 
 
 def test_the_whole_recorder_waits_for_nothing_on_shallow_steps(tmp_path: Path, no_waiting: None) -> None:
@@ -97,7 +132,7 @@ def test_the_whole_recorder_waits_for_nothing_on_shallow_steps(tmp_path: Path, n
     run = watching.close()
     assert run.num_steps == 40 and not run.facts["off"]
     np.testing.assert_array_equal(run.steps["loss"], [float(v) for v in losses])
-    assert np.all(run.steps["grad_norm"] <= 0.5001) and np.all(run.steps["update_norm"] > 0)
+    assert np.all(run.steps["grad_norm"] <= 0.5001) and np.all(run.steps["update_norm"][:12] > 0)
     assert all(e.data["value"] == run.steps["loss"][e.step] for e in run.of_kind("backward"))
     assert all(e.data["norm"] > 0 for e in run.of_kind("clip"))
 

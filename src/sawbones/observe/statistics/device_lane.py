@@ -1,4 +1,5 @@
-"""Statistics of the tensors on one CUDA device, everything on every step, by the fused kernel.
+"""Statistics of the tensors on one CUDA device by the fused kernel: gradients on every step, parameters and updates on every
+step or, where steps are short, as often as the budget allows.
 
 Updates are differences from a copy of the parameters, refreshed in the pass that measures them. The copy lives from
 step to step, so an update is what changed since the last step's end, by whoever changed it. Where the copy would take
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 
 from sawbones.observe.statistics import triton_kernel
+from sawbones.observe.statistics.device_budget import DeviceBudget
 from sawbones.observe.statistics.device_buffer import AddressTable, Columns, Reading, send_home, upload
 from sawbones.observe.statistics.measurable import fills_its_memory, measurable, smallest_normal, unobserved
 from sawbones.schema.run import TENSOR_STATISTICS
@@ -93,6 +95,9 @@ class DeviceLane:
         self._event: torch.cuda.Event | None = None  # of the latest pass, on whichever stream it ran
         self._side: torch.cuda.Stream | None = None
         self._is_aside = False
+        self._budget = DeviceBudget()
+        self._takes_parameters = True  # on the step in progress
+        self._copied_at = -1  # step at whose end the copy was last refreshed
         members: dict[torch.dtype, list[int]] = {}
         plain = [measurable(p) for p in params]
         for i, tensor in enumerate(plain):
@@ -119,24 +124,35 @@ class DeviceLane:
             return  # launched now, our kernels would become part of the user's graph
         with torch.cuda.device(self._device):
             self._follow_stream()
+            self._budget.step_begins()
+            start = self._budget.start()
             alive: list[torch.Tensor] = []
             for group in self._groups:
                 group.gradients.update(group.addresses(grads, alive))
                 threshold = self._threshold(smallest_normal(group.dtype, half_tiny))
                 triton_kernel.measure_gradients(group.table, group.gradients, threshold, self._results)
                 del alive[:]
+            self._budget.end("gradients", start)
             self._rows.extend(_GRADIENT_ROWS)
-            if self._keeps_copy or ((due if full is None else full) and self._room_for_copy(PASSING_COPY_SHARE)):
+            full = due if full is None else full
+            self._takes_parameters = full or self._budget.is_turn
+            if self._keeps_copy:
+                if self._takes_parameters:
+                    self._copy_parameters(params, renew=self._copied_at != self._budget.step - 1)
+            elif full and self._room_for_copy(PASSING_COPY_SHARE):
                 self._copy_parameters(params)
 
     def finish(self, params: Sequence[torch.Tensor], aside: bool) -> None:
-        if not self._rows or torch.cuda.is_current_stream_capturing():
+        if not self._rows or not self._takes_parameters or torch.cuda.is_current_stream_capturing():
             return
-        self._is_aside = aside and self._keeps_copy  # a copy that is given back would have to outlive the other stream
         with unobserved(), torch.cuda.device(self._device):
             self._follow_stream()
+            # A copy that is given back would have to outlive the other stream, and what is timed runs alone.
+            self._is_aside = aside and self._keeps_copy and not self._budget.is_calibrating
             if not self._is_aside:
+                start = self._budget.start()
                 self._measure_parameters(params)
+                self._budget.end("parameters", start)
                 return
             with torch.cuda.stream(self._other_stream()):
                 self._measure_parameters(params)
@@ -144,6 +160,9 @@ class DeviceLane:
     def _measure_parameters(self, params: Sequence[torch.Tensor]) -> None:
         alive: list[torch.Tensor] = []
         compared = all(group.copies is not None for group in self._groups)
+        stored = compared and self._keeps_copy and self._budget.every == 1
+        if stored:
+            self._copied_at = self._budget.step
         for group in self._groups:
             group.parameters.update(group.addresses(params, alive))
             triton_kernel.measure_parameters(
@@ -152,7 +171,7 @@ class DeviceLane:
                 group.copies if compared else None,
                 self._results,
                 compare=compared,
-                store=compared and self._keeps_copy,
+                store=stored,
             )
             del alive[:]
             if not self._keeps_copy:
@@ -189,12 +208,13 @@ class DeviceLane:
 
         return Reading(self.positions, cut, event)
 
-    def _copy_parameters(self, params: Sequence[torch.Tensor]) -> None:
+    def _copy_parameters(self, params: Sequence[torch.Tensor], renew: bool = False) -> None:
         alive: list[torch.Tensor] = []
         try:
             for group in self._groups:
-                if group.copies is None:
-                    group.make_copy()
+                if group.copies is None or renew:
+                    if group.copies is None:
+                        group.make_copy()
                     group.parameters.update(group.addresses(params, alive))
                     triton_kernel.measure_parameters(
                         group.table, group.parameters, group.copies, self._results, compare=False, store=True
