@@ -61,7 +61,8 @@ def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
 def tensors_in(value: Any, path: str = "", depth: int = 0) -> list[tuple[str, torch.Tensor]]:
     """(path, tensor) of everything inside nested lists, tuples, dicts and attribute bags, in order."""
     if isinstance(value, torch.Tensor):
-        return [(path, value)]
+        # Inside torch.func transforms a tensor stands for many values at once: it has none that could be read.
+        return [] if torch._C._functorch.is_functorch_wrapped_tensor(value) else [(path, value)]
     if depth > 4:
         return []
     found: list[tuple[str, torch.Tensor]] = []

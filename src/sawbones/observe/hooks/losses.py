@@ -43,6 +43,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) -> None:
+    if isinstance(result, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(result):
+        return  # a loss inside vmap or grad: its value is not known before the transform is done
     tensors = [a for a in args if isinstance(a, torch.Tensor)] + [v for v in kwargs.values() if isinstance(v, torch.Tensor)]
     given = tensors[0] if tensors else None
     target = kwargs.get("target", tensors[1] if len(tensors) > 1 else None)
