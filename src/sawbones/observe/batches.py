@@ -133,6 +133,8 @@ def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True
 
 
 def value_range(plain: torch.Tensor) -> dict[str, Any]:
+    if torch._C._functorch.is_functorch_wrapped_tensor(plain):
+        return {}
     sample = plain.flatten()
     if sample.numel() > 1 << 20:
         sample = sample[:: sample.numel() // (1 << 20) + 1]
