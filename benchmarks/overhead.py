@@ -51,7 +51,7 @@ from sawbones.store import read_run
 
 SHALLOW = Options(deep_steps=(), deep_every=0)
 EVERY_STEP_DEEP = Options(deep_steps=(), deep_every=1)
-DEEP_PER_1000 = len(Options().deep_steps) + 1
+DEEP_PER_1000 = len(Options().deep_steps)  # the next one is step 1,000
 
 
 @dataclass

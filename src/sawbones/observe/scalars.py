@@ -17,7 +17,7 @@ class ScalarReader:
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Any, torch.Tensor, Callable[[float], None]]] = deque()
-        self._pinned: torch.Tensor | None = None
+        self._pinned: dict[torch.dtype, torch.Tensor] = {}
         self._next = 0
         self.num_submitted = 0
 
@@ -37,14 +37,15 @@ class ScalarReader:
             return
         if hasattr(tensor, "to_local"):  # a DTensor: its local part, so that no collective is started
             tensor = tensor.to_local()
-        if self._pinned is None:
-            self._pinned = torch.empty(_RING, dtype=torch.float64, pin_memory=True)
+        pinned = self._pinned.get(tensor.dtype)
+        if pinned is None:  # one ring for each type: copying without conversion launches no kernel
+            pinned = self._pinned[tensor.dtype] = torch.empty(_RING, dtype=tensor.dtype, pin_memory=True)
         if len(self._waiting) >= _RING - 1:
             self._waiting.popleft()[2](math.nan)  # the device is far behind: give this one up rather than wait
         self.num_submitted += 1
-        slot = self._pinned[self._next % _RING]
+        slot = pinned[self._next % _RING]
         self._next += 1
-        slot.copy_(tensor.reshape(()).to(torch.float64), non_blocking=True)
+        slot.copy_(tensor.reshape(()), non_blocking=True)
         event = torch.cuda.Event()
         event.record()
         self._waiting.append((event, slot, deliver))

@@ -143,7 +143,10 @@ def test_no_step_waits_for_the_device(path: str, no_waiting: Callable[[bool], No
     records += engine.drain()
     assert [record.step for record in records] == list(range(20))
     whole = [r for r in records if set(r.columns) == set(TENSOR_STATISTICS)]
-    assert len(whole) == (20 if path == "triton" else 9)  # three first ones, and one in three
+    if path == "triton":  # every step while times are taken, then, since these steps are short, as the budget allows
+        assert {r.step for r in whole} >= set(range(12))
+    else:
+        assert len(whole) == 9  # three first ones, and one in three
     assert all((r.columns["update_l2"] > 0).all() for r in whole)
 
 
