@@ -1,6 +1,6 @@
 """Translate a toy language with a small Transformer. The loss falls nicely; not one sentence is translated right. Why?
 
-    python examples/translate.py
+python examples/translate.py
 """
 
 import argparse
