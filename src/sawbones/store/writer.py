@@ -113,9 +113,12 @@ class RunWriter:
                 return
             self._flushed_by = threading.get_ident()
             try:
-                self._db.execute("BEGIN")
+                rows: dict[str, list[tuple[Any, ...]]] = {}
                 for kind, values in pending:
-                    self._db.execute(_INSERT[kind], _encode(kind, values))
+                    rows.setdefault(kind, []).append(_encode(kind, values))
+                self._db.execute("BEGIN")
+                for kind, together in rows.items():  # no table refers to another, so their order does not matter
+                    self._db.executemany(_INSERT[kind], together)
                 self._db.execute("COMMIT")
             except (OSError, sqlite3.Error) as error:
                 self._fail(error)
