@@ -187,8 +187,10 @@ def underflow_overflow(training: Training) -> None:
 
 @contextlib.contextmanager
 def anomaly() -> Iterator[None]:
-    with warnings.catch_warnings(), torch.autograd.detect_anomaly(check_nan=True):
-        yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly(check_nan=True):
+            yield
 
 
 def debug_mode() -> contextlib.AbstractContextManager[Any]:
@@ -468,7 +470,7 @@ def main() -> None:
     )
     load = f"; load average {os.getloadavg()[0]:.1f} before" if not given.cuda else ""
     page = ["# What watching costs", "", f"`{' '.join(['python', *sys.argv])}`, commit {commit}, torch {torch.__version__}, "
-            f"Python {platform.python_version()}, {device}{load}. {__doc__.strip().split(chr(10) * 2)[-1]}", ""]  # fmt: skip
+            f"Python {platform.python_version()}, {device}{load}.", "", __doc__.strip().split(chr(10) * 2)[-1], ""]  # fmt: skip
     for name in given.parts:
         title, measure = parts[name]
         text = measure()
