@@ -86,6 +86,8 @@ class ModuleWatch:
     def stop(self) -> None:
         for handle in self._handles:
             handle.remove()
+            # torch forgets this entry, and a compiled module would warn of global hooks for the rest of the run.
+            global_hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
         self._handles = []
         while self._suspended:
             self._suspended.pop()[1].__exit__(None, None, None)
