@@ -17,6 +17,7 @@ import sawbones
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "sawbones"
 MAX_LINES = 450
+MAX_BENCHMARK_LINES = 520  # a benchmark is one table: its rows belong on one page
 
 # The arrows of the design: a part may import itself, what stands beside it, and nothing else of ours.
 MAY_IMPORT = {
@@ -186,7 +187,8 @@ def _own_files() -> list[Path]:
 
 def test_no_file_outgrows_a_page() -> None:
     lengths = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in _own_files()}
-    assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
+    allowed = {name: MAX_BENCHMARK_LINES if name.startswith("benchmarks") else MAX_LINES for name in lengths}
+    assert {name: n for name, n in lengths.items() if n > allowed[name]} == {}
 
 
 def test_no_junk_drawers() -> None:
