@@ -170,7 +170,7 @@ def _measured(finding: Finding) -> Verdict | None:
     if finding.status != "proven" or not finding.evidence:
         return None
     first = finding.evidence[0]
-    return Verdict("direct measurement", "confirmed", first.text, first.value, first.expected)
+    return Verdict("direct measurement", "confirmed", "the first reading above is proof by itself", first.value)
 
 
 def _report(
