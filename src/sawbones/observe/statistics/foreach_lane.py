@@ -34,6 +34,8 @@ class ForeachLane:
         self._on_host = device.type == "cpu"
         self._device = device
         self._levels = GradientLevels(len(positions))
+        self._everyone = list(range(len(positions)))
+        self._is_simple: bool | None = None  # known with the first step
         self._wide: set[int] = set()  # tensors whose squares were seen to leave float32
         self._old: list[torch.Tensor | None] = []
         self._rows: dict[str, tuple[list[int], torch.Tensor]] = {}
@@ -50,24 +52,42 @@ class ForeachLane:
         self._old = []
         if isinstance(half_tiny, torch.Tensor):  # reading it here would wait for the device
             half_tiny = None if self._on_host else half_tiny.to(self._device, non_blocking=True)
-        where, tensors, simple = _present(grads)
-        if tensors:
-            norms = self._together(torch._foreach_norm(tensors, 2.0)) if simple else self._l2(tensors)
+        norms, where, tensors = self._quick_norms(params, grads)
+        if norms is None:
+            where, tensors, simple = _present(grads)
+            if tensors:
+                norms = self._together(torch._foreach_norm(tensors, 2.0)) if simple else self._l2(tensors)
+        if norms is not None:
             if self._on_host:
                 self._widen(norms, where, tensors, self._wide)
             self._rows["grad_l2"] = (where, norms)
         if full is None:
             full = due
-            if self._on_host and tensors:
+            if self._on_host and norms is not None:
                 full = self._levels.turned_abnormal(self._spread(where, norms)) or full
         if not full:
             return
-        if tensors:
+        if norms is not None:
             if self._on_host:
                 self._widen(norms, where, tensors, None)
             self._count(where, tensors, [params[i] for i in where], half_tiny)
         plain = [measurable(p) for p in params]
         self._old = [None if p is None else p.detach().clone() for p in plain]
+
+    def _quick_norms(
+        self, params: Sequence[torch.Tensor], grads: Sequence[torch.Tensor | None]
+    ) -> tuple[torch.Tensor | None, list[int], list[torch.Tensor]]:
+        """Where all parameters are small and float32, so are their gradients: looking at each would cost more than the norms."""
+        if self._is_simple is None:
+            self._is_simple = self._on_host and _present(params)[2]
+        if not self._is_simple or any(grad is None for grad in grads):
+            return None, [], []
+        tensors: list[torch.Tensor] = list(grads)  # type: ignore[arg-type]
+        try:
+            norms = self._together(torch._foreach_norm(tensors, 2.0))
+        except (RuntimeError, NotImplementedError, TypeError):  # a sparse gradient, after all
+            return None, [], []
+        return (norms, self._everyone, tensors) if norms.dtype is torch.float32 else (None, [], [])
 
     def finish(self, params: Sequence[torch.Tensor], aside: bool) -> None:
         if self._old:
@@ -206,7 +226,7 @@ def _present(tensors: Sequence[torch.Tensor | None]) -> tuple[list[int], list[to
         # Nearly every gradient of a small model goes this way, so it is kept short.
         if (
             tensor.dtype is torch.float32
-            and tensor.__class__ is torch.Tensor
+            and (tensor.__class__ is torch.Tensor or tensor.__class__ is torch.nn.Parameter)
             and tensor.layout is torch.strided
             and 0 < tensor.numel() <= PIECE
         ):
