@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _MB = 1024.0 * 1024.0
 _PAGE_MB = resource.getpagesize() / _MB
-_DEVICE_EVERY = 10  # steps: torch counts up all of its statistics for this one number
+_MEMORY_EVERY = 8  # steps: on a device torch counts up all of its statistics for this one number
+_FEW = 64  # numbers that plain Python adds up faster than NumPy
 
 
 class _Held:
@@ -255,11 +256,12 @@ class StepLog:
 def _total(norms: Any) -> float:
     if norms is None:
         return math.nan
-    values = norms.astype(np.float64)
-    if len(values) and values.min() >= 0:  # the ordinary case: all measured, none NaN
-        return math.sqrt(values.dot(values))
-    measured = values[~(values < 0)]  # keeps NaN; drops both sentinels
-    return float(np.sqrt(np.sum(measured**2))) if len(measured) else math.nan
+    if len(norms) > _FEW:
+        wide = norms.astype(np.float64)
+        measured = wide[~(wide < 0)]  # keeps NaN; drops both sentinels
+        return float(np.sqrt(np.sum(measured**2))) if len(measured) else math.nan
+    squares = [value * value for value in norms.tolist() if not value < 0]
+    return math.sqrt(sum(squares)) if squares else math.nan
 
 
 class MemoryReader:
@@ -274,11 +276,14 @@ class MemoryReader:
             self._statm = -1
 
     def __call__(self) -> float:
+        if self._calls % _MEMORY_EVERY == 0:
+            self._latest = self._read()
+        self._calls += 1
+        return self._latest
+
+    def _read(self) -> float:
         if torch.cuda.is_initialized():
-            if self._calls % _DEVICE_EVERY == 0:
-                self._latest = torch.cuda.memory_allocated() / _MB
-            self._calls += 1
-            return self._latest
+            return torch.cuda.memory_allocated() / _MB
         if self._statm >= 0:
             return int(os.pread(self._statm, 100, 0).split()[1]) * _PAGE_MB
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
