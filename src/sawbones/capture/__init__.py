@@ -1,0 +1,1 @@
+"""A failing step becomes a file: freeze it, replay it, shrink it."""

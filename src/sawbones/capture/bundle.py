@@ -1,0 +1,149 @@
+"""A bundle: one captured step, as read from its file. Opening one runs nothing.
+
+bundle = read_bundle("runs/gpt/bundles/step-000123.sawbones")
+bundle.failure.kind, bundle.failure.site, bundle.step, bundle.script, bundle.argv
+bundle.sources()      # {"train.py": b"..."}, relative to the working folder of the run
+bundle.batches()      # one entry per batch of the captured steps: [{"step": 123, "values": ...}, ...]
+bundle.weights()      # {"layers.0.weight": tensor, ...} of the first model, empty where they were not kept
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sawbones.capture.container import Parts, open_parts, refuse
+from sawbones.capture.errors import CaptureError
+from sawbones.schema import Site
+
+if TYPE_CHECKING:
+    import torch
+
+FORMAT = 1
+SUFFIX = ".sawbones"
+KINDS = ("exception", "nonfinite loss", "nonfinite gradient", "loss spike", "rank mismatch", "by hand")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What happened in the step. `loss` is the last loss of the step, `limit` what a spike was measured against."""
+
+    kind: str
+    text: str  # one line
+    exception: str | None = None
+    message: str | None = None
+    site: Site | None = None  # the user's innermost line
+    loss: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Bundle:
+    path: Path
+    manifest: Mapping[str, Any]
+    failure: Failure
+    step: int
+    rank: int
+    world_size: int
+    script: str  # relative to the working folder, or absolute
+    argv: tuple[str, ...]
+    environment: Mapping[str, Any]
+    state: Mapping[str, Any]  # packed; see batches(), weights() and capture.frozen
+    steps: tuple[Mapping[str, Any], ...]  # signals of the last steps, oldest first
+    _parts: Parts = field(repr=False)
+    _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(str(note) for note in self.manifest.get("notes", ()))
+
+    def sources(self) -> dict[str, bytes]:
+        names = [name for name in self._parts.sizes if name.startswith("source/")]
+        return {name.removeprefix("source/"): self._parts.read(name) for name in sorted(names)}
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        if "tensors" not in self._loaded:
+            from sawbones.capture import tensors
+
+            self._loaded["tensors"] = tensors.read(self.path, self._parts.read("tensors.safetensors"))
+        found: dict[str, torch.Tensor] = self._loaded["tensors"]
+        return found
+
+    def unpacked(self, key: str) -> Any:
+        """A part of the state with its tensors in place, None where it was not kept."""
+        from sawbones.capture.packing import unpack
+
+        packed = self.state.get(key)
+        return unpack(packed, self.tensors()) if packed is not None else None
+
+    def batches(self) -> list[dict[str, Any]]:
+        return list(self.unpacked("arrivals") or ())
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        snapshot = self.unpacked("snapshot") or {}
+        models = snapshot.get("models") or [{}]
+        return dict(models[0].get("tensors", {}))
+
+
+def read_bundle(path: str | Path) -> Bundle:
+    parts = open_parts(Path(path))
+    manifest = parts.manifest
+    if manifest.get("format") != FORMAT:
+        made_by = str(manifest.get("sawbones", "another version"))[:40]
+        raise CaptureError(
+            f"{path}: format {str(manifest.get('format'))[:20]} of sawbones {made_by}; this version reads format {FORMAT}. "
+            f"Install that version: pip install sawbones=={made_by}"
+        )
+    state, steps, environment = (parts.json(name) for name in ("state.json", "steps.json", "environment.json"))
+    try:
+        return Bundle(
+            Path(path),
+            manifest,
+            _failure(manifest["failure"]),
+            _whole(manifest["step"]),
+            _whole(manifest["rank"]),
+            _whole(manifest["world_size"]),
+            _text(environment["script"]),
+            tuple(_text(a) for a in environment["argv"]),
+            dict(environment),
+            dict(state),
+            tuple(dict(row) for row in steps),
+            parts,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        refuse(Path(path), f"a field is missing or of another kind ({str(error)[:80]})")
+
+
+def _failure(raw: Mapping[str, Any]) -> Failure:
+    site = raw.get("site")
+    if raw["kind"] not in KINDS:
+        raise ValueError("unknown failure")
+    return Failure(
+        raw["kind"],
+        _text(raw["text"]),
+        None if raw.get("exception") is None else _text(raw["exception"]),
+        None if raw.get("message") is None else _text(raw["message"]),
+        None if site is None else Site(_text(site["file"]), _whole(site["line"]), _text(site["function"]), _text(site["code"])),
+        _number(raw.get("loss")),
+        _number(raw.get("limit")),
+    )
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or abs(value) > 1 << 60:
+        raise ValueError("not a whole number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, dict):  # JSON has no NaN
+        return float(value["$float"])
+    return None if value is None else float(value)
