@@ -13,8 +13,7 @@ demo: $(STAMP)
 	$(BIN)/sawbones diagnose examples/translate.py || test $$? -eq 1  # 1: sick, as it should be
 
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/observe/deep -n 2 --dist loadscope
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --ignore=tests/observe/deep
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import json
 
+import torch
 from processes import Bench
+from torch import nn
+
+from sawbones.observe.hooks import install_all
+from sawbones.observe.options import diagnosing
+from sawbones.observe.recorder import Recorder
+from sawbones.store import read_run
 
 SCRIPT = """
     import json
@@ -84,3 +91,24 @@ def test_no_graph_breaks_and_no_compilations_are_added(bench: Bench) -> None:
     assert run.facts["compiled"] and run.num_steps == 18 and not run.facts["off"]
     assert (run.statistics["grad_l2"][:, :2] >= 0).any()
     assert all(e.site is not None and e.site.code == "optimizer.step()" for e in run.of_kind("step"))
+
+
+def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path):
+    torch.manual_seed(0)
+    recorder = Recorder(tmp_path, diagnosing())
+    patches = install_all(recorder)
+    try:
+        model = torch.compile(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), backend="eager")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(torch.randn(6, 4)), torch.randint(0, 3, (6,))).backward()
+            optimizer.step()
+    finally:
+        patches.restore()
+        recorder.close()
+    run = read_run(tmp_path)
+    assert run.facts["compile_off"] and not run.facts["off"]
+    assert any("linear" in op.name for op in run.deep[0].ops)
+    assert "skipped" not in run.deep[0].probes
+    assert torch._dynamo.eval_frame._stance.stance == "default"

@@ -20,6 +20,7 @@ class Options:
     journal: bool = False  # keep the operators of the current step, to name the first non-finite one
     max_steps: int | None = None  # end the run after this many optimizer steps
     max_seconds: float | None = None
+    eager: bool = False  # what the script compiles runs eagerly, so that deep steps can look inside
     full_every: int = 50
     batch_samples: int = 40  # batches whose values are kept for the label probe; 0 switches it off
     quiet: bool = False
@@ -39,4 +40,4 @@ class Options:
 
 
 def diagnosing(**changes: Any) -> Options:
-    return Options(**{"deep_steps": DIAGNOSE_DEEP_STEPS, "probe": True, "journal": True, "full_every": 10, **changes})
+    return Options(**{"deep_steps": DIAGNOSE_DEEP_STEPS, "probe": True, "journal": True, "eager": True, "full_every": 10, **changes})

@@ -171,7 +171,8 @@ class Recorder:
             return
         if self.steps.last_deep == self.step or threading.current_thread() is not threading.main_thread():
             return
-        if self.census.compiled or (self.step == 0 and not self.census.roots()):
+        compiled = self.census.compiled and "compile_off" not in self.facts
+        if compiled or (self.step == 0 and not self.census.roots()):
             return  # compiled code cannot be traced, and before the first model call it is not known whether it is
         if self.journal is not None:
             self.journal.pause()

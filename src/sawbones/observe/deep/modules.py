@@ -165,7 +165,10 @@ class ModuleWatch:
 
 
 def is_compiled(module: nn.Module) -> bool:
-    optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+    compiler = sys.modules.get("torch._dynamo.eval_frame")
+    if getattr(getattr(compiler, "_stance", None), "stance", None) == "force_eager":
+        return False
+    optimized = getattr(compiler, "OptimizedModule", None)
     return (optimized is not None and isinstance(module, optimized)) or getattr(module, "_compiled_call_impl", None) is not None
 
 

@@ -1,0 +1,42 @@
+"""torch.compile while diagnosing: everything stays as the script built it, but runs eagerly, so that deep steps can look inside.
+
+Under `sawbones run` compiled code stays compiled: there the run matters, and its numbers must not change by a bit.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sawbones.observe.patches import Patches
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    if not recorder.options.eager or not hasattr(torch.compiler, "set_stance"):
+        return
+
+    def make(original: Any) -> Any:
+        def compile(*args: Any, **kwargs: Any) -> Any:
+            if recorder.active and "compile_off" not in recorder.facts:
+                recorder.guard("compile", _stay_eager, recorder, patches)
+            return original(*args, **kwargs)
+
+        return compile
+
+    patches.replace(torch, "compile", make)  # Module.compile and the decorator come through here too
+
+
+def _stay_eager(recorder: Recorder, patches: Patches) -> None:
+    torch.compiler.set_stance("force_eager")  # brings in the compiler, a second of imports: only for those who compile
+    patches.on_exit(lambda: torch.compiler.set_stance("default"))
+    wrapper = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+    if wrapper is not None:  # its own __call__ only adds a warning about the hooks of deep steps
+        patches.replace(
+            wrapper, "__call__", lambda _: lambda module, *args, **kwargs: torch.nn.Module.__call__(module, *args, **kwargs)
+        )
+    recorder.facts["compile_off"] = True
