@@ -81,6 +81,7 @@ class Journal:
         self._mode: _Mode | None = None
         self._found = False
         self._busy = False
+        self.on_write: Callable[..., None] | None = None  # told of operators that change their first argument
 
     def resume(self) -> None:
         if self._mode is None:
@@ -106,6 +107,9 @@ class Journal:
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return
+        if self.on_write is not None and name.endswith("_"):
+            start = sys._getframe(2)
+            self.on_write(name, func, args, lambda: self._sites.find(start))
         if self._prologue and (name in _ORDERING or name in _BUILDING or name in _MAKING) and len(self._data_ops) < _MAX_DATA_OPS:
             self._note_data(name, args, result)
         if (

@@ -16,6 +16,7 @@ import torch
 
 from sawbones.observe.gradient_marks import GradientMarks
 from sawbones.observe.handwork import Handwork
+from sawbones.observe.signals.updates import UpdateLog
 from sawbones.observe.statistics.engine import StatisticsEngine
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class StepLog:
         self._loss: dict[str, float] = {}
         self._stepped = False  # an optimizer object has stepped: no hand-written update is looked for
         self._hand = Handwork(recorder.census)
+        self._updates = UpdateLog(recorder) if recorder.options.journal else None
         self.marks = GradientMarks()
         self._memory = MemoryReader()
         self._last_time = time.perf_counter()
@@ -103,16 +105,18 @@ class StepLog:
         held = self._of(optimizer)
         held.carries_scale = getattr(optimizer, "grad_scale", None) is not None
         if not closure:  # with one the gradients do not exist yet
-            self._before(held)
+            self._before(held, optimizer)
 
     def closure_returned(self, optimizer: torch.optim.Optimizer) -> None:
         """Gradients of the step are complete now: accumulated, unscaled and clipped, wherever a framework does that."""
         held = self._of(optimizer)
         if not held.began:
-            self._before(held)
+            self._before(held, optimizer)
 
-    def _before(self, held: _Held) -> None:
+    def _before(self, held: _Held, optimizer: torch.optim.Optimizer | None = None) -> None:
         held.began = True
+        if self._updates is not None:
+            self._r.guard("updates", self._updates.before, held.index, held.params, optimizer)
         deep = self._r.deep is not None
         grads = [p.grad for p in held.params]
         if self._r.loss_scale is None:
@@ -134,14 +138,21 @@ class StepLog:
         held = self._held.get(self._r.census.optimizer_index(optimizer)) or self._of(optimizer)
         if held.began:
             held.engine.after_step(self._r.step, held.params)
+            self._updated(held)
         held.began = False
         self.marks.stepped(held.index, held.params)
         self._row(held, lr, skipped=False)
 
+    def _updated(self, held: _Held) -> None:
+        if self._updates is not None:
+            self._r.guard("updates", self._updates.after, held.index)
+
     def skipped(self, optimizer: torch.optim.Optimizer, lr: float) -> None:
         self._stepped = True
         held = self._of(optimizer)
-        self._before(held)
+        self._before(held, optimizer)
+        if self._updates is not None:
+            self._updates.skipped(held.index)
         held.began = False
         self.marks.stepped(held.index, held.params)
         self._row(held, lr, skipped=True)
@@ -168,6 +179,7 @@ class StepLog:
             return
         held = self._held[-1]
         held.engine.after_step(self._r.step, held.params)
+        self._updated(held)
         self.marks.stepped(held.index, held.params)
         self._r.event("manual_step", {"num_changed": changed, "num_looked": looked})
         self._row(held, math.nan, skipped=False)
@@ -242,6 +254,8 @@ class StepLog:
         for held in self._held.values():
             self._collect(held, wait=True)
         self._write_ready(everything=True)
+        if self._updates is not None:
+            self._r.guard("updates", self._updates.write)
         self._memory.close()
 
     def manual_close(self) -> None:
@@ -249,6 +263,7 @@ class StepLog:
         if not self._stepped and self._hand.changes()[1]:
             held = self._held[-1]
             held.engine.after_step(self._r.step, held.params)
+            self._updated(held)
             self._row(held, math.nan, skipped=False)
             self._r.step += 1
 

@@ -122,6 +122,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool((r.facts.get("evaluation") or {}).get("passes")),
         _without_fact("evaluation"),
     ),
+    "updates": (
+        "no optimizer of this run is written by hand. Nothing to do",
+        lambda r: bool(r.facts.get("updates")),
+        _without_fact("updates"),
+    ),
     "graphs": (
         "whether graphs are kept was not recorded",
         lambda r: bool((r.facts.get("graphs") or {}).get("series")),

@@ -114,8 +114,9 @@ def _records(db: sqlite3.Connection, kind: str, cls: type[Any]) -> Iterator[Any]
 
 def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
     """Records that are written once and read as facts: the first non-finite operator, operations on data, the label probe."""
-    kinds = ("nonfinite", "data_ops", "label_probe", "samples", "vocabularies", "redraw")
-    rows = db.execute("SELECT kind, data FROM records WHERE id = 0 AND kind IN (?, ?, ?, ?, ?, ?)", kinds)
+    kinds = ("nonfinite", "data_ops", "label_probe", "samples", "vocabularies", "redraw", "updates")
+    marks = ", ".join("?" * len(kinds))
+    rows = db.execute(f"SELECT kind, data FROM records WHERE id = 0 AND kind IN ({marks})", kinds)
     return {kind: revive(json.loads(zlib.decompress(data))) for kind, data in rows}
 
 

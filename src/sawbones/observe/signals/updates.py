@@ -1,0 +1,234 @@
+"""What the first steps of an optimizer written by the user did: values before, gradients and values after, of a few entries.
+
+Under `diagnose` only. The optimizers of libraries are not looked at: their rules are tested where they live.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sawbones.observe.sites import is_user_file
+from sawbones.schema import Site
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+STEPS = 12
+TENSORS = 10
+ENTRIES = 48
+_WITHOUT = re.compile(
+    r"(no|without|omit\w*|skip\w*|never)\s+(the\s+)?bias.correction|bias.correction\s+(is\s+)?(off|omitted|left out)"
+)
+_SETTERS = {"requires_grad_", "retain_grad", "register_hook"}
+
+
+class _Series:
+    """One optimizer: the entries that are read, and what they were on each step."""
+
+    def __init__(self, params: list[torch.Tensor], numbers: list[int], optimizer: torch.optim.Optimizer | None) -> None:
+        self.optimizer = optimizer
+        self.params = params
+        chosen = _chosen(params)
+        self.rows: list[dict[str, Any]] = []
+        self.entries: list[torch.Tensor] = []
+        for place in chosen:
+            p = params[place]
+            stride = max(1, p.numel() // ENTRIES)
+            self.entries.append(torch.arange(0, p.numel(), stride)[:ENTRIES])
+            row = {"index": numbers[place], "place": place, "shape": list(p.shape), "dtype": str(p.dtype).removeprefix("torch.")}
+            self.rows.append({**row, "group": _group_of(optimizer, p), "before": [], "grad": [], "after": []})
+        self.hyper: list[list[dict[str, Any]]] = []
+        self.broke: list[dict[str, Any]] = []
+        self.pending: list[tuple[list[float], list[float]]] | None = None
+        self.sites: Counter[Site] = Counter()
+
+    @property
+    def steps(self) -> int:
+        return len(self.hyper)
+
+    def before(self) -> None:
+        self.pending = None
+        if any(self.params[r["place"]].grad is None for r in self.rows):
+            return
+        self.pending = [(self._read(i, r, False), self._read(i, r, True)) for i, r in enumerate(self.rows)]
+        groups = self.optimizer.param_groups if self.optimizer is not None else []
+        self._groups = [{k: v for k, v in g.items() if k != "params" and _is_plain(v)} for g in groups]
+        self._healthy = [bool(torch.isfinite(p.detach()).all()) and _finite(p.grad) for p in self.params]
+
+    def after(self) -> None:
+        if self.pending is None:
+            return
+        for i, (row, (before, grad)) in enumerate(zip(self.rows, self.pending, strict=True)):
+            row["before"].append(before)
+            row["grad"].append(grad)
+            row["after"].append(self._read(i, row, False))
+        self.pending = None
+        for place, (p, was) in enumerate(zip(self.params, self._healthy, strict=True)):
+            if was and not self.broke and not bool(torch.isfinite(p.detach()).all()):
+                bad = ~torch.isfinite(p.detach())
+                zeros = int((p.grad[bad] == 0).sum()) if p.grad is not None and p.grad.shape == bad.shape else 0
+                largest = float(p.grad.abs().max()) if p.grad is not None else 0.0
+                self.broke.append(
+                    {"step": self.steps, "place": place, "entries": int(bad.sum()), "zero_gradients": zeros, "largest": largest}
+                )
+        self.hyper.append(self._groups)
+
+    def _read(self, number: int, row: dict[str, Any], grad: bool) -> list[float]:
+        tensor = self.params[row["place"]]
+        source = tensor.grad if grad else tensor
+        assert source is not None
+        return [float(v) for v in source.detach().reshape(-1)[self.entries[number]].to(torch.float64).tolist()]
+
+
+class UpdateLog:
+    def __init__(self, recorder: Recorder) -> None:
+        self._r = recorder
+        self._series: dict[int, _Series | None] = {}
+        self._watched: dict[int, _Series] = {}  # id of a parameter -> whose it is
+        self._done: set[int] = set()
+
+    def before(self, key: int, params: list[torch.Tensor], optimizer: torch.optim.Optimizer | None) -> None:
+        if key in self._done:
+            return
+        if key not in self._series:
+            self._series[key] = self._begin(params, optimizer)
+        series = self._series[key]
+        if series is None or [id(p) for p in series.params] != [id(p) for p in params]:
+            self._done.add(key)
+            return
+        series.before()
+
+    def _begin(self, params: list[torch.Tensor], optimizer: torch.optim.Optimizer | None) -> _Series | None:
+        if optimizer is not None and not _written_by_user(optimizer):
+            return None
+        usable = all(type(p) in (torch.Tensor, torch.nn.Parameter) and p.layout is torch.strided for p in params)
+        if not params or not usable or not any(p.dtype in (torch.float32, torch.float64) for p in params):
+            return None
+        series = _Series(params, [self._r.census.tensor_index(p) for p in params], optimizer)
+        if self._r.journal is not None:
+            self._watched.update({id(p): series for p in params})
+            self._r.journal.on_write = self._wrote
+        return series
+
+    def after(self, key: int) -> None:
+        series = self._series.get(key)
+        if series is None or key in self._done:
+            return
+        series.after()
+        if series.steps >= STEPS or series.broke:
+            self._done.add(key)
+            self.write()
+        if all(s is None or k in self._done for k, s in self._series.items()) and self._r.journal is not None:
+            self._r.journal.on_write = None
+
+    def skipped(self, key: int) -> None:
+        series = self._series.get(key)
+        if series is not None:
+            series.pending = None
+
+    def _wrote(self, name: str, func: Any, args: Any, site: Any) -> None:
+        """An operator that changes its first argument: does it belong to one of the parameters?"""
+        if not args or name in _SETTERS:
+            return
+        for target in args[0] if isinstance(args[0], (list, tuple)) else (args[0],):
+            if not isinstance(target, torch.Tensor):
+                continue
+            series = self._watched.get(id(target)) or self._by_storage(target)
+            if series is not None and series.pending is not None and (name != "__set__" or _sets_data(func)):
+                found = site()
+                if found is not None:
+                    series.sites[found] += 1
+                return
+
+    def _by_storage(self, target: torch.Tensor) -> _Series | None:
+        """`p.data` is another tensor over the same memory."""
+        for series in set(self._watched.values()):
+            if any(target.data_ptr() == p.data_ptr() and target.shape == p.shape for p in series.params):
+                return series
+        return None
+
+    def write(self) -> None:
+        found = [self._record(key, s) for key, s in self._series.items() if s is not None and (s.steps or s.broke)]
+        if found:
+            self._r.writer.record("updates", 0, found)
+
+    def _record(self, key: int, series: _Series) -> dict[str, Any]:
+        optimizer = series.optimizer
+        step = getattr(type(optimizer), "step", None) if optimizer is not None else None
+        code = getattr(inspect.unwrap(step), "__code__", None) if step is not None else None
+        site = Site(self._r.sites.shown(code.co_filename), code.co_firstlineno, code.co_name) if code is not None else None
+        return {
+            "optimizer": key,
+            "cls": type(optimizer).__name__ if optimizer is not None else "",
+            "num_params": len(series.params),
+            "hyper": series.hyper,
+            "constants": sorted(_constants(type(optimizer)) if optimizer is not None else ()),
+            "attributes": {k: float(v) for k, v in vars(optimizer).items() if _is_number(v)} if optimizer is not None else {},
+            "uncorrected_on_purpose": optimizer is not None and bool(_WITHOUT.search(_text(type(optimizer)).lower())),
+            "tensors": series.rows,
+            "broke": series.broke,
+            "sites": [site for site, _ in series.sites.most_common(4)],
+            "step_site": site,
+        }
+
+
+def _chosen(params: list[torch.Tensor]) -> list[int]:
+    """Places of the tensors that are read: whole families of one shape, which a shared buffer would mix up, before others."""
+    usable = [i for i, p in enumerate(params) if p.requires_grad and p.numel() and p.dtype in (torch.float32, torch.float64)]
+    families: dict[tuple[int, ...], list[int]] = {}
+    for i in usable:
+        families.setdefault(tuple(params[i].shape), []).append(i)
+    order = sorted(families.values(), key=lambda places: (len(places) == 1, places[0]))
+    found: list[int] = []
+    for places in order:
+        if len(found) + len(places) <= TENSORS:
+            found += places
+    return sorted(found or usable[:TENSORS])
+
+
+def _group_of(optimizer: torch.optim.Optimizer | None, parameter: torch.Tensor) -> int:
+    groups = optimizer.param_groups if optimizer is not None else []
+    return next((n for n, g in enumerate(groups) if any(p is parameter for p in g["params"])), 0)
+
+
+def _written_by_user(optimizer: torch.optim.Optimizer) -> bool:
+    step = inspect.unwrap(type(optimizer).step)
+    code = getattr(step, "__code__", None)
+    return code is not None and is_user_file(code.co_filename)
+
+
+def _sets_data(func: Any) -> bool:
+    return getattr(func, "__self__", None) is torch.Tensor.data
+
+
+def _constants(cls: type) -> set[float]:
+    """Floats written inside of the class's own methods."""
+    found: set[float] = set()
+    for value in vars(cls).values():
+        code = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
+        found.update(c for c in getattr(code, "co_consts", ()) if isinstance(c, float))
+    return found
+
+
+def _text(cls: type) -> str:
+    try:
+        return inspect.getsource(cls)
+    except (OSError, TypeError):
+        return cls.__doc__ or ""
+
+
+def _finite(grad: torch.Tensor | None) -> bool:
+    return grad is None or bool(torch.isfinite(grad).all())
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, str)) or (isinstance(value, (list, tuple)) and all(map(_is_number, value)))
