@@ -11,8 +11,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from sawbones import checks
-from sawbones.diagnosis.fixes import regression_test, with_fixes
+from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
+from sawbones.diagnosis.pinning import pin
 from sawbones.experiments import experiment
 from sawbones.experiments.bench import Bench, ChildFailed, DiedAtOnce, Patient
 from sawbones.experiments.twin import compare
@@ -179,7 +180,9 @@ def _report(
 ) -> Report:  # fmt: skip
     standing, _ = settle(findings)
     root = patient.working_folder if patient is not None else Path.cwd()
-    finished = tuple(replace(f, test=regression_test(f, script), verdict=f.verdict or _measured(f)) for f in standing)
+    finished = tuple(
+        replace(f, test=pin(f, replace(run, script=script), root).text, verdict=f.verdict or _measured(f)) for f in standing
+    )
     sick = any(f.status in ("likely", "proven") for f in finished)
     # A script that died is reported as such, with its cause among the findings; one that gave up by itself is sick or not.
     crashed = run.ending.kind == "exception" or (run.ending.kind == "exit" and not sick)

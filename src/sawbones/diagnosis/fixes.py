@@ -1,11 +1,11 @@
-"""The minimal fix as a diff, and the regression test that keeps the fault out."""
+"""The minimal fix as a diff."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from sawbones.report.diff import with_patches
-from sawbones.schema import Finding, Report
+from sawbones.schema import Report
 
 
 def with_fixes(report: Report, root: Path) -> Report:
@@ -22,16 +22,3 @@ def sources_of(report: Report, root: Path) -> dict[str, str]:
             if site.file not in found and path.is_file():
                 found[site.file] = path.read_text(encoding="utf-8", errors="replace")
     return found
-
-
-def regression_test(finding: Finding, script: str) -> str:
-    """Fails while the fault is in the script and passes once it is gone."""
-    name = finding.fault.replace(".", "_").replace("-", "_")
-    place = f"  # {finding.where[0]}" if finding.where else ""
-    return (
-        f'"""{finding.title}"""\n\n'
-        "import sawbones\n\n\n"
-        f"def test_{name}_stays_out():{place}\n"
-        f"    report = sawbones.diagnose({script!r}, only={finding.fault!r}).report\n"
-        "    assert [f.title for f in report.findings if f.status != 'suspected'] == []\n"
-    )

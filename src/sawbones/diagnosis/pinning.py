@@ -1,0 +1,149 @@
+"""From a finding to a regression test: fails while the fault is in the code, passes once it is gone.
+
+The most direct form that fails on the run at hand is taken:
+
+- plain: the script in a child process, for a crash or a value that is not finite. Needs pytest and torch alone.
+- property: the recording of a few steps and one assertion of sawbones.testing, as testing/pins.py names it.
+- check: the same recording, read by the fault's own check.
+- diagnose: the whole session again, for faults that only an experiment can tell.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sawbones.testing
+from sawbones import checks
+from sawbones.diagnosis import templates
+from sawbones.schema import Finding, Run
+from sawbones.testing.pins import PINS, Pin
+
+STEPS = (3, 5, 10, 20, 30, 45, 60, 80, 120, 160, 250, 400)
+COPIED_BYTES = 64 << 20  # a plain test copies the working folder; beyond this the scratch copy of observe is cheaper
+_SKIPPED = (".git", "__pycache__", "node_modules")
+
+
+@dataclass(frozen=True)
+class Pinned:
+    fault: str
+    kind: str  # plain, property, check, diagnose
+    text: str
+
+    @property
+    def file_name(self) -> str:
+        return f"test_{self.fault.replace('.', '_').replace('-', '_')}.py"
+
+
+def pin(finding: Finding, run: Run, root: Path) -> Pinned:
+    """The test of one finding, for the script as it was run in `root`."""
+    story = templates.Story(finding.fault, finding.title, tuple(str(site) for site in finding.where[:2]), run.script, run.argv)
+    plain = _plain(finding, run, root)
+    if plain is not None:
+        return Pinned(finding.fault, "plain", templates.plain(story, *plain))
+    known = PINS.get(finding.fault)
+    if known is not None:
+        steps = steps_needed(known, run)
+        if steps is not None:
+            call = f"{known.assertion}(run{', ' + known.arguments if known.arguments else ''})"
+            return Pinned(finding.fault, "property", templates.observed(story, known.assertion, call, _options(run, steps, known)))
+    found = checks.read(run, finding.fault).findings
+    if any(f.status != "suspected" for f in found):
+        twice = Pin("", twice=finding.fault == "loop.nondeterminism")
+        call = f"assert_free_of(run, {finding.fault!r})".replace("'", '"')
+        return Pinned(finding.fault, "check", templates.observed(story, "assert_free_of", call, _options(run, _whole(run), twice)))
+    return Pinned(finding.fault, "diagnose", templates.diagnosed(story, _whole(run), run.world_size))
+
+
+def steps_needed(known: Pin, run: Run) -> int | None:
+    """How many steps the assertion needs to fail on this run, None when it does not."""
+    counts = sorted({*(n for n in STEPS if n < run.num_steps), max(run.num_steps, STEPS[0])})
+    return next((n for n in counts if holds(known, first_steps(run, n)) is False), None)
+
+
+def holds(known: Pin, run: Run) -> bool | None:
+    """Whether the property is there; None when the assertion could not look."""
+    names: dict[str, Any] = {"check": getattr(sawbones.testing, known.assertion), "run": run}
+    try:
+        eval(f"check(run, {known.arguments})", names)  # the arguments are those of our own table
+    except AssertionError as error:
+        return None if "nothing to read" in str(error) else False
+    except (ValueError, KeyError, TypeError):
+        return None
+    return True
+
+
+def first_steps(run: Run, steps: int) -> Run:
+    """What the recording would hold if it had ended after so many steps."""
+    if steps >= run.num_steps:
+        return run
+    facts = dict(run.facts)
+    for name, key in (("evaluation", "active"), ("evaluation", "passes"), ("evaluation", "inputs")):
+        rows = (facts.get(name) or {}).get(key)
+        if rows:
+            facts[name] = {**facts[name], key: [row for row in rows if row.get("step", 0) < steps]}
+    if (facts.get("nonfinite") or {}).get("step", 0) >= steps:
+        del facts["nonfinite"]
+    twin = facts.get("twin_run")
+    if twin and (twin.get("differs") or {}).get("step", 0) >= steps:
+        facts["twin_run"] = {**twin, "differs": None}
+    rows_kept = run.tensor_steps < steps
+    return replace(
+        run,
+        events=tuple(e for e in run.events if e.step < steps),
+        steps={name: values[:steps] for name, values in run.steps.items()},
+        tensor_steps=run.tensor_steps[rows_kept],
+        statistics={name: table[rows_kept] for name, table in run.statistics.items()},
+        batches=tuple(b for b in run.batches if b.step < steps),
+        deep=tuple(d for d in run.deep if d.step < steps),
+        ending=replace(run.ending, kind="budget") if run.ending.kind == "exception" else run.ending,
+        ranks=tuple(first_steps(other, steps) for other in run.ranks),
+        facts=facts,
+    )
+
+
+def _whole(run: Run) -> int | None:
+    """As far as the recording went; to the script's own end where it came there."""
+    return None if run.ending.kind in ("finished", "exception", "exit") else run.num_steps or None
+
+
+def _options(run: Run, steps: int | None, known: Pin) -> dict[str, Any]:
+    options: dict[str, Any] = {"steps": steps} if steps is not None else {}
+    if run.world_size > 1:
+        options["ranks"] = run.world_size
+    if known.twice:
+        options["twice"] = True
+    return options
+
+
+def _plain(finding: Finding, run: Run, root: Path) -> tuple[int, bool] | None:
+    """(steps, look at gradients) of a test without Sawbones: for crashes, and for gradients that are not finite."""
+    if run.world_size > 1 or not _is_small(root) or not (root / run.script).is_file():
+        return None
+    needs = next((c.needs for c in checks.all_checks() if c.fault == finding.fault), ())
+    crashed = run.ending.kind == "exception" and ("crash" in needs or any(e.signal == "crash" for e in finding.evidence))
+    if crashed:
+        return run.num_steps + 1, False
+    if PINS.get(finding.fault, Pin("")).assertion != "assert_finite" or not run.num_steps:
+        return None
+    losses, norms = run.losses, run.steps.get("grad_norm", np.zeros(0))
+    bad = np.flatnonzero(~np.isfinite(losses) & ~np.isfinite(norms) & (run.steps["skipped"] == 0))
+    return (int(bad[0]) + 1, True) if len(bad) else None
+
+
+def _is_small(root: Path) -> bool:
+    total = 0
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = [d for d in subfolders if not d.startswith(".") and d not in _SKIPPED]
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_size
+            except OSError:
+                continue
+            if total > COPIED_BYTES:
+                return False
+    return True

@@ -1,0 +1,114 @@
+"""How a model is called with a batch, and the same call with some of its input changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Forward = Callable[[nn.Module, Any], Any]
+
+
+def plain_forward(model: nn.Module, batch: Any) -> Any:
+    """A dict by keywords, a list or tuple by position, anything else as the one argument."""
+    if isinstance(batch, dict):
+        return model(**batch)
+    if isinstance(batch, (list, tuple)):
+        return model(*batch)
+    return model(batch)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode, no gradients, and the random streams as they were; every module gets its own mode back."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad(), torch.random.fork_rng():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+class Call:
+    """One call of a model. `source` is the tensor that is changed: ids of shape (batch, time) first, else the first float one."""
+
+    def __init__(self, model: nn.Module, batch: Any, forward: Forward | None, source: str | int | None) -> None:
+        self.model, self.batch, self.forward = model, batch, forward or plain_forward
+        self.key = source if source is not None else _choose(batch)
+        self.given = self._read()
+        if not isinstance(self.given, Tensor):
+            raise TypeError(f"source={source!r} is {type(self.given).__name__}: name the tensor of the batch that may be changed")
+
+    def _read(self) -> Any:
+        return self.batch if self.key is None else self.batch[self.key]
+
+    def outputs(self, given: Tensor | None = None) -> Tensor:
+        """The largest float tensor of the answer, as float64."""
+        batch = self.batch if given is None else self._with(given)
+        result = self.forward(self.model, batch)
+        found = max(_floats(getattr(result, "logits", result)), key=lambda t: t.numel(), default=None)
+        if found is None:
+            raise TypeError(f"the model returned {type(result).__name__} without a float tensor in it")
+        return found.detach().double()
+
+    def _with(self, given: Tensor) -> Any:
+        if self.key is None:
+            return given
+        if isinstance(self.batch, dict):
+            return {**self.batch, self.key: given}
+        parts = list(self.batch)
+        parts[int(self.key)] = given
+        return tuple(parts)
+
+
+def _choose(batch: Any) -> str | int | None:
+    if isinstance(batch, Tensor):
+        return None
+    items = list(batch.items()) if isinstance(batch, dict) else list(enumerate(batch)) if isinstance(batch, (list, tuple)) else []
+    tensors: list[tuple[Any, Tensor]] = [(key, value) for key, value in items if isinstance(value, Tensor)]
+    ids = [key for key, t in tensors if not t.is_floating_point() and t.dtype != torch.bool and t.dim() == 2 and int(t.max()) > 1]
+    floats = [key for key, t in tensors if t.is_floating_point() and t.dim() >= 2]
+    if not ids and not floats:
+        raise TypeError(f"the batch ({type(batch).__name__}) has no ids (batch, time) and no float tensor: give source=KEY")
+    chosen: str | int = (ids or floats)[0]
+    return chosen
+
+
+def _floats(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        if value.is_floating_point():
+            yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _floats(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _floats(item)
+
+
+def changed(given: Tensor, where: Tensor, keep: int | None = None) -> Tensor:
+    """Other valid input wherever `where` is true: for ids the next id of the batch (`keep` stays), numbers are moved."""
+    if given.is_floating_point():
+        spread = given.std() if given.numel() > 1 else given.new_tensor(1.0)
+        return torch.where(where, given + spread + 1.0, given)
+    seen = given.unique()
+    if keep is not None:
+        seen = seen[seen != keep]
+    if seen.numel() < 2:
+        top = int(given.max())
+        return torch.where(where & (given != (keep if keep is not None else -1)), top - given if top else given, given)
+    place = torch.searchsorted(seen, given.contiguous()).clamp(max=seen.numel() - 1)
+    other = seen[(place + 1) % seen.numel()]
+    return torch.where(where if keep is None else where & (given != keep), other, given)
+
+
+def at(tensor: Tensor, where: Any) -> Tensor:
+    """A mask like `tensor`, true in one slice."""
+    mask = torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
+    mask[where] = True
+    return mask
