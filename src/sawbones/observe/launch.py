@@ -216,6 +216,8 @@ def _crashed(error: BaseException, session: Session) -> Ending:
     if session.recorder is not None:
         from sawbones.observe.crash import crash_context
 
+        if session.recorder.capture is not None:  # first: the context repeats the last call
+            session.recorder.guard("capture", session.recorder.capture.crashed, error, inner)
         context = session.recorder.guard("crash", crash_context, session.recorder) or {}
     return Ending(
         "exception",

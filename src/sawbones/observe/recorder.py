@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from sawbones.observe.batches import FULL_BATCHES, BatchLog, shapes_of
+from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
@@ -89,6 +90,7 @@ class Recorder:
         self._calls = threading.local()
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
+        self.capture: Capturing | None = None
 
     # events
 
@@ -145,6 +147,8 @@ class Recorder:
         if self.wants("forward"):
             self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
         if grad:
+            if self.capture is not None:
+                self.guard("capture", self.capture.forward, module, args, kwargs)
             self.start_deep()
 
     def _forward_event(self, module: nn.Module, inner: nn.Module, grad: bool, found: list[tuple[str, torch.Tensor]]) -> None:
@@ -222,6 +226,8 @@ class Recorder:
             "carried": carried,
         }
         self.steps.loss_seen(shown, data, loss)
+        if self.capture is not None:
+            self.guard("capture", self.capture.backward_begins, shown, loss, data)
         if self.deep is not None and loss is not None:
             self.deep_backward_seen = True
             self.guard("deep", self.deep.before_backward, loss)
@@ -232,6 +238,8 @@ class Recorder:
     def backward_ends(self) -> None:
         self.microstep += 1
         self.steps.backward_done()
+        if self.capture is not None:
+            self.guard("capture", self.capture.backward_ends)
         if self.step in (0, 1, 5):
             self.guard("census", self._note_loose_gradients)
         if self.census.is_new:  # a loop that never steps has no later moment, and its optimizer may be gone at the end
@@ -247,6 +255,13 @@ class Recorder:
     def step_begins(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self.depth = 0
         self.steps.begin(optimizer, closure)
+        if not closure:  # with one the gradients do not exist yet
+            self.gradients_complete(optimizer)
+
+    def gradients_complete(self, optimizer: torch.optim.Optimizer, skipped: bool = False) -> None:
+        if self.capture is not None:
+            norms = self.steps.gradient_norms(optimizer)
+            self.guard("capture", self.capture.gradients, optimizer, norms, skipped)
 
     def step_ends(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
@@ -264,6 +279,7 @@ class Recorder:
 
     def step_skipped(self, optimizer: torch.optim.Optimizer) -> None:
         """A scaler found Inf and left the optimizer alone."""
+        self.gradients_complete(optimizer, skipped=True)
         lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
         index = self.census.optimizer_index(optimizer)
         self.event("step", {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": True})
@@ -274,6 +290,8 @@ class Recorder:
         self.stop_deep(keep=self.deep_backward_seen)
         if self.journal is not None:
             self.journal.clear()
+        if self.capture is not None:
+            self.guard("capture", self.capture.step_over)
         self.step += 1
         self.microstep = 0
         if self.step in (1, 20) or self.step % 500 == 0 or self.census.is_new:
@@ -332,6 +350,8 @@ class Recorder:
         if os.getpid() != self.pid:
             self.writer.abandon()
             return
+        if self.capture is not None:
+            self.guard("capture", self.capture.closing)
         self.guard("deep", self.stop_deep, self.deep_backward_seen)
         if self.journal is not None:
             self.guard("journal", self.journal.close, self.writer)

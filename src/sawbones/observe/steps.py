@@ -113,6 +113,11 @@ class StepLog:
         if not held.began:
             self._before(held, optimizer)
 
+    def gradient_norms(self, optimizer: torch.optim.Optimizer) -> list[Any]:
+        """Of the step that has begun, as far as they are known without waiting."""
+        held = self._held.get(self._r.census.optimizer_index(optimizer))
+        return held.engine.norms_so_far() if held is not None and held.began else []
+
     def _before(self, held: _Held, optimizer: torch.optim.Optimizer | None = None) -> None:
         held.began = True
         if self._updates is not None:

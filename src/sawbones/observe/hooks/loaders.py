@@ -94,6 +94,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
         index = recorder.batches.fetched(iterator, wait_s, value, recorder.step, recorder.microstep, recorder.phase)
         if recorder.wants("batch"):
             recorder.event("batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))})
+        if recorder.capture is not None:
+            recorder.guard("capture", recorder.capture.batch, iterator, value)
 
     def make_set_epoch(original: Any) -> Any:
         def set_epoch(self: Any, epoch: int) -> None:

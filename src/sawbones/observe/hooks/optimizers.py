@@ -27,6 +27,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             result = closure(*given, **named)
             if recorder.is_host():
                 recorder.guard("step", recorder.steps.closure_returned, optimizer)
+                recorder.gradients_complete(optimizer)
             return result
 
         args = tuple(watched_closure if a is closure else a for a in args)

@@ -189,6 +189,9 @@ class DeviceLane:
         self._side.wait_stream(torch.cuda.current_stream(self._device))
         return self._side
 
+    def host_norms(self) -> None:
+        return None
+
     def collect(self) -> Reading:
         if not self._rows or torch.cuda.is_current_stream_capturing():
             return Reading(self.positions, dict, None)

@@ -52,6 +52,8 @@ class _Lane(Protocol):
 
     def collect(self) -> Reading: ...
 
+    def host_norms(self) -> npt.NDArray[np.float32] | None: ...
+
     waits: bool  # its finish() may come later, beside other work of the device
 
 
@@ -159,6 +161,13 @@ class StatisticsEngine:
                     due,
                     half_tiny,
                 )
+
+    def norms_so_far(self) -> list[npt.NDArray[np.float32]]:
+        """Gradient norms of the open step, of tensors in host memory: those of a device are not there yet."""
+        if self._open is None:
+            return []
+        rows = [lane.host_norms() for lane in self._open.plan.lanes]
+        return [row for row in rows if row is not None]
 
     def after_step(self, step: int, params: Sequence[torch.Tensor]) -> None:
         """Without this call, as for a step that was skipped, the record has no parameter and update columns."""

@@ -110,6 +110,10 @@ class ForeachLane:
         if moved:
             self._rows["update_l2"] = (moved, self._careful_l2(differences))
 
+    def host_norms(self) -> npt.NDArray[np.float32] | None:
+        row = self._rows.get("grad_l2") if self._on_host else None
+        return row[1].numpy() if row is not None else None
+
     def collect(self) -> Reading:
         names = list(self._rows)
         if self._on_host or not names:

@@ -1,0 +1,31 @@
+"""What the recorder tells to whoever captures failing steps. Called on every step, so every call must be cheap."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+
+class Capturing(Protocol):
+    def batch(self, iterator: Any, value: Any) -> None:
+        """A loader gave a batch."""
+
+    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A model is about to be called with gradients on."""
+
+    def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None:
+        """`data["value"]` is the loss, at once on a CPU, later from a device."""
+
+    def backward_ends(self) -> None: ...
+
+    def gradients(self, optimizer: torch.optim.Optimizer, norms: Any, skipped: bool) -> None:
+        """Gradients are complete and no parameter has changed yet. `norms`: their L2 norms where they are known already."""
+
+    def step_over(self) -> None: ...
+
+    def crashed(self, error: BaseException, site: Any) -> None:
+        """The script is over; its traceback is still there."""
+
+    def closing(self) -> None: ...
