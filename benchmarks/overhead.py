@@ -4,9 +4,10 @@
     python benchmarks/overhead.py --cuda             # GPT-2 124M on a CUDA device, eager and compiled, the whole recorder
     python benchmarks/overhead.py --parts table kill # some of it
 
-Every way of watching trains a copy of its own. Single steps alternate: bare, one way, bare, the next way, ...; a ratio is that of
-a step to the mean of its two bare neighbours, and the null row is a bare copy treated as if it were a way. Medians, middle half
-in brackets. On a CPU processor time is taken, which other programs on the machine disturb less.
+Every way of watching trains a copy of its own. Steps alternate: bare, one way, bare, the next way, ... in an order drawn anew for
+each round; a ratio is that of a step to the mean of its two bare neighbours, and the null row is a bare copy treated as if it were
+a way. Before each timed step of a CPU one is made that is not timed: what the way before left in caches and allocator is no cost of
+this one. Medians, middle half in brackets. On a CPU processor time is taken, which other programs on the machine disturb less.
 """
 
 from __future__ import annotations
@@ -108,10 +109,14 @@ class Sawbones:
 
 def compare(
     bare: Training, ways: dict[str, Training], rounds: int, clock: Callable[[], float], settle: Callable[[], None] = lambda: None,
-    steps: int = 1, warm_up: int = 3,
+    steps: int = 1, warm_up: int = 3, untimed: int = 0,
 ) -> None:  # fmt: skip
+    draw = random.Random(0)
+
     def timed(training: Training) -> float:
         with training.around():
+            for _ in range(untimed):
+                training.step()
             settle()
             start = clock()
             for _ in range(steps):
@@ -124,7 +129,7 @@ def compare(
             timed(training)
     before = timed(bare)
     for _ in range(rounds):
-        for way in ways.values():
+        for way in draw.sample(list(ways.values()), len(ways)):
             own = timed(way)
             after = timed(bare)
             bare.times.append(after)
@@ -231,7 +236,7 @@ def cpu_table(rounds: int) -> str:
     with tempfile.TemporaryDirectory() as folder:
         wandb_watch(ways["wandb.watch, every step, offline"], folder)
         tensorboard_histograms(ways["TensorBoard histograms"], folder)
-        compare(bare, ways, rounds, time.process_time)
+        compare(bare, ways, rounds, time.process_time, untimed=1)
     shallow, deep = (float(np.median(ways[f"Sawbones, {kind} step"].ratios)) for kind in ("shallow", "deep"))
     lines = [
         f"GPT, 6 layers, d=256, 8 x 128 tokens, AdamW; bare step {spread(bare.times, 0)} ms of processor time; {rounds} rounds.",
@@ -405,7 +410,7 @@ def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
     watching = Sawbones(SHALLOW, keep_installed=compiled)
     bare, again = Training(run, optimizer, loss_of), Training(run, optimizer, loss_of)
     shallow = Training(run, optimizer, loss_of, around=watching, close=watching.close)
-    compare(bare, {"null": again, "shallow": shallow}, rounds, time.perf_counter, torch.cuda.synchronize, steps=12, warm_up=2)
+    compare(bare, {"null": again, "shallow": shallow}, rounds, time.perf_counter, torch.cuda.synchronize, steps=12, warm_up=6)
     lanes = [lane for held in watching.recorder.steps._held.values() for plan in held.engine._plans.values() for lane in plan.lanes]
     turns = " and ".join(f"every {lane._budget.every}" if lane._budget.every > 1 else "every step" for lane in lanes)
     found = {
