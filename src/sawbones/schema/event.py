@@ -22,7 +22,7 @@ Every kind and the keys of its `data` (all JSON values; a key may be missing whe
 | seed          | library, value |
 | parallel      | cls, world_size |
 | set_epoch     | epoch |
-| collective    | op, shape |
+| collective    | op, shape, group: number of its ranks where one is named |
 | warning       | text |
 """
 

@@ -74,7 +74,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the run ended. kind: finished, exception, interrupted, terminated, exit, budget, killed."""
+    """How the run ended. kind: finished, exception, interrupted, terminated, exit, budget, hang, killed."""
 
     kind: str
     exit_code: int | None = None

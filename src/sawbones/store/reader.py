@@ -29,6 +29,7 @@ from sawbones.schema import (
 )
 from sawbones.schema.errors import SawbonesError
 from sawbones.store.codec import from_plain, revive
+from sawbones.store.ring import read_ring
 from sawbones.store.tables import SCHEMA_VERSION
 
 MAX_TENSOR_ROWS = 2000
@@ -102,7 +103,7 @@ def _read_rank(folder: Path, rank: int) -> Run:
             modules=tuple(_records(db, "module", Module)),
             batches=tuple(_batches(db)),
             deep=tuple(_records(db, "deep", DeepStep)),
-            facts={**meta.get("facts", {}), **_one_off(db)},
+            facts={**meta.get("facts", {}), **_one_off(db), **_last_calls(folder, int(meta.get("rank", rank)))},
             signals=meta.get("signals", {}),
         )
 
@@ -118,6 +119,11 @@ def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
     marks = ", ".join("?" * len(kinds))
     rows = db.execute(f"SELECT kind, data FROM records WHERE id = 0 AND kind IN ({marks})", kinds)
     return {kind: revive(json.loads(zlib.decompress(data))) for kind, data in rows}
+
+
+def _last_calls(folder: Path, rank: int) -> dict[str, Any]:
+    calls = read_ring(folder, rank)
+    return {"last_collectives": calls} if calls else {}
 
 
 def _events(db: sqlite3.Connection, sites: dict[int, Site], rank: int) -> Iterator[Event]:

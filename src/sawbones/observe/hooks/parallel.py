@@ -1,8 +1,9 @@
-"""Distributed training: wrapping in DDP, no_sync, and collectives."""
+"""Distributed training: wrapping in DDP or FSDP, no_sync, collectives, and the watch over ranks that wait for each other."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from sawbones.observe.patches import Patches
+from sawbones.observe.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -24,6 +26,10 @@ COLLECTIVES = (
 def install(recorder: Recorder, patches: Patches) -> None:
     if not distributed.is_available():
         return
+    world_size = int(os.environ.get("WORLD_SIZE", "1") or 1)
+    watchdog = Watchdog(recorder, world_size) if world_size > 1 else None
+    if watchdog is not None:
+        patches.on_exit(watchdog.close)
 
     def make_init(original: Any) -> Any:
         def __init__(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
@@ -47,13 +53,31 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def make_collective(original: Any) -> Any:
         def collective(*args: Any, **kwargs: Any) -> Any:
-            if recorder.is_host() and not torch.compiler.is_compiling():
-                shape = next((list(a.shape) for a in args if isinstance(a, torch.Tensor)), None)
-                recorder.guard("collective", recorder.event, "collective", {"op": original.__name__, "shape": shape})
-            return original(*args, **kwargs)
+            if not recorder.is_host() or torch.compiler.is_compiling():
+                return original(*args, **kwargs)
+            shape = next((list(a.shape) for a in args if isinstance(a, torch.Tensor)), None)
+            data = {"op": original.__name__, "shape": shape}
+            if kwargs.get("group") is not None:  # of some of the ranks, perhaps
+                data["group"] = distributed.get_world_size(kwargs["group"])
+            site = recorder.sites.find()
+            recorder.guard("collective", recorder.event, "collective", data, site)
+            if watchdog is None:
+                return original(*args, **kwargs)
+            with watchdog.inside(original.__name__, shape, site):
+                return original(*args, **kwargs)
 
         return collective
 
+    def make_wait(original: Any) -> Any:
+        def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if watchdog is None or not recorder.is_host():
+                return original(self, *args, **kwargs)
+            with watchdog.inside("wait", None, counts=False):
+                return original(self, *args, **kwargs)
+
+        return wait
+
+    patches.replace(distributed.Work, "wait", make_wait)
     patches.replace(DistributedDataParallel, "__init__", make_init)
     patches.replace(DistributedDataParallel, "no_sync", make_no_sync)
     for name in COLLECTIVES:
