@@ -21,9 +21,7 @@ def write_small_bundle(path: Path, **changes: Any) -> Path:
     weights = {"weight": torch.randn(2, 3), "mask": torch.tensor([True, False])}
     state = {
         "arrivals": packer.pack([{"step": 3, "values": {"x": torch.arange(6).reshape(2, 3), "y": (torch.ones(2), None)}}]),
-        "snapshot": packer.pack(
-            {"step": 3, "models": [{"tensors": {"weight": torch.randn(2, 3), "mask": torch.tensor([True, False])}}]}
-        ),
+        "snapshot": packer.pack({"step": 3, "models": [{"tensors": weights}]}),
     }
     writer = Writer(path)
     writer.stream("tensors.safetensors", lambda put: codec.write(packer.tensors, put))

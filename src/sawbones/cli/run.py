@@ -7,11 +7,14 @@ import os
 import sys
 from pathlib import Path
 
+from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.cli.arguments import existing_script, split_script, usage_error
 
 DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, and record it.
 
-The training is bit-identical to an unwatched run. Exit status: the script's own."""
+The training is bit-identical to an unwatched run. A step that fails (exception, NaN, loss spike) becomes a bundle in the run
+folder: sawbones replay BUNDLE executes it again. Exit status: the script's own."""
+CAPTURE_LIMIT_HELP = f"memory for what replaying a failing step needs (default {RUN_LIMIT_MB}); larger weights stay out of bundles"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -19,6 +22,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--out", metavar="FOLDER", help="run folder (default: runs/<script>-<date>-<time>)")
     p.add_argument("--quiet", action="store_true", help="no live warnings and no summary at the end")
     p.add_argument("--no-deep", action="store_true", help="never take a deep step (operator trace, influence map)")
+    p.add_argument("--capture-limit", type=float, default=RUN_LIMIT_MB, metavar="MB", help=CAPTURE_LIMIT_HELP)
+    p.add_argument("--no-capture", action="store_true", help="write no bundle when a step fails")
+    p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
+    p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
     p.add_argument("--nproc-per-node", type=int, metavar="N", help="start N ranks under torchrun and record each")
     p.add_argument("script", metavar="SCRIPT", help="the training script")
     p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="its own arguments, passed on untouched")
@@ -26,14 +33,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: list[str]) -> None:
-    own, theirs = split_script(args, {"--out", "--nproc-per-node"})
+    own, theirs = split_script(args, {"--out", "--nproc-per-node", "--capture-limit"})
     given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
     existing_script(given.script)
     rank = int(os.environ.get("RANK", "0"))
     if given.nproc_per_node and "RANK" not in os.environ:
         raise SystemExit(_torchrun(given))
-    from sawbones.observe.launch import run_script
+    from sawbones.capture.freezing import attach
+    from sawbones.observe.launch import Session, run_script
     from sawbones.observe.options import Options
     from sawbones.store.writer import new_run_folder
 
@@ -43,7 +51,12 @@ def run(args: list[str]) -> None:
     options = Options(deep_steps=(), deep_every=0) if given.no_deep else Options()
     from sawbones.live import attach_live_warnings
 
-    prepare = None if given.quiet else attach_live_warnings
+    def prepare(session: Session) -> None:
+        if not given.quiet:
+            attach_live_warnings(session)
+        if not given.no_capture:
+            attach(session, limit_mb=given.capture_limit, source=not given.no_source, data=not given.no_data)
+
     status, session = run_script(given.script, given.args, folder, options, rank=rank, prepare=prepare)
     if not given.quiet and rank == 0:
         _summary(folder, session.recorder is not None)
@@ -86,6 +99,8 @@ def _torchrun(given: argparse.Namespace) -> int:
         "--out",
         str(folder),
         *(["--quiet"] if given.quiet else []),
+        *(f"--no-{name}" for name in ("capture", "source", "data") if getattr(given, f"no_{name}")),
+        f"--capture-limit={given.capture_limit:g}",
         given.script,
         *given.args,
     ]

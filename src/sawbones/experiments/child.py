@@ -63,15 +63,6 @@ def main() -> None:
         return
     tie_forks()
     os.chdir(spec.working_folder)
-    overlay = Overlay(Path(spec.working_folder), Path(spec.run_folder))
-
-    def prepare(session: Session) -> None:
-        session.on_ready.append(lambda recorder: overlay.install_torch())
-        for remedy in spec.remedies:
-            module = importlib.import_module(f"sawbones.experiments.remedies.{remedy.name}")
-            session.on_ready.append(partial(module.install, **remedy.params))
-        overlay.install()
-
     rank = int(os.environ.get("RANK", "0"))
     status, _ = run_script(
         spec.script,
@@ -80,11 +71,29 @@ def main() -> None:
         spec.options,
         root=spec.working_folder,
         rank=rank,
-        prepare=prepare,
+        prepare=partial(_prepare, spec),
     )
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)  # the run is on disk; loader workers and user threads must not hold the experiment up
+
+
+def _prepare(spec: Spec, session: Session) -> None:
+    overlay = Overlay(Path(spec.working_folder), Path(spec.run_folder))
+    session.on_ready.append(lambda recorder: overlay.install_torch())
+    for remedy in spec.remedies:
+        if "." in remedy.name:  # a module of another part, which wants the session and not only its recorder
+            importlib.import_module(remedy.name).attach(session, **remedy.params)
+            continue
+        module = importlib.import_module(f"sawbones.experiments.remedies.{remedy.name}")
+        session.on_ready.append(partial(module.install, **remedy.params))
+    session.prepare_spawned = ("sawbones.experiments.child", spec.to_json())
+    overlay.install()
+
+
+def prepare_spawned(text: str, session: Session) -> None:
+    """In a process that the script started itself: the same remedies, the same redirected writes."""
+    _prepare(Spec.from_json(text), session)
 
 
 def _become_torchrun(num_ranks: int) -> None:

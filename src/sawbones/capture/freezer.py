@@ -1,0 +1,312 @@
+"""The freezer: keeps what re-executing the current step needs, and writes a bundle when the step fails.
+
+Kept on every step: a reference to the batch and the states of the random streams. Weights and optimizer state are those of the
+live objects when a failure is seen before the update, which is always so on a CPU; a ring of two copies, spaced so that copying
+takes less than half a percent of the run, serves failures that are seen late. Memory stays under `limit_bytes`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from sawbones.capture import snapshot
+from sawbones.capture.arrivals import Arrival, caller, cloned, scalars_of, tensors_beside, versions_of
+from sawbones.capture.bundle import SUFFIX, Failure
+from sawbones.capture.freezing import RUN_LIMIT_MB
+from sawbones.capture.prints import fingerprint
+from sawbones.capture.randomness import Streams
+from sawbones.capture.spikes import Spikes
+from sawbones.capture.writing import write_bundle
+from sawbones.observe.fingerprints import tensors_in
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+COPY_SHARE = 0.004  # of the run's time goes into copies of the weights, at most
+MIN_SPACING = 10  # steps between two of them
+MAX_SPACING = 500
+ATTEMPTS = {"exception": 1, "nonfinite loss": 1, "nonfinite gradient": 1, "loss spike": 2, "rank mismatch": 1, "by hand": 20}
+SKIPS_IN_A_ROW = 8  # a scaler that is still looking for its scale skips fewer
+
+
+@dataclass(frozen=True)
+class Settings:
+    limit_mb: float = RUN_LIMIT_MB
+    source: bool = True
+    data: bool = True
+    root: str = ""
+    script: str = ""
+    argv: tuple[str, ...] = ()
+    working_folder: str = ""  # as the user knows it, where the script runs in a copy
+
+
+class Freezer:
+    def __init__(self, recorder: Recorder, settings: Settings) -> None:
+        self.settings = settings
+        self.bundles: list[Path] = []
+        self._r = recorder
+        self._streams = Streams()
+        self.start_rng = self._streams.read()
+        self.scalers = snapshot.Scalers()
+        self._arrivals: deque[Arrival] = deque()
+        self._arrival_bytes = 0
+        self._ring: deque[dict[str, Any]] = deque()
+        self._next_copy = 0
+        self._copies = True  # False once the state is known not to fit
+        self._copy_batches = False
+        self._fed = False  # the current microstep has an arrival
+        self._scalars_step = -1
+        self._limit = int(settings.limit_mb * (1 << 20))
+        self._spikes = Spikes()
+        self._late: deque[tuple[int, dict[str, Any]]] = deque()  # losses that are still on a device
+        self._pending: Failure | None = None
+        self._losses: list[str] = []  # fingerprints of the losses of this step
+        self._loss: torch.Tensor | None = None
+        self._skips = 0
+        self._counts: dict[str, int] = {}
+        self._by_hand = False
+        self.notes: list[str] = []
+        self._began = time.perf_counter()
+
+    # what the step is fed
+
+    def batch(self, iterator: Any, value: Any) -> None:
+        frame = caller()
+        dataset = getattr(iterator, "_dataset", None)
+        try:
+            size = len(dataset) if dataset is not None else None
+        except TypeError:
+            size = None
+        where = [self._r.sites.shown(frame.f_code.co_filename), frame.f_lineno] if frame is not None else ["", 0]
+        self._arrived("loader", [*where, type(dataset).__name__, size], value)
+
+    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        frame = caller()
+        if not self._fed:
+            inputs = [t for _, t in tensors_in((args, kwargs))]
+            where = [self._r.sites.shown(frame.f_code.co_filename), frame.f_lineno] if frame is not None else ["", 0]
+            value = {"args": args, "kwargs": kwargs, "variables": tensors_beside(frame, inputs)}
+            self._arrived("forward", [*where, type(module).__name__, None], value)
+        if self._scalars_step != self._r.step and self._arrivals:
+            self._scalars_step = self._r.step
+            self._arrivals[-1].scalars = scalars_of(frame)
+
+    def _arrived(self, kind: str, key: list[Any], value: Any) -> None:
+        step = self._r.step
+        if self._arrivals and self._arrivals[-1].step != step:
+            self._look_back()
+        if step >= self._next_copy and self._copies:
+            self._copy_state()
+        if self._copy_batches:
+            value = cloned(value)
+        arrival = Arrival(step, self._r.microstep, kind, key, value, self._streams.read())
+        tensors = arrival.tensors()
+        arrival.versions = versions_of(tensors)
+        self._arrivals.append(arrival)
+        self._arrival_bytes += sum(t.numel() * t.element_size() for t in tensors)
+        self._forget()
+        self._fed = True
+
+    def _look_back(self) -> None:
+        """Batches that the loop writes over are copied from now on."""
+        if not self._copy_batches and self._arrivals[-1].changed_since():
+            self._copy_batches = True
+
+    def _forget(self) -> None:
+        oldest = self._ring[0]["step"] if self._ring else self._r.step - 1
+        while self._arrivals and (self._arrivals[0].step < oldest or self._arrival_bytes > self._limit // 2):
+            if self._arrivals[0].step == self._r.step:
+                break
+            gone = self._arrivals.popleft()
+            self._arrival_bytes -= gone.num_bytes()
+        while self._ring and self._arrivals and self._ring[0]["step"] < self._arrivals[0].step:
+            self._ring.popleft()
+
+    # the ring
+
+    def _copy_state(self) -> None:
+        step = self._r.step
+        if not self._r.census.optimizers() and not self._r.census.roots():
+            return
+        began = time.perf_counter()
+        live = snapshot.collect(self._r, self.scalers)
+        size = snapshot.size_of(live)
+        if 2 * size > self._limit // 2:
+            self._copies = False
+            self._ring.clear()
+            return
+        self._ring.append(snapshot.cloned(live))
+        while len(self._ring) > 2:
+            self._ring.popleft()
+        cost = time.perf_counter() - began
+        each = (began - self._began) / max(step, 1)
+        spacing = min(MAX_SPACING, max(MIN_SPACING, math.ceil(cost / max(COPY_SHARE * each, 1e-9)) if step else MIN_SPACING))
+        self._next_copy = step + spacing
+
+    # what the step gives
+
+    def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None:
+        self._loss = root.detach() if isinstance(root, torch.Tensor) and root.numel() == 1 else None
+        if "value" in data:
+            self._judge(self._r.step, float(data["value"]), now=True)
+        else:
+            self._late.append((self._r.step, data))
+
+    def _judge(self, step: int, value: float, now: bool) -> None:
+        limit = self._spikes.saw(value)
+        if not math.isfinite(value):
+            failure = Failure("nonfinite loss", f"loss {value} at step {step}", loss=value)
+        elif limit is not None:
+            failure = Failure("loss spike", f"loss {value:.6g} at step {step}, above {limit:.6g}", loss=value, limit=limit)
+        else:
+            return
+        if now and self._pending is None:
+            self._pending = failure
+        elif not now:
+            self.freeze(failure, "late", step)
+
+    def backward_ends(self) -> None:
+        self._fed = False
+        if self._pending is not None and self._may(self._pending.kind):
+            failure, self._pending = self._pending, None
+            self.freeze(failure, "backward", self._r.step)
+        self._pending = None
+
+    def gradients(self, optimizer: torch.optim.Optimizer, norms: Any, skipped: bool) -> None:
+        self._skips = self._skips + 1 if skipped else 0
+        if self._by_hand:
+            self._by_hand = False
+            self.freeze(Failure("by hand", f"step {self._r.step}, captured by hand"), "step", self._r.step)
+        if skipped:
+            if self._skips == SKIPS_IN_A_ROW:
+                text = f"gradients are not finite in {self._skips} steps in a row, up to step {self._r.step}"
+                self.freeze(Failure("nonfinite gradient", text), "step", self._r.step)
+            return
+        if any(not math.isfinite(float(row.sum())) for row in norms) and self._may("nonfinite gradient"):
+            grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+            if not all(bool(torch.isfinite(g.coalesce().values() if g.is_sparse else g).all()) for g in grads):
+                text = f"a gradient is not finite at step {self._r.step}"
+                self.freeze(Failure("nonfinite gradient", text), "step", self._r.step)
+
+    def step_over(self) -> None:
+        self._fed = False
+        self._loss = None
+        while self._late and "value" in self._late[0][1]:
+            step, data = self._late.popleft()
+            self._judge(step, float(data["value"]), now=False)
+
+    def crashed(self, error: BaseException, site: Any) -> None:
+        if not isinstance(error, Exception) or not self._arrivals:
+            return
+        first = (str(error).splitlines() or [""])[0][:200]
+        text = f"{type(error).__name__}: {first}"
+        self.freeze(Failure("exception", text, type(error).__name__, str(error)[:4000], site), "exception", self._r.step, error)
+
+    def ask(self) -> None:
+        """By hand: the step under way is captured when its gradients are there."""
+        self._by_hand = True
+
+    def closing(self) -> None:
+        self.step_over()
+        self._arrivals.clear()
+        self._ring.clear()
+
+    # writing
+
+    def _may(self, kind: str) -> bool:
+        if self._counts.get(kind, 0) >= ATTEMPTS[kind]:
+            return False
+        # Once one thing is not finite, everything is: the first bundle tells it all.
+        other = {"nonfinite gradient": "nonfinite loss", "nonfinite loss": "nonfinite gradient"}.get(kind, "")
+        return not self._counts.get(other)
+
+    def freeze(self, failure: Failure, point: str, step: int, error: BaseException | None = None) -> Path | None:
+        if not self._may(failure.kind) or not self._arrivals:
+            return None
+        self._counts[failure.kind] = self._counts.get(failure.kind, 0) + 1
+        state, notes = self._state(point, step)
+        first = state["step"] if state is not None else step
+        arrivals = [a for a in self._arrivals if first <= a.step <= step]
+        if any(a.changed_since() for a in arrivals):
+            notes.append("the loop has changed a batch in place: its values are those of afterwards")
+        content = {
+            "point": point,
+            "snapshot": state,
+            "arrivals": [] if not self.settings.data else [_described(a) for a in arrivals],
+            "start": self.start_rng,
+            "prints": self._prints(point, step),
+        }
+        if error is not None:
+            from sawbones.capture.operators import failing_call
+
+            content["call"] = failing_call(error, self._r)
+        if not self.settings.data:
+            notes.append("batches were left out (--no-data)")
+        rank = f"-rank{self._r.rank}" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""
+        name = f"step-{step:06d}{rank}" + (
+            f"-{len(self.bundles)}" if any(f"step-{step:06d}" in p.name for p in self.bundles) else ""
+        )
+        path = self._r.folder / "bundles" / f"{name}{SUFFIX}"
+        write_bundle(path, failure, step, self._r, self.settings, content, notes)
+        self.bundles.append(path)
+        self._r.facts["bundles"] = [{"path": str(p), **t} for p, t in zip(self.bundles, self._texts(failure), strict=True)]
+        self._r.writer.meta("facts", self._r.facts)
+        return path
+
+    def _texts(self, failure: Failure) -> list[dict[str, Any]]:
+        known = [{k: v for k, v in entry.items() if k != "path"} for entry in self._r.facts.get("bundles", ())]
+        return [*known, {"kind": failure.kind, "text": failure.text}]
+
+    def _state(self, point: str, step: int) -> tuple[dict[str, Any] | None, list[str]]:
+        """The live objects while they are still what the step began with, else the last copy before it."""
+        notes: list[str] = []
+        if point != "late":
+            live = snapshot.collect(self._r, self.scalers)
+            size = snapshot.size_of(live)
+            if size <= self._limit:
+                return live, notes
+            notes.append(
+                f"weights and optimizer state ({size / (1 << 20):.0f} MB) are over the limit of {self.settings.limit_mb:g} MB "
+                f"and were left out; to keep them: --capture-limit {math.ceil(size / (1 << 20))}"
+            )
+            return None, notes
+        before = [copy for copy in self._ring if copy["step"] <= step]
+        if before:
+            return before[-1], notes
+        notes.append("the failure was seen after the update, and no copy of the weights was at hand")
+        return None, notes
+
+    def _prints(self, point: str, step: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if point in ("backward", "step") and self._loss is not None:
+            found["loss"] = fingerprint(self._loss)
+        if point in ("backward", "step"):
+            found["gradients"] = gradient_prints(self._r)
+        return found
+
+
+def gradient_prints(recorder: Recorder) -> dict[str, str]:
+    """Per parameter, by its name in the model; parameters outside of one by their place in the optimizer."""
+    named: dict[int, tuple[str, torch.Tensor]] = {}
+    for number, root in enumerate(recorder.census.roots()):
+        for name, parameter in root.named_parameters():
+            named.setdefault(id(parameter), (f"{number}:{name}" if number else name, parameter))
+    for index, optimizer in enumerate(recorder.census.optimizers()):
+        for g, group in enumerate(optimizer.param_groups):
+            for i, parameter in enumerate(group["params"]):
+                named.setdefault(id(parameter), (f"optimizer {index}, group {g}, parameter {i}", parameter))
+    return {name: fingerprint(p.grad) for name, p in named.values() if p.grad is not None}
+
+
+def _described(arrival: Arrival) -> dict[str, Any]:
+    names = ("step", "microstep", "kind", "key", "rng", "scalars")
+    return {**{name: getattr(arrival, name) for name in names}, "values": arrival.value}

@@ -1,0 +1,333 @@
+"""Replay: the captured step once more, in a new process, and what is the same and what is not."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+from sawbones.capture.bundle import Bundle
+from sawbones.capture.errors import CaptureError
+from sawbones.experiments.bench import Bench, ChildFailed, Patient
+from sawbones.experiments.child import Remedy
+from sawbones.observe.options import Options
+
+STAGE = "sawbones.capture.stage"
+SECONDS = 600.0
+WAYS = {
+    "jump": "rebuilt from the source, with the recorded weights, batches and random streams",
+    "rerun": "the script ran again from its start",
+    "operator": "the operator that failed, with its recorded inputs",
+}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is deliberately different from the captured run."""
+
+    device: str | None = None
+    dtype: str | None = None
+    approximate: bool = False
+
+    @property
+    def exact(self) -> bool:
+        return self.device is None and self.dtype is None
+
+
+EXACTLY = Changes()
+
+
+@dataclass
+class Replay:
+    same: bool
+    way: str  # of WAYS
+    outcome: dict[str, Any]
+    differences: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)  # ways that did not give the captured failure, and why
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return describe(self.outcome)
+
+
+def describe(outcome: dict[str, Any]) -> str:
+    kind = outcome.get("kind")
+    if kind == "exception":
+        site = outcome.get("site") or {}
+        first = (str(outcome.get("message") or "").splitlines() or [""])[0][:200]
+        return f"{outcome.get('exception')}: {first}" + (f"  ({site.get('file')}:{site.get('line')})" if site else "")
+    if kind == "not reached":
+        return "the captured step was not reached"
+    if kind == "none" and "loss" not in outcome:
+        return "the step ended without the failure"
+    return f"loss {outcome.get('loss')}" + {"nonfinite gradient": ", a gradient is not finite"}.get(str(kind), "")
+
+
+class Theatre:
+    """One bench with a copy of the working folder in which the bundle's sources lie over the local ones."""
+
+    def __init__(self, bundle: Bundle, seconds: float = SECONDS) -> None:
+        self.bundle = bundle
+        environment = bundle.environment
+        recorded = Path(str(environment.get("working_folder", "")))
+        self.folder = recorded if recorded.is_dir() else Path.cwd()
+        script = str(environment["script"])
+        elsewhere = Path(str(environment.get("script_path", "")))
+        sources = bundle.sources()
+        inside = recorded.is_dir() and elsewhere.is_relative_to(recorded)
+        if not inside and elsewhere.is_file() and elsewhere.read_bytes() == sources.get(script, elsewhere.read_bytes()):
+            script = str(elsewhere)  # a script that lies outside of its working folder finds its neighbours there
+        elif script not in sources and not (self.folder / script).is_file():
+            raise CaptureError(
+                f"{bundle.path} holds no source and {script} is not in {self.folder}. Go to the folder of the script, "
+                "or use a bundle written without --no-source"
+            )
+        if any("[redacted]" in argument for argument in bundle.argv):
+            raise CaptureError(
+                f"an argument of the captured run was redacted as a secret ({' '.join(bundle.argv)}): the script cannot be run again"
+            )
+        num_ranks = bundle.world_size
+        launched = num_ranks > 1 or "RANK" in environment.get("variables", {})
+        self.bench = Bench(Patient(script, bundle.argv, self.folder, num_ranks, launched), seconds)
+        self.sources = sources
+
+    def __enter__(self) -> Theatre:
+        self.bench.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.bench.__exit__(*error)
+
+    def perform(self, way: str, changes: Changes = EXACTLY, seconds: float | None = None, **settings: Any) -> dict[str, Any]:
+        """Runs one child and returns its outcome."""
+        working = self.bench.scratch.copy()
+        for name, text in self.sources.items():
+            target = working / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_symlink():
+                target.unlink()
+            target.write_bytes(text)
+        result = working.parent / "outcome.json"
+        params = {"bundle": str(self.bundle.path.absolute()), "way": way, "result": str(result), "exact": changes.exact, **settings}
+        remedies = [Remedy(STAGE, params)]
+        if changes.dtype is not None:
+            remedies.append(Remedy(changes.dtype))
+        options = Options(deep_steps=(), deep_every=0, batch_samples=0, full_every=1000)
+        patient = self.bench.patient
+        if way == "jump" and patient.num_ranks > 1:  # other ranks' batches are not in this bundle
+            patient = Patient(patient.script, patient.argv, patient.working_folder, 1, True)
+        with Variables(self.bundle, changes):
+            self.bench.execute(options, remedies, seconds=seconds, working=working, patient=patient)
+        try:
+            outcome: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ChildFailed(f"the rebuilt script gave no outcome. It said:\n{self.bench.log_tail[-1500:]}") from error
+        outcome["folder"] = str(result.parent)
+        return outcome
+
+
+class Variables:
+    """Environment variables of the captured run, as far as they steer the computation and were not secret."""
+
+    def __init__(self, bundle: Bundle, changes: Changes) -> None:
+        recorded = bundle.environment.get("variables", {})
+        skip = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONPATH"}
+        steer = ("OMP_", "MKL_", "CUBLAS", "PYTHONHASHSEED", "TORCH", "PYTORCH", "CUDA_LAUNCH")
+        self._new = {
+            k: str(v) for k, v in recorded.items() if v != "[redacted]" and k not in skip and not k.startswith("TORCHELASTIC")
+            and (k.startswith(steer) or k not in os.environ)
+        }  # fmt: skip
+        if changes.device == "cpu":
+            self._new["CUDA_VISIBLE_DEVICES"] = ""
+        self._old: dict[str, str | None] = {}
+
+    def __enter__(self) -> None:
+        self._old = {k: os.environ.get(k) for k in self._new}
+        os.environ.update(self._new)
+
+    def __exit__(self, *error: Any) -> None:
+        for name, value in self._old.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def replay(
+    bundle: Bundle,
+    changes: Changes = EXACTLY,
+    deep: bool = False,
+    seconds: float = SECONDS,
+    say: Say = lambda text: None,
+) -> Replay:
+    """Re-executes the captured step the cheapest way that gives the captured failure."""
+    began = time.monotonic()
+    best: Replay | None = None
+    tried: list[str] = []
+    try:
+        with Theatre(bundle, seconds) as theatre:
+            for way in ways(bundle):
+                say(f"{bundle.path.name}: {WAYS[way]}")
+                try:
+                    outcome = theatre.perform(way, changes, deep=deep)
+                except ChildFailed as error:
+                    tried.append(f"{way}: {str(error).splitlines()[0]}")
+                    continue
+                found = compared(bundle, outcome, way, changes)
+                if best is None or found.same or _nearer(bundle, found, best):
+                    best = found
+                if found.same:
+                    break
+                tried.append(f"{way}: {found.text}" + (f" ({found.differences[0]})" if found.differences else ""))
+    except CaptureError as error:
+        tried.append(str(error))
+    if (best is None or not best.outcome.get("reached")) and bundle.state.get("call") is not None:
+        say(f"{bundle.path.name}: {WAYS['operator']}")
+        best = replay_operator(bundle)
+    if best is None:
+        raise CaptureError(f"{bundle.path} cannot be replayed: " + "; ".join(tried))
+    best.tried = tried
+    best.seconds = time.monotonic() - began
+    if not best.same:
+        best.reasons = likely_reasons(bundle, changes)
+    return best
+
+
+def ways(bundle: Bundle) -> list[str]:
+    """With several ranks a step is only complete with all of them, and only the whole script has them."""
+    has_state = bool(bundle.state.get("arrivals")) and bundle.state.get("snapshot") is not None
+    jump = ["jump"] if has_state else []
+    return ["rerun", *jump] if bundle.world_size > 1 else [*jump, "rerun"]
+
+
+def _nearer(bundle: Bundle, one: Replay, other: Replay) -> bool:
+    return one.outcome.get("kind") == bundle.failure.kind and other.outcome.get("kind") != bundle.failure.kind
+
+
+# comparing
+
+
+def plain_message(text: str | None) -> str:
+    """Addresses and temporary paths change from process to process."""
+    return re.sub(r"0x[0-9a-f]+|/[\w./-]*sawbones-[\w./-]+", "_", text or "").strip()
+
+
+def compared(bundle: Bundle, outcome: dict[str, Any], way: str, changes: Changes) -> Replay:
+    failure, differences = bundle.failure, []
+    if failure.kind == "exception":
+        if outcome.get("kind") != "exception" or outcome.get("exception") != failure.exception:
+            differences.append(f"{describe(outcome)}, the bundle has {failure.text}")
+        elif plain_message(outcome.get("message")) != plain_message(failure.message) and not changes.approximate:
+            differences.append(f"the message is {describe(outcome)!r}, the bundle has {failure.text!r}")
+        elif failure.site is not None and not _same_line(outcome.get("site"), failure.site):
+            differences.append(f"raised at {outcome.get('site')}, the bundle has {failure.site}")
+        return Replay(not differences, way, outcome, differences)
+    if outcome.get("kind") in ("exception", "not reached") or "loss" not in outcome:
+        return Replay(False, way, outcome, [f"{describe(outcome)}, the bundle has {failure.text}"])
+    if changes.approximate or not changes.exact:
+        same = outcome["kind"] == failure.kind or failure.kind == "by hand"
+        if failure.kind == "loss spike" and failure.loss is not None:
+            same = same or math.isclose(float(outcome["loss"]), failure.loss, rel_tol=1e-2)
+        return Replay(same, way, outcome, [] if same else [f"{describe(outcome)}, the bundle has {failure.text}"])
+    return Replay(not (found := bit_differences(bundle, outcome)), way, outcome, found)
+
+
+def _same_line(found: Any, site: Any) -> bool:
+    return bool(found) and os.path.basename(found["file"]) == os.path.basename(site.file) and found["line"] == site.line
+
+
+def bit_differences(bundle: Bundle, outcome: dict[str, Any]) -> list[str]:
+    prints = bundle.unpacked("prints") or {}
+    differences = []
+    if "loss" in prints:
+        if prints["loss"] != outcome.get("loss_print"):
+            recorded = bundle.failure.loss
+            shown = f"the bundle has {recorded}" if recorded is not None else "the bundle has other bits"
+            differences.append(f"loss {outcome['loss']}, {shown}")
+    elif bundle.failure.loss is not None and str(bundle.failure.loss) != outcome["loss"]:
+        differences.append(f"loss {outcome['loss']}, the bundle has {bundle.failure.loss}")
+    recorded_gradients: dict[str, str] = prints.get("gradients") or {}
+    found: dict[str, str] = outcome.get("gradients") or {}
+    other = [name for name, value in recorded_gradients.items() if found.get(name) != value]
+    if other:  # in the order of the backward pass, the last parameter comes first
+        differences.append(f"gradient of {other[-1]} ({len(other)} of {len(recorded_gradients)} gradients differ)")
+    return differences
+
+
+def likely_reasons(bundle: Bundle, changes: Changes) -> list[str]:
+    import torch
+
+    then, reasons = bundle.environment, []
+    if not changes.exact:
+        reasons.append("another device or type was asked for")
+    if then.get("torch") != torch.__version__:
+        reasons.append(
+            f"it was captured on torch {then.get('torch')}; this is {torch.__version__}, so replay cannot be exact. Install "
+            f"{then.get('torch')}, or: sawbones replay {bundle.path} --approximate"
+        )
+    if then.get("cpu") != torch.backends.cpu.get_cpu_capability() or then.get("machine") != platform.machine():
+        reasons.append(f"another processor: {then.get('cpu')} then, {torch.backends.cpu.get_cpu_capability()} now")
+    if then.get("gpu") and not torch.cuda.is_available():
+        reasons.append(f"it was captured on {then['gpu']}; there is no such device here: --device cpu --approximate")
+    if then.get("settings", {}).get("compiled") and then.get("compiled"):
+        reasons.append("the model was compiled then; a replay runs it eagerly")
+    if then.get("hash_seed") is None:
+        reasons.append("PYTHONHASHSEED was not set: the order of sets may differ between processes")
+    reasons += [note for note in bundle.notes if "in place" in note or "left out" in note]
+    return reasons
+
+
+# the operator alone
+
+
+def replay_operator(bundle: Bundle) -> Replay:
+    from sawbones.capture.operators import run_call
+
+    call = bundle.unpacked("call")
+    try:
+        run_call(call)
+    except LookupError as error:
+        raise CaptureError(f"{bundle.path}: {error}") from error
+    except Exception as error:
+        outcome = {"kind": "exception", "exception": type(error).__name__, "message": str(error), "operator": call["function"]}
+        same = outcome["exception"] == bundle.failure.exception and plain_message(str(error)) == plain_message(
+            bundle.failure.message
+        )
+        return Replay(same, "operator", outcome, [] if same else [f"{describe(outcome)}, the bundle has {bundle.failure.text}"])
+    return Replay(False, "operator", {"kind": "none", "operator": call["function"]}, [f"{call['function']} gave no error"])
+
+
+# whose code it is
+
+
+def foreign(bundle: Bundle) -> str | None:
+    """Why the source in this bundle is not plainly the user's own; None when it is."""
+    then = bundle.environment
+    sources = bundle.sources()
+    if not sources:
+        return None
+    try:
+        user = getuser()
+    except (KeyError, OSError):
+        user = ""
+    if then.get("host") != platform.node() or then.get("user") != user:
+        return f"it was made on {then.get('host') or 'another machine'} by {then.get('user') or 'someone'}"
+    folder = Path(str(then.get("working_folder", "")))
+    script = Path(str(then.get("script_path", "")))
+    for name, text in sources.items():
+        places = [folder / name, script if name == then.get("script") else folder / name, script.parent / name]
+        if not any(p.is_file() and p.read_bytes() == text for p in places):
+            return f"{name} in it is not what lies in {folder}"
+    return None

@@ -1,0 +1,89 @@
+"""Recorded values in the place of live ones: the structure is the live object's, the tensors are the bundle's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from sawbones.capture.packing import Missing
+
+_MAX_DEPTH = 8
+
+
+def put_in_place(live: Any, recorded: Any, problems: list[str], path: str = "") -> Any:
+    if isinstance(recorded, Missing):
+        return live  # was not kept: what the rebuilt script made is the best there is
+    if isinstance(recorded, torch.Tensor):
+        if isinstance(live, torch.Tensor):
+            value = recorded.clone().to(live.device)  # a step may write into its batch
+            if live.requires_grad and value.dtype.is_floating_point:
+                value.requires_grad_()
+            if live.is_pinned():
+                value = value.pin_memory()
+            return value
+        return recorded.clone() if live is None else _wrong(live, recorded, problems, path)
+    if isinstance(recorded, Mapping):
+        if isinstance(live, Mapping) or (hasattr(live, "keys") and hasattr(live, "__getitem__")):
+            return _mapping(live, recorded, problems, path)
+        return _wrong(live, recorded, problems, path)
+    if isinstance(recorded, (list, tuple)):
+        if isinstance(live, (list, tuple)):
+            return _sequence(live, recorded, problems, path)
+        return _wrong(live, recorded, problems, path)
+    if isinstance(recorded, np.ndarray):
+        return recorded.copy() if isinstance(live, np.ndarray) else live
+    if isinstance(recorded, (bool, int, float, str)) and isinstance(live, (bool, int, float, str)):
+        return recorded
+    return live
+
+
+def _wrong(live: Any, recorded: Any, problems: list[str], path: str) -> Any:
+    problems.append(f"batch{path}: the rebuilt script has {type(live).__name__} where the bundle has {type(recorded).__name__}")
+    return live
+
+
+def _mapping(live: Any, recorded: Mapping[Any, Any], problems: list[str], path: str) -> Any:
+    values = {
+        key: put_in_place(live[key], value, problems, f"{path}[{key!r}]") if key in live else value
+        for key, value in recorded.items()
+    }
+    if type(live) is dict:
+        return values
+    changed = copy.copy(live)  # a dict with manners: BatchEncoding and its like
+    try:
+        for key, value in values.items():
+            changed[key] = value
+    except Exception:
+        problems.append(f"batch{path}: {type(live).__name__} takes no new values")
+        return live
+    return changed
+
+
+def _sequence(live: Any, recorded: Any, problems: list[str], path: str) -> Any:
+    items = [put_in_place(live[i] if i < len(live) else None, value, problems, f"{path}[{i}]") for i, value in enumerate(recorded)]
+    if isinstance(live, tuple):
+        return type(live)(*items) if hasattr(live, "_fields") else tuple(items)
+    return items
+
+
+def map_tensors(value: Any, change: Callable[[str, torch.Tensor], torch.Tensor], path: str = "", depth: int = 0) -> Any:
+    """The same structure with every tensor replaced."""
+    if isinstance(value, torch.Tensor):
+        return change(path, value)
+    if depth > _MAX_DEPTH:
+        return value
+    if isinstance(value, (list, tuple)):
+        items = [map_tensors(v, change, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
+        if isinstance(value, tuple):
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return items
+    if isinstance(value, dict) or (hasattr(value, "keys") and hasattr(value, "__setitem__")):
+        changed = {} if type(value) is dict else copy.copy(value)
+        for key in list(value.keys()):
+            changed[key] = map_tensors(value[key], change, f"{path}[{key!r}]", depth + 1)
+        return changed
+    return value

@@ -1,0 +1,141 @@
+"""From a frozen step to its file."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import sys
+import time
+from dataclasses import asdict
+from getpass import getuser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sawbones.capture import tensors as codec
+from sawbones.capture.bundle import FORMAT, Failure
+from sawbones.capture.container import Writer
+from sawbones.capture.packing import Packer
+from sawbones.capture.secrets import kept_environment, redact_arguments
+from sawbones.capture.sources import Sources, collect_sources
+from sawbones.observe.environment import describe_environment
+from sawbones.schema.run import STEP_COLUMNS
+from sawbones.store.reader import connect
+
+if TYPE_CHECKING:
+    from sawbones.capture.freezer import Settings
+    from sawbones.observe.recorder import Recorder
+
+LAST_STEPS = 200
+
+
+def write_bundle(
+    path: Path, failure: Failure, step: int, recorder: Recorder, settings: Settings, content: dict[str, Any], notes: list[str]
+) -> Path:
+    packer = Packer()
+    state = {key: packer.pack(value, key) for key, value in content.items()}
+    sources = collect_sources(settings.script, settings.root)
+    if packer.left_out:
+        notes.append("not kept, as it is neither a number, a text nor a tensor: " + ", ".join(packer.left_out[:5]))
+    if sources.left_out:
+        notes.append("source files left out: " + ", ".join(sources.left_out[:5]))
+    if not settings.source:
+        notes.append("source files were left out (--no-source)")
+    writer = Writer(path)
+    try:
+        writer.stream("tensors.safetensors", lambda put: codec.write(packer.tensors, put))
+        writer.add_json("state.json", state)
+        writer.add_json("steps.json", last_steps(recorder))
+        writer.add_json("environment.json", environment(settings, sources))
+        if settings.source:
+            for name, text in sources.files.items():
+                writer.add(f"source/{name}", text)
+        return writer.close(manifest(failure, step, recorder.rank, notes))
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def manifest(failure: Failure, step: int, rank: int, notes: list[str]) -> dict[str, Any]:
+    from sawbones import __version__
+
+    return {
+        "format": FORMAT,
+        "sawbones": __version__,
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "step": step,
+        "rank": rank,
+        "world_size": int(os.environ.get("WORLD_SIZE", "1")),
+        "failure": failure_json(failure),
+        "notes": notes,
+    }
+
+
+def failure_json(failure: Failure) -> dict[str, Any]:
+    raw = asdict(failure)
+    for name in ("loss", "limit"):
+        if raw[name] is not None:
+            raw[name] = number_json(raw[name])
+    return raw
+
+
+def number_json(value: float) -> Any:
+    return value if math.isfinite(value) else {"$float": str(value)}
+
+
+def last_steps(recorder: Recorder) -> list[dict[str, Any]]:
+    recorder.writer.flush()
+    names = ", ".join(f'"{name}"' for name in STEP_COLUMNS)
+    with connect(recorder.folder, recorder.rank) as db:
+        rows = db.execute(f"SELECT {names} FROM raw_steps ORDER BY row DESC LIMIT {LAST_STEPS}").fetchall()
+    found = []
+    for row in reversed(rows):
+        values = {name: _real(value) for name, value in zip(STEP_COLUMNS, row, strict=True)}
+        found.append({name: number_json(value) for name, value in values.items() if value is not None})
+    return found
+
+
+def _real(value: Any) -> float | None:
+    """SQLite has no NaN: the store writes those values as text."""
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+def environment(settings: Settings, sources: Sources) -> dict[str, Any]:
+    return {
+        **describe_environment(),
+        "script": sources.script,
+        "script_path": os.path.abspath(os.path.join(settings.working_folder, settings.script)),
+        "argv": redact_arguments(settings.argv),
+        "working_folder": os.path.abspath(settings.working_folder),
+        "host": platform.node(),
+        "user": _user(),
+        "machine": platform.machine(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "variables": kept_environment(dict(os.environ), sources.files.values()),
+        "hash_seed": os.environ.get("PYTHONHASHSEED"),
+        "settings": _numerics(),
+        "executable": os.path.basename(sys.executable),
+    }
+
+
+def _user() -> str:
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def _numerics() -> dict[str, Any]:
+    return {
+        "threads": torch.get_num_threads(),
+        "default_dtype": str(torch.get_default_dtype()),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "matmul_precision": torch.get_float32_matmul_precision(),
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "compiled": os.environ.get("TORCHDYNAMO_DISABLE") != "1",
+    }
