@@ -103,10 +103,21 @@ class Census:
     def optimizer_index(self, optimizer: torch.optim.Optimizer) -> int:
         found = self._optimizer_ids.get(id(optimizer))
         if found is None or self._optimizers[found]() is not optimizer:
+            if (wrapped := self._wrapped_by(optimizer)) is not None:
+                return wrapped
             found = self._optimizer_ids[id(optimizer)] = len(self._optimizers)
             self._optimizers.append(weakref.ref(optimizer))
             self.is_new = True
         return found
+
+    def _wrapped_by(self, optimizer: torch.optim.Optimizer) -> int | None:
+        """Trainers wrap optimizers in one that is an Optimizer as well and hands out the very same list of groups."""
+        groups = getattr(optimizer, "param_groups", None)
+        for index, ref in enumerate(self._optimizers):
+            known = ref()
+            if groups is not None and known is not None and known is not optimizer and known.param_groups is groups:
+                return index
+        return None
 
     def optimizers(self) -> list[torch.optim.Optimizer]:
         return [optimizer for ref in self._optimizers if (optimizer := ref()) is not None]

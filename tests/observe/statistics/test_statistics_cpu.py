@@ -107,6 +107,15 @@ def test_a_scale_is_divided_out_and_subnormal_is_judged_as_float16_saw_it() -> N
     assert columns["grad_subnormal_share"][0] == 0.25
 
 
+def test_a_step_without_any_gradient_says_that_there_was_none() -> None:
+    params: list[torch.Tensor] = [torch.ones(4), torch.ones(2)]
+    columns = one_step(params, [None, None]).columns
+    for name in TENSOR_STATISTICS:
+        if name.startswith("grad_"):
+            assert columns[name].tolist() == [NO_GRADIENT, NO_GRADIENT], name
+    np.testing.assert_allclose(columns["param_l2"], [2.0, 2**0.5], rtol=1e-6)
+
+
 class Wrapped(torch.Tensor):
     """A tensor without storage that answers every operator with an error, as a fake or quantised one may."""
 

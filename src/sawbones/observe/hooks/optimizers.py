@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
+    in_closure: dict[int, bool] = {}  # whether a backward pass ran inside of step()
+
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         if not recorder.is_host():
             return None
@@ -23,9 +25,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
         if closure is None:
             return None
 
+        in_closure[id(optimizer)] = False
+
         def watched_closure(*given: Any, **named: Any) -> Any:
+            passes = recorder.microstep
             result = closure(*given, **named)
             if recorder.is_host():
+                in_closure[id(optimizer)] |= recorder.microstep != passes
                 recorder.guard("step", recorder.steps.closure_returned, optimizer)
                 recorder.gradients_complete(optimizer)
             return result
@@ -35,7 +41,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if recorder.is_host():
-            recorder.guard("step", recorder.step_ends, optimizer, _closure(args, kwargs) is not None)
+            recorder.guard("step", recorder.step_ends, optimizer, in_closure.pop(id(optimizer), False))
 
     patches.on_exit(register_optimizer_step_pre_hook(before).remove)
     patches.on_exit(register_optimizer_step_post_hook(after).remove)
@@ -70,6 +76,6 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _closure(args: Any, kwargs: Any) -> Any:
-    # The hooks see (self, closure); Lightning always passes one, torch only where the method needs it.
+    # The hooks see (self, closure); Lightning always passes one, an empty one when the script does the backward pass by hand.
     values = (*args[1:], kwargs.get("closure"))
     return next((v for v in values if callable(v)), None)

@@ -104,7 +104,11 @@ class _Pending:
                 with np.errstate(over="ignore", invalid="ignore"):
                     column[np.asarray(reading.positions)[where]] = values
         self._divide(columns)
-        if self.without_gradient:
+        if self.num_tensors and len(self.without_gradient) == self.num_tensors:  # no lane had a gradient to make a column of
+            for name in TENSOR_STATISTICS:
+                if name.startswith("grad_"):
+                    columns[name] = np.full(self.num_tensors, NO_GRADIENT, np.float32)
+        elif self.without_gradient:
             for name, column in columns.items():
                 if name.startswith("grad_"):
                     column[self.without_gradient] = NO_GRADIENT
