@@ -23,6 +23,8 @@ NAME = "one_rank_against_two"
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     patient = bench.patient
+    if patient.num_ranks == 1 and run.ranks:
+        return Verdict(NAME, "open", "the script starts its processes itself, always as many as it wants")
     if any("BatchNorm" in m.cls and "Sync" not in m.cls for m in run.modules):
         return Verdict(NAME, "open", "batch normalisation uses the statistics of each rank, so the two may differ")
     calm = Remedy("dropout_off")

@@ -7,6 +7,7 @@ hook installs the recorder the moment the script's own `import torch` is done.
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -24,7 +25,10 @@ from typing import Any
 from sawbones.observe.guard import RAISE
 from sawbones.observe.options import Options
 from sawbones.observe.sites import SiteFinder, is_user_file
+from sawbones.observe.spawned import adopt, spawned_rank
 from sawbones.schema import Ending, Site
+
+_here: list[Session] = []  # sessions that watch this process
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
@@ -74,6 +78,7 @@ class Session:
         self.recorder: Any = None
         self.patches: Any = None
         self.on_ready: list[Callable[[Any], None]] = []
+        self.prepare_spawned: tuple[str, str] | None = None  # module and text: how processes of the script are made ready
 
     def arm(self) -> None:
         if "torch" in sys.modules:
@@ -103,7 +108,9 @@ class Session:
         recorder.writer.meta("world_size", int(os.environ.get("WORLD_SIZE", "1")))
         recorder.writer.meta("environment", describe_environment())
         recorder.writer.flush()  # what was run is on disk before anything can go wrong with either
+        recorder.for_process = functools.partial(spawned_rank, self)
         self.patches = install_all(recorder)
+        _here.append(self)
         os.register_at_fork(after_in_child=recorder.writer.abandon)
         if recorder.journal is not None:
             recorder.guard("journal", recorder.journal.resume)
@@ -113,8 +120,19 @@ class Session:
     def close(self, ending: Ending) -> None:
         if self.patches is not None:
             self.patches.restore()
+        if self in _here:
+            _here.remove(self)
         if self.recorder is not None:
             self.recorder.close(ending)
+            adopt(self.folder)
+
+
+def forget_parent() -> None:
+    """In a forked process: what watches the parent lets go of this one."""
+    while _here:
+        session = _here.pop()
+        session.patches.restore()
+        session.recorder.active = False
 
 
 def run_script(
@@ -151,19 +169,23 @@ def _execute(path: str, script: str, main: types.ModuleType, session: Session) -
             code = compile(source.read(), script if os.path.isabs(script) else path, "exec", dont_inherit=True)
         exec(code, main.__dict__)
     except SystemExit as leaving:
-        return _exited(leaving)
+        return exited(leaving)
     except KeyboardInterrupt as error:
         _print_user_traceback(error)
         return Ending("interrupted", 130)
     except BaseException as error:
-        if type(error).__name__ == "Finished" and type(error).__module__.startswith("sawbones."):
+        if is_budget(error):
             return Ending("budget", 0)
         _print_user_traceback(error)
-        return _crashed(error, session)
+        return crashed(error, session)
     return Ending("finished", 0)
 
 
-def _exited(leaving: SystemExit) -> Ending:
+def is_budget(error: BaseException) -> bool:
+    return type(error).__name__ == "Finished" and type(error).__module__.startswith("sawbones.")
+
+
+def exited(leaving: SystemExit) -> Ending:
     if leaving.code is None:
         return Ending("finished", 0)
     if isinstance(leaving.code, int):
@@ -197,7 +219,7 @@ def _print_user_traceback(error: BaseException) -> None:
     print("".join(stack.format()), end="", file=sys.stderr)
 
 
-def _crashed(error: BaseException, session: Session) -> Ending:
+def crashed(error: BaseException, session: Session) -> Ending:
     sites = session.recorder.sites if session.recorder is not None else SiteFinder(session.root)
     frames: list[Site] = []
     inner: Site | None = None

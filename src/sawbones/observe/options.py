@@ -40,4 +40,5 @@ class Options:
 
 
 def diagnosing(**changes: Any) -> Options:
-    return Options(**{"deep_steps": DIAGNOSE_DEEP_STEPS, "probe": True, "journal": True, "eager": True, "full_every": 10, **changes})
+    usual = {"deep_steps": DIAGNOSE_DEEP_STEPS, "probe": True, "journal": True, "eager": True, "full_every": 10}
+    return Options(**{**usual, **changes})

@@ -83,6 +83,7 @@ class Recorder:
         self.seq = 0
         self.phase = "train"
         self.facts: dict[str, Any] = {}
+        self.for_process: Callable[[Callable[..., Any], int], Any] | None = None  # wraps what a new process is to run
         self.listeners: list[Callable[[Recorder], None]] = []  # called after every step, for live warnings
         self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)  # (result of scaler.scale, its unscaled input)
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
