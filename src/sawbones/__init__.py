@@ -10,13 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Finding", "Report", "Run", "SawbonesError", "__version__", "diagnose", "explain", "read_run", "watch"]
+__all__ = [
+    "Finding",
+    "Report",
+    "Run",
+    "SawbonesError",
+    "Subject",
+    "__version__",
+    "check",
+    "diagnose",
+    "explain",
+    "read_run",
+    "watch",
+]
 
 _HOMES = {
     "Finding": "sawbones.schema",
     "Report": "sawbones.schema",
     "Run": "sawbones.schema",
     "SawbonesError": "sawbones.schema.errors",
+    "Subject": "sawbones.triage",
+    "check": "sawbones.triage",
     "diagnose": "sawbones.diagnosis",
     "explain": "sawbones.pages",
     "read_run": "sawbones.store",
@@ -29,6 +43,7 @@ if TYPE_CHECKING:
     from sawbones.schema import Finding, Report, Run
     from sawbones.schema.errors import SawbonesError
     from sawbones.store import read_run
+    from sawbones.triage import Subject, check
     from sawbones.watching import watch
 
 

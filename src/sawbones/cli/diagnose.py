@@ -17,7 +17,7 @@ The script runs in a scratch copy of the working folder: nothing of yours is ove
 With a recorded run folder instead of a script, the checks read that recording; experiments need the script.
 Exit status: 0 healthy, 1 sick, 2 usage error, 3 the script crashed."""
 
-_WITH_VALUE = {"--json", "--html", "--seconds", "--steps", "--only", "--nproc-per-node", "--keep-run"}
+_WITH_VALUE = {"--json", "--html", "--seconds", "--steps", "--only", "--nproc-per-node", "--keep-run", "--pin"}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
     p.add_argument("--nproc-per-node", type=int, default=1, metavar="N", help="run the script on N ranks under torchrun")
     p.add_argument("--keep-run", metavar="FOLDER", help="keep the recording of the observed run")
+    p.add_argument("--pin", metavar="DIR", help="write a regression test for each likely or proven finding there")
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument("script", metavar="SCRIPT", help="training script, or a recorded run folder")
     p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
@@ -125,6 +126,18 @@ def _position(folder: Path) -> tuple[int, str]:
         return int(row[0]), str(row[1])
 
 
+def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    from sawbones.diagnosis.pinning import write_tests
+    from sawbones.schema.errors import SawbonesError
+
+    try:
+        written = write_tests([f for f in report.findings if f.status != "suspected"], folder, Path.cwd())
+    except SawbonesError as error:
+        usage_error(str(error))
+    for path in written:
+        print(f"sawbones: wrote {path}", file=sys.stderr)
+
+
 def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyped-def]
     from rich.console import Console
 
@@ -134,6 +147,8 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
     from sawbones.schema.errors import SawbonesError
 
     report = diagnosis.report
+    if given.pin:
+        _pin(report, Path(given.pin))
     if given.json:
         text = json.dumps(to_json(report), indent=2, ensure_ascii=False)
         if given.json == "-":

@@ -11,6 +11,7 @@ The most direct form that fails on the run at hand is taken:
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import sawbones.testing
 from sawbones import checks
 from sawbones.diagnosis import templates
 from sawbones.schema import Finding, Run
+from sawbones.schema.errors import SawbonesError
 from sawbones.testing.pins import PINS, Pin
 
 STEPS = (3, 5, 10, 20, 30, 45, 60, 80, 120, 160, 250, 400)
@@ -147,3 +149,22 @@ def _is_small(root: Path) -> bool:
             if total > COPIED_BYTES:
                 return False
     return True
+
+
+def write_tests(findings: Sequence[Finding], folder: Path, root: Path) -> list[Path]:
+    """One file per finding that has a test. A file of the same name that is not such a test is left alone, with an error."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for finding in findings:
+        if finding.test is None:
+            continue
+        path = folder / Pinned(finding.fault, "", "").file_name
+        if path.exists() and f"Fault {finding.fault}" not in path.read_text(encoding="utf-8", errors="replace"):
+            raise PinRefused(f"{path} exists and is not a test of {finding.fault}. Write elsewhere: --out DIR")
+        path.write_text(templates.rooted(finding.test, root, folder), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+class PinRefused(SawbonesError):
+    """A test that could not be written."""

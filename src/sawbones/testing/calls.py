@@ -91,20 +91,31 @@ def _floats(value: Any) -> Iterator[Tensor]:
             yield from _floats(item)
 
 
-def changed(given: Tensor, where: Tensor, keep: int | None = None) -> Tensor:
-    """Other valid input wherever `where` is true: for ids the next id of the batch (`keep` stays), numbers are moved."""
+def changed(given: Tensor, where: Tensor) -> Tensor:
+    """Other valid input wherever `where` is true: for ids the next id of the batch, numbers are moved."""
     if given.is_floating_point():
         spread = given.std() if given.numel() > 1 else given.new_tensor(1.0)
         return torch.where(where, given + spread + 1.0, given)
     seen = given.unique()
-    if keep is not None:
-        seen = seen[seen != keep]
     if seen.numel() < 2:
-        top = int(given.max())
-        return torch.where(where & (given != (keep if keep is not None else -1)), top - given if top else given, given)
+        raise ValueError(f"the input holds one id only ({int(seen[0])}): there is nothing to change it to")
     place = torch.searchsorted(seen, given.contiguous()).clamp(max=seen.numel() - 1)
     other = seen[(place + 1) % seen.numel()]
-    return torch.where(where if keep is None else where & (given != keep), other, given)
+    return torch.where(where, other, given)
+
+
+def one_example(batch: Any, example: int, like: Tensor, columns: Tensor) -> Any:
+    """The batch with this example alone, and these columns alone of every tensor that is (batch, time, ...) as `like` is."""
+    if isinstance(batch, Tensor):
+        if not batch.dim() or batch.shape[0] != like.shape[0]:
+            return batch
+        row = batch[example : example + 1]
+        return row[:, columns] if batch.shape[:2] == like.shape[:2] else row
+    if isinstance(batch, dict):
+        return {key: one_example(value, example, like, columns) for key, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return tuple(one_example(value, example, like, columns) for value in batch)
+    return batch
 
 
 def at(tensor: Tensor, where: Any) -> Tensor:

@@ -28,7 +28,7 @@ def assert_overfits_one_batch(
         optimizer.zero_grad()
         value = loss(model, batch)
         if not math.isfinite(float(value.detach())):
-            raise broken(f"the loss of one repeated batch is {float(value)} at step {step}", "finite")
+            raise broken(f"the loss of one repeated batch is {float(value.detach())} at step {step}", "finite")
         value.backward()
         optimizer.step()
         values.append(float(value.detach()))

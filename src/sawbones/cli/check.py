@@ -1,0 +1,139 @@
+"""sawbones check: the ordered triage of a subject."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sawbones.cli.arguments import usage_error
+
+if TYPE_CHECKING:
+    from sawbones.triage import Grades, Triage
+
+LAYERS = ("data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation")
+
+DESCRIPTION = """Look at model, data, loss and optimizer layer by layer, cheapest first, and stop at the first layer that fails.
+
+SUBJECT is my.module:name or path/to/file.py:name. It has model(), data(), loss(outputs, batch) and optimizer(parameters):
+sawbones.Subject(model=..., data=..., loss=..., optimizer=...), or a dict, module or class with these names. Each layer looks at the
+pieces directly, then at a short training under the recorder. Grades may stand in pyproject.toml:
+
+    [tool.sawbones]
+    soft = ["optimizer.decay-on-norm-bias"]   # reported, does not fail
+    hard = ["pipeline.*"]                     # fails even when it is only suspected
+    skip = ["loop.memory-leak"]               # not looked at; the report says so
+
+Exit status: 0 healthy, 1 sick, 2 usage error, 3 the subject crashed."""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser("sawbones check", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument(
+        "--layer", action="append", choices=LAYERS, metavar="LAYER", help=f"only this one, may be given again: {', '.join(LAYERS)}"
+    )
+    p.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
+    p.add_argument("--keep-going", action="store_true", help="go on after a layer that fails")
+    for grade, meaning in (
+        ("soft", "report these and do not fail"),
+        ("hard", "fail on these even when they are only suspected"),
+        ("skip", "do not look at these; the report says so"),
+    ):
+        p.add_argument(f"--{grade}", action="append", default=[], metavar="GLOB", help=f"{meaning}; may be given again")
+    p.add_argument("--steps", type=int, default=30, metavar="N", help="length of the recorded training (default 30)")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of every fresh start (default 0)")
+    p.add_argument("--json", metavar="FILE", help="write the report as JSON (- for standard output)")
+    p.add_argument("--junit", metavar="FILE", help="write JUnit XML")
+    p.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0")
+    p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
+    p.add_argument("subject", metavar="SUBJECT", help="my.module:subject, or path/to/file.py:subject")
+    return p
+
+
+def run(args: list[str]) -> None:
+    given = parser().parse_args(args)
+    if given.steps < 1:
+        usage_error(f"--steps {given.steps}: at least one step is needed")
+    for name in (given.json, given.junit, given.sarif):
+        if name and name != "-" and not Path(name).absolute().parent.is_dir():
+            usage_error(
+                f"{name}: the folder {Path(name).absolute().parent} does not exist. Make it first: mkdir -p {Path(name).parent}"
+            )
+    _known(given.only)
+    from sawbones.schema.errors import SawbonesError
+    from sawbones.triage import check, load_subject
+
+    try:
+        grades = _grades(given)
+        subject = load_subject(given.subject)
+        layers = tuple(given.layer) if given.layer else LAYERS
+        say = _progress(given.quiet)
+        triage = check(
+            subject, layers=layers, only=given.only, grades=grades, keep_going=given.keep_going, steps=given.steps,
+            seed=given.seed, say=say,
+        )  # fmt: skip
+    except SawbonesError as error:
+        usage_error(str(error))
+    raise SystemExit(_show(triage, given))
+
+
+def _known(only: str) -> None:
+    from fnmatch import filter as matching
+
+    from sawbones.schema import fault, faults
+    from sawbones.schema.errors import SawbonesError
+
+    if not matching(faults(), only):
+        try:
+            fault(only)
+        except SawbonesError as error:
+            usage_error(f"--only {only}: {error}")
+
+
+def _grades(given: argparse.Namespace) -> Grades:
+    from sawbones.triage import project_grades
+
+    grades = project_grades(Path.cwd())
+    for grade in ("soft", "hard", "skip"):
+        grades = grades.with_rules(grade, getattr(given, grade), f"--{grade}")
+    return grades
+
+
+def _progress(quiet: bool) -> Callable[[str, str], None]:
+    shown: list[str] = []
+
+    def say(layer: str, text: str) -> None:
+        if not quiet:
+            new = layer not in shown
+            shown.append(layer)
+            print(f"sawbones: {layer if new else ' ' * len(layer)}  {text}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _show(triage: Triage, given: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from sawbones import __version__
+    from sawbones.report.json_report import exit_code, to_json
+    from sawbones.report.junit import to_junit
+    from sawbones.report.sarif import to_sarif
+    from sawbones.report.terminal import render_terminal
+
+    report = triage.report
+    if given.json == "-":
+        print(json.dumps(to_json(report), indent=2, ensure_ascii=False))
+    elif given.json:
+        Path(given.json).write_text(json.dumps(to_json(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if given.junit:
+        Path(given.junit).write_text(to_junit(report), encoding="utf-8")
+    if given.sarif:
+        Path(given.sarif).write_text(to_sarif(report, __version__), encoding="utf-8")
+    if given.json != "-":
+        render_terminal(report, Console(), quiet=given.quiet)
+        if triage.not_reached and not given.quiet:
+            print(f"Not looked at yet: {', '.join(triage.not_reached)}. Go on in spite of this: --keep-going")
+    return exit_code(report)

@@ -1,0 +1,1 @@
+"""One file per framework that Sawbones meets, through its public API only."""
