@@ -1,0 +1,92 @@
+"""The four audits as functions. Data may be data frames, Ibis tables, Arrow, paths, globs, datasets or "module:object"."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sawbones.audits.case import Case
+from sawbones.audits.engine.inputs import load
+from sawbones.audits.engine.session import Session, ibis_module
+from sawbones.audits.engine.split import Split
+from sawbones.audits.options import AuditError, Options, Thresholds, from_pyproject
+from sawbones.audits.runner import run
+from sawbones.schema import Report
+
+
+def leaks(
+    train: Any, test: Any, *, valid: Any = None, label: str | None = None, group: str | None = None, time: str | None = None,
+    text: str | None = None, ignore: Iterable[str] = (), fitted: str | None = None, model: bool = True, redact: bool = False,
+    engine: Any = "duckdb", memory_limit: str | None = None, thresholds: Mapping[str, float] | None = None,
+) -> Report:  # fmt: skip
+    """What crosses from one split to another: records, near-duplicates, the target, groups, times, fitted statistics."""
+    options = Options(label=label, group=group, time=time, text=text, ignore=tuple(ignore), fitted=fitted, model=model, redact=redact)
+    sources = {"train": train} | ({"valid": valid} if valid is not None else {}) | {"test": test}
+    return _audit("leaks", sources, options, engine, memory_limit, thresholds)
+
+
+def shift(
+    reference: Any, current: Any, *, label: str | None = None, prediction: str | None = None, segment: Iterable[str] = (),
+    time: str | None = None, ignore: Iterable[str] = (), redact: bool = False, engine: Any = "duckdb", memory_limit: str | None = None,
+    thresholds: Mapping[str, float] | None = None,
+) -> Report:  # fmt: skip
+    """How production differs from the reference: inputs, labels, predictions, the relation between them, and the worst segment."""
+    segments = tuple(segment.split(",")) if isinstance(segment, str) else tuple(segment)
+    options = Options(label=label, prediction=prediction, segments=segments, time=time, ignore=tuple(ignore), redact=redact)
+    return _audit("shift", {"reference": reference, "current": current}, options, engine, memory_limit, thresholds)
+
+
+def tokens(
+    tokenizer: str, data: Any, *, test: Any = None, text: str | None = None, max_length: int | None = None, vocab_size: int | None = None,
+    checkpoint_tokenizer: str | None = None, redact: bool = False, engine: Any = "duckdb", memory_limit: str | None = None,
+    thresholds: Mapping[str, float] | None = None,
+) -> Report:  # fmt: skip
+    """What a tokenizer makes of the texts: round trip, unknown tokens, special tokens, lengths, truncation, ids."""
+    options = Options(
+        text=text, redact=redact, tokenizer=tokenizer, checkpoint_tokenizer=checkpoint_tokenizer, max_length=max_length,
+        vocab_size=vocab_size,
+    )  # fmt: skip
+    sources = {"data": data} | ({"test": test} if test is not None else {})
+    return _audit("tokens", sources, options, engine, memory_limit, thresholds)
+
+
+def data(
+    train: Any, *, label: str | None = None, ignore: Iterable[str] = (), redact: bool = False, engine: Any = "duckdb",
+    memory_limit: str | None = None, thresholds: Mapping[str, float] | None = None,
+) -> Report:  # fmt: skip
+    """One data set by itself: doubled, empty and unreadable rows, contradicting labels, classes, infinite values."""
+    return _audit("data", {"train": train}, Options(label=label, ignore=tuple(ignore), redact=redact), engine, memory_limit, thresholds)
+
+
+def _audit(
+    command: str, sources: Mapping[str, Any], options: Options, engine: Any, memory_limit: str | None, thresholds: Mapping[str, float] | None,
+) -> Report:  # fmt: skip
+    from dataclasses import replace
+
+    began = time.monotonic()
+    limits = Thresholds().changed(from_pyproject()).changed(thresholds or {})
+    with Session(_engine_of(sources, engine), memory_limit) as session:
+        splits = {role: Split(session, role, load(session, source, role)) for role, source in sources.items()}
+        case = Case(session, splits, replace(options, thresholds=limits))
+        origin = " against ".join(split.origin for split in splits.values())
+        return run(command, case, origin, began)
+
+
+def _engine_of(sources: Mapping[str, Any], engine: Any) -> Any:
+    """Ibis tables bring their connection with them, and all have to be on the same one."""
+    ibis = ibis_module()
+    backends = {id(b): b for source in sources.values() if isinstance(source, ibis.Table) and (b := _backend(source)) is not None}
+    if not backends:
+        return engine
+    if len(backends) > 1:
+        raise AuditError("the Ibis tables are on different connections; put them on one, or give paths")
+    (found,) = backends.values()
+    return found
+
+
+def _backend(table: Any) -> Any:
+    try:
+        return table.get_backend()
+    except Exception:  # a table in memory belongs to no connection
+        return None

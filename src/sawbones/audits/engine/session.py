@@ -1,0 +1,146 @@
+"""The engine: one Ibis connection, embedded DuckDB unless the caller has another. Audits never see which one it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from sawbones.audits.options import AuditError
+
+ENGINES = ("duckdb", "spark")
+# DuckDB may go some 250 MB over its limit before it spills.
+MEMORY_LIMIT = "2GB"
+
+
+def ibis_module() -> Any:
+    """Ibis, imported when first needed: it costs as much as the rest of the command line together."""
+    try:
+        import ibis
+    except ImportError as error:
+        raise AuditError(f'audits need {error.name or "ibis"}, which is not installed: pip install "sawbones[audit]"') from error
+    return ibis
+
+
+class Session:
+    """A connection, and the intermediate tables kept on it. Close it, or use it in a `with`."""
+
+    def __init__(self, engine: Any = "duckdb", memory_limit: str | None = None) -> None:
+        self._kept: list[Any] = []
+        self._names: list[str] = []
+        self._folder: str | None = None
+        self._own: Any = None
+        ibis = ibis_module()
+        if not isinstance(engine, str):
+            self.backend = engine
+        elif engine == "duckdb":
+            self._folder = tempfile.mkdtemp(prefix="sawbones-audit-")
+            try:
+                self.backend = self._own = ibis.duckdb.connect(
+                    memory_limit=memory_limit or MEMORY_LIMIT, temp_directory=self._folder, preserve_insertion_order=False
+                )
+            except Exception as error:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                raise AuditError(f"--memory-limit {memory_limit}: {_first_line(error)}. A size such as 2GB was expected") from error
+            # A terminal of its own belongs to the report, not to a progress bar.
+            self.backend.raw_sql("SET enable_progress_bar = false")
+        elif engine == "spark":
+            self.backend = _spark(ibis, memory_limit)
+        else:
+            raise AuditError(f"no engine {engine!r}. Engines: {', '.join(ENGINES)}; in Python also any Ibis connection")
+
+    @property
+    def name(self) -> str:
+        return str(self.backend.name)
+
+    @property
+    def is_duckdb(self) -> bool:
+        return self.name == "duckdb"
+
+    def keep(self, expression: Any) -> Any:
+        """The expression's rows, computed once. Spills to disk where memory ends."""
+        if not self.is_duckdb:
+            kept = expression.cache()
+            self._kept.append(kept)
+            return kept
+        return self.backend.create_table(self._fresh(), obj=expression, temp=True)
+
+    def bound(self, table: Any) -> Any:
+        """A table in memory as one of this connection: elsewhere it would be computed on Ibis's default one."""
+        self._kept.append(table)
+        return table if self.is_duckdb else self.backend.create_view(self._fresh(), table)
+
+    def _fresh(self) -> str:
+        name = f"sawbones_{uuid.uuid4().hex}"
+        self._names.append(name)
+        return name
+
+    def rows(self, expression: Any) -> list[dict[str, Any]]:
+        return list(self.arrow(expression).to_pylist())
+
+    def arrow(self, expression: Any) -> Any:
+        with warnings.catch_warnings():
+            # PySpark's remarks on the pandas version are nobody's business here.
+            warnings.simplefilter("ignore", FutureWarning)
+            return self.backend.to_pyarrow(expression)
+
+    def batches(self, expression: Any, size: int) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield from self.backend.to_pyarrow_batches(expression, chunk_size=size)
+
+    def close(self) -> None:
+        for kept in reversed(self._kept):
+            if hasattr(kept, "release"):
+                _quietly(kept.release)
+        for name in self._names if self._own is None else ():
+            # On the caller's connection nothing of ours stays behind; our own goes as a whole.
+            _quietly(self.backend.drop_table if self.is_duckdb else self.backend.drop_view, name, force=True)
+        self._kept.clear()
+        self._names.clear()
+        if self._own is not None:
+            self._own.disconnect()
+            self._own = None
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _spark(ibis: Any, memory_limit: str | None) -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise AuditError('--engine spark needs pyspark, which is not installed: pip install "sawbones[spark]"') from error
+    try:
+        session = SparkSession.getActiveSession()
+        if session is None:
+            builder = SparkSession.builder.appName("sawbones audit").config("spark.sql.session.timeZone", "UTC")
+            if "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
+                builder = builder.config("spark.ui.showConsoleProgress", "false")
+            if memory_limit:
+                builder = builder.config("spark.driver.memory", memory_limit.lower().removesuffix("b"))
+            session = builder.getOrCreate()
+            session.sparkContext.setLogLevel("ERROR")
+        return ibis.pyspark.connect(session)
+    except Exception as error:
+        raise AuditError(f"Spark did not start: {_first_line(error)}. It needs Java 17; or use the embedded engine: --engine duckdb") from error
+
+
+def _quietly(function: Callable[..., Any], *args: Any, **settings: Any) -> None:
+    try:
+        function(*args, **settings)
+    except Exception:  # what cannot be dropped now goes with its connection
+        return
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,234 @@
+"""One data set as the audits see it: clean columns, what each of them is, and its first statistics, all from one scan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sawbones.audits.engine.inputs import Loaded, first_line
+from sawbones.audits.engine.session import Session, ibis_module
+from sawbones.audits.options import AuditError
+
+FEW_VALUES = 20  # an integer with no more distinct values than this is a category
+MOST_CATEGORIES = 1000
+LONG_TEXT = 30  # mean length from which a string column with many values is text
+SAMPLE_ROWS = 20_000
+SALT = 7
+MISSING_TEXT = "\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """kind: number, category, text, time, key (a string with nearly as many values as rows), empty."""
+
+    name: str
+    kind: str
+    integer: bool
+    count: int  # not missing
+    missing: int  # NULL or NaN
+    infinite: int
+    nan: int
+    distinct: int  # approximate
+    min: float = math.nan
+    max: float = math.nan
+    mean: float = math.nan
+    std: float = math.nan
+    length: float = 0.0
+
+    @property
+    def missing_share(self) -> float:
+        return self.missing / max(1, self.count + self.missing)
+
+    @property
+    def unique(self) -> bool:
+        """As many values as rows, as far as an approximate count can tell."""
+        return self.count >= 50 and self.distinct >= 0.85 * self.count
+
+
+class Split:
+    """`table` has clean columns: numbers are float64 or int64 without NaN and Inf, times are timestamps, the rest is text."""
+
+    def __init__(self, session: Session, role: str, loaded: Loaded) -> None:
+        self.session, self.role, self.origin, self.rejected = session, role, loaded.origin, loaded.rejected
+        self.notes = list(loaded.notes)
+        self._raw = loaded.table
+        self._types: dict[str, str] = {}
+        self._made = self._cleaned()
+        self.rows, self.columns = self._profile()
+        # Without NaN and Inf in it a column needs no guard against them in every later pass.
+        guarded = {n for n, t in self._types.items() if t == "float" and not (self.columns[n].nan or self.columns[n].infinite)}
+        plain = {n: self._raw[n].cast("float64") if n in guarded else made for n, made in self._made.items()}
+        self.table = self._raw.select(**plain)
+        if self.rows == 0:
+            raise AuditError(f"{role}: {self.origin} has columns ({_some(list(self._raw.columns))}) and no rows. There is nothing to audit")
+
+    def _cleaned(self) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        left_out = []
+        for name, kind in self._raw.schema().items():
+            column = self._raw[name]
+            if kind.is_boolean():
+                made[name], self._types[name] = column.cast("int8").cast("string"), "category"
+            elif kind.is_integer():
+                # Unsigned 64-bit numbers may be beyond int64.
+                made[name], self._types[name] = column.cast("float64" if kind.is_uint64() else "int64"), "integer"
+            elif kind.is_floating() or kind.is_decimal():
+                number = column.cast("float64")
+                bad = number.isnan() | number.isinf()
+                made[name], self._types[name] = bad.ifelse(ibis_module().null("float64"), number), "float"
+            elif kind.is_string():
+                made[name], self._types[name] = column.cast("string"), "string"
+            elif kind.is_date() or kind.is_timestamp():
+                made[name], self._types[name] = column.cast("timestamp"), "time"
+            elif kind.is_array() or kind.is_struct() or kind.is_map() or kind.is_uuid() or kind.is_json() or kind.is_time():
+                made[name], self._types[name] = column.cast("string"), "string"
+            else:
+                left_out.append(f"{name} ({kind})")
+        if left_out:
+            self.notes.append(f"{self.role}: not looked at: {_some(left_out)}")
+        if not made:
+            raise AuditError(f"{self.role}: {self.origin} has no column that can be compared ({_some(left_out)})")
+        return made
+
+    def _profile(self) -> tuple[int, dict[str, Column]]:
+        # Over the raw table: NaN and Inf are gone from the clean one, and one aggregate has one source.
+        wanted: dict[str, Any] = {"rows": self._raw.count()}
+        for i, (name, kind) in enumerate(self._types.items()):
+            column = self._made[name]
+            wanted |= {f"count{i}": column.count(), f"distinct{i}": column.approx_nunique()}
+            if kind in ("integer", "float"):
+                number = column.cast("float64")
+                wanted |= {f"min{i}": number.min(), f"max{i}": number.max(), f"mean{i}": number.mean(), f"std{i}": number.std(how="pop")}
+            if kind == "string":
+                wanted[f"length{i}"] = column.length().mean()
+            if kind == "float" and self._raw.schema()[name].is_floating():
+                raw = self._raw[name].cast("float64")
+                wanted |= {f"nan{i}": raw.isnan().cast("int64").sum(), f"inf{i}": raw.isinf().cast("int64").sum()}
+        try:
+            found = self.session.rows(self._raw.aggregate(**wanted))[0]
+        except Exception as error:
+            raise AuditError(f"{self.role}: {self.origin} cannot be read: {first_line(error)}") from error
+        rows = int(found["rows"])
+        columns = {name: _column(name, kind, rows, {k[: -len(str(i))]: v for k, v in found.items() if _belongs(k, i)})
+                   for i, (name, kind) in enumerate(self._types.items())}  # fmt: skip
+        return rows, columns
+
+    def of_kind(self, *kinds: str) -> list[str]:
+        return [name for name, column in self.columns.items() if column.kind in kinds]
+
+    def number(self, name: str) -> Any:
+        """The column as float64: a number, or a time in seconds."""
+        column = self.table[name]
+        if self._types[name] == "time":
+            return column.epoch_seconds().cast("float64")
+        if self._types[name] in ("string", "category"):
+            return column.try_cast("float64")
+        return column.cast("float64")
+
+    def seconds(self, name: str) -> Any:
+        """The column as a moment: a timestamp, a number, or text that spells either."""
+        column = self.table[name]
+        if self._types[name] in ("string", "category"):
+            ibis = ibis_module()
+            return ibis.coalesce(column.try_cast("timestamp").epoch_seconds().cast("float64"), column.try_cast("float64"))
+        return self.number(name)
+
+    def key_fields(self, names: list[str]) -> dict[str, Any]:
+        """Columns normalised for comparison: equal records give equal fields on every engine, missing values included."""
+        ibis = ibis_module()
+        fields: dict[str, Any] = {}
+        for index, name in enumerate(names):
+            column, kind = self.table[name], self._types[name]
+            if kind in ("integer", "float"):
+                # Spark's hash passes over NULL as if it were not there, and 0.0 and -0.0 are one number.
+                value = ibis.coalesce(column.cast("float64") + 0.0, -1.2345678e300)
+            elif kind == "time":
+                value = ibis.coalesce(column.cast("string"), MISSING_TEXT)
+            else:
+                value = ibis.coalesce(column.lower().re_replace(r"\s+", " ").strip(), MISSING_TEXT)
+            fields[f"k{index}"] = value
+        return fields
+
+    def hashed(self, names: list[str], **beside: Any) -> Any:
+        """Two hashes of each row (the engines' own are 32 or 64 bits wide: one alone would match by chance) and what is asked beside."""
+        ibis = ibis_module()
+        fields = self.key_fields(names)
+        first = ibis.struct(fields).hash()
+        second = ibis.struct({"salt": ibis.literal(SALT), **fields}).hash()
+        return self.table.select(h1=first, h2=second, **beside)
+
+    @cached_property
+    def sample(self) -> dict[str, Any]:
+        """At most some 20,000 rows as NumPy arrays, the same in every run: numbers as float64 (NaN missing), the rest as objects."""
+        ibis = ibis_module()
+        names = [n for n, c in self.columns.items() if c.kind in ("number", "category", "time")]
+        if not names:
+            return {}
+        chosen = self.table
+        stride = -(-self.rows // SAMPLE_ROWS)
+        if stride > 1:
+            if any(self.columns[n].distinct > 0.05 * self.rows for n in names):
+                spread = ibis.struct(self.key_fields(names)).hash()
+                chosen = chosen.filter((spread % stride) == 0)
+            else:
+                # Few distinct rows: equal ones would all be in or all be out.
+                chosen = chosen.mutate(_row=ibis.row_number()).filter((ibis._._row % stride) == 0)
+        wanted = {name: self._sampled(chosen, name) for name in names}
+        arrow = self.session.arrow(chosen.select(**wanted))
+        return {name: _numpy(arrow.column(name), self.columns[name].kind) for name in names}
+
+    def _sampled(self, table: Any, name: str) -> Any:
+        column = table[name]
+        if self._types[name] == "time":
+            return column.epoch_seconds().cast("float64")
+        return column.cast("float64") if self.columns[name].kind == "number" else column.cast("string")
+
+    def category(self, name: str) -> Any:
+        """The column as text, equal on both sides of a comparison whatever its type."""
+        column = self.table[name]
+        return column.cast("int64").cast("string") if self._types[name] == "integer" else column.cast("string")
+
+    def is_number(self, name: str) -> bool:
+        return self._types[name] in ("integer", "float")
+
+    def is_text(self, name: str) -> bool:
+        return self._types[name] == "string"
+
+
+def _belongs(key: str, index: int) -> bool:
+    digits = str(index)
+    return key.endswith(digits) and key[: -len(digits)].isalpha()
+
+
+def _numpy(column: Any, kind: str) -> Any:
+    if kind == "category":
+        return np.array(column.to_pylist(), dtype=object)
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+def _column(name: str, kind: str, rows: int, found: dict[str, Any]) -> Column:
+    count, distinct = int(found["count"]), int(found["distinct"])
+    nan, infinite = int(found.get("nan") or 0), int(found.get("inf") or 0)
+    length = float(found.get("length") or 0.0)
+    integer = kind == "integer"
+    if count == 0:
+        what = "empty"
+    elif kind == "time":
+        what = "time"
+    elif integer or kind == "float":
+        what = "category" if integer and distinct <= FEW_VALUES else "number"
+    elif kind == "category" or distinct <= max(50, min(MOST_CATEGORIES, 0.2 * count)):
+        what = "category"
+    else:
+        what = "text" if length >= LONG_TEXT else "key"
+    numbers = {key: float(found[key]) for key in ("min", "max", "mean", "std") if found.get(key) is not None}
+    return Column(name, what, integer, count, rows - count, infinite, nan, distinct, length=length, **numbers)
+
+
+def _some(names: list[str]) -> str:
+    more = f", … {len(names) - 6} more" if len(names) > 6 else ""
+    return ", ".join(names[:6]) + more

@@ -1,0 +1,1 @@
+"""What a tokenizer makes of the texts it is given."""
