@@ -3,7 +3,8 @@
 ## What it sees
 Backward passes per step when gradients are accumulated. At the end of an epoch a few micro-batches are left over. Leaked: the first
 step of the next epoch holds them on top of its own, so it has more backward passes than all the others and batches of two epochs.
-Dropped: zero_grad throws them away unused. One epoch border is enough.
+Dropped: zero_grad throws them away unused. One epoch border is enough. An epoch ends where its loader does or, without a loader,
+where the first sample comes again; where neither is known, steps that are too large by the same number at regular intervals say it.
 
 ## Why it matters
 One step per epoch is too large and mixes epochs, or some of the data is never learnt from, the same share every epoch.
@@ -40,6 +41,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.stats.protocol import Turn, same_place, sites_of, turns
@@ -57,13 +59,13 @@ def check(run: Run) -> Iterator[Finding]:
     usual, times = sizes.most_common(1)[0]
     if usual < 2 or times < 0.5 * len(whole):
         return
-    epochs: dict[int, set[int]] = {}
-    for batch in run.batches:
-        if batch.phase == "train":
-            epochs.setdefault(batch.step, set()).add(batch.epoch)
-    borders = [t for t in whole if len(epochs.get(t.step, ())) > 1 and same_place(t.backwards)]
+    epochs = _epochs(run)
+    steady = [t for t in whole if same_place(t.backwards)]
+    borders = [t for t in steady if len(epochs.get(t.step, ())) > 1]
     heavy = [t for t in borders if usual < len(t.backwards) < 2 * usual]
     if not heavy or len(heavy) < 0.8 * len(borders):
+        heavy = borders = _regular([t for t in steady if len(t.backwards) > usual], usual)
+    if not heavy:
         return
     dropped = [t for t in heavy if _cleared(t)]
     turn = heavy[0]
@@ -87,6 +89,33 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Step at the last batch of an epoch as well: `if (i + 1) % n == 0 or i + 1 == len(loader):`."),
     )
+
+
+def _epochs(run: Run) -> dict[int, set[int]]:
+    """Epochs of the batches that lead to each step: the loader's count, or one more whenever a sample of this epoch comes again."""
+    found: dict[int, set[int]] = {}
+    seen: set[int] = set()
+    number = 0
+    for batch in run.batches:
+        if batch.phase != "train":
+            continue
+        if batch.source != "model":
+            found.setdefault(batch.step, set()).add(batch.epoch)
+            continue
+        if not seen.isdisjoint(batch.fingerprints):
+            seen, number = set(), number + 1
+        seen.update(batch.fingerprints)
+        found.setdefault(batch.step, set()).add(number)
+    return found
+
+
+def _regular(large: list[Turn], usual: int) -> list[Turn]:
+    """Those steps, when they come at even distances, all too large by the same number."""
+    sizes = {len(t.backwards) for t in large}
+    apart = {b.step - a.step for a, b in pairwise(large)}
+    if len(large) < 3 or len(sizes) != 1 or max(sizes) >= 2 * usual or len(apart) != 1 or min(apart) < 2:
+        return []
+    return large
 
 
 def _cleared(turn: Turn) -> bool:

@@ -89,7 +89,7 @@ def _undivided(turn: Turn) -> float | None:
     if any(e.data.get("reduction") != "mean" for e in losses) or len({str(e.data.get("input_shape", [0])[1:]) for e in losses}) > 1:
         return None
     forwards = [e for e in turn.of("forward") if e.phase == "train"]
-    if len(forwards) < len(backwards):
+    if forwards and len(forwards) < len(backwards):  # a model without modules has no forward events at all
         return None
     pairs = [(b.data.get("value"), e.data.get("value")) for b, e in zip(backwards, losses, strict=True)]
     known = [(b, v) for b, v in pairs if isinstance(b, float) and isinstance(v, float) and v]

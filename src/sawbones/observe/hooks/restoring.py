@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -44,17 +45,21 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
         return make
 
-    def note_file(action: str, obj: Any, file: Any) -> None:
+    def note_file(action: str, obj: Any, file: Any, error: str = "") -> None:
         path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else getattr(file, "name", "")
+        in_memory = isinstance(file, io.BytesIO) and bool(error)  # bytes that the script read itself, and that do not load
+        path = "<memory>" if in_memory else path
         rows = recorder.facts.setdefault("files", [])
         if not isinstance(path, str) or not path or len(rows) >= _MAX_ROWS:
             return
         try:
-            size = os.path.getsize(path)
+            size = file.getbuffer().nbytes if in_memory else os.path.getsize(path)
         except OSError:
             size = -1
         row = {"action": action, "path": path, "size": size, "step": recorder.step, "site": recorder.sites.find()}
         row["num_steps"] = recorder.step
+        if error:
+            row["error"] = error
         if obj is not None:
             row["digest"] = _digest(obj)
         rows.append(row)
@@ -77,9 +82,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def load(f: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 result = original(f, *args, **kwargs)
-            except Exception:
+            except Exception as error:
                 if recorder.is_host():
-                    recorder.guard("restoring", note_file, "failed load", None, f)
+                    said = f"{type(error).__name__}: {error}"[:400]
+                    recorder.guard("restoring", note_file, "failed load", None, f, said)
                 raise
             if recorder.is_host() and not inside:
                 recorder.guard("restoring", note_file, "load", result, f)

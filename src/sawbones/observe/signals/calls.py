@@ -1,4 +1,4 @@
-"""Calls in the user's own source that shuffle, sort, draw, seed, step or cast, and the numbers written there.
+"""Calls in the user's own source that shuffle, sort, draw, seed, step, cast or write, and the numbers written there.
 
 A location aid: no check concludes anything from it alone.
 """
@@ -25,6 +25,7 @@ DRAWING = {
 }  # fmt: skip
 SEEDING = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "initial_seed"}
 LOOPING = {"step", "zero_grad", "backward", "update", "unscale_"}
+WRITING = {"write", "write_bytes", "copyfileobj", "copyfile", "copy2", "truncate", "dump", "tofile", "sendfile"}
 CASTING = {"half", "bfloat16", "set_default_dtype", "to"}
 _HALF = ("float16", "half", "bfloat16")
 _MAX_CALLS = 400
@@ -128,7 +129,7 @@ def _kind(node: ast.expr, last: str) -> str | None:
     if last in CASTING:
         given = " ".join(_dotted(a) for a in (*node.args, *(k.value for k in node.keywords)))
         return "cast" if last in ("half", "bfloat16") or any(word in given for word in _HALF) else None
-    named = (("order", ORDERING), ("draw", DRAWING), ("seed", SEEDING), ("loop", LOOPING))
+    named = (("order", ORDERING), ("draw", DRAWING), ("seed", SEEDING), ("loop", LOOPING), ("write", WRITING))
     return next((kind for kind, names in named if last in names), None)
 
 
