@@ -66,7 +66,7 @@ class Recordings:
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir()
             shutil.copy(bed.script, work)
-            with Bench(Patient(bed.script.name, ("--healthy",) if healthy else (), work), 200) as bench:
+            with Bench(Patient(bed.script.name, ("--healthy",) if healthy else (), work, bed.num_ranks), 200) as bench:
                 bench.execute(diagnosing(max_steps=MAX_STEPS), run_folder=made / "run")
                 if "twin_run" in _needs(bed.fault):
                     plain = Options(deep_steps=(), deep_every=0, max_steps=TWIN_STEPS, batch_samples=0)

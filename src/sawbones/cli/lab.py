@@ -85,9 +85,12 @@ def _run(given: argparse.Namespace) -> int:
     flags = [*(["--healthy"] if given.healthy else []), "--seed", str(given.seed)]
     # A fixed hash seed: a fault may lie in the order of a set, and this record of it must come out the same every time.
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    status = subprocess.run([sys.executable, str(bed.script), *flags, "--out", str(out)], env=environment).returncode
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(bed.num_ranks)] if bed.num_ranks > 1 else []
+    status = subprocess.run([sys.executable, *torchrun, str(bed.script), *flags, "--out", str(out)], env=environment).returncode
     shown = " ".join(flags)
-    command = f"PYTHONHASHSEED=0 python -m sawbones.lab.faults.{bed.script.parent.name}.{bed.script.stem} {shown} --out {name}\n"
+    module = f"-m sawbones.lab.faults.{bed.script.parent.name}.{bed.script.stem}"
+    start = f"torchrun --standalone --nproc-per-node {bed.num_ranks} {module}" if torchrun else f"python {module}"
+    command = f"PYTHONHASHSEED=0 {start} {shown} --out {name}\n"
     (out / "command.txt").write_text(command, encoding="utf-8")
     archive = out / f"{name}.tar.gz"
     archive.write_bytes(_packed(out, name))

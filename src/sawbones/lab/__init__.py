@@ -4,5 +4,6 @@
     python src/sawbones/lab/faults/loss/double_softmax.py --healthy   its twin
 
 The two differ by statements that mention `patient.broken`, and by nothing else, so the truth about the line is read from the
-source. A file in faults/<layer>/ is all there is to add. The lab sees the reference trainer and knows nothing of the rest.
+source. A script that needs several ranks says RANKS = 2 and is started under torchrun. A file in faults/<layer>/ is all there is to
+add. The lab sees the reference trainer and knows nothing of the rest.
 """

@@ -12,11 +12,12 @@ FAULTS = Path(__file__).resolve().parent / "faults"
 
 @dataclass(frozen=True)
 class Bed:
-    """One patient: the fault, its script, and the first line of the script's docstring."""
+    """One patient: the fault, its script, the first line of the script's docstring, and how many ranks it needs."""
 
     fault: str
     script: Path
     summary: str
+    num_ranks: int = 1  # the script's RANKS
 
 
 @cache
@@ -24,9 +25,19 @@ def beds() -> tuple[Bed, ...]:
     found = []
     for script in sorted(FAULTS.glob("*/*.py")):
         if script.stem != "__init__":
-            text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
-            found.append(Bed(f"{script.parent.name}.{script.stem.replace('_', '-')}", script, text.split("\n")[0]))
+            tree = ast.parse(script.read_text(encoding="utf-8"))
+            text = ast.get_docstring(tree) or ""
+            fault = f"{script.parent.name}.{script.stem.replace('_', '-')}"
+            found.append(Bed(fault, script, text.split("\n")[0], _ranks(tree)))
     return tuple(found)
+
+
+def _ranks(tree: ast.Module) -> int:
+    named = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
+    for node in named:
+        if any(isinstance(target, ast.Name) and target.id == "RANKS" for target in node.targets):
+            return int(ast.literal_eval(node.value))
+    return 1
 
 
 def truth_lines(script: Path) -> frozenset[int]:

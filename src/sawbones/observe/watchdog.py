@@ -9,6 +9,7 @@ for minutes is outside of any distributed call, so the others may wait for it. T
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import sqlite3
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sawbones.schema import Ending, Site
-from sawbones.store.ring import Ring
+from sawbones.store.ring import Ring, stacks_path
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -54,6 +55,10 @@ class Watchdog:
         self._ring = Ring(self._folder, recorder.rank)
         self._path(recorder.rank).unlink(missing_ok=True)
         (self._folder / "hang.json").unlink(missing_ok=True)
+        self._stacks: Any = None
+        if not faulthandler.is_enabled():  # a mismatch makes gloo abort the process: what all threads did is then written there
+            self._stacks = stacks_path(self._folder, recorder.rank).open("w", encoding="utf-8")
+            faulthandler.enable(self._stacks)
         self._thread = threading.Thread(target=self._loop, name="sawbones-watchdog", daemon=True)
         self._thread.start()
 
@@ -73,6 +78,9 @@ class Watchdog:
     def close(self) -> None:
         """The script has ended on this rank: others may still wait for it."""
         self._stop.set()
+        if self._stacks is not None:
+            faulthandler.disable()
+            self._stacks.close()
         if threading.current_thread() is not self._thread:
             self._write({**self._position(None), "ended": True})
 

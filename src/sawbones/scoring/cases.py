@@ -55,5 +55,5 @@ def corpus_cases(corpus: Path) -> Iterator[Case]:
 def lab_cases() -> Iterator[Case]:
     """Every patient of the lab and its twin: one script, told apart by --healthy."""
     for bed in beds():
-        yield Case(f"lab/{bed.fault}", bed.fault, bed.script, lines=truth_lines(bed.script))
-        yield Case(f"lab/{bed.fault}/twin", None, bed.script, ("--healthy",))
+        yield Case(f"lab/{bed.fault}", bed.fault, bed.script, lines=truth_lines(bed.script), num_ranks=bed.num_ranks)
+        yield Case(f"lab/{bed.fault}/twin", None, bed.script, ("--healthy",), num_ranks=bed.num_ranks)

@@ -29,7 +29,7 @@ from sawbones.schema import (
 )
 from sawbones.schema.errors import SawbonesError
 from sawbones.store.codec import from_plain, revive
-from sawbones.store.ring import read_ring
+from sawbones.store.ring import read_ring, stacks_path
 from sawbones.store.tables import SCHEMA_VERSION
 
 MAX_TENSOR_ROWS = 2000
@@ -123,7 +123,16 @@ def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
 
 def _last_calls(folder: Path, rank: int) -> dict[str, Any]:
     calls = read_ring(folder, rank)
-    return {"last_collectives": calls} if calls else {}
+    stacks = stacks_path(folder, rank)
+    aborted = {"aborted": stacks.read_text(encoding="utf-8", errors="replace")[:4000]} if _is_filled(stacks) else {}
+    return {**({"last_collectives": calls} if calls else {}), **aborted}
+
+
+def _is_filled(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _events(db: sqlite3.Connection, sites: dict[int, Site], rank: int) -> Iterator[Event]:

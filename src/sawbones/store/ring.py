@@ -20,6 +20,11 @@ def ring_path(folder: Path, rank: int) -> Path:
     return folder / f"collectives-rank{rank}.ring"
 
 
+def stacks_path(folder: Path, rank: int) -> Path:
+    """Where an abort leaves the stacks of all threads; empty while there was none."""
+    return folder / f"stacks-rank{rank}.txt"
+
+
 class Ring:
     def __init__(self, folder: Path, rank: int) -> None:
         path = ring_path(folder, rank)

@@ -2,7 +2,7 @@
 
 ## What it sees
 The collectives of every rank in order, with operator and shape, and under DistributedDataParallel its backward passes, which reduce
-gradients. Fires when two ranks make different ones at the same place of that order, or when the ranks hang or lose their connection
+gradients. Fires when two ranks make different ones at the same place of that order, or when the ranks hang, abort or part
 and one of them has made more than another. A hang is seen 15 seconds after its start: every rank that is left stands still inside
 of a distributed call, and not at the same one.
 
@@ -74,7 +74,7 @@ def check(run: Run) -> Iterator[Finding]:
     failed = [r for r in ranks if r.ending.kind == "exception"]
     if any(not CONNECTION.search(r.ending.message or "") or "finished reduction" in (r.ending.message or "") for r in failed):
         return
-    aborted = any(r.ending.kind == "killed" for r in ranks)
+    aborted = any(r.facts.get("aborted") for r in ranks)
     orders = [_order(r, passes=not aborted and wrapped(run) is not None) for r in ranks]
     hangs = any(r.ending.kind == "hang" for r in ranks)
     for other, theirs in zip(ranks[1:], orders[1:], strict=True):
@@ -82,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
         if at is None:
             continue
         inside = at < min(len(orders[0]), len(theirs))
-        if not inside and not (hangs or failed):
+        if not inside and not (hangs or failed or aborted):
             continue
         if not inside and any(r.ending.kind in ("budget", "interrupted") for r in ranks):
             continue
@@ -124,7 +124,7 @@ def _finding(run: Run, other: Run, ours: Sequence[Call | None], theirs: Sequence
     texts = [f"rank {r.rank}: collective {at} is {call or 'none any more'}" for r, call in ((run, a), (other, b))]
     batches = [_trained(r) for r in (run, other)]
     evidence = [Evidence("; ".join(texts), "ranks", (step,))]
-    aborted = "killed" in (run.ending.kind, other.ending.kind)  # its last events are lost, so they cannot be counted
+    aborted = bool(run.facts.get("aborted") or other.facts.get("aborted"))  # its last events are lost, so they cannot be counted
     apart = not aborted and _part_in_batches(a, b, batches)
     if apart:
         text = f"rank {run.rank} trained on {batches[0]} batches, rank {other.rank} on {batches[1]}"

@@ -29,10 +29,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.schema import NO_GRADIENT, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.ranks import everyone, wrapped
 
-NEEDS = ("crash",)
+NEEDS = ("backward",)
 EXPLAINS = ("loop.rank-shape-mismatch", "loop.rank-desync", "loop.gradient-not-reduced")
 EXPERIMENT = None
 SIGN = "expected to have finished reduction in the prior iteration"
@@ -42,15 +42,24 @@ def check(run: Run) -> Iterator[Finding]:
     failed = next((r for r in everyone(run) if SIGN in (r.ending.message or "").lower()), None)
     if failed is None:
         return
-    unreached = sorted({name for deep in run.deep for name in deep.unreached})
+    unreached = _unreached(failed)
     wrapper = wrapped(run)
-    built = [m.built for m in run.modules if m.built is not None and any(n.startswith(m.path + ".") for n in unreached if m.path)]
-    places: list[Site | None] = [wrapper.site if wrapper else None, *built, failed.ending.site]
+    holders = {name.rpartition(".")[0] for name in unreached}
+    built = [m.built for m in failed.modules if m.path in holders and m.path and m.built is not None]
+    places: list[Site | None] = [*([wrapper.site] if wrapper else []), *built, failed.ending.site]
     evidence = [Evidence((failed.ending.message or "").split(". ")[0][:200], "crash", (failed.num_steps,))]
     if unreached:
-        evidence.append(Evidence(f"no gradient reaches {', '.join(unreached[:5])}", "deep"))
+        evidence.append(Evidence(f"no gradient reaches {', '.join(unreached[:5])}", "tensor_statistics"))
     yield Finding(
         "loop.unused-parameters", "proven", 0.95, "Parameters get no gradient under DistributedDataParallel",
         tuple(dict.fromkeys(p for p in places if p is not None))[:4], tuple(evidence),
         Fix("Use these parameters in the loss, remove them, freeze them before wrapping, or pass find_unused_parameters=True."),
     )  # fmt: skip
+
+
+def _unreached(run: Run) -> list[str]:
+    """Parameters that had no gradient at the last optimizer step."""
+    table = run.statistics.get("grad_l2")
+    row = table[-1] if table is not None and len(table) else ()
+    by_step = {t.name for t in run.tensors if t.index < len(row) and row[t.index] == NO_GRADIENT}
+    return sorted(by_step | {name for deep in run.deep for name in deep.unreached})
