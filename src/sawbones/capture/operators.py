@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from sawbones.capture.arrivals import cloned
+from sawbones.capture.substitution import map_tensors
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.schema import Site
 
@@ -50,12 +51,44 @@ class Call:
     def outputs(self) -> list[torch.Tensor]:
         return [t for _, t in tensors_in([self.output])]
 
+    @property
+    def writes_nothing(self) -> bool:
+        return self.short != "__setitem__" and not (self.short.endswith("_") and not self.short.endswith("__"))
+
+    def copied(self) -> Call:
+        """With tensors of its own, on the CPU and outside of every graph."""
+        args, kwargs = map_tensors([list(self.args), self.kwargs], lambda path, t: t.detach().to("cpu", copy=True))
+        return replace(self, args=tuple(args), kwargs=dict(kwargs), output=None)
+
+    def on_leaves(self) -> Call:
+        """Every floating tensor once, wanting its gradient."""
+        known: dict[int, torch.Tensor] = {}
+
+        def leaf(path: str, tensor: torch.Tensor) -> torch.Tensor:
+            if id(tensor) not in known:
+                known[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.is_floating_point())
+            return known[id(tensor)]
+
+        args, kwargs = map_tensors([list(self.args), self.kwargs], leaf)
+        return replace(self, args=tuple(args), kwargs=dict(kwargs), output=None)
+
+    def again(self) -> Any:
+        """On copies: an operator may write over what it is given."""
+        assert self.func is not None
+        args, kwargs = list(self.args), self.kwargs
+        if not self.writes_nothing:
+            args, kwargs = cloned(args), cloned(kwargs)
+        dtype = getattr(torch, self.autocast or "bfloat16")
+        with torch.autocast("cpu", dtype=dtype, enabled=self.autocast is not None):
+            return self.func(*args, **kwargs)
+
 
 class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     def __init__(self, recorder: Recorder | None = None) -> None:
         super().__init__()
         self.calls: list[Call] = []
         self.failed: Call | None = None
+        self.root: Any = None  # the loss
         self.gradients: dict[int, torch.Tensor] = {}  # of traced tensors, by identity; the calls keep them alive
         self._r = recorder
 

@@ -96,7 +96,7 @@ class Theatre:
             )
         if any("[redacted]" in argument for argument in bundle.argv):
             raise CaptureError(
-                f"an argument of the captured run was redacted as a secret ({' '.join(bundle.argv)}): the script cannot be run again"
+                f"an argument of the captured run was redacted as a secret ({' '.join(bundle.argv)}): it cannot be run again"
             )
         num_ranks = bundle.world_size
         launched = num_ranks > 1 or "RANK" in environment.get("variables", {})
@@ -110,8 +110,8 @@ class Theatre:
     def __exit__(self, *error: Any) -> None:
         self.bench.__exit__(*error)
 
-    def perform(self, way: str, changes: Changes = EXACTLY, seconds: float | None = None, **settings: Any) -> dict[str, Any]:
-        """Runs one child and returns its outcome."""
+    def prepared(self) -> Path:
+        """A fresh copy to work in. What the child leaves beside it can be read while the bench is open."""
         working = self.bench.scratch.copy()
         for name, text in self.sources.items():
             target = working / name
@@ -119,6 +119,11 @@ class Theatre:
             if target.is_symlink():
                 target.unlink()
             target.write_bytes(text)
+        return working
+
+    def perform(self, way: str, changes: Changes = EXACTLY, working: Path | None = None, **settings: Any) -> dict[str, Any]:
+        """Runs one child and returns its outcome."""
+        working = working or self.prepared()
         result = working.parent / "outcome.json"
         params = {"bundle": str(self.bundle.path.absolute()), "way": way, "result": str(result), "exact": changes.exact, **settings}
         remedies = [Remedy(STAGE, params)]
@@ -129,7 +134,7 @@ class Theatre:
         if way == "jump" and patient.num_ranks > 1:  # other ranks' batches are not in this bundle
             patient = Patient(patient.script, patient.argv, patient.working_folder, 1, True)
         with Variables(self.bundle, changes):
-            self.bench.execute(options, remedies, seconds=seconds, working=working, patient=patient)
+            self.bench.execute(options, remedies, working=working, patient=patient)
         try:
             outcome: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

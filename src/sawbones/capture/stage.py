@@ -72,7 +72,8 @@ class Stage:
         self._fed = False
         self._loss: torch.Tensor | None = None
         self._tracing = False
-        self._replaced: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+        self._folder = result.parent
+        self.substitutes = way == "jump" or bool(bundle.manifest.get("edited"))
 
     def install(self) -> None:
         if self.exact:
@@ -115,8 +116,9 @@ class Stage:
         if not self._is_next("loader", frame, type(getattr(iterator, "_dataset", None)).__name__):
             return value
         entry = self._enter()
-        if self.way == "jump":
+        if self.substitutes:
             value = put_in_place(value, entry["values"], self.problems)
+        if self.way == "jump":
             self._load_optimizers()
         value = self._shrunk(value)
         if self.way == "jump":
@@ -130,12 +132,13 @@ class Stage:
             entry = self._enter()
             live = {"args": args, "kwargs": kwargs, "variables": _variables(frame, entry["values"]["variables"])}
             given = live
-            if self.way == "jump":
+            if self.substitutes:
                 given = put_in_place(live, entry["values"], self.problems)
+            if self.way == "jump":
                 self._load_optimizers()
                 self._rng = entry["rng"]
             given = self._shrunk(given)
-            if frame is not None and (self.way == "jump" or self.shrink):
+            if frame is not None and (self.substitutes or self.shrink):
                 set_variables(frame, given["variables"])
             args, kwargs = tuple(given["args"]), dict(given["kwargs"])
         if self.way == "jump" and self._next and self.arrivals[self._next - 1]["scalars"] and frame is not None:
@@ -155,6 +158,11 @@ class Stage:
         assert self.trace is not None
         self._tracing = True
         self.trace.__enter__()  # type: ignore[no-untyped-call, unused-ignore]
+
+    def trace_from_here(self, folder: Path) -> None:
+        self.trace = OperatorTrace(self.r)
+        self._folder = folder
+        self._start_trace()
 
     @property
     def last_one(self) -> bool:
@@ -194,6 +202,8 @@ class Stage:
             self.problems += snapshot.load_optimizers(saved["optimizers"], self.r.census.optimizers())
 
     def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None:
+        if self.trace is not None:
+            self.trace.root = loss
         self._loss = root.detach() if isinstance(root, torch.Tensor) and root.numel() == 1 else None
         shown = loss.detach() if isinstance(loss, torch.Tensor) else None
         self.value = float(shown.double().mean()) if shown is not None else math.nan
@@ -234,7 +244,7 @@ class Stage:
     def _measured(self) -> None:
         prints = gradient_prints(self.r)
         kind = "none"
-        grads = [p.grad for p in self._parameters() if p.grad is not None]
+        grads = [p.grad for p in self.parameters() if p.grad is not None]
         if not math.isfinite(self.value):
             kind = "nonfinite loss"
         elif not all(bool(torch.isfinite(g.coalesce().values() if g.is_sparse else g).all()) for g in grads):
@@ -246,7 +256,7 @@ class Stage:
             outcome["loss_print"] = fingerprint(self._loss)
         self.finish(outcome)
 
-    def _parameters(self) -> list[torch.Tensor]:
+    def parameters(self) -> list[torch.Tensor]:
         held = [p for o in self.r.census.optimizers() for g in o.param_groups for p in g["params"]]
         return held + [p for root in self.r.census.roots() for p in root.parameters()]
 
@@ -270,15 +280,17 @@ class Stage:
             except Exception:  # a mode of the user's lies on top of it: the process ends anyway
                 pass
         outcome = {"reached": bool(self._next) or self.way == "rerun", **outcome}
-        if self.trial is not None:
-            os.write(self.trial, json.dumps(outcome).encode())
-            os._exit(0)
-        if self.result.exists():
+        if self.trial is None and self.result.exists():
             return
         if self.trace is not None:
             from sawbones.capture.reproducer import explain
 
-            outcome["operators"] = explain(self.trace, self.bundle, outcome, self.result.parent)
+            outcome["operators"] = explain(self.trace, self.bundle, outcome, self._folder)
+        if self.trial is not None:
+            rest = json.dumps(outcome).encode()
+            while rest:
+                rest = rest[os.write(self.trial, rest) :]
+            os._exit(0)
         outcome |= {"problems": self.problems[:20], "losses": {k: str(v) for k, v in self.losses.items()}}
         unfinished = self.result.with_suffix(".part")
         unfinished.write_text(json.dumps(outcome), encoding="utf-8")

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from sawbones.store.reader import connect
 
 if TYPE_CHECKING:
     from sawbones.capture.freezer import Settings
+    from sawbones.capture.stage import Stage
     from sawbones.observe.recorder import Recorder
 
 LAST_STEPS = 200
@@ -139,3 +140,48 @@ def _numerics() -> dict[str, Any]:
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "compiled": os.environ.get("TORCHDYNAMO_DISABLE") != "1",
     }
+
+
+def derive_bundle(stage: Stage, path: Path, batch: Any, outcome: dict[str, Any], alone: bool) -> Path:
+    """A smaller bundle of the same failure: the state at the step itself, the changed batch, and what they gave."""
+    from sawbones.capture import snapshot
+
+    bundle = stage.bundle
+    state = bundle.unpacked("snapshot")
+    if state is None or state["step"] != bundle.step:
+        state = snapshot.collect(stage.r, snapshot.Scalers())
+        state["step"] = bundle.step
+    arrivals = [dict(a) for a in bundle.batches() if a["step"] == bundle.step]
+    arrivals = arrivals[-1:] if alone else arrivals
+    arrivals[-1] = {**arrivals[-1], "values": batch, "microstep": arrivals[-1]["microstep"]}
+    prints = {"loss": outcome.get("loss_print"), "gradients": outcome.get("gradients")}
+    packer = Packer()
+    content = {"snapshot": state, "arrivals": arrivals, "prints": {k: v for k, v in prints.items() if v is not None}}
+    packed = {key: packer.pack(value, key) for key, value in content.items()}
+    packed |= {"point": bundle.state.get("point"), "start": packer.pack(bundle.unpacked("start"), "start")}
+    numerics = {**bundle.environment.get("settings", {}), "threads": 1}
+    writer = Writer(path)
+    try:
+        writer.stream("tensors.safetensors", lambda put: codec.write(packer.tensors, put))
+        writer.add_json("state.json", packed)
+        writer.add_json("steps.json", list(bundle.steps))
+        writer.add_json("environment.json", {**bundle.environment, "settings": numerics})
+        for name, text in bundle.sources().items():
+            writer.add(f"source/{name}", text)
+        made = manifest(_now(bundle.failure, outcome), bundle.step, bundle.rank, list(bundle.notes))
+        return writer.close({**made, "world_size": bundle.world_size, "edited": True})
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _now(failure: Failure, outcome: dict[str, Any]) -> Failure:
+    loss = float(outcome["loss"]) if "loss" in outcome else None
+    message = outcome.get("message", failure.message)
+    text = failure.text
+    if failure.kind == "exception":
+        first = (str(message).splitlines() or [""])[0][:200]
+        text = f"{failure.exception}: {first}"
+    elif loss is not None and failure.loss is not None:
+        text = failure.text.replace(f"{failure.loss:.6g}", f"{loss:.6g}")
+    return replace(failure, text=text, message=message, loss=loss if failure.loss is not None else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sawbones.cli.arguments import usage_error
@@ -88,7 +87,3 @@ def _replay(bundle: Bundle, given: argparse.Namespace) -> int:
     for line in found.outcome.get("operators", {}).get("lines", ()):
         print(f"  {line}")
     return 0 if found.same else 1
-
-
-def default_folder(bundle: Path) -> Path:
-    return bundle.with_name(f"{bundle.stem}-shrunk")
