@@ -2,8 +2,8 @@
 
 ## What it sees
 Parameters of the model that got a gradient and that neither an optimizer nor a hand-written update ever held. Which they are
-decides: a part behind the trained ones (the head), or in their midst, has been forgotten; when only the parts before are left
-out, somebody may have wanted just that. Step 0 is enough.
+decides: a part behind the trained ones (the head), or in their midst, has been forgotten, and so have single parameters of a module
+whose parts are all trained; when only whole parts before are left out, somebody may have wanted just that. Step 0 is enough.
 
 ## Why it matters
 They stay at their random first values while gradients are computed for them at every step.
@@ -60,7 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
     last_held = max(order[t.name] for t in held)
     behind = [t for t in left if order[t.name] > last_held]  # parameters are listed as their modules were made: input to output
     amid = [t for t in left if order[t.name] < last_held and order[t.name] > min(order[h.name] for h in held)]
-    sure = bool(behind or amid)
+    sure = bool(behind or amid) or all(_single(t, held) for t in left)
     shown = ", ".join(t.name for t in (behind or amid or left)[:3])
     sites = tuple(dict.fromkeys(o.site for o in run.optimizers if o.site is not None))
     yield Finding(
@@ -80,6 +80,12 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Hand all trainable parameters to the optimizer, and build it after the model is complete."),
     )
+
+
+def _single(tensor: Tensor, held: list[Tensor]) -> bool:
+    """A parameter of its own beside submodules that are trained: a position table, a token, a scale."""
+    owner = tensor.name.rpartition(".")[0]
+    return sum(h.numel for h in held if not owner or h.name.startswith(owner + ".")) > tensor.numel
 
 
 def _ever_updated(run: Run, tensor: Tensor) -> bool:

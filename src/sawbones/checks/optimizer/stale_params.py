@@ -22,7 +22,8 @@ The loss does not move, or only part of the model learns; a freshly replaced hea
 The identity of the tensors is the proof: the optimizer's are not in the model, the model's are not in the optimizer.
 
 ## False alarms
-Free tensors that are optimised on purpose (latent codes, a learnt temperature) get gradients. Parameters of a module that did not
+Free tensors that are optimised on purpose (latent codes, a learnt temperature) get gradients.
+Linear probes leave no orphans. Parameters of a module that did not
 run yet are only unused when the model's own parameters are left out at the same time.
 
 ## References
@@ -49,8 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     got = set(run.facts.get("loose_gradients", ()))
     orphans = [t for t in run.tensors if t.optimizer >= 0 and not t.in_model and not _got_gradient(run, t)]
     loose = [t for t in run.tensors if t.in_model and t.requires_grad and t.optimizer < 0 and t.index in got]
-    twins = {t.shape for t in loose}
-    if not orphans or not loose or (len(orphans) < 2 and not any(o.shape in twins for o in orphans)):
+    if not orphans or not loose or (len(orphans) < 2 and not any(_alike(o, t) for o in orphans for t in loose)):
         return
     optimizer = next((o for o in run.optimizers if o.index == orphans[0].optimizer), None)
     owners = {t.name.rpartition(".")[0] for t in loose}
@@ -84,9 +84,17 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
+def _alike(old: Tensor, new: Tensor) -> bool:
+    """The same shape, or one that was made wider or longer in one dimension."""
+    same = sum(a == b for a, b in zip(old.shape, new.shape, strict=False))
+    return len(old.shape) == len(new.shape) and same >= len(old.shape) - 1 and (len(old.shape) > 1 or old.shape == new.shape)
+
+
 def _got_gradient(run: Run, tensor: Tensor) -> bool:
+    """Under the optimizer that holds it now: an earlier phase may have trained it."""
     table = run.statistics.get("grad_l2")
     if table is None or tensor.index >= table.shape[1]:
         return False
-    column = table[:, tensor.index]
-    return bool(np.any((column != NOT_MEASURED) & (column != NO_GRADIENT)))
+    mine = run.steps["step"][run.steps["optimizer"] == tensor.optimizer]
+    column = table[np.isin(run.tensor_steps, mine), tensor.index]
+    return bool(np.any((column != NOT_MEASURED) & (column != NO_GRADIENT) & (column != 0)))
