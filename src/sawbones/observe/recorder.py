@@ -144,7 +144,7 @@ class Recorder:
         if self.samples is not None:
             loaded = self.batches.latest if self.batches.loader_seen else None
             self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase, loaded)
-        self.steps.forward_began()
+        self.steps.forward_began(prepared=not self.batches.loader_seen)
         if self.wants("forward"):
             self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
         if grad:
@@ -241,7 +241,7 @@ class Recorder:
         self.steps.backward_done()
         if self.capture is not None:
             self.guard("capture", self.capture.backward_ends)
-        if self.step in (0, 1, 5):
+        if self.step in (0, 1, 5) or self.census.is_new or self.step % 100 == 0:  # an optimizer of a later phase is looked at too
             self.guard("census", self._note_loose_gradients)
         if self.census.is_new:  # a loop that never steps has no later moment, and its optimizer may be gone at the end
             self.census.is_new = False
