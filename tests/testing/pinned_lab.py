@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from sawbones.lab.ward import Bed
 from sawbones.schema import Evidence, Finding, Run
 from sawbones.testing import observe
 
-STEPS = 60
+STEPS = (12, 60, None)  # the first after which the fault can be pinned by something cheaper than a whole session
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,15 @@ class Case:
     mended: str | None
 
 
-def record(bed: Bed, folder: Path) -> Run:
-    (folder / bed.script.name).write_text(bed.script.read_text(encoding="utf-8"), encoding="utf-8")
+def pinned_by(bed: Bed, folder: Path) -> Pinned:
+    shutil.copy(bed.script, folder)
     twice = "twin_run" in next((c.needs for c in checks.all_checks() if c.fault == bed.fault), ())
-    return observe(bed.script.name, steps=STEPS, root=folder, twice=twice)
+    for steps in STEPS:
+        run = observe(bed.script.name, steps=steps, root=folder, twice=twice)
+        pinned = pin(finding_of(bed, run), replace(run, script=bed.script.name), folder)
+        if pinned.kind != "diagnose":
+            break
+    return pinned
 
 
 def finding_of(bed: Bed, run: Run) -> Finding:
@@ -64,8 +70,7 @@ def examine(bed: Bed, folder: Path) -> Case:
     root, tests = folder / "work", folder / "tests"
     root.mkdir()
     tests.mkdir()
-    run = record(bed, root)
-    pinned = pin(finding_of(bed, run), replace(run, script=bed.script.name), root)
+    pinned = pinned_by(bed, root)
     broken = said(pinned, root, tests)
     mend(root / bed.script.name)
     return Case(pinned, broken, said(pinned, root, tests))

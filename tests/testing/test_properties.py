@@ -112,3 +112,15 @@ def test_order_that_does_not_matter_is_named() -> None:
     assert_positions_matter(Attending(causal=False), _ids())
     with pytest.raises(AssertionError, match="turning the 8 positions round"):
         assert_positions_matter(Attending(causal=False, positions=False), _ids())
+
+
+def test_a_model_that_answers_differently_each_time_is_refused() -> None:
+    class Counting(nn.Module):
+        calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            return x * self.calls
+
+    with pytest.raises(ValueError, match=r"two calls with one input differ by .* in evaluation mode"):
+        assert_batch_independent(Counting(), torch.ones(3, 2))

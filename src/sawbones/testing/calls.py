@@ -56,6 +56,14 @@ class Call:
             raise TypeError(f"the model returned {type(result).__name__} without a float tensor in it")
         return found.detach().double()
 
+    def steady(self) -> Tensor:
+        """The same, of a model that answers the same twice: from any other nothing can be told by changing its input."""
+        first, second = self.outputs(), self.outputs()
+        if first.shape != second.shape or not torch.equal(first.nan_to_num(), second.nan_to_num()):
+            gap = float((first - second).abs().max()) if first.shape == second.shape else float("nan")
+            raise ValueError(f"two calls with one input differ by {gap:.3g} in evaluation mode: the model draws or keeps state")
+        return first
+
     def _with(self, given: Tensor) -> Any:
         if self.key is None:
             return given

@@ -1,6 +1,7 @@
 """Which assertion keeps a fault out: the most direct property of each, or the fault's own check where no property says it.
 
-Read by `sawbones pin` and by the `test` of every finding. A fault that is missing here is pinned by assert_free_of.
+Read by `sawbones pin` and by the `test` of every finding. Faults under BY_CHECK are pinned by
+assert_free_of, those that crash the script by running it.
 """
 
 from __future__ import annotations
@@ -60,3 +61,18 @@ PINS = {
     "evaluation.leak-contamination": Pin("assert_splits_disjoint"),
     "evaluation.wrong-split": Pin("assert_splits_disjoint"),
 }
+
+# No single property says these: thresholds, trends and statistics of a run. Their check is the assertion.
+BY_CHECK = (
+    "data.class-imbalance", "data.degenerate-samples", "data.labels-misaligned", "data.unnormalized-input",
+    "pipeline.augmentation", "pipeline.no-shuffle", "pipeline.padding-side", "pipeline.padding-waste", "pipeline.special-tokens",
+    "pipeline.starved", "pipeline.tokenizer-mismatch", "pipeline.truncation", "pipeline.worker-seed", "model.bad-init",
+    "model.batchnorm-small-batch", "model.dead-units", "model.head-mixing", "model.mask-shape", "model.rope-offset",
+    "model.vanishing-gradients", "loss.weighting", "loss.wrong-loss", "optimizer.lr-too-high", "optimizer.lr-too-low",
+    "optimizer.schedule", "optimizer.wrong-update", "loop.accumulation-remainder", "loop.accumulation-unscaled",
+    "loop.amp-no-scaler", "loop.checkpoint-corrupt", "loop.exploding-gradients", "loop.gradient-not-reduced", "loop.loss-spike",
+    "loop.memory-leak", "loop.rank-desync", "loop.rank-same-data", "loop.rank-shape-mismatch", "loop.sampler-epoch",
+    "loop.scaler-skipping", "loop.sharded-clipping", "loop.unused-parameters", "evaluation.collapsed-prediction",
+    "evaluation.metric-averaging", "evaluation.metric-padding", "evaluation.metric-threshold", "evaluation.overfitting",
+    "evaluation.preprocessing-mismatch",
+)  # fmt: skip

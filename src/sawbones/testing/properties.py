@@ -33,7 +33,7 @@ def assert_causal(
 
     with evaluating(model):
         call = Call(model, batch, forward, source)
-        base, length = call.outputs(), call.given.shape[1]
+        base, length = call.steady(), call.given.shape[1]
         _per_position(base, call.given)
         for cut in _cuts(length):
             other = call.outputs(changed(call.given, at(call.given, (slice(None), slice(cut, None)))))
@@ -95,7 +95,7 @@ def assert_batch_independent(
 
     with evaluating(model):
         call = Call(model, batch, forward, source)
-        base, size = call.outputs(), call.given.shape[0]
+        base, size = call.steady(), call.given.shape[0]
         if size < 2 or base.shape[0] != size:
             raise ValueError(
                 f"at least 2 examples are needed in dimension 0; inputs {tuple(call.given.shape)}, outputs {tuple(base.shape)}"
@@ -146,7 +146,7 @@ def assert_padding_invariant(
         rows = (padded.any(1) & ~padded.all(1)).nonzero()[:MOST_PADDED, 0].tolist()
         if not rows:
             raise ValueError(f"no row of the input {tuple(call.given.shape)} is padded with {pad_id}")
-        base = call.outputs()
+        base = call.steady()
         per_position = base.shape[:2] == call.given.shape[:2]
         allowed = tolerance * float(base.std())
         for example in rows:
@@ -184,7 +184,7 @@ def assert_positions_matter(
 
     with evaluating(model):
         call = Call(model, batch, forward, source)
-        base, length = call.outputs(), call.given.shape[1]
+        base, length = call.steady(), call.given.shape[1]
         _per_position(base, call.given)
         order = torch.arange(length, device=call.given.device).flip(0)
         other = call.outputs(call.given[:, order])
