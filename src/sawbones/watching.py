@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from sawbones.capture.freezing import RUN_LIMIT_MB, attach
 from sawbones.observe.options import Options
+from sawbones.observe.sites import is_user_file
 from sawbones.schema import Ending, Run
 from sawbones.store import read_run
 from sawbones.store.writer import new_run_folder
@@ -32,6 +35,7 @@ class Watch:
         script = sys.argv[0] if sys.argv and sys.argv[0] else "notebook"
         self.folder = Path(out) if out is not None else new_run_folder(Path("runs"), script).absolute()
         self._session = Session(self.folder, script, sys.argv[1:], options, os.getcwd(), int(os.environ.get("RANK", "0")))
+        attach(self._session, limit_mb=RUN_LIMIT_MB)
         self._session.install()
         for thing in models:
             self._introduce(thing)
@@ -51,6 +55,18 @@ class Watch:
         """Optimizer steps seen so far."""
         return int(self._session.recorder.step)
 
+    def capture(self) -> None:
+        """Writes a bundle of the step under way, or of the next one, into the run folder once its gradients are there."""
+        freezer = self._session.recorder.capture
+        if freezer is not None:
+            freezer.ask()
+
+    @property
+    def bundles(self) -> list[Path]:
+        """Captured steps so far: those that failed and those asked for."""
+        freezer = self._session.recorder.capture
+        return list(freezer.bundles) if freezer is not None else []
+
     def flush(self) -> None:
         """Puts on disk now what would be there within half a second anyway."""
         self._session.recorder.writer.flush()
@@ -68,6 +84,11 @@ class Watch:
         if error is None:
             self.close()
         else:
+            recorder = self._session.recorder
+            if recorder.capture is not None and tb is not None:
+                frames = [f for f, _ in walk_tb(tb)]
+                inner = next((recorder.sites.of_frame(f) for f in reversed(frames) if is_user_file(f.f_code.co_filename)), None)
+                recorder.guard("capture", recorder.capture.crashed, error, inner)
             self.close(Ending("exception", 1, type(error).__name__, str(error)[:2000]))
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
 from sawbones.cli.arguments import existing_script, split_script, usage_error
 
 DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
@@ -17,7 +18,8 @@ The script runs in a scratch copy of the working folder: nothing of yours is ove
 With a recorded run folder instead of a script, the checks read that recording; experiments need the script.
 Exit status: 0 healthy, 1 sick, 2 usage error, 3 the script crashed."""
 
-_WITH_VALUE = {"--json", "--html", "--seconds", "--steps", "--only", "--nproc-per-node", "--keep-run", "--pin"}
+_WITH_VALUE = {"--json", "--html", "--seconds", "--steps", "--only", "--nproc-per-node", "--keep-run", "--pin", "--capture-limit"}
+CAPTURE_LIMIT_HELP = f"memory and disk for a failing step (default {DIAGNOSE_LIMIT_MB}); larger weights stay out of bundles"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,6 +33,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--nproc-per-node", type=int, default=1, metavar="N", help="run the script on N ranks under torchrun")
     p.add_argument("--keep-run", metavar="FOLDER", help="keep the recording of the observed run")
     p.add_argument("--pin", metavar="DIR", help="write a regression test for each likely or proven finding there")
+    p.add_argument("--capture-limit", type=float, default=DIAGNOSE_LIMIT_MB, metavar="MB", help=CAPTURE_LIMIT_HELP)
+    p.add_argument("--no-capture", action="store_true", help="write no bundle when a step fails (default: in runs/bundles)")
+    p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
+    p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument("script", metavar="SCRIPT", help="training script, or a recorded run folder")
     p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
@@ -83,6 +89,7 @@ def _check(given: argparse.Namespace) -> None:
 def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
     from rich.console import Console
 
+    from sawbones.capture.keeping import Capture
     from sawbones.diagnosis import diagnose_script
 
     console = Console(stderr=True)
@@ -93,6 +100,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         "only": given.only,
         "num_ranks": given.nproc_per_node,
         "keep_run": Path(given.keep_run).absolute() if given.keep_run else None,
+        "capture": None if given.no_capture else Capture(not given.no_source, not given.no_data, given.capture_limit),
     }
     if given.quiet or not console.is_terminal:
         said = None if given.quiet else lambda text: print(f"sawbones: {text}", file=sys.stderr, flush=True)
@@ -150,7 +158,7 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
     if given.pin:
         _pin(report, Path(given.pin))
     if given.json:
-        text = json.dumps(to_json(report), indent=2, ensure_ascii=False)
+        text = json.dumps({**to_json(report), "bundles": list(map(str, diagnosis.bundles))}, indent=2, ensure_ascii=False)
         if given.json == "-":
             print(text)
         else:
@@ -164,6 +172,8 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
             usage_error(str(error))
     if given.json != "-":
         render_terminal(report, Console(), quiet=given.quiet)
+        for path in diagnosis.bundles:
+            print(f"Captured step: {path}   (sawbones replay {path})")
         if report.verdict == "crashed" and diagnosis.output and not given.quiet:
             print("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
     return exit_code(report)

@@ -59,21 +59,27 @@ def run(args: list[str]) -> None:
 
     status, session = run_script(given.script, given.args, folder, options, rank=rank, prepare=prepare)
     if not given.quiet and rank == 0:
-        _summary(folder, session.recorder is not None)
+        _summary(folder, session.recorder is not None, given.capture_limit)
     sys.stdout.flush()
     raise SystemExit(status)
 
 
-def _summary(folder: Path, torch_was_used: bool) -> None:
+def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
     if not torch_was_used:
         print("sawbones: the script never imported torch; nothing was recorded.", file=sys.stderr)
         return
+    from sawbones.capture.freezing import bundles_of
     from sawbones.report.summary import run_summary
     from sawbones.schema.errors import SawbonesError
     from sawbones.store import read_run
 
     try:
-        print(run_summary(read_run(folder)), file=sys.stderr)
+        recorded = read_run(folder)
+        print(run_summary(recorded), file=sys.stderr)
+        for bundle in bundles_of(recorded.facts):
+            print(f"  captured   {bundle['text']}\n             sawbones replay {bundle['path']}", file=sys.stderr)
+        if bundles_of(recorded.facts):
+            print(f"             capture keeps under {limit_mb:g} MB; to change that: --capture-limit MB", file=sys.stderr)
     except SawbonesError as error:
         print(f"sawbones: {error}", file=sys.stderr)
 

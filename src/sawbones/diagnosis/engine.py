@@ -11,6 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from sawbones import checks
+from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
@@ -33,6 +34,7 @@ class Diagnosis:
     report: Report
     run: Run
     output: str = ""  # the end of what the script printed
+    bundles: tuple[Path, ...] = ()  # captured steps, where they were asked for
 
 
 def diagnose_script(
@@ -48,6 +50,7 @@ def diagnose_script(
     say: Say = lambda text: None,
     progress: Callable[[Path], None] | None = None,
     keep_run: Path | None = None,
+    capture: Capture | None = None,
 ) -> Diagnosis:
     began = time.monotonic()
     patient = Patient(script, argv, working_folder or Path.cwd(), num_ranks)
@@ -55,11 +58,15 @@ def diagnose_script(
         say("observing")
         share = OBSERVE_SHARE if experiments else 1.0
         try:
-            run = bench.execute(diagnosing(max_steps=steps), seconds=seconds * share, progress=progress, run_folder=keep_run)
+            observed = keep_run or bench.scratch.run_folder()
+            attached = capture.attached(patient.working_folder) if capture is not None else ()
+            options = diagnosing(max_steps=steps)
+            run = bench.execute(options, attached, seconds=seconds * share, progress=progress, run_folder=observed)
         except DiedAtOnce as error:
             report = Report("crashed", script, 0, round(time.monotonic() - began, 3), notes=(str(error),))
             return Diagnosis(report, Run(script, argv, "", {}, Ending("exception", 1)), bench.log_tail)
         output = bench.log_tail
+        bundles = capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
         interrupted = bool(run.facts.get("interrupted"))
         if experiments and not interrupted and fnmatch("loop.nondeterminism", only):
             run = _with_twin(bench, run, say)
@@ -71,7 +78,7 @@ def diagnose_script(
         if experiments and not bench.interrupted:
             findings, refuted, open_questions = _decide(bench, run, findings, say)
     report = _report(script, run, findings, refuted, reading, time.monotonic() - began, tuple(open_questions), patient)
-    return Diagnosis(report, run, output)
+    return Diagnosis(report, run, output, bundles)
 
 
 def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
@@ -88,7 +95,7 @@ def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
 
 def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
     """A short second run from the same start. Its comparison is a signal like any other."""
-    if not run.num_steps and not run.batches:
+    if (not run.num_steps and not run.batches) or run.ending.kind == "hang":
         return run
     say("running it a second time with the same seed")
     limit = min(run.num_steps, TWIN_STEPS) or None
