@@ -26,25 +26,29 @@ MAY_IMPORT = {
     "store": {"schema"},
     "checks": {"schema", "stats"},
     "audits": {"schema", "stats"},
+    "audit": {"audits"},
     "oracles": {"schema"},
     "report": {"schema"},
     "trainer": set(),
     "lab": {"trainer"},
-    "pages": {"schema", "checks"},
+    "pages": {"schema", "checks", "audits"},
     "observe": {"schema", "stats", "store", "__version__"},
-    "capture": {"schema", "stats", "store", "observe"},
-    "experiments": {"schema", "stats", "store", "observe", "capture", "oracles"},
-    "watching": {"schema", "store", "observe"},
+    "experiments": {"schema", "stats", "store", "observe", "oracles"},
+    "capture": {"schema", "stats", "store", "observe", "experiments", "__version__"},
+    "watching": {"schema", "store", "observe", "capture"},
     "live": {"schema", "store", "observe", "checks"},
     "testing": {"schema", "stats", "observe", "experiments", "checks"},
     "diagnosis": {"schema", "stats", "store", "observe", "capture", "experiments", "checks", "report", "testing"},
+    "triage": {"schema", "store", "observe", "checks", "testing", "diagnosis"},
     "scoring": {"schema", "store", "diagnosis", "lab"},
     "dashboard": {"schema", "store", "report"},
-    "integrations": {"schema", "store", "observe", "capture", "watching", "live", "diagnosis"},
-    "__init__": {"schema", "store", "pages", "watching", "diagnosis"},
+    "integrations": {"schema", "store", "observe", "capture", "watching", "live", "diagnosis", "triage", "report"},
+    "__init__": {"schema", "store", "pages", "watching", "diagnosis", "triage", "audit"},
     "__main__": {"cli"},
 }
-WITHOUT_TORCH = {"schema", "stats", "store", "checks", "oracles", "report", "pages", "__init__", "__main__", "scoring", "dashboard"}
+WITHOUT_TORCH = {
+    "schema", "stats", "store", "checks", "audits", "audit", "oracles", "report", "pages", "__init__", "__main__", "scoring", "dashboard",
+}  # fmt: skip
 # Third-party packages, where a part is held to a few.
 ONLY = {
     "schema": {"numpy"},
@@ -139,19 +143,45 @@ def test_reading_checks_and_reports_needs_no_torch() -> None:
 
 
 def test_public_names() -> None:
-    pinned = {"Finding", "Report", "Run", "SawbonesError", "__version__", "diagnose", "explain", "read_run", "watch"}
+    pinned = {
+        "Finding",
+        "Report",
+        "Run",
+        "SawbonesError",
+        "Subject",
+        "__version__",
+        "audit",
+        "check",
+        "diagnose",
+        "explain",
+        "read_run",
+        "watch",
+    }
     assert set(sawbones.__all__) == pinned
     assert len(pinned) <= 12
     assert all(getattr(sawbones, name) is not None for name in pinned)
 
 
 FLAGS = {
-    "diagnose": "--html --json --keep-run --no-experiments --nproc-per-node --only --quiet --seconds --steps",
-    "run": "--no-deep --nproc-per-node --out --quiet",
+    "diagnose": "--capture-limit --html --json --keep-run --no-capture --no-data --no-experiments --no-source "
+    "--nproc-per-node --only --pin --quiet --seconds --steps",
+    "run": "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node --out --quiet",
+    "replay": "--approximate --deep --device --dtype --seconds --yes",
+    "shrink": "--out --seconds --yes",
+    "audit": "",
+    "audit leaks": "--engine --fitted --group --html --ignore --json --label --memory-limit --no-model --quiet --redact --test --text "
+    "--threshold --time --train --valid",
+    "audit shift": "--current --engine --html --ignore --json --label --memory-limit --prediction --quiet --redact --reference --segment "
+    "--threshold --time",
+    "audit tokens": "--checkpoint-tokenizer --data --engine --html --json --max-length --memory-limit --quiet --redact --test --text "
+    "--threshold --tokenizer --vocab-size",
+    "audit data": "--engine --html --ignore --json --label --memory-limit --quiet --redact --threshold --train",
     "show": "",
     "runs": "",
     "query": "--format",
     "explain": "",
+    "pin": "--only --out --verify",
+    "check": "--hard --json --junit --keep-going --layer --only --quiet --sarif --seed --skip --soft --steps",
     "faults": "",
     "lab": "",
     "lab list": "",

@@ -17,6 +17,7 @@ __all__ = [
     "SawbonesError",
     "Subject",
     "__version__",
+    "audit",
     "check",
     "diagnose",
     "explain",
@@ -38,6 +39,7 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
+    from sawbones import audit
     from sawbones.diagnosis import diagnose
     from sawbones.pages import explain
     from sawbones.schema import Finding, Report, Run
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "audit":
+        return importlib.import_module("sawbones.audit")
     if name not in _HOMES:
         raise AttributeError(f"sawbones has no {name!r}. Public names: {', '.join(sorted(__all__))}")
     return getattr(importlib.import_module(_HOMES[name]), name)

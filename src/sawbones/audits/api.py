@@ -16,21 +16,44 @@ from sawbones.schema import Report
 
 
 def leaks(
-    train: Any, test: Any, *, valid: Any = None, label: str | None = None, group: str | None = None, time: str | None = None,
-    text: str | None = None, ignore: Iterable[str] = (), fitted: str | None = None, model: bool = True, redact: bool = False,
-    engine: Any = "duckdb", memory_limit: str | None = None, thresholds: Mapping[str, float] | None = None,
-) -> Report:  # fmt: skip
+    train: Any,
+    test: Any,
+    *,
+    valid: Any = None,
+    label: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    text: str | None = None,
+    ignore: Iterable[str] = (),
+    fitted: str | None = None,
+    model: bool = True,
+    redact: bool = False,
+    engine: Any = "duckdb",
+    memory_limit: str | None = None,
+    thresholds: Mapping[str, float] | None = None,
+) -> Report:
     """What crosses from one split to another: records, near-duplicates, the target, groups, times, fitted statistics."""
-    options = Options(label=label, group=group, time=time, text=text, ignore=tuple(ignore), fitted=fitted, model=model, redact=redact)
+    options = Options(
+        label=label, group=group, time=time, text=text, ignore=tuple(ignore), fitted=fitted, model=model, redact=redact
+    )
     sources = {"train": train} | ({"valid": valid} if valid is not None else {}) | {"test": test}
     return _audit("leaks", sources, options, engine, memory_limit, thresholds)
 
 
 def shift(
-    reference: Any, current: Any, *, label: str | None = None, prediction: str | None = None, segment: Iterable[str] = (),
-    time: str | None = None, ignore: Iterable[str] = (), redact: bool = False, engine: Any = "duckdb", memory_limit: str | None = None,
+    reference: Any,
+    current: Any,
+    *,
+    label: str | None = None,
+    prediction: str | None = None,
+    segment: Iterable[str] = (),
+    time: str | None = None,
+    ignore: Iterable[str] = (),
+    redact: bool = False,
+    engine: Any = "duckdb",
+    memory_limit: str | None = None,
     thresholds: Mapping[str, float] | None = None,
-) -> Report:  # fmt: skip
+) -> Report:
     """How production differs from the reference: inputs, labels, predictions, the relation between them, and the worst segment."""
     segments = tuple(segment.split(",")) if isinstance(segment, str) else tuple(segment)
     options = Options(label=label, prediction=prediction, segments=segments, time=time, ignore=tuple(ignore), redact=redact)
@@ -38,30 +61,56 @@ def shift(
 
 
 def tokens(
-    tokenizer: str, data: Any, *, test: Any = None, text: str | None = None, max_length: int | None = None, vocab_size: int | None = None,
-    checkpoint_tokenizer: str | None = None, redact: bool = False, engine: Any = "duckdb", memory_limit: str | None = None,
+    tokenizer: str,
+    data: Any,
+    *,
+    test: Any = None,
+    text: str | None = None,
+    max_length: int | None = None,
+    vocab_size: int | None = None,
+    checkpoint_tokenizer: str | None = None,
+    redact: bool = False,
+    engine: Any = "duckdb",
+    memory_limit: str | None = None,
     thresholds: Mapping[str, float] | None = None,
-) -> Report:  # fmt: skip
+) -> Report:
     """What a tokenizer makes of the texts: round trip, unknown tokens, special tokens, lengths, truncation, ids."""
     options = Options(
-        text=text, redact=redact, tokenizer=tokenizer, checkpoint_tokenizer=checkpoint_tokenizer, max_length=max_length,
+        text=text,
+        redact=redact,
+        tokenizer=tokenizer,
+        checkpoint_tokenizer=checkpoint_tokenizer,
+        max_length=max_length,
         vocab_size=vocab_size,
-    )  # fmt: skip
+    )
     sources = {"data": data} | ({"test": test} if test is not None else {})
     return _audit("tokens", sources, options, engine, memory_limit, thresholds)
 
 
 def data(
-    train: Any, *, label: str | None = None, ignore: Iterable[str] = (), redact: bool = False, engine: Any = "duckdb",
-    memory_limit: str | None = None, thresholds: Mapping[str, float] | None = None,
-) -> Report:  # fmt: skip
+    train: Any,
+    *,
+    label: str | None = None,
+    ignore: Iterable[str] = (),
+    redact: bool = False,
+    engine: Any = "duckdb",
+    memory_limit: str | None = None,
+    thresholds: Mapping[str, float] | None = None,
+) -> Report:
     """One data set by itself: doubled, empty and unreadable rows, contradicting labels, classes, infinite values."""
-    return _audit("data", {"train": train}, Options(label=label, ignore=tuple(ignore), redact=redact), engine, memory_limit, thresholds)
+    return _audit(
+        "data", {"train": train}, Options(label=label, ignore=tuple(ignore), redact=redact), engine, memory_limit, thresholds
+    )
 
 
 def _audit(
-    command: str, sources: Mapping[str, Any], options: Options, engine: Any, memory_limit: str | None, thresholds: Mapping[str, float] | None,
-) -> Report:  # fmt: skip
+    command: str,
+    sources: Mapping[str, Any],
+    options: Options,
+    engine: Any,
+    memory_limit: str | None,
+    thresholds: Mapping[str, float] | None,
+) -> Report:
     from dataclasses import replace
 
     began = time.monotonic()

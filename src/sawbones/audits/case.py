@@ -29,7 +29,9 @@ class Case:
         self.notes: list[str] = [note for split in self.splits.values() for note in split.notes]
         self.shared = [n for n in self.first.columns if all(n in s.columns for s in self.splits.values())]
         if not self.shared:
-            raise AuditError(f"the splits share no column: {'; '.join(f'{s.role} has {_some(list(s.columns))}' for s in self.splits.values())}")
+            raise AuditError(
+                f"the splits share no column: {'; '.join(f'{s.role} has {_some(list(s.columns))}' for s in self.splits.values())}"
+            )
         self._check_names()
         self._note_columns()
         self._tallies: dict[tuple[str, bool], dict[str, Tally]] = {}
@@ -43,10 +45,18 @@ class Case:
 
     def _check_names(self) -> None:
         options = self.options
-        named = {"label": options.label, "group": options.group, "time": options.time, "text": options.text, "prediction": options.prediction}
+        named = {
+            "label": options.label,
+            "group": options.group,
+            "time": options.time,
+            "text": options.text,
+            "prediction": options.prediction,
+        }
         for flag, name in [*named.items(), *(("segment", n) for n in options.segments)]:
             if name is not None and name not in self.first.columns:
-                raise AuditError(f"--{flag} {name}: no such column in {self.first.role}. Columns: {_some(list(self.first.columns))}")
+                raise AuditError(
+                    f"--{flag} {name}: no such column in {self.first.role}. Columns: {_some(list(self.first.columns))}"
+                )
 
     def _note_columns(self) -> None:
         for split in self.splits.values():
@@ -173,7 +183,7 @@ class Case:
         return text if len(text) <= 120 else text[:117] + "…"
 
     def row_text(self, row: Mapping[str, Any], most: int = 6) -> str:
-        first = [n for n in (*self.row_names, self.options.group, self.options.time) if n in row]
+        first = [n for n in (*self.row_names, self.options.group, self.options.time) if n is not None and n in row]
         names = list(dict.fromkeys([*first, *(n for n in row if n not in ("h1", "h2"))]))
         more = ", …" if len(names) > most else ""
         return ", ".join(f"{name}={self.shown(_short(row[name]))}" for name in names[:most]) + more
@@ -188,9 +198,7 @@ def _some(names: list[str]) -> str:
     return ", ".join(map(str, names[:8])) + more
 
 
-def made(
-    fault: str, status: str, confidence: float, title: str, evidence: list[Evidence], fix: str, **params: Any
-) -> Finding:
+def made(fault: str, status: str, confidence: float, title: str, evidence: list[Evidence], fix: str, **params: Any) -> Finding:
     """A finding about data: it has no line of code; its columns, rows and distributions are in `params`."""
     return Finding(fault, status, confidence, title, (), tuple(evidence), Fix(fix), params=params)
 

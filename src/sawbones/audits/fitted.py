@@ -43,10 +43,14 @@ def fitted_objects(path: str, numbers: list[str]) -> FittedObjects:
         raise AuditError(f"--fitted {path}: no such file")
     try:
         if file.suffix == ".txt":
-            return FittedObjects(vocabulary={line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()})
+            return FittedObjects(
+                vocabulary={line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()}
+            )
         loaded = json.loads(file.read_text(encoding="utf-8")) if file.suffix == ".json" else _unpickled(file)
     except Exception as error:
-        raise AuditError(f"--fitted {path} cannot be read: {type(error).__name__}: {error}. Taken: .json, .txt, or a pickle") from error
+        raise AuditError(
+            f"--fitted {path} cannot be read: {type(error).__name__}: {error}. Taken: .json, .txt, or a pickle"
+        ) from error
     found = _from_json(loaded) if isinstance(loaded, (dict, list)) else _from_object(loaded, numbers)
     if not found.statistics and not found.vocabulary:
         raise AuditError(f"--fitted {path} holds no mean, spread, minimum, maximum or vocabulary that could be compared")
@@ -55,7 +59,7 @@ def fitted_objects(path: str, numbers: list[str]) -> FittedObjects:
 
 def _unpickled(file: Path) -> Any:
     try:
-        import joblib
+        import joblib  # type: ignore[import-untyped]
 
         return joblib.load(file)
     except ImportError:
@@ -69,8 +73,9 @@ def _from_json(loaded: Any) -> FittedObjects:
     names = {"mean": "mean", "std": "spread", "scale": "spread", "spread": "spread", "min": "minimum", "max": "maximum"}
     statistics = [
         Fitted(what, {str(k): float(v) for k, v in loaded[key].items()})
-        for key, what in names.items() if isinstance(loaded.get(key), dict)
-    ]  # fmt: skip
+        for key, what in names.items()
+        if isinstance(loaded.get(key), dict)
+    ]
     words = loaded.get("vocabulary") or (loaded.get("model") or {}).get("vocab") or []
     if not statistics and not words and all(isinstance(v, int) for v in loaded.values()):
         words = loaded

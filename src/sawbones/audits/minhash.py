@@ -1,8 +1,8 @@
 """Near-duplicate texts by MinHash and locality-sensitive hashing, in NumPy over raw bytes, every pair verified.
 
-A text is the set of its runs of three words (letters and digits, case and punctuation dropped; a Chinese, Japanese or Korean character
-is a word of its own). 80 minima in 16 bands of 5: two texts with Jaccard 0.8 meet in some band with probability 0.998. Whoever meets is
-compared by the sets themselves, so no pair is reported on an estimate.
+A text is the set of its runs of three words (letters and digits, case and punctuation dropped; a Chinese, Japanese or Korean
+character is a word of its own). 80 minima in 16 bands of 5: two texts with Jaccard 0.8 meet in some band with probability
+0.998. Whoever meets is compared by the sets themselves, so no pair is reported on an estimate.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _tables() -> tuple[Bytes, npt.NDArray[np.bool_]]:
 def _powers(count: int) -> tuple[Words64, Words64]:
     inverse = np.uint64(pow(int(BASE), -1, 1 << 64))
     with np.errstate(over="ignore"):
-        up = np.cumprod(np.full(count, BASE, dtype=np.uint64))
-        down = np.cumprod(np.full(count, inverse, dtype=np.uint64))
+        up = np.cumprod(np.full(count, BASE, dtype=np.uint64), dtype=np.uint64)
+        down = np.cumprod(np.full(count, inverse, dtype=np.uint64), dtype=np.uint64)
     return up, down
 
 
@@ -158,7 +158,7 @@ def jaccard(a: Shingles, b: Shingles, left: Places, right: Places) -> npt.NDArra
     return found
 
 
-def _gathered(sets: Shingles, which: Places) -> Words64:
+def _gathered(sets: Shingles, which: Places) -> Any:
     sizes = sets.sizes[which]
     pair = np.repeat(np.arange(len(which), dtype=np.uint64), sizes)
     inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -184,7 +184,9 @@ class TextIndex:
             counts = np.minimum(high - low, MOST_IN_BUCKET)
             passing = np.repeat(np.arange(len(keys)), counts)
             inside = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-            met.append((passing.astype(np.uint64) << np.uint64(32)) | self._order[band][np.repeat(low, counts) + inside].astype(np.uint64))
+            met.append(
+                (passing.astype(np.uint64) << np.uint64(32)) | self._order[band][np.repeat(low, counts) + inside].astype(np.uint64)
+            )
         pairs = np.unique(np.concatenate(met))
         return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
 

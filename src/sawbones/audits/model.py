@@ -129,7 +129,11 @@ def time_against_random(case: Case, base: Split, other: Split, time: str) -> tup
         made, moments = matrix(case, split), split.sample.get(time)
         if made is None or moments is None or moments.dtype == object or case.label_kind is None:
             return None
-        label = split.sample[case.options.label] if case.label_kind == "quantity" else _encoded(case, split, str(case.options.label))
+        label = (
+            split.sample[str(case.options.label)]
+            if case.label_kind == "quantity"
+            else _encoded(case, split, str(case.options.label))
+        )
         parts.append((made[0], made[1], moments[np.isfinite(label)][: len(made[0])]))
     x, y, t = (np.concatenate([part[i] for part in parts]) for i in range(3))
     known = np.isfinite(t)

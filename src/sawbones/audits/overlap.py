@@ -84,12 +84,14 @@ def _chance(case: Case, split: Split) -> float:
 
 def _collisions(values: Any) -> float:
     """Probability that two rows have the same value."""
-    counts = np.unique(values.astype(str) if values.dtype == object else np.nan_to_num(values, nan=-1.2345e300), return_counts=True)[1]
+    counts = np.unique(
+        values.astype(str) if values.dtype == object else np.nan_to_num(values, nan=-1.2345e300), return_counts=True
+    )[1]
     n = counts.sum()
     if n < 2:
         return 1.0
     pairs = float((counts * (counts - 1.0)).sum() / (n * (n - 1.0)))
-    return max(pairs, 0.5 / (n * (n - 1.0)))
+    return max(pairs, float(0.5 / (n * (n - 1.0))))
 
 
 def overlap(case: Case, base: Split, other: Split) -> tuple[Overlap, Any]:

@@ -43,8 +43,9 @@ def audits_of(command: str) -> tuple[Audit, ...]:
     modules += [(name, importlib.import_module(f"sawbones.audits.{name}")) for name in BORROWED.get(command, ())]
     return tuple(
         Audit(name, module.FAULT, tuple(getattr(module, "ALSO", ())), module.__doc__ or "", module.look)
-        for name, module in modules if hasattr(module, "look")
-    )  # fmt: skip
+        for name, module in modules
+        if hasattr(module, "look")
+    )
 
 
 @cache
@@ -95,9 +96,7 @@ def _facts(command: str, case: Case) -> Mapping[str, Any]:
         "command": command,
         "engine": case.session.name,
         "rows": sum(split.rows for split in case.splits.values()),
-        "splits": [
-            {"role": s.role, "origin": s.origin, "rows": s.rows, "columns": len(s.columns)} for s in case.splits.values()
-        ],
+        "splits": [{"role": s.role, "origin": s.origin, "rows": s.rows, "columns": len(s.columns)} for s in case.splits.values()],
         "thresholds": case.thresholds.as_dict(),
         "distributions": case.drawings,
     }

@@ -49,7 +49,7 @@ def _render_quiet(report: Report, console: Console) -> None:
 def _verdict(report: Report) -> RenderableType:
     style = VERDICT_STYLES.get(report.verdict, "bold")
     first = Text.assemble((report.verdict.upper(), style), "  ", (wording.headline(report), "bold"))
-    facts = [wording.one_line(report.script), wording.plural(report.steps, "step"), wording.duration(report.seconds)]
+    facts = [wording.one_line(report.script), wording.extent(report), wording.duration(report.seconds)]
     if report.findings:
         facts.append(wording.statuses(report))
     lines: list[RenderableType] = [first, Text(" · ".join(facts), style="dim")]

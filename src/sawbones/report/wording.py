@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sawbones.schema import CouldNotLook, Evidence, Finding, Report
 
@@ -94,6 +94,14 @@ def headline(report: Report) -> str:
     return "No fault found" if not suspected else f"No fault found, {plural(suspected, 'suspicion')} left open"
 
 
+def extent(report: Report) -> str:
+    """How much was looked at: rows of an audit, else steps."""
+    audit = report.environment.get("audit")
+    if isinstance(audit, Mapping) and isinstance(audit.get("rows"), int):
+        return plural(audit["rows"], "row")
+    return plural(report.steps, "step")
+
+
 def statuses(report: Report) -> str:
     counts = Counter(finding.status for finding in report.findings)
     return ", ".join(f"{counts[status]} {status}" for status in ("proven", "likely", "suspected") if counts[status])
@@ -105,7 +113,7 @@ def looked_at(report: Report) -> str:
     if not layers:
         return "no check stayed silent"
     each = ", ".join(f"{layer} {count}" for layer, count in layers.items())
-    return f"{plural(len(report.looked), 'check')} looked over {plural(report.steps, 'step')} and found nothing ({each})"
+    return f"{plural(len(report.looked), 'check')} looked over {extent(report)} and found nothing ({each})"
 
 
 def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:

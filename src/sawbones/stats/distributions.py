@@ -31,7 +31,7 @@ def psi(reference: Counts, current: Counts) -> float:
     p = (reference[used] + 0.5) / (n + 0.5 * bins)
     q = (current[used] + 0.5) / (m + 0.5 * bins)
     raw = float(((p - q) * np.log(p / q)).sum())
-    return max(0.0, raw - (bins - 1) * (1 / n + 1 / m))
+    return max(0.0, float(raw - (bins - 1) * (1 / n + 1 / m)))
 
 
 def ks(reference: Counts, current: Counts) -> float:
@@ -69,7 +69,7 @@ def ks_p(distance: float, n: float, m: float) -> float:
     if z < 0.2:
         return 1.0
     total = sum((-1) ** (k - 1) * math.exp(-2 * k * k * z * z) for k in range(1, 101))
-    return min(1.0, max(0.0, 2 * total))
+    return float(min(1.0, max(0.0, 2 * total)))
 
 
 def homogeneity_p(reference: Counts, current: Counts) -> float:
@@ -170,7 +170,7 @@ def encoded_r2(fit_count: Counts, fit_sum: Counts, count: Counts, total: Counts,
     if spread <= 0:
         return 0.0
     error = float((squares - 2 * mean * total + mean * mean * count).sum())
-    return 1 - error / spread
+    return float(1 - error / spread)
 
 
 def wilson(hits: float, n: float, z: float = 1.96) -> tuple[float, float]:

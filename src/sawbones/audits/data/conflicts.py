@@ -20,21 +20,35 @@ def look(case: Case) -> Iterator[Finding]:
             continue
         found = repeats(case, split)
         if not found.telling:
-            blind.append(f"rows of {split.role} have so few forms ({found.distinct:,} in {found.rows:,}) that one form may have several labels")
+            blind.append(
+                f"rows of {split.role} have so few forms ({found.distinct:,} in {found.rows:,}) that one form may have "
+                f"several labels"
+            )
             continue
         share = found.conflicting / split.rows
         if share < case.thresholds.conflicts or found.conflicting < case.thresholds.least_rows:
             continue
         shown = doubled_examples(case, split, conflicting=True)
         yield made(
-            FAULT, "likely", 0.85, f"{found.conflicting:,} rows of {split.role} have equal features and different labels",
+            FAULT,
+            "likely",
+            0.85,
+            f"{found.conflicting:,} rows of {split.role} have equal features and different labels",
             [
-                Evidence(f"{found.conflicting:,} of {split.rows:,} rows ({per_cent(share)}) equal another row whose {case.options.label} differs",
-                         "row hashes", value=share, expected=case.thresholds.conflicts),
+                Evidence(
+                    f"{found.conflicting:,} of {split.rows:,} rows ({per_cent(share)}) equal another row whose "
+                    f"{case.options.label} differs",
+                    "row hashes",
+                    value=share,
+                    expected=case.thresholds.conflicts,
+                ),
                 *(Evidence(text, "rows") for text in shown[:4]),
             ],
             "Look at these rows by hand: settle the label, or drop both. No model can fit them.",
-            column=case.options.label, split=split.role, share=share, examples=shown,
-        )  # fmt: skip
+            column=case.options.label,
+            split=split.role,
+            share=share,
+            examples=shown,
+        )
     if blind:
         raise CannotLook("; ".join(blind))

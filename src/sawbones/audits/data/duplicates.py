@@ -18,29 +18,64 @@ def look(case: Case) -> Iterator[Finding]:
         if split.rejected:
             share = split.rejected / (split.rows + split.rejected)
             yield made(
-                FAULT, "likely", 0.9, f"{split.rejected:,} rows of {split.role} could not be read",
-                [Evidence(f"{split.rejected:,} rows ({per_cent(share)}) have another number of fields or values of another type", "CSV",
-                          value=share, expected=0.0)],
-                f"Write {split.origin} again with quoted fields, or repair these rows.", split=split.role, rows=split.rejected,
-            )  # fmt: skip
+                FAULT,
+                "likely",
+                0.9,
+                f"{split.rejected:,} rows of {split.role} could not be read",
+                [
+                    Evidence(
+                        f"{split.rejected:,} rows ({per_cent(share)}) have another number of fields or values of another type",
+                        "CSV",
+                        value=share,
+                        expected=0.0,
+                    )
+                ],
+                f"Write {split.origin} again with quoted fields, or repair these rows.",
+                split=split.role,
+                rows=split.rejected,
+            )
         empty = _empty_rows(case, list(split.columns), split.role)
         if empty >= max(limits.least_rows, limits.empty * split.rows):
             yield made(
-                FAULT, "likely", 0.85, f"{empty:,} rows of {split.role} have no value at all",
-                [Evidence(f"{empty:,} of {split.rows:,} rows are missing in every column", "missing values", value=empty / split.rows,
-                          expected=limits.empty)],
-                f"Drop them: they teach nothing ({split.role}.dropna(how='all')).", split=split.role, rows=empty,
-            )  # fmt: skip
+                FAULT,
+                "likely",
+                0.85,
+                f"{empty:,} rows of {split.role} have no value at all",
+                [
+                    Evidence(
+                        f"{empty:,} of {split.rows:,} rows are missing in every column",
+                        "missing values",
+                        value=empty / split.rows,
+                        expected=limits.empty,
+                    )
+                ],
+                f"Drop them: they teach nothing ({split.role}.dropna(how='all')).",
+                split=split.role,
+                rows=empty,
+            )
         found = repeats(case, split)
         share = found.doubled / split.rows
         if found.telling and found.doubled >= limits.least_rows and share >= limits.duplicates and share > empty / split.rows:
             shown = doubled_examples(case, split, conflicting=False)
             yield made(
-                FAULT, "likely", 0.85, f"{per_cent(share)} of {split.role} is there twice",
-                [Evidence(f"{found.doubled:,} of {split.rows:,} rows repeat another one in {len(case.key_columns)} columns", "row hashes",
-                          value=share, expected=limits.duplicates), *(Evidence(text, "rows") for text in shown[:3])],
-                "Drop duplicates before splitting, or weigh rows on purpose.", split=split.role, share=share, examples=shown,
-            )  # fmt: skip
+                FAULT,
+                "likely",
+                0.85,
+                f"{per_cent(share)} of {split.role} is there twice",
+                [
+                    Evidence(
+                        f"{found.doubled:,} of {split.rows:,} rows repeat another one in {len(case.key_columns)} columns",
+                        "row hashes",
+                        value=share,
+                        expected=limits.duplicates,
+                    ),
+                    *(Evidence(text, "rows") for text in shown[:3]),
+                ],
+                "Drop duplicates before splitting, or weigh rows on purpose.",
+                split=split.role,
+                share=share,
+                examples=shown,
+            )
 
 
 def _empty_rows(case: Case, names: list[str], role: str) -> int:

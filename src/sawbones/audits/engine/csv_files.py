@@ -19,7 +19,11 @@ def read_csv(session: Session, paths: list[str], role: str, notes: list[str]) ->
     if encoding != "utf-8":
         more["encoding"] = encoding
     said = ""
-    for attempt in ({}, {"sample_size": -1}, {"sample_size": -1, "ignore_errors": True, "store_rejects": True, "strict_mode": False}):
+    for attempt in (
+        {},
+        {"sample_size": -1},
+        {"sample_size": -1, "ignore_errors": True, "store_rejects": True, "strict_mode": False},
+    ):
         try:
             table = session.keep(session.backend.read_csv(paths, **more, **attempt))
         except Exception as error:  # DuckDB has an exception class for each way a file can be broken
@@ -67,7 +71,9 @@ def _is_utf8(path: str) -> bool:
 def _spark_csv(session: Session, paths: list[str], encoding: str) -> Any:
     reader = session.backend.read_csv
     tables = [
-        reader(path, header=True, inferSchema=True, mode="DROPMALFORMED", encoding="ISO-8859-1" if encoding == "latin-1" else "UTF-8")
+        reader(
+            path, header=True, inferSchema=True, mode="DROPMALFORMED", encoding="ISO-8859-1" if encoding == "latin-1" else "UTF-8"
+        )
         for path in paths
     ]
     return tables[0] if len(tables) == 1 else ibis_module().union(*tables)

@@ -16,9 +16,17 @@ from sawbones.audits.engine.torch_samples import is_samples, samples_table
 from sawbones.audits.options import AuditError
 
 FORMATS = {
-    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".ndjson": "json", ".json": "json",
-    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-}  # fmt: skip
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
 COMPRESSED = (".gz", ".zst")
 OBJECT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 TAKES = "Parquet, CSV, JSON-lines or Arrow files, folders and globs of them, a datasets folder, or module:object"

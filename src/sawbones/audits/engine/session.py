@@ -132,7 +132,9 @@ def _spark(ibis: Any, memory_limit: str | None) -> Any:
             session.sparkContext.setLogLevel("ERROR")
         return ibis.pyspark.connect(session)
     except Exception as error:
-        raise AuditError(f"Spark did not start: {_first_line(error)}. It needs Java 17; or use the embedded engine: --engine duckdb") from error
+        raise AuditError(
+            f"Spark did not start: {_first_line(error)}. It needs Java 17; or use the embedded engine: --engine duckdb"
+        ) from error
 
 
 def _quietly(function: Callable[..., Any], *args: Any, **settings: Any) -> None:

@@ -64,7 +64,9 @@ class Split:
         plain = {n: self._raw[n].cast("float64") if n in guarded else made for n, made in self._made.items()}
         self.table = self._raw.select(**plain)
         if self.rows == 0:
-            raise AuditError(f"{role}: {self.origin} has columns ({_some(list(self._raw.columns))}) and no rows. There is nothing to audit")
+            raise AuditError(
+                f"{role}: {self.origin} has columns ({_some(list(self._raw.columns))}) and no rows. There is nothing to audit"
+            )
 
     def _cleaned(self) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -102,7 +104,12 @@ class Split:
             wanted |= {f"count{i}": column.count(), f"distinct{i}": column.approx_nunique()}
             if kind in ("integer", "float"):
                 number = column.cast("float64")
-                wanted |= {f"min{i}": number.min(), f"max{i}": number.max(), f"mean{i}": number.mean(), f"std{i}": number.std(how="pop")}
+                wanted |= {
+                    f"min{i}": number.min(),
+                    f"max{i}": number.max(),
+                    f"mean{i}": number.mean(),
+                    f"std{i}": number.std(how="pop"),
+                }
             if kind == "string":
                 wanted[f"length{i}"] = column.length().mean()
             if kind == "float" and self._raw.schema()[name].is_floating():
@@ -113,8 +120,10 @@ class Split:
         except Exception as error:
             raise AuditError(f"{self.role}: {self.origin} cannot be read: {first_line(error)}") from error
         rows = int(found["rows"])
-        columns = {name: _column(name, kind, rows, {k[: -len(str(i))]: v for k, v in found.items() if _belongs(k, i)})
-                   for i, (name, kind) in enumerate(self._types.items())}  # fmt: skip
+        columns = {
+            name: _column(name, kind, rows, {k[: -len(str(i))]: v for k, v in found.items() if _belongs(k, i)})
+            for i, (name, kind) in enumerate(self._types.items())
+        }
         return rows, columns
 
     def of_kind(self, *kinds: str) -> list[str]:
@@ -154,7 +163,7 @@ class Split:
         return fields
 
     def hashed(self, names: list[str], **beside: Any) -> Any:
-        """Two hashes of each row (the engines' own are 32 or 64 bits wide: one alone would match by chance) and what is asked beside."""
+        """Two hashes of each row, for one of 32 or 64 bits alone would match by chance; and what is asked beside."""
         ibis = ibis_module()
         fields = self.key_fields(names)
         first = ibis.struct(fields).hash()
@@ -163,7 +172,7 @@ class Split:
 
     @cached_property
     def sample(self) -> dict[str, Any]:
-        """At most some 20,000 rows as NumPy arrays, the same in every run: numbers as float64 (NaN missing), the rest as objects."""
+        """Some 20,000 rows as NumPy arrays, the same in every run: numbers as float64 (NaN missing), the rest as objects."""
         ibis = ibis_module()
         names = [n for n, c in self.columns.items() if c.kind in ("number", "category", "time")]
         if not names:

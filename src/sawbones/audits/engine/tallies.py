@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -141,7 +142,7 @@ def _rows(split: Split, parts: list[Any]) -> list[dict[str, Any]]:
 def _ranges(edges: FloatArray) -> list[str]:
     if not len(edges):
         return ["all"]
-    inner = [f"{a:.4g} … {b:.4g}" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    inner = [f"{a:.4g} … {b:.4g}" for a, b in itertools.pairwise(edges)]
     return [f"≤ {edges[0]:.4g}", *inner, f"> {edges[-1]:.4g}"]
 
 

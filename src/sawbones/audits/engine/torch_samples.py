@@ -70,8 +70,10 @@ def _value(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         known = numbers[np.isfinite(numbers)]
         if len(known):
             yield from (
-                (f"{name}_mean", float(known.mean())), (f"{name}_std", float(known.std())),
-                (f"{name}_min", float(known.min())), (f"{name}_max", float(known.max())),
-            )  # fmt: skip
+                (f"{name}_mean", float(known.mean())),
+                (f"{name}_std", float(known.std())),
+                (f"{name}_min", float(known.min())),
+                (f"{name}_max", float(known.max())),
+            )
         if len(known) < len(numbers):
             yield f"{name}_nonfinite", len(numbers) - len(known)

@@ -23,7 +23,9 @@ def look(case: Case) -> Iterator[Finding]:
         found, hashes = overlap(case, base, other)
         excess = found.share - rows.chance
         if not rows.telling and rows.chance > 0.5 and excess < case.thresholds.wrong_split:
-            blind.append(f"rows of {base.role} have so few forms ({rows.distinct:,} in {rows.rows:,}) that equal ones prove nothing")
+            blind.append(
+                f"rows of {base.role} have so few forms ({rows.distinct:,} in {rows.rows:,}) that equal ones prove nothing"
+            )
             continue
         # A row that is as common as this within its own split would be met in the other one anyway.
         noise = 0.0 if rows.telling else 4 * (max(rows.chance, 1 / other.rows) * (1 - rows.chance) / other.rows) ** 0.5 + 0.02
@@ -34,21 +36,32 @@ def look(case: Case) -> Iterator[Finding]:
             Evidence(
                 f"{found.shared:,} of {found.rows:,} rows of {other.role} are in {base.role} too ({per_cent(found.share)}); "
                 f"compared by {len(case.key_columns)} columns",
-                "row hashes", value=found.share, expected=rows.chance,
-            )  # fmt: skip
+                "row hashes",
+                value=found.share,
+                expected=rows.chance,
+            )
         ]
         if found.other_label:
-            evidence.append(Evidence(f"{found.other_label:,} of them have another label there", "row hashes", value=found.other_label))
+            evidence.append(
+                Evidence(f"{found.other_label:,} of them have another label there", "row hashes", value=found.other_label)
+            )
         shown = pairs(case, base, other, hashes)
         evidence += [Evidence(text, "rows") for text in shown[:3]]
         yield made(
-            ALSO[0] if whole else FAULT, "proven" if rows.telling else "likely", 0.97 if rows.telling else 0.8,
-            f"{other.role} is {base.role} again: {per_cent(found.share)} of its rows are the same" if whole
+            ALSO[0] if whole else FAULT,
+            "proven" if rows.telling else "likely",
+            0.97 if rows.telling else 0.8,
+            f"{other.role} is {base.role} again: {per_cent(found.share)} of its rows are the same"
+            if whole
             else f"{per_cent(found.share)} of {other.role} is in {base.role} too",
             evidence,
-            f"Read {other.role} from data that {base.role} does not hold." if whole
+            f"Read {other.role} from data that {base.role} does not hold."
+            if whole
             else f"Remove the shared rows from {base.role}, or drop duplicates before splitting, and score again.",
-            splits=[base.role, other.role], share=found.share, threshold=case.thresholds.contamination, examples=shown,
-        )  # fmt: skip
+            splits=[base.role, other.role],
+            share=found.share,
+            threshold=case.thresholds.contamination,
+            examples=shown,
+        )
     if blind:
         raise CannotLook("; ".join(blind))

@@ -1,12 +1,12 @@
 """One user, patient or document on both sides of a split
 
 ## What it sees
-The values of the column named by `--group` in each split. Fires when a share of rows above `group` (default 0: any row) belongs to a
-group that the other split has too.
+The values of the column named by `--group` in each split. Fires when a share of rows above `group` (default 0: any row) belongs
+to a group that the other split has too.
 
 ## Why it matters
-Rows of one group are alike beyond what the features say. A model that has met the group recognises it, and the score promises that for
-strangers.
+Rows of one group are alike beyond what the features say. A model that has met the group recognises it, and the score promises
+that for strangers.
 
 ## Looks like
 Test scores far above those of the first new customers, hospitals or authors; the gap closes when whole groups are held out.
@@ -66,12 +66,25 @@ def look(case: Case) -> Iterator[Finding]:
         shown = case.session.rows(both.order_by([ibis.desc("n"), "g"]).limit(10))
         examples = [f"{name}={case.shown(r['g'])}: {r['m']:,} rows in {base.role}, {r['n']:,} in {other.role}" for r in shown]
         yield made(
-            FAULT, "proven", 0.95, f"{groups:,} of {total:,} values of {name} in {other.role} are in {base.role} too",
+            FAULT,
+            "proven",
+            0.95,
+            f"{groups:,} of {total:,} values of {name} in {other.role} are in {base.role} too",
             [
-                Evidence(f"{here:,} of {other.rows:,} rows of {other.role} ({per_cent(share)}) belong to a {name} that {base.role} has met "
-                         f"({there:,} rows there)", "group counts", value=share, expected=case.thresholds.group),
+                Evidence(
+                    f"{here:,} of {other.rows:,} rows of {other.role} ({per_cent(share)}) belong to a {name} that {base.role} "
+                    f"has met "
+                    f"({there:,} rows there)",
+                    "group counts",
+                    value=share,
+                    expected=case.thresholds.group,
+                ),
                 *(Evidence(text, "groups") for text in examples[:3]),
             ],
             f"Split by {name}: put all rows of one {name} on one side (scikit-learn: GroupShuffleSplit, GroupKFold).",
-            column=name, splits=[base.role, other.role], share=share, threshold=case.thresholds.group, examples=examples,
-        )  # fmt: skip
+            column=name,
+            splits=[base.role, other.role],
+            share=share,
+            threshold=case.thresholds.group,
+            examples=examples,
+        )

@@ -71,17 +71,31 @@ def _between(case: Case, name: str, base: Split, other: Split) -> Iterator[Findi
     if share < case.thresholds.near_duplicates or count < case.thresholds.least_rows:
         return
     chosen_pairs = sorted((i for i in shown if hit[i]), key=lambda i: (shown[i][0], i))[:10]
-    examples = [f"Jaccard {shown[i][0]:.2f}: {other.role} “{case.shown(held[i].as_py())}” / {base.role} “{case.shown(shown[i][1])}”"
-                for i in chosen_pairs]  # fmt: skip
+    examples = [
+        f"Jaccard {shown[i][0]:.2f}: {other.role} “{case.shown(held[i].as_py())}” / {base.role} “{case.shown(shown[i][1])}”"
+        for i in chosen_pairs
+    ]
     sampled = f", in a sample of one in {stride}" if stride > 1 else ""
     yield made(
-        FAULT, "proven", 0.93, f"{per_cent(share)} of the texts of {other.role} have a near-twin in {base.role} ({name})",
+        FAULT,
+        "proven",
+        0.93,
+        f"{per_cent(share)} of the texts of {other.role} have a near-twin in {base.role} ({name})",
         [
-            Evidence(f"{count:,} of {len(held):,} texts of {other.role} have one in {base.role} with Jaccard {least:g} or more over runs of "
-                     f"three words{sampled}; {int((best[hit] < 1).sum()):,} are not equal word for word", "MinHash, verified",
-                     value=share, expected=0.0),
+            Evidence(
+                f"{count:,} of {len(held):,} texts of {other.role} have one in {base.role} with Jaccard {least:g} or more "
+                f"over runs of "
+                f"three words{sampled}; {int((best[hit] < 1).sum()):,} are not equal word for word",
+                "MinHash, verified",
+                value=share,
+                expected=0.0,
+            ),
             *(Evidence(text, "texts") for text in examples[:3]),
         ],
         f"Remove near-duplicates over both splits before splitting; keep one of each cluster on one side ({name}).",
-        column=name, splits=[base.role, other.role], share=share, threshold=least, examples=examples,
-    )  # fmt: skip
+        column=name,
+        splits=[base.role, other.role],
+        share=share,
+        threshold=least,
+        examples=examples,
+    )

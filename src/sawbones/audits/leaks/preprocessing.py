@@ -1,13 +1,13 @@
 """Statistics that were fitted before the split
 
 ## What it sees
-Mean, spread, minimum and maximum of every numeric feature, in the training part alone and in all parts together. Fires when the joint
-mean is 0 and the joint spread 1 to within `moments` (1e-5) while the training part's own are not, or when the range 0 to 1 is reached
-only by both together. A scaler, imputer or vocabulary given by `--fitted FILE` is compared with both.
+Mean, spread, minimum and maximum of every numeric feature, in the training part alone and in all parts together. Fires when the
+joint mean is 0 and the joint spread 1 to within `moments` (1e-5) while the training part's own are not, or when the range 0 to
+1 is reached only by both together. A scaler, imputer or vocabulary given by `--fitted FILE` is compared with both.
 
 ## Why it matters
-The test rows have spoken through the scaler, the vocabulary or the imputer before the model was trained. With few rows, or with a shift
-between the splits, the score is better than in use.
+The test rows have spoken through the scaler, the vocabulary or the imputer before the model was trained. With few rows, or with
+a shift between the splits, the score is better than in use.
 
 ## Looks like
 Nothing in the training shows it. The training part is standardised almost, but not exactly.
@@ -24,12 +24,12 @@ Nothing in the training shows it. The training part is standardised almost, but 
 No experiment is needed: joint moments of exactly 0 and 1 do not come about by chance.
 
 ## False alarms
-Both parts standardised each by its own moments have a joint mean of 0 too; the training part's own is 0 as well, and the audit stays
-silent. A feature that lies between 0 and 1 by nature is only suspected, and only where both ends are reached once.
+Both parts standardised each by its own moments have a joint mean of 0 too; the training part's own is 0 as well, and the audit
+stays silent. A feature that lies between 0 and 1 by nature is only suspected, and only where both ends are reached once.
 
 ## References
-Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L1.2.
-scikit-learn user guide, "Common pitfalls: data leakage during pre-processing".
+Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L1.2. scikit-learn
+user guide, "Common pitfalls: data leakage during pre-processing".
 """
 
 from __future__ import annotations
@@ -95,15 +95,26 @@ def _standardised(case: Case, name: str, train: Split, others: tuple[Split, ...]
 def _moments_finding(case: Case, found: list[Any], train: Split, others: tuple[Split, ...]) -> Finding:
     together = " + ".join([train.role, *(s.role for s in others)])
     evidence = [
-        Evidence(f"{name}: mean {mean:.1e} and spread {spread:.6f} over {together}, but {own_mean:.2e} and {own_spread:.6f} over {train.role}",
-                 "moments", value=abs(mean), expected=abs(own_mean))
+        Evidence(
+            f"{name}: mean {mean:.1e} and spread {spread:.6f} over {together}, but {own_mean:.2e} and {own_spread:.6f} over "
+            f"{train.role}",
+            "moments",
+            value=abs(mean),
+            expected=abs(own_mean),
+        )
         for name, (mean, spread, own_mean, own_spread) in found[:SHOWN]
-    ]  # fmt: skip
+    ]
     return made(
-        FAULT, "proven", 0.95, f"{_names([n for n, _ in found])} standardised by the moments of {together}", evidence,
+        FAULT,
+        "proven",
+        0.95,
+        f"{_names([n for n, _ in found])} standardised by the moments of {together}",
+        evidence,
         f"Fit the scaler on {train.role} alone and apply it to the rest.",
-        columns=[n for n, _ in found], splits=[train.role, *(s.role for s in others)], threshold=case.thresholds.moments,
-    )  # fmt: skip
+        columns=[n for n, _ in found],
+        splits=[train.role, *(s.role for s in others)],
+        threshold=case.thresholds.moments,
+    )
 
 
 def _ranged(name: str, train: Split, others: tuple[Split, ...]) -> bool:
@@ -121,14 +132,22 @@ def _range_finding(names: list[str], train: Split, others: tuple[Split, ...]) ->
     together = " + ".join([train.role, *(s.role for s in others)])
     sure = len(names) > 1
     evidence = [
-        Evidence(f"{n}: exactly 0 to 1 over {together}, {train.columns[n].min:.6g} to {train.columns[n].max:.6g} over {train.role}", "range")
+        Evidence(
+            f"{n}: exactly 0 to 1 over {together}, {train.columns[n].min:.6g} to {train.columns[n].max:.6g} over {train.role}",
+            "range",
+        )
         for n in names[:SHOWN]
     ]
     return made(
-        FAULT, "likely" if sure else "suspected", 0.8 if sure else 0.4, f"{_names(names)} scaled to the range of {together}", evidence,
+        FAULT,
+        "likely" if sure else "suspected",
+        0.8 if sure else 0.4,
+        f"{_names(names)} scaled to the range of {together}",
+        evidence,
         f"Fit the scaler on {train.role} alone and apply it to the rest.",
-        columns=names, splits=[train.role, *(s.role for s in others)],
-    )  # fmt: skip
+        columns=names,
+        splits=[train.role, *(s.role for s in others)],
+    )
 
 
 def _of_objects(case: Case, train: Split, others: list[Split]) -> Iterator[Finding]:
@@ -138,14 +157,23 @@ def _of_objects(case: Case, train: Split, others: list[Split]) -> Iterator[Findi
         if off:
             together = " + ".join([train.role, *(s.role for s in others)])
             evidence = [
-                Evidence(f"{name}: {fitted.what} {value:.8g}; {train.role} alone has {own:.8g}, {together} {whole:.8g}", "fitted file",
-                         value=abs(value - whole), expected=abs(value - own))
+                Evidence(
+                    f"{name}: {fitted.what} {value:.8g}; {train.role} alone has {own:.8g}, {together} {whole:.8g}",
+                    "fitted file",
+                    value=abs(value - whole),
+                    expected=abs(value - own),
+                )
                 for name, value, own, whole in off[:SHOWN]
-            ]  # fmt: skip
+            ]
             yield made(
-                FAULT, "proven", 0.95, f"{case.options.fitted} was fitted on {together}, not on {train.role} alone", evidence,
-                f"Fit it again on {train.role} alone: scaler.fit({train.role}).", columns=[o[0] for o in off],
-            )  # fmt: skip
+                FAULT,
+                "proven",
+                0.95,
+                f"{case.options.fitted} was fitted on {together}, not on {train.role} alone",
+                evidence,
+                f"Fit it again on {train.role} alone: scaler.fit({train.role}).",
+                columns=[o[0] for o in off],
+            )
     if objects.vocabulary:
         yield from _of_vocabulary(case, objects.vocabulary, train, others)
 
@@ -157,13 +185,19 @@ def _compared(fitted: Fitted, name: str, train: Split, others: list[Split]) -> t
     columns = [train.columns[name], *(s.columns[name] for s in others)]
     mean, spread, _ = joint(columns)
     own, whole = {
-        "mean": (columns[0].mean, mean), "spread": (columns[0].std, spread),
-        "minimum": (columns[0].min, min(c.min for c in columns)), "maximum": (columns[0].max, max(c.max for c in columns)),
-    }[fitted.what]  # fmt: skip
+        "mean": (columns[0].mean, mean),
+        "spread": (columns[0].std, spread),
+        "minimum": (columns[0].min, min(c.min for c in columns)),
+        "maximum": (columns[0].max, max(c.max for c in columns)),
+    }[fitted.what]
     value = fitted.values[name]
     scale = max(abs(whole), spread, 1e-12)
     near = abs(value - whole) / scale < 1e-4
-    return (name, value, own, whole) if near and abs(value - own) > 10 * abs(value - whole) and abs(own - whole) / scale > 1e-7 else None
+    return (
+        (name, value, own, whole)
+        if near and abs(value - own) > 10 * abs(value - whole) and abs(own - whole) / scale > 1e-7
+        else None
+    )
 
 
 def _of_vocabulary(case: Case, words: set[str], train: Split, others: list[Split]) -> Iterator[Finding]:
@@ -178,12 +212,23 @@ def _of_vocabulary(case: Case, words: set[str], train: Split, others: list[Split
         if len(only) < max(2, 0.001 * len(words)):
             continue
         yield made(
-            FAULT, "proven", 0.95, f"The vocabulary holds {len(only):,} words that only {other.role} has",
-            [Evidence(f"{len(only):,} of {len(words):,} words occur in {other.role} and never in {train.role}", "vocabulary",
-                      value=len(only), expected=0),
-             Evidence(f"among them: {', '.join(case.shown(w) for w in only[:10])}", "vocabulary")],
-            f"Build the vocabulary from {train.role} alone.", column=text, words=[case.shown(w) for w in only[:50]],
-        )  # fmt: skip
+            FAULT,
+            "proven",
+            0.95,
+            f"The vocabulary holds {len(only):,} words that only {other.role} has",
+            [
+                Evidence(
+                    f"{len(only):,} of {len(words):,} words occur in {other.role} and never in {train.role}",
+                    "vocabulary",
+                    value=len(only),
+                    expected=0,
+                ),
+                Evidence(f"among them: {', '.join(case.shown(w) for w in only[:10])}", "vocabulary"),
+            ],
+            f"Build the vocabulary from {train.role} alone.",
+            column=text,
+            words=[case.shown(w) for w in only[:50]],
+        )
 
 
 def _names(names: list[str]) -> str:

@@ -1,11 +1,11 @@
 """A feature that is made from the target, or after it
 
 ## What it sees
-Each feature alone against the label, from one histogram by label. A class: the AUC of the feature's bins ranked by their rate in the
-training part and measured in the test part, so that neither a U-shape nor a thousand categories can hide or feign anything; at least
-`auc` (0.95). A quantity: R2 of the bin means, at least `r2` (0.95). Also |correlation| of at least `correlation` (0.9), and a small model
-that reaches 0.95 only with one feature and loses `importance` (0.15) without it. AUC is the first rule: a skewed feature with AUC 0.99 may
-have a correlation of 0.83.
+Each feature alone against the label, from one histogram by label. A class: the AUC of the feature's bins ranked by their rate
+in the training part and measured in the test part, so that neither a U-shape nor a thousand categories can hide or feign
+anything; at least `auc` (0.95). A quantity: R2 of the bin means, at least `r2` (0.95). Also |correlation| of at least
+`correlation` (0.9), and a small model that reaches 0.95 only with one feature and loses `importance` (0.15) without it. AUC is
+the first rule: a skewed feature with AUC 0.99 may have a correlation of 0.83.
 
 ## Why it matters
 The feature will not be there, or not be filled in, when a prediction is needed. The score is that of looking up the answer.
@@ -25,12 +25,12 @@ A score too good for the task from the first epoch; one feature carries nearly a
 Train without the feature. A score that falls to what the task usually gives shows that the feature was the answer.
 
 ## False alarms
-An easy task has honest features this good; the finding shows the numbers, and only someone who knows when the feature is measured can
-tell. Group and row ids are not looked at. Raise `auc` for such a data set.
+An easy task has honest features this good; the finding shows the numbers, and only someone who knows when the feature is
+measured can tell. Group and row ids are not looked at. Raise `auc` for such a data set.
 
 ## References
-Kaufman et al., "Leakage in data mining: formulation, detection, and avoidance" (2012).
-Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L2.
+Kaufman et al., "Leakage in data mining: formulation, detection, and avoidance" (2012). Kapoor and Narayanan, "Leakage and the
+reproducibility crisis in machine-learning-based science" (2023), leak L2.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from typing import Any
 import numpy as np
 
 from sawbones.audits.case import MOST_CLASSES, Case, made
-from sawbones.audits.engine.session import ibis_module
 from sawbones.audits.engine.split import Split
 from sawbones.audits.engine.tallies import Tally
 from sawbones.audits.model import drop_one
@@ -88,14 +87,30 @@ def _finding(case: Case, s: Strength, rule: str, limit: float) -> Finding:
     by_rule = s.value >= limit
     evidence = [Evidence(f"{s.feature} alone: {rule} {s.value:.3f}{against}", "histogram by label", value=s.value, expected=limit)]
     if np.isfinite(s.correlation):
-        evidence.append(Evidence(f"correlation of {s.feature} with {label}: {s.correlation:.3f}", "correlation", value=abs(s.correlation),
-                                 expected=case.thresholds.correlation))  # fmt: skip
+        evidence.append(
+            Evidence(
+                f"correlation of {s.feature} with {label}: {s.correlation:.3f}",
+                "correlation",
+                value=abs(s.correlation),
+                expected=case.thresholds.correlation,
+            )
+        )
     shown = f"{rule} {s.value:.3f}" if by_rule else f"|correlation| {abs(s.correlation):.3f}"
     return made(
-        FAULT, "likely", 0.9 if by_rule else 0.75, f"{s.feature} alone gives {label} away: {shown}", evidence,
-        f"Find out when {s.feature} is measured. Where that is after {label} is known, or where it is computed from it, leave it out.",
-        column=s.feature, score=s.value, rule=rule, threshold=limit, correlation=s.correlation, distribution=_distribution(case, s),
-    )  # fmt: skip
+        FAULT,
+        "likely",
+        0.9 if by_rule else 0.75,
+        f"{s.feature} alone gives {label} away: {shown}",
+        evidence,
+        f"Find out when {s.feature} is measured. Where that is after {label} is known, or where it is computed from it, leave "
+        f"it out.",
+        column=s.feature,
+        score=s.value,
+        rule=rule,
+        threshold=limit,
+        correlation=s.correlation,
+        distribution=_distribution(case, s),
+    )
 
 
 def _leaning(case: Case, train: Split, test: Split, rule: str) -> Iterator[Finding]:
@@ -107,12 +122,25 @@ def _leaning(case: Case, train: Split, test: Split, rule: str) -> Iterator[Findi
     if whole - without < case.thresholds.importance:
         return
     yield made(
-        FAULT, "likely", 0.7, f"A model is too good only with {name}: {rule} {whole:.3f}, {without:.3f} without it",
-        [Evidence(f"boosted trees on a sample: {rule} {whole:.3f} with all features, {without:.3f} without {name}", "model",
-                  value=whole - without, expected=case.thresholds.importance)],
+        FAULT,
+        "likely",
+        0.7,
+        f"A model is too good only with {name}: {rule} {whole:.3f}, {without:.3f} without it",
+        [
+            Evidence(
+                f"boosted trees on a sample: {rule} {whole:.3f} with all features, {without:.3f} without {name}",
+                "model",
+                value=whole - without,
+                expected=case.thresholds.importance,
+            )
+        ],
         f"Find out when {name} is measured, and what it is computed from; train without it where that is after the label.",
-        column=name, score=whole, without=without, rule=rule, threshold=case.thresholds.importance,
-    )  # fmt: skip
+        column=name,
+        score=whole,
+        without=without,
+        rule=rule,
+        threshold=case.thresholds.importance,
+    )
 
 
 def _strengths(case: Case, train: Split, test: Split) -> list[Strength]:
@@ -175,7 +203,7 @@ def _r2(fit: Tally, held: Tally, same: bool) -> float:
 
 def _correlations(case: Case, train: Split) -> dict[str, float]:
     label = str(case.options.label)
-    if not train.is_number(label) or train.columns[label].std in (0.0,) or not case.numbers:
+    if not train.is_number(label) or not train.columns[label].std or not case.numbers:
         return {}
     classes = case.label_kind == "class"
     if classes and train.columns[label].distinct > 3:
@@ -184,10 +212,8 @@ def _correlations(case: Case, train: Split) -> dict[str, float]:
     names = [n for n in case.numbers if train.columns[n].std > 0]
     if not names:
         return {}
-    ibis = ibis_module()
     wanted = {f"r{i}": train.number(n).corr(y, how="pop") for i, n in enumerate(names)}
     row = case.session.rows(train.table.aggregate(**wanted))[0]
-    del ibis
     return {n: float(row[f"r{i}"]) for i, n in enumerate(names) if row[f"r{i}"] is not None}
 
 
@@ -196,7 +222,9 @@ def _distribution(case: Case, s: Strength) -> dict[str, Any] | None:
     tally = case.tallies(case.first, by_label=True)[s.feature]
     if s.positive is None or s.positive not in tally.counts:
         return None
-    bins, sides = narrowed(tally.bins, [tally.counts[s.positive], tally.total - tally.counts[s.positive]], s.feature in case.numbers)
+    bins, sides = narrowed(
+        tally.bins, [tally.counts[s.positive], tally.total - tally.counts[s.positive]], s.feature in case.numbers
+    )
     label = case.options.label
     return {"column": s.feature, "bins": bins, "names": [f"{label} = {_plain(s.positive)}", "others"], "counts": sides}
 

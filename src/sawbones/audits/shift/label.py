@@ -1,8 +1,8 @@
 """Class rates or label values in production that differ from those in training
 
 ## What it sees
-The histogram of the label, and of the prediction, on both sides. Fires when at least `label_shift` (5 %) of the rows would have to change
-their class (a quantity: Kolmogorov-Smirnov distance) and the p-value is below `significance` (0.001).
+The histogram of the label, and of the prediction, on both sides. Fires when at least `label_shift` (5 %) of the rows would have
+to change their class (a quantity: Kolmogorov-Smirnov distance) and the p-value is below `significance` (0.001).
 
 ## Why it matters
 Thresholds, calibrated probabilities and expected counts are tied to the class rates of the training set.
@@ -20,11 +20,12 @@ Precision falls while recall holds, or the other way round; the share of positiv
     alarms = odds * scores / (odds * scores + 1 - scores) > 0.5
 
 ## Confirm it
-Within each class the inputs are distributed as before; only the mix is another. The audit looks at that and names the kind accordingly.
+Within each class the inputs are distributed as before; only the mix is another. The audit looks at that and names the kind
+accordingly.
 
 ## False alarms
-A label that moved only because the inputs did (at equal inputs it has its old rate) is evidence of the covariate shift. A test set that
-was stratified on purpose differs from production on purpose.
+A label that moved only because the inputs did (at equal inputs it has its old rate) is evidence of the covariate shift. A test
+set that was stratified on purpose differs from production on purpose.
 
 ## References
 Lipton et al., "Detecting and correcting for label shift with black box predictors" (2018). Saerens et al. (2002).
@@ -71,13 +72,24 @@ def _prediction(case: Case) -> Move | None:
 
 def _evidence(case: Case, move: Move, signal: str) -> Evidence:
     what = "Kolmogorov-Smirnov distance" if move.kind == "number" else "share of rows in another class"
-    return Evidence(f"{move.column}: {what} {move.ks:.3f}, PSI {move.psi:.3f}, corrected p {move.p:.1g}", signal, value=move.ks,
-                    expected=case.thresholds.label_shift)  # fmt: skip
+    return Evidence(
+        f"{move.column}: {what} {move.ks:.3f}, PSI {move.psi:.3f}, corrected p {move.p:.1g}",
+        signal,
+        value=move.ks,
+        expected=case.thresholds.label_shift,
+    )
 
 
 def _finding(case: Case, move: Move, evidence: list[Evidence], status: str) -> Finding:
     return made(
-        FAULT, status, 0.9, f"{move.column} is distributed differently: {100 * move.ks:.1f} % of the rows would have to change", evidence,
+        FAULT,
+        status,
+        0.9,
+        f"{move.column} is distributed differently: {100 * move.ks:.1f} % of the rows would have to change",
+        evidence,
         "Correct the scores for the new rates (multiply the odds by the ratio of rates), choose the threshold again, or retrain.",
-        column=move.column, distance=move.ks, psi=move.psi, threshold=case.thresholds.label_shift,
-    )  # fmt: skip
+        column=move.column,
+        distance=move.ks,
+        psi=move.psi,
+        threshold=case.thresholds.label_shift,
+    )

@@ -1,4 +1,4 @@
-"""What moved between reference and current: every feature, the label, the prediction and the error, measured once for all audits."""
+"""What moved between reference and current: every feature, measured once for all audits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def judged(case: Case, raw: list[Move], rows: int) -> list[Move]:
     missing = d.adjusted([m.missing_p for m in raw])
     found = []
     for move, p, missing_p in zip(raw, corrected, missing, strict=True):
-        large = move.psi >= limits.psi or (move.ks >= limits.ks if move.kind == "number" else move.js >= limits.js or move.ks >= limits.ks)
+        large = move.psi >= limits.psi or (
+            move.ks >= limits.ks if move.kind == "number" else move.js >= limits.js or move.ks >= limits.ks
+        )
         moved = large and p < limits.significance and rows >= LEAST_ROWS
         found.append(replace(move, p=p, missing_p=missing_p, moved=moved))
     return sorted(found, key=lambda m: -m.effect)
@@ -89,10 +91,19 @@ def compared(name: str, before: Tally, after: Tally, ordered: bool) -> Move:
     fresh = [(b, y) for b, x, y in zip(names, r, c, strict=True) if x == 0 and y > 0 and m and y / m * n >= EXPECTED]
     gone = [(b, x) for b, x, y in zip(names, r, c, strict=True) if y == 0 and x > 0 and n and x / n * m >= EXPECTED]
     return Move(
-        name, "category", d.total_variation(r, c) if d.homogeneity_p(r, c) < 1 else 0.0, d.psi(r, c), d.js(r, c), d.homogeneity_p(r, c),
-        missing, missing_p, tuple(b for b, _ in fresh), sum(y for _, y in fresh) / max(1.0, m), tuple(b for b, _ in gone),
+        name,
+        "category",
+        d.total_variation(r, c) if d.homogeneity_p(r, c) < 1 else 0.0,
+        d.psi(r, c),
+        d.js(r, c),
+        d.homogeneity_p(r, c),
+        missing,
+        missing_p,
+        tuple(b for b, _ in fresh),
+        sum(y for _, y in fresh) / max(1.0, m),
+        tuple(b for b, _ in gone),
         sum(x for _, x in gone) / max(1.0, n),
-    )  # fmt: skip
+    )
 
 
 def merged(r: Any, c: Any, most: int = PSI_BINS) -> tuple[Any, Any]:
@@ -114,9 +125,17 @@ def _draw(case: Case, before: dict[str, Tally], after: dict[str, Tally]) -> None
         if case.options.redact and not ordered:
             shown = [f"value {i + 1}" for i in range(len(shown))]
         case.drawings.append(
-            {"column": move.column, "bins": shown, "names": ["reference", "current"], "counts": counts, "moved": move.moved,
-             "ks": move.ks, "psi": move.psi, "js": move.js}
-        )  # fmt: skip
+            {
+                "column": move.column,
+                "bins": shown,
+                "names": ["reference", "current"],
+                "counts": counts,
+                "moved": move.moved,
+                "ks": move.ks,
+                "psi": move.psi,
+                "js": move.js,
+            }
+        )
 
 
 def move_of(case: Case, name: str) -> Move:
@@ -133,7 +152,11 @@ def move_of(case: Case, name: str) -> Move:
 def described(case: Case, move: Move) -> str:
     limits = case.thresholds
     if move.kind == "number":
-        return (f"{move.column}: KS {move.ks:.3f} (from {limits.ks:g}), PSI {move.psi:.3f} (from {limits.psi:g}), JS {move.js:.3f}, "
-                f"corrected p {move.p:.1g}")  # fmt: skip
-    return (f"{move.column}: {100 * move.ks:.1f} % of the rows changed category, PSI {move.psi:.3f} (from {limits.psi:g}), "
-            f"JS {move.js:.3f} (from {limits.js:g}), corrected p {move.p:.1g}")  # fmt: skip
+        return (
+            f"{move.column}: KS {move.ks:.3f} (from {limits.ks:g}), PSI {move.psi:.3f} (from {limits.psi:g}), JS {move.js:.3f}, "
+            f"corrected p {move.p:.1g}"
+        )
+    return (
+        f"{move.column}: {100 * move.ks:.1f} % of the rows changed category, PSI {move.psi:.3f} (from {limits.psi:g}), "
+        f"JS {move.js:.3f} (from {limits.js:g}), corrected p {move.p:.1g}"
+    )

@@ -1,4 +1,4 @@
-"""How label and inputs hang together on both sides: which of P(x), P(y), P(x|y) and P(y|x) changed, and what became of the error."""
+"""How label and inputs hang together on both sides: which of P(x), P(y), P(x|y) and P(y|x) changed, and the error."""
 
 from __future__ import annotations
 
@@ -74,9 +74,11 @@ def _drift(case: Case) -> Drift:
 
 def _label_in_both(case: Case) -> bool:
     name = case.options.label
-    return name is not None and case.label_kind is not None and all(
-        name in s.columns and s.columns[name].kind != "empty" for s in case.splits.values()
-    )  # fmt: skip
+    return (
+        name is not None
+        and case.label_kind is not None
+        and all(name in s.columns and s.columns[name].kind != "empty" for s in case.splits.values())
+    )
 
 
 def _label_move(case: Case) -> Move | None:
@@ -164,7 +166,11 @@ def _rate_change(case: Case, name: str) -> float:
 
 def _coarse(r: Any, c: Any, before: Any, after: Any, most: int = 10) -> tuple[Any, Any, Any, Any]:
     both = before + after
-    place = np.minimum((np.cumsum(both) - both / 2) / max(1.0, both.sum()) * most, most - 1).astype(int) if len(both) > most else np.arange(len(both))
+    place = (
+        np.minimum((np.cumsum(both) - both / 2) / max(1.0, both.sum()) * most, most - 1).astype(int)
+        if len(both) > most
+        else np.arange(len(both))
+    )
     return tuple(np.bincount(place, weights=x, minlength=int(place.max()) + 1) for x in (r, c, before, after))  # type: ignore[return-value]
 
 
@@ -210,7 +216,11 @@ def error_expression(case: Case, split: Split) -> tuple[Any, str]:
     if case.label_kind == "quantity":
         spread = case.first.columns[label].std or 1.0
         return (split.number(prediction) - split.number(label)).abs() / spread, f"mean error in standard deviations of {label}"
-    if case.first.columns[prediction].kind == "number" and case.first.columns[prediction].min >= 0 and case.first.columns[prediction].max <= 1:
+    if (
+        case.first.columns[prediction].kind == "number"
+        and case.first.columns[prediction].min >= 0
+        and case.first.columns[prediction].max <= 1
+    ):
         # A score: of the larger class where the label is 0 and 1.
         guess = (split.number(prediction) >= 0.5).cast("float64")
         wrong = guess != split.number(label)

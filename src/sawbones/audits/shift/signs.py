@@ -13,12 +13,24 @@ from sawbones.audits.shift.moves import Move, moves, sides
 
 # How one unit becomes another: name, factor, offset of new = factor * old + offset.
 UNITS = (
-    ("x 10", 10.0, 0.0), ("x 100", 100.0, 0.0), ("x 1,000", 1e3, 0.0), ("x 1,000,000", 1e6, 0.0), ("x 60", 60.0, 0.0),
-    ("x 3,600", 3600.0, 0.0), ("x 24", 24.0, 0.0), ("x 86,400", 86400.0, 0.0), ("x 1,024", 1024.0, 0.0),
-    ("inches to centimetres", 2.54, 0.0), ("inches to millimetres", 25.4, 0.0), ("feet to metres", 0.3048, 0.0),
-    ("miles to kilometres", 1.609344, 0.0), ("pounds to kilograms", 0.45359237, 0.0), ("Celsius to Fahrenheit", 1.8, 32.0),
-    ("Celsius to Kelvin", 1.0, 273.15), ("sign turned", -1.0, 0.0),
-)  # fmt: skip
+    ("x 10", 10.0, 0.0),
+    ("x 100", 100.0, 0.0),
+    ("x 1,000", 1e3, 0.0),
+    ("x 1,000,000", 1e6, 0.0),
+    ("x 60", 60.0, 0.0),
+    ("x 3,600", 3600.0, 0.0),
+    ("x 24", 24.0, 0.0),
+    ("x 86,400", 86400.0, 0.0),
+    ("x 1,024", 1024.0, 0.0),
+    ("inches to centimetres", 2.54, 0.0),
+    ("inches to millimetres", 25.4, 0.0),
+    ("feet to metres", 0.3048, 0.0),
+    ("miles to kilometres", 1.609344, 0.0),
+    ("pounds to kilograms", 0.45359237, 0.0),
+    ("Celsius to Fahrenheit", 1.8, 32.0),
+    ("Celsius to Kelvin", 1.0, 273.15),
+    ("sign turned", -1.0, 0.0),
+)
 TIME_BINS = 40
 STEP = 0.8  # share of a series' variance that one step explains
 
@@ -48,15 +60,32 @@ def _signs(case: Case) -> list[Sign]:
         if name in apart or column.kind == "empty":
             continue
         if name not in current.columns:
-            found.append(Sign(name, f"{name} is in the reference and not in the current data", 0, 1, f"Bring {name} back, or retrain without it."))
+            found.append(
+                Sign(
+                    name,
+                    f"{name} is in the reference and not in the current data",
+                    0,
+                    1,
+                    f"Bring {name} back, or retrain without it.",
+                )
+            )
         elif current.columns[name].kind == "empty":
-            found.append(Sign(name, f"{name} has no value at all in the current data", 1.0, column.missing_share, f"Find out who stopped filling {name}."))
+            found.append(
+                Sign(
+                    name,
+                    f"{name} has no value at all in the current data",
+                    1.0,
+                    column.missing_share,
+                    f"Find out who stopped filling {name}.",
+                )
+            )
         elif reference.is_number(name) != current.is_number(name):
             was, now = ("a number", "text") if reference.is_number(name) else ("text", "a number")
             found.append(Sign(name, f"{name} was {was} and is {now}", 1, 0, f"Write {name} as {was} again."))
-    limits = case.thresholds
     for move in moves(case):
-        sign = _missing(case, move) or _categories(case, move) or (_unit(case, move) if move.moved and move.kind == "number" else None)
+        sign = (
+            _missing(case, move) or _categories(case, move) or (_unit(case, move) if move.moved and move.kind == "number" else None)
+        )
         if sign is not None:
             found.append(sign)
     known = {sign.column for sign in found}
@@ -64,7 +93,6 @@ def _signs(case: Case) -> list[Sign]:
     # One column that jumps while the world stands still; when many move, it is the world.
     if case.options.time and moved and len(moved) <= max(1, 0.1 * len(moves(case))):
         found += [sign for m in moved if (sign := _jump(case, m)) is not None]
-    del limits
     return found
 
 
@@ -72,8 +100,14 @@ def _missing(case: Case, move: Move) -> Sign | None:
     before, after = move.missing
     if abs(after - before) < case.thresholds.null_rate or move.missing_p >= case.thresholds.significance:
         return None
-    return Sign(move.column, f"{move.column} is missing in {per_cent(after)} of the rows, before in {per_cent(before)}", after, before,
-                f"Find out what changed in how {move.column} is filled.", move)  # fmt: skip
+    return Sign(
+        move.column,
+        f"{move.column} is missing in {per_cent(after)} of the rows, before in {per_cent(before)}",
+        after,
+        before,
+        f"Find out what changed in how {move.column} is filled.",
+        move,
+    )
 
 
 def _categories(case: Case, move: Move) -> Sign | None:
@@ -85,8 +119,14 @@ def _categories(case: Case, move: Move) -> Sign | None:
         parts.append(f"{per_cent(move.new_share)} of the rows have values that the reference never has ({_listed(case, move.new)})")
     if move.gone_share >= limit:
         parts.append(f"values of {per_cent(move.gone_share)} of the reference are gone ({_listed(case, move.gone)})")
-    return Sign(move.column, f"{move.column}: {'; '.join(parts)}", max(move.new_share, move.gone_share), limit,
-                f"Compare the encoding of {move.column} on both sides; map old values to new ones.", move)  # fmt: skip
+    return Sign(
+        move.column,
+        f"{move.column}: {'; '.join(parts)}",
+        max(move.new_share, move.gone_share),
+        limit,
+        f"Compare the encoding of {move.column} on both sides; map old values to new ones.",
+        move,
+    )
 
 
 def _listed(case: Case, names: tuple[str, ...]) -> str:
@@ -115,8 +155,14 @@ def _unit(case: Case, move: Move) -> Sign | None:
                 best = (distance, f"{name}{', the other way' if inverse else ''}")
     if best is None or best[0] > 0.02 + noise or best[0] > 0.3 * move.ks:
         return None
-    return Sign(move.column, f"{move.column} is in another unit ({best[1]}): KS {move.ks:.3f} as it is, {best[0]:.3f} converted", move.ks,
-                case.thresholds.ks, f"Convert {move.column} back before it reaches the model.", move)  # fmt: skip
+    return Sign(
+        move.column,
+        f"{move.column} is in another unit ({best[1]}): KS {move.ks:.3f} as it is, {best[0]:.3f} converted",
+        move.ks,
+        case.thresholds.ks,
+        f"Convert {move.column} back before it reaches the model.",
+        move,
+    )
 
 
 def _exact_ks(a: np.ndarray, b: np.ndarray) -> float:
@@ -131,8 +177,8 @@ def _jump(case: Case, move: Move) -> Sign | None:
     if move.kind != "number" or any(time not in s.columns for s in case.splits.values()):
         return None
     reference, current = sides(case)
-    moments = [s.sample.get(time) for s in (reference, current)]
-    if any(m is None or m.dtype == object for m in moments):
+    moments: list[np.ndarray] = [s.sample[time] for s in (reference, current) if time in s.sample]
+    if len(moments) < 2 or any(m.dtype == object for m in moments):
         return None
     both = np.concatenate(moments)
     low, high = np.nanmin(both), np.nanmax(both)
@@ -155,8 +201,14 @@ def _jump(case: Case, move: Move) -> Sign | None:
         return None
     index, explained = at
     date = datetime.datetime.fromtimestamp(float(low + step * (used[index] - 1)), datetime.UTC).strftime("%Y-%m-%d %H:%M")
-    return Sign(move.column, f"{move.column} jumps at one date, about {date}, and no other column moves", explained, STEP,
-                f"Look at what was deployed about {date} that writes {move.column}.", move)  # fmt: skip
+    return Sign(
+        move.column,
+        f"{move.column} jumps at one date, about {date}, and no other column moves",
+        explained,
+        STEP,
+        f"Look at what was deployed about {date} that writes {move.column}.",
+        move,
+    )
 
 
 def step_in(series: np.ndarray) -> tuple[int, float] | None:

@@ -1,9 +1,9 @@
 """A segment on which the model is far worse than on the whole
 
 ## What it sees
-The error of every segment: each value of the columns named by `--segment` (a number in quarters; without the flag all categories), and
-pairs of them, found by a beam search. Fires when a segment of at least `segment_rows` (1 %) has an error of `segment` (0.1) above the mean, and
-neither its confidence interval nor the number of segments looked at explains that.
+The error of every segment: each value of the columns named by `--segment` (a number in quarters; without the flag all
+categories), and pairs of them, found by a beam search. Fires when a segment of at least `segment_rows` (1 %) has an error of
+`segment` (0.1) above the mean, and neither its confidence interval nor the number of segments looked at explains that.
 
 ## Why it matters
 The mean hides it: one per cent of the users can be served by a coin toss while the score moves in the third digit.
@@ -22,8 +22,8 @@ Complaints from one country, device or language; an overall score that has not m
 Score the segment on further rows: the interval of the finding says where the error should lie.
 
 ## False alarms
-Among a thousand segments one is bad by chance: the p-value is multiplied by their number. A segment that is hard by nature (rare classes)
-is a finding all the same; raise `segment` where that is accepted.
+Among a thousand segments one is bad by chance: the p-value is multiplied by their number. A segment that is hard by nature
+(rare classes) is a finding all the same; raise `segment` where that is accepted.
 
 ## References
 Chung et al., "Slice Finder: automated data slicing for model validation" (2019). Eyuboglu et al., "Domino" (2022).
@@ -31,6 +31,7 @@ Chung et al., "Slice Finder: automated data slicing for model validation" (2019)
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,8 +83,12 @@ def look(case: Case) -> Iterator[Finding]:
     single = _grouped(case, table, names, [(i, None, "") for i in range(len(names))])
     large = [s for s in single if s.rows >= max(LEAST_ROWS, case.thresholds.segment_rows * rows)]
     beam = sorted(large, key=lambda s: -s.excess)[:BEAM]
-    pairs = _grouped(case, table, names, [(j, names.index(s.parts[0][0]), s.parts[0][1]) for s in beam for j in range(len(names))
-                                          if names[j] != s.parts[0][0]])  # fmt: skip
+    pairs = _grouped(
+        case,
+        table,
+        names,
+        [(j, names.index(s.parts[0][0]), s.parts[0][1]) for s in beam for j in range(len(names)) if names[j] != s.parts[0][0]],
+    )
     looked = [*single, *pairs]
     worst = _worst(case, looked, mean, variance, rows)
     if worst is not None:
@@ -105,7 +110,11 @@ def _columns(case: Case, split: Split) -> list[tuple[str, Any]]:
             if not len(values):
                 continue
             edges = np.unique(np.quantile(values, [0.25, 0.5, 0.75]))
-            texts = [f"≤ {edges[0]:.4g}", *(f"{a:.4g} … {b:.4g}" for a, b in zip(edges[:-1], edges[1:], strict=True)), f"> {edges[-1]:.4g}"]
+            texts = [
+                f"≤ {edges[0]:.4g}",
+                *(f"{a:.4g} … {b:.4g}" for a, b in itertools.pairwise(edges)),
+                f"> {edges[-1]:.4g}",
+            ]
             place = bucket(split.number(name), Cuts(edges))
             expression = ibis.cases(*((place == i, text) for i, text in enumerate(texts)), else_="?")
             found.append((name, ibis.ifelse(split.number(name).isnull(), "missing", expression)))
@@ -122,7 +131,9 @@ def _grouped(case: Case, table: Any, names: list[str], wanted: list[tuple[int, i
     parts = []
     for number, (index, inside, value) in enumerate(wanted):
         chosen = table if inside is None else table.filter(table[f"s{inside}"] == value)
-        grouped = chosen.group_by(v=chosen[f"s{index}"]).aggregate(n=chosen.count(), mean=chosen.e.mean(), std=chosen.e.std(how="pop"))
+        grouped = chosen.group_by(v=chosen[f"s{index}"]).aggregate(
+            n=chosen.count(), mean=chosen.e.mean(), std=chosen.e.std(how="pop")
+        )
         parts.append(grouped.mutate(c=ibis.literal(number, "int32")))
     found = []
     for row in case.session.rows(parts[0] if len(parts) == 1 else ibis.union(*parts)):
@@ -156,12 +167,24 @@ def _finding(case: Case, s: Segment, mean: float, rows: int, what: str, looked: 
     half = 1.96 * math.sqrt(s.variance / s.rows)
     low, high = wilson(s.mean * s.rows, s.rows) if case.label_kind == "class" else (s.mean - half, s.mean + half)
     return made(
-        FAULT, "likely", 0.9, f"{name}: {what} {s.mean:.3f}, {mean:.3f} over all",
+        FAULT,
+        "likely",
+        0.9,
+        f"{name}: {what} {s.mean:.3f}, {mean:.3f} over all",
         [
-            Evidence(f"{s.rows:,} of {rows:,} rows of {split.role} ({per_cent(s.rows / rows)}); 95 % interval {low:.3f} to {high:.3f}", "error",
-                     value=s.mean, expected=mean),
+            Evidence(
+                f"{s.rows:,} of {rows:,} rows of {split.role} ({per_cent(s.rows / rows)}); 95 % interval {low:.3f} to {high:.3f}",
+                "error",
+                value=s.mean,
+                expected=mean,
+            ),
             Evidence(f"the worst of {looked:,} segments; the p-value is corrected for that", "segments"),
         ],
         f"Collect more rows like these, weigh them up, or serve another model where {name}.",
-        segment=dict(s.parts), rows=s.rows, error=s.mean, mean=mean, interval=[low, high], threshold=case.thresholds.segment,
-    )  # fmt: skip
+        segment=dict(s.parts),
+        rows=s.rows,
+        error=s.mean,
+        mean=mean,
+        interval=[low, high],
+        threshold=case.thresholds.segment,
+    )

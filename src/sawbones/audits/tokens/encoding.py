@@ -20,9 +20,11 @@ MOST_TEXTS = 50_000
 MOST_DECODED = 5_000
 CHUNK = 1000
 ROLES = {
-    "unk": ("<unk>", "[UNK]", "<UNK>", "<|unk|>"), "pad": ("<pad>", "[PAD]", "<PAD>", "<|pad|>"),
-    "bos": ("<s>", "<bos>", "[CLS]", "<|begin_of_text|>", "<BOS>"), "eos": ("</s>", "<eos>", "[SEP]", "<|endoftext|>", "<|end_of_text|>", "<EOS>"),
-}  # fmt: skip
+    "unk": ("<unk>", "[UNK]", "<UNK>", "<|unk|>"),
+    "pad": ("<pad>", "[PAD]", "<PAD>", "<|pad|>"),
+    "bos": ("<s>", "<bos>", "[CLS]", "<|begin_of_text|>", "<BOS>"),
+    "eos": ("</s>", "<eos>", "[SEP]", "<|endoftext|>", "<|end_of_text|>", "<EOS>"),
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Vocabulary:
     tokens: dict[str, int]
     special: dict[str, int]  # text -> id
     roles: dict[str, str]  # unk, pad, bos, eos -> text
+    limit: int | None = None  # tokens at which the file itself cuts
 
     def id_of(self, role: str) -> int | None:
         return self.tokens.get(self.roles.get(role, ""))
@@ -69,7 +72,9 @@ class Encoded:
 def vocabulary(path: str) -> Vocabulary:
     file = Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
     if not file.is_file():
-        raise AuditError(f"--tokenizer {path}: no such file. A tokenizer.json of the tokenizers library, or a folder with one, was expected")
+        raise AuditError(
+            f"--tokenizer {path}: no such file. A tokenizer.json of the tokenizers library, or a folder with one, was expected"
+        )
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
@@ -80,7 +85,12 @@ def vocabulary(path: str) -> Vocabulary:
         raise AuditError(f"--tokenizer {path} cannot be read as a tokenizer.json: {str(error).splitlines()[0][:200]}") from error
     tokens: dict[str, int] = loaded.get_vocab(with_added_tokens=True)
     special = {str(t.content): int(i) for i, t in loaded.get_added_tokens_decoder().items() if t.special}
-    return Vocabulary(loaded, path, tokens, special, _roles(file, tokens, special, loaded))
+    return Vocabulary(loaded, path, tokens, special, _roles(file, tokens, special, loaded), _limit(loaded))
+
+
+def _limit(loaded: Any) -> int | None:
+    truncation = getattr(loaded, "truncation", None) or {}
+    return int(truncation["max_length"]) if truncation.get("max_length") else None
 
 
 def _roles(file: Path, tokens: dict[str, int], special: dict[str, int], loaded: Any) -> dict[str, str]:

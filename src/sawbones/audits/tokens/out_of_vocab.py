@@ -21,11 +21,20 @@ def look(case: Case) -> Iterator[Finding]:
         return
     used = met >= size
     yield made(
-        FAULT, "proven" if used else "likely", 0.95 if used else 0.8,
+        FAULT,
+        "proven" if used else "likely",
+        0.95 if used else 0.8,
         f"{len(beyond):,} token ids are {size:,} or more, and the embedding has {size:,} rows",
         [
-            Evidence(f"the highest id is {top:,}; the highest one in these texts is {met:,}", "ids", value=max(top, met), expected=size - 1),
+            Evidence(
+                f"the highest id is {top:,}; the highest one in these texts is {met:,}",
+                "ids",
+                value=max(top, met),
+                expected=size - 1,
+            ),
             Evidence(f"for example {', '.join(f'{t!r} = {i}' for i, t in beyond[:5])}", "vocabulary"),
         ],
-        f"Give the embedding {top + 1:,} rows (model.resize_token_embeddings), or remove the added tokens.", highest=top, size=size,
-    )  # fmt: skip
+        f"Give the embedding {top + 1:,} rows (model.resize_token_embeddings), or remove the added tokens.",
+        highest=top,
+        size=size,
+    )

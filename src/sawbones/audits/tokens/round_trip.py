@@ -20,20 +20,45 @@ def look(case: Case) -> Iterator[Finding]:
         if rate >= limits.unknown:
             shown = part.examples.get("unknown", [])
             yield made(
-                FAULT, "likely", 0.88, f"{per_cent(rate)} of the tokens of {part.split.role} are unknown to {known.path}",
-                [Evidence(f"{part.unknown:,} of {part.tokens:,} tokens are {known.roles.get('unk')}", "tokens", value=rate,
-                          expected=limits.unknown), *(Evidence(text, "texts") for text in shown[:3])],
-                "Train the tokenizer on these texts too, or use one with byte fallback.", split=part.split.role, share=rate, examples=shown,
-            )  # fmt: skip
+                FAULT,
+                "likely",
+                0.88,
+                f"{per_cent(rate)} of the tokens of {part.split.role} are unknown to {known.path}",
+                [
+                    Evidence(
+                        f"{part.unknown:,} of {part.tokens:,} tokens are {known.roles.get('unk')}",
+                        "tokens",
+                        value=rate,
+                        expected=limits.unknown,
+                    ),
+                    *(Evidence(text, "texts") for text in shown[:3]),
+                ],
+                "Train the tokenizer on these texts too, or use one with byte fallback.",
+                split=part.split.role,
+                share=rate,
+                examples=shown,
+            )
         elif share >= limits.round_trip and part.altered >= min(limits.least_rows, part.decoded):
             shown = part.examples.get("altered", [])
             yield made(
-                FAULT, "likely", 0.85, f"{per_cent(share)} of the texts of {part.split.role} do not come back from {known.path}",
-                [Evidence(f"{part.altered:,} of {part.decoded:,} decoded texts differ by more than case, accents and spaces", "round trip",
-                          value=share, expected=limits.round_trip), *(Evidence(text, "texts") for text in shown[:3])],
+                FAULT,
+                "likely",
+                0.85,
+                f"{per_cent(share)} of the texts of {part.split.role} do not come back from {known.path}",
+                [
+                    Evidence(
+                        f"{part.altered:,} of {part.decoded:,} decoded texts differ by more than case, accents and spaces",
+                        "round trip",
+                        value=share,
+                        expected=limits.round_trip,
+                    ),
+                    *(Evidence(text, "texts") for text in shown[:3]),
+                ],
                 "Compare normaliser, pre-tokenizer and decoder of the file; train the tokenizer on these texts.",
-                split=part.split.role, share=share, examples=shown,
-            )  # fmt: skip
+                split=part.split.role,
+                share=share,
+                examples=shown,
+            )
     yield from _between(case, encoded(case))
     if case.options.checkpoint_tokenizer:
         yield from _checkpoint(known, vocabulary(case.options.checkpoint_tokenizer))
@@ -47,10 +72,18 @@ def _between(case: Case, parts: list[Encoded]) -> Iterator[Finding]:
     limit = case.thresholds.unknown
     if max(rates[:2]) < limit and abs(rates[0] - rates[1]) >= limit / 2 and max(rates[:2]) >= 3 * min(rates[:2]):
         yield made(
-            FAULT, "likely", 0.8, f"Unknown tokens: {per_cent(rates[0])} in {first.split.role}, {per_cent(rates[1])} in {second.split.role}",
-            [Evidence("the splits are not from the same texts, or not tokenized alike", "tokens", value=rates[1], expected=rates[0])],
-            "Tokenize both splits with one tokenizer trained on texts of both kinds.", share=rates[1],
-        )  # fmt: skip
+            FAULT,
+            "likely",
+            0.8,
+            f"Unknown tokens: {per_cent(rates[0])} in {first.split.role}, {per_cent(rates[1])} in {second.split.role}",
+            [
+                Evidence(
+                    "the splits are not from the same texts, or not tokenized alike", "tokens", value=rates[1], expected=rates[0]
+                )
+            ],
+            "Tokenize both splits with one tokenizer trained on texts of both kinds.",
+            share=rates[1],
+        )
 
 
 def _checkpoint(known: Vocabulary, other: Vocabulary) -> Iterator[Finding]:
@@ -58,10 +91,22 @@ def _checkpoint(known: Vocabulary, other: Vocabulary) -> Iterator[Finding]:
     only = sorted(set(known.tokens) ^ set(other.tokens))
     if not moved and not only:
         return
-    evidence = [Evidence(f"{len(moved):,} tokens have another id, {len(only):,} are in one of the two only", "vocabulary",
-                         value=len(moved) + len(only), expected=0)]  # fmt: skip
+    evidence = [
+        Evidence(
+            f"{len(moved):,} tokens have another id, {len(only):,} are in one of the two only",
+            "vocabulary",
+            value=len(moved) + len(only),
+            expected=0,
+        )
+    ]
     evidence += [Evidence(f"{t!r}: {known.tokens[t]} here, {other.tokens[t]} in the checkpoint's", "vocabulary") for t in moved[:3]]
     yield made(
-        FAULT, "proven", 0.95, f"{known.path} is not the tokenizer of the checkpoint ({other.path})", evidence,
-        "Use the tokenizer that was saved with the checkpoint, or train anew with this one.", moved=len(moved), only=len(only),
-    )  # fmt: skip
+        FAULT,
+        "proven",
+        0.95,
+        f"{known.path} is not the tokenizer of the checkpoint ({other.path})",
+        evidence,
+        "Use the tokenizer that was saved with the checkpoint, or train anew with this one.",
+        moved=len(moved),
+        only=len(only),
+    )
