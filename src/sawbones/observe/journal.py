@@ -46,6 +46,7 @@ _BUILDING = {
 # Where data turns into tensors.
 _MAKING = {"tensor", "as_tensor", "float", "to", "stack", "randn", "rand"}
 # Operators whose -inf is a failure even when it stands alone.
+_DIVIDING = frozenset({"div", "__truediv__", "true_divide", "div_", "__itruediv__", "divide"})
 _MAKES_INFINITY = {
     "log",
     "log2",
@@ -81,7 +82,7 @@ class Journal:
         self._mode: _Mode | None = None
         self._found = False
         self._busy = False
-        self.on_write: Callable[..., None] | None = None  # told of operators that change their first argument
+        self.on_write: list[Callable[..., None]] = []  # told of operators that change their first argument
 
     def resume(self) -> None:
         if self._mode is None:
@@ -107,9 +108,12 @@ class Journal:
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return
-        if self.on_write is not None and name.endswith("_"):
+        if name == "__set__" and getattr(getattr(func, "__self__", None), "__name__", "") == "requires_grad":
+            name, result = "requires_grad_", args[0]  # p.requires_grad = False
+        if self.on_write and name.endswith("_"):
             start = sys._getframe(2)
-            self.on_write(name, func, args, lambda: self._sites.find(start))
+            for act in tuple(self.on_write):
+                act(name, func, args, lambda: self._sites.find(start))
         if self._prologue and (name in _ORDERING or name in _BUILDING or name in _MAKING) and len(self._data_ops) < _MAX_DATA_OPS:
             self._note_data(name, args, result)
         if (
@@ -118,12 +122,15 @@ class Journal:
             and result.is_floating_point()
             and len(self._ops) < _MAX_OPS
         ):
-            inputs = tuple(a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point())
+            counts = name in _DIVIDING  # a divisor of whole numbers is a count
+            inputs = tuple(a for a in args if isinstance(a, torch.Tensor) and (counts or a.is_floating_point()))
             self._ops.append((name, self._sites.find(sys._getframe(2)), inputs, result))
 
     def _note_data(self, name: str, args: Any, result: Any) -> None:
         if name in ("__getitem__", "__setitem__") and not (len(args) > 1 and isinstance(args[1], (torch.Tensor, list))):
             return  # a slice or a number keeps the order
+        if name == "requires_grad_" and (len(args) < 2 or args[1]):
+            return  # only freezing is of interest
         result = result[0] if isinstance(result, tuple) and result else result
         site = self._sites.find(sys._getframe(3))
         if site is None or not isinstance(result, torch.Tensor):
@@ -191,5 +198,6 @@ def _range(tensor: torch.Tensor) -> dict[str, Any]:
         "min": float(finite.min()) if finite.numel() else math.nan,
         "max": float(finite.max()) if finite.numel() else math.nan,
         "zeros": int((plain == 0).sum()),
+        "whole": bool((finite == finite.round()).all()) if finite.is_floating_point() else True,
         "nonfinite": int(plain.numel() - finite.numel()),
     }

@@ -127,6 +127,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.facts.get("updates")),
         _without_fact("updates"),
     ),
+    "shards": (
+        "no gradients of a sharded model were recorded. Nothing to do",
+        lambda r: bool(r.facts.get("shards")),
+        _without_fact("shards"),
+    ),
     "graphs": (
         "whether graphs are kept was not recorded",
         lambda r: bool((r.facts.get("graphs") or {}).get("series")),

@@ -30,6 +30,8 @@ def training_site(run: Run) -> Site | None:
 
 def is_sharded(run: Run) -> bool:
     """Each rank holds a part of every tensor: what they hold must differ."""
+    if run.facts.get("sharded"):
+        return True
     return any("FSDP" in str(e.data.get("cls")) or "Fully" in str(e.data.get("cls")) for e in run.of_kind("parallel"))
 
 

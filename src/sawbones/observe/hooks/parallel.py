@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from sawbones.observe.patches import Patches
+from sawbones.observe.signals.shards import ShardLog
 from sawbones.observe.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     watchdog = Watchdog(recorder, world_size) if world_size > 1 else None
     if watchdog is not None:
         patches.on_exit(watchdog.close)
+
+    if watchdog is not None:
+        _watch_shards(recorder, patches, ShardLog(recorder))
 
     def make_init(original: Any) -> Any:
         def __init__(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
@@ -82,3 +87,20 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(DistributedDataParallel, "no_sync", make_no_sync)
     for name in COLLECTIVES:
         patches.replace(distributed, name, make_collective)
+
+
+def _watch_shards(recorder: Recorder, patches: Patches, shards: ShardLog) -> None:
+    def make_backward(original: Any) -> Any:
+        def backward(*args: Any, **kwargs: Any) -> None:
+            original(*args, **kwargs)
+            if recorder.is_host() and not torch.compiler.is_compiling():
+                recorder.guard("shards", shards.backward_ended)
+
+        return backward
+
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if recorder.is_host():
+            recorder.guard("shards", shards.step_begins)
+
+    patches.replace(torch.autograd, "backward", make_backward)
+    patches.on_exit(register_optimizer_step_pre_hook(before).remove)

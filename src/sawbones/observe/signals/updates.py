@@ -112,7 +112,8 @@ class UpdateLog:
         series = _Series(params, [self._r.census.tensor_index(p) for p in params], optimizer)
         if self._r.journal is not None:
             self._watched.update({id(p): series for p in params})
-            self._r.journal.on_write = self._wrote
+            if self._wrote not in self._r.journal.on_write:
+                self._r.journal.on_write.append(self._wrote)
         return series
 
     def after(self, key: int) -> None:
@@ -123,8 +124,9 @@ class UpdateLog:
         if series.steps >= STEPS or series.broke:
             self._done.add(key)
             self.write()
-        if all(s is None or k in self._done for k, s in self._series.items()) and self._r.journal is not None:
-            self._r.journal.on_write = None
+        journal = self._r.journal
+        if all(s is None or k in self._done for k, s in self._series.items()) and journal is not None:
+            journal.on_write = [act for act in journal.on_write if act != self._wrote]
 
     def skipped(self, key: int) -> None:
         series = self._series.get(key)

@@ -1,0 +1,75 @@
+"""Sharded gradients: their local norms after the backward pass and again at the optimizer's step, on the first steps.
+
+That a model is sharded is always noted, the norms under `diagnose` only. What lies between the two is clipping: by how much it
+shrank the gradients must be the same on every rank. Nothing is communicated: each rank reads its own part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sawbones.schema import Site
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+STEPS = 8
+
+
+class ShardLog:
+    def __init__(self, recorder: Recorder) -> None:
+        self._r = recorder
+        self._params: list[torch.Tensor] | None = None
+        self._rows: list[dict[str, Any]] = []
+        self._sites: Counter[Site] = Counter()
+        self._after: list[float] | None = None
+
+    def backward_ended(self) -> None:
+        if self._params is None:
+            self._params = sharded(self._r)
+            if self._params:
+                self._r.facts["sharded"] = len(self._params)
+                if self._r.journal is not None:
+                    self._r.journal.on_write.append(self._wrote)
+        if self._params and len(self._rows) < STEPS and self._r.options.journal:
+            self._after = self._norms()
+
+    def step_begins(self) -> None:
+        if self._after is None:
+            return
+        self._rows.append({"step": self._r.step, "after_backward": self._after, "at_step": self._norms()})
+        self._after = None
+        if len(self._rows) >= STEPS and self._r.journal is not None and self._wrote in self._r.journal.on_write:
+            self._r.journal.on_write.remove(self._wrote)
+        self._r.facts["shards"] = {"rows": self._rows, "sites": [s for s, _ in self._sites.most_common(4)]}
+
+    def _norms(self) -> list[float]:
+        return [float(_local(p.grad).norm()) if p.grad is not None else 0.0 for p in self._params or ()]
+
+    def _wrote(self, name: str, func: Any, args: Any, site: Any) -> None:
+        """A gradient is changed in place between the backward pass and the step."""
+        if self._after is None or not args:
+            return
+        grads = [p.grad for p in self._params or () if p.grad is not None]
+        pointers = {_local(g).data_ptr() for g in grads}
+        for target in args[0] if isinstance(args[0], (list, tuple)) else (args[0],):
+            if isinstance(target, torch.Tensor) and (any(target is g for g in grads) or _local(target).data_ptr() in pointers):
+                found = site()
+                if found is not None:
+                    self._sites[found] += 1
+                return
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    to_local = getattr(tensor, "to_local", None)
+    plain: torch.Tensor = to_local() if callable(to_local) else tensor
+    return plain.detach()
+
+
+def sharded(recorder: Recorder) -> list[torch.Tensor]:
+    """Parameters of which this rank holds a part: DTensors that are sharded, and the flat parameters of the first FSDP."""
+    flat = any(type(m).__name__ == "FullyShardedDataParallel" for root in recorder.census.roots() for m in root.modules())
+    return [p for p in recorder.census.trainable() if flat or any(place.is_shard() for place in getattr(p, "placements", ()))]
