@@ -14,8 +14,7 @@ from pinned_lab import examine
 import sawbones.testing
 from sawbones.checks import all_checks
 from sawbones.lab.ward import Bed, beds
-from sawbones.schema import faults
-from sawbones.testing.pins import BY_CHECK, PINS
+from sawbones.testing.pins import PINS, ways
 
 SLICE = {
     "loop.no-zero-grad": "property",
@@ -38,10 +37,10 @@ def test_fails_on_the_broken_script_and_passes_on_the_mended_one(bed: Bed, tmp_p
 
 
 def test_every_check_of_the_catalogue_has_its_way_to_be_pinned() -> None:
-    by_running = {check.fault for check in all_checks() if "crash" in check.needs}
-    assert not set(PINS) & set(BY_CHECK)
-    assert {check.fault for check in all_checks()} == set(PINS) | set(BY_CHECK) | by_running
-    assert set(PINS) <= set(faults())
+    found = ways()
+    assert set(found) == {check.fault for check in all_checks()} and set(PINS) <= set(found)
+    assert found["pipeline.token-out-of-vocab"] == "running" and found["optimizer.lr-too-high"] == "assert_free_of"
+    assert found["loop.resume-incomplete"] == "assert_resumes_exactly"
 
 
 def test_every_pin_names_a_public_assertion() -> None:

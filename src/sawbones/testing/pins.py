@@ -1,12 +1,14 @@
 """Which assertion keeps a fault out: the most direct property of each, or the fault's own check where no property says it.
 
-Read by `sawbones pin` and by the `test` of every finding. Faults under BY_CHECK are pinned by
-assert_free_of, those that crash the script by running it.
+Read by `sawbones pin` and by the `test` of every finding. A fault that is missing here is pinned
+by assert_free_of, or by running the script when it is a crash.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from sawbones.checks import Check, all_checks
 
 
 @dataclass(frozen=True)
@@ -62,17 +64,13 @@ PINS = {
     "evaluation.wrong-split": Pin("assert_splits_disjoint"),
 }
 
-# No single property says these: thresholds, trends and statistics of a run. Their check is the assertion.
-BY_CHECK = (
-    "data.class-imbalance", "data.degenerate-samples", "data.labels-misaligned", "data.unnormalized-input",
-    "pipeline.augmentation", "pipeline.no-shuffle", "pipeline.padding-side", "pipeline.padding-waste", "pipeline.special-tokens",
-    "pipeline.starved", "pipeline.tokenizer-mismatch", "pipeline.truncation", "pipeline.worker-seed", "model.bad-init",
-    "model.batchnorm-small-batch", "model.dead-units", "model.head-mixing", "model.mask-shape", "model.rope-offset",
-    "model.vanishing-gradients", "loss.weighting", "loss.wrong-loss", "optimizer.lr-too-high", "optimizer.lr-too-low",
-    "optimizer.schedule", "optimizer.wrong-update", "loop.accumulation-remainder", "loop.accumulation-unscaled",
-    "loop.amp-no-scaler", "loop.checkpoint-corrupt", "loop.exploding-gradients", "loop.gradient-not-reduced", "loop.loss-spike",
-    "loop.memory-leak", "loop.rank-desync", "loop.rank-same-data", "loop.rank-shape-mismatch", "loop.sampler-epoch",
-    "loop.scaler-skipping", "loop.sharded-clipping", "loop.unused-parameters", "evaluation.collapsed-prediction",
-    "evaluation.metric-averaging", "evaluation.metric-padding", "evaluation.metric-threshold", "evaluation.overfitting",
-    "evaluation.preprocessing-mismatch",
-)  # fmt: skip
+
+def ways() -> dict[str, str]:
+    """Every fault that has a check -> how it is pinned: by an assertion, by running the script to the crash, or by its check."""
+    return {check.fault: _way(check) for check in all_checks()}
+
+
+def _way(check: Check) -> str:
+    if "crash" in check.needs:
+        return "running"
+    return PINS[check.fault].assertion if check.fault in PINS else "assert_free_of"
