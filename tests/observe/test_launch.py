@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from processes import Bench
@@ -183,3 +185,22 @@ def test_a_folder_with_a_run_is_not_written_over(bench: Bench) -> None:
     assert bench.watched("import torch; print('first')").status == 0
     again = bench.watched("print('second')")
     assert again.status == 2 and again.stdout == "" and "holds a recorded run already" in again.stderr
+
+
+def test_a_module_runs_as_python_m_would_run_it(tmp_path: Path) -> None:
+    package = tmp_path / "work" / "models"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "size.py").write_text("SIZE = 3")
+    (package / "train.py").write_text(
+        "import sys, torch\nfrom .size import SIZE\nimport models.size\nprint(__name__, __package__, SIZE, sys.argv[1:])\n"
+        "w = torch.zeros(SIZE, requires_grad=True)\no = torch.optim.SGD([w], lr=0.1)\n(w - 1).square().sum().backward()\no.step()\n"
+    )
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", str(out), "-m", "models.train", "--lr", "1"]
+    ended = subprocess.run(command, cwd=tmp_path / "work", capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == "__main__ models 3 ['--lr', '1']"
+    assert read_run(out).num_steps == 1
+    missing = subprocess.run([*command[:5], "-m", "models.absent"], cwd=tmp_path / "work", capture_output=True, text=True)
+    assert missing.returncode == 2 and "models.absent" in missing.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -30,7 +31,21 @@ def split_script(args: list[str], with_value: set[str]) -> tuple[list[str], list
         arg = args[i]
         if arg == "--":
             return args[:i], args[i + 1 :]
+        if arg == "-m" and i + 1 < len(args):
+            return args[:i], [module_file(args[i + 1]), *args[i + 2 :]]
         if not arg.startswith("-"):
             return args[:i], args[i:]
         i += 2 if arg in with_value and "=" not in arg else 1
     return args, []
+
+
+def module_file(name: str) -> str:
+    """The file that `python -m name` would run, seen from here; the name is left to the process that runs it."""
+    from sawbones.observe.launch import MODULE
+
+    path = Path(*name.split("."))
+    found = next((p for p in (path.with_suffix(".py"), path / "__main__.py") if p.is_file()), None)
+    if found is None:
+        usage_error(f"no module {name!r} in this folder ({path}.py). Start from the folder in which `python -m {name}` works.")
+    os.environ[MODULE] = name
+    return str(found)

@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
-    p.add_argument("script", metavar="SCRIPT", help="training script, or a recorded run folder")
+    p.add_argument("script", metavar="SCRIPT", help="training script (or -m MODULE, as for python), or a recorded run folder")
     p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
     return p
 

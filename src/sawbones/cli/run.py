@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
     p.add_argument("--nproc-per-node", type=int, metavar="N", help="start N ranks under torchrun and record each")
-    p.add_argument("script", metavar="SCRIPT", help="the training script")
+    p.add_argument("script", metavar="SCRIPT", help="the training script; or -m MODULE, as for python")
     p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="its own arguments, passed on untouched")
     return p
 

@@ -28,6 +28,8 @@ from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.spawned import adopt, spawned_rank
 from sawbones.schema import Ending, Site
 
+MODULE = "SAWBONES_MODULE"  # the name under which `-m` was given, for this process and the ones it starts
+
 _here: list[Session] = []  # sessions that watch this process
 
 
@@ -155,11 +157,21 @@ def run_script(
     main.__dict__.update(__file__=script, __builtins__=builtins, __spec__=None, __cached__=None, __loader__=None)
     sys.argv = [script, *argv]
     sys.path[0:1] = [os.path.dirname(path)]
+    module = os.environ.get(MODULE)
+    if module and path.removesuffix(".py").removesuffix(f"{os.sep}__main__").endswith(module.replace(".", os.sep)):
+        _as_module(main, module, path)
     sys.modules["__main__"] = main
     _end_on_sigterm(session)
     ending = _execute(path, script, main, session)
     session.close(ending)
     return ending.exit_code or 0, session
+
+
+def _as_module(main: types.ModuleType, name: str, path: str) -> None:
+    """As `python -m name` has it: found from the working folder, with a package for its relative imports."""
+    sys.path[0] = os.getcwd()
+    main.__package__ = name.rpartition(".")[0]
+    main.__spec__ = importlib.util.spec_from_file_location(name, path)
 
 
 def _execute(path: str, script: str, main: types.ModuleType, session: Session) -> Ending:
