@@ -1,8 +1,8 @@
 """A learning-rate schedule that does not fit the run
 
 ## What it sees
-The LR of every step against the length of a run that came to its own end, and each scheduler's planned length against how often it
-moved. Wrong unit: planned in steps and moved per epoch, or the other way round. Over too early: the LR is under a ten-thousandth of
+The LR of every step, whoever sets it, against the length of a run that came to its own end, and each scheduler's planned length
+against how often it moved. Wrong unit: planned in steps and moved per epoch, or the other way round. Over too early: the LR is under a ten-thousandth of
 its peak for a third of the run. Endless warm-up: the LR rises in a straight line to the very last step. Past its end: a cosine that
 moved well beyond T_max climbs again.
 
@@ -42,17 +42,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.protocol import sites_of
+from sawbones.stats.protocol import sites_in, sites_of
 
-NEEDS = ("schedule", "steps")
+NEEDS = ("steps",)
 EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.frozen-params")
 EXPERIMENT = None
 PLANNED = ("total_steps", "T_max", "total_iters")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    rates = run.steps["lr"]
-    if run.ending.kind != "finished" or len(rates) < 10 or not np.any(np.isfinite(rates)):
+    if run.ending.kind != "finished" or run.num_steps < 10:
         return
     made = [e for e in run.of_kind("schedule") if e.data.get("initial")]
     moves = [e for e in run.of_kind("schedule") if not e.data.get("initial")]
@@ -62,8 +61,14 @@ def check(run: Run) -> Iterator[Finding]:
         if found is not None:
             yield found
             return
-    if moves:
-        yield from _by_curve(rates, made, moves)
+    places = sites_of(*made[:1], *moves[:1]) or sites_in(run, ("rate",))[:3]
+    for index in sorted(set(run.steps["optimizer"].tolist())):
+        rates = run.steps["lr"][run.steps["optimizer"] == index]
+        if len(rates) >= 10 and np.all(np.isfinite(rates)) and float(np.ptp(rates)) > 0:
+            found = _by_curve(rates, places)
+            if found is not None:
+                yield found
+                return
 
 
 def _finding(title: str, text: str, places: tuple[Site, ...], value: float, expected: float, advice: str, sure: float) -> Finding:
@@ -97,15 +102,14 @@ def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
     return None
 
 
-def _by_curve(rates: np.ndarray, made: list[Event], moves: list[Event]) -> Iterator[Finding]:
-    peak = float(np.nanmax(rates))
-    places = sites_of(*(made[:1]), moves[0])
+def _by_curve(rates: np.ndarray, places: tuple[Site, ...]) -> Finding | None:
+    peak = float(np.max(rates))
     tiny = rates < 1e-4 * peak
-    at = int(np.nanargmax(rates))
+    at = int(np.argmax(rates))
     over = float(np.mean(tiny[at:])) * (len(rates) - at) / len(rates)
     if over > 0.33 and tiny[-1]:
         first = int(at + np.flatnonzero(tiny[at:])[0])
-        yield _finding(
+        return _finding(
             f"The learning rate is all but zero from step {first} on, for {over:.0%} of the run",
             f"LR {peak:g} at its peak, {float(rates[first]):.2g} at step {first} of {len(rates)}",
             places,
@@ -114,14 +118,13 @@ def _by_curve(rates: np.ndarray, made: list[Event], moves: list[Event]) -> Itera
             "Stretch the schedule to the real number of steps, or move it once per epoch if that is its unit.",
             0.9,
         )
-        return
     rises = np.diff(rates)
     steady = float(np.mean(rises > 0)) > 0.95 and len(rates) >= 20
     if not steady:
-        return
+        return None
     straight = abs(float(np.median(rises[: len(rises) // 4])) / float(np.median(rises[-len(rises) // 4 :])) - 1) < 0.3
     if straight:
-        yield _finding(
+        return _finding(
             "The warm-up never ends: the learning rate still rises at the last step",
             f"LR {float(rates[0]):.2g} at step 0, {peak:.2g} at the last of {len(rates)} steps, rising all the way",
             places,
@@ -130,3 +133,4 @@ def _by_curve(rates: np.ndarray, made: list[Event], moves: list[Event]) -> Itera
             "Shorten the warm-up to a few per cent of the run.",
             0.88,
         )
+    return None

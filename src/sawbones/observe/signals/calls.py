@@ -125,7 +125,7 @@ def user_files(script: str | None) -> set[str]:
 
 def _kind(node: ast.expr, last: str) -> str | None:
     if not isinstance(node, ast.Call):
-        return {"set": "draw", "params": "group"}.get(last, "bare")
+        return {"set": "draw", "params": "group", "lr": "rate"}.get(last, "bare")
     if last in CASTING:
         given = " ".join(_dotted(a) for a in (*node.args, *(k.value for k in node.keywords)))
         return "cast" if last in ("half", "bfloat16") or any(word in given for word in _HALF) else None
@@ -134,7 +134,8 @@ def _kind(node: ast.expr, last: str) -> str | None:
 
 
 def _calls(tree: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
-    """Calls, sets written out, parameter groups, and methods of the loop that are named but not called (`optimizer.step`)."""
+    """Calls, sets written out, parameter groups, learning rates that are set, and methods of the loop that are named but not
+    called (`optimizer.step`)."""
 
     def walk(node: ast.AST, function: str) -> Iterator[tuple[ast.expr, str, str]]:
         for child in ast.iter_child_nodes(node):
@@ -145,11 +146,17 @@ def _calls(tree: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
                 yield child, "set", inside
             elif isinstance(child, ast.Dict) and any(isinstance(k, ast.Constant) and k.value == "params" for k in child.keys):
                 yield child, "params", inside  # a parameter group of an optimizer
+            elif isinstance(child, ast.Subscript) and isinstance(child.ctx, ast.Store) and _is_rate(child.slice):
+                yield child, "lr", inside  # group["lr"] = ...
             elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Attribute) and child.value.attr in LOOPING:
                 yield child.value, _dotted(child.value), inside
             yield from walk(child, inside)
 
     yield from walk(tree, "<module>")
+
+
+def _is_rate(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == "lr"
 
 
 def _dotted(node: ast.AST) -> str:
