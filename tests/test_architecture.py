@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "capture": {"schema", "stats", "store", "observe", "experiments", "__version__"},
     "watching": {"schema", "store", "observe", "capture"},
     "live": {"schema", "store", "observe", "checks"},
-    "testing": {"schema", "stats", "observe", "experiments", "checks"},
+    "testing": {"schema", "stats", "observe", "experiments", "checks", "capture"},
     "diagnosis": {"schema", "stats", "store", "observe", "capture", "experiments", "checks", "report", "testing"},
     "triage": {"schema", "store", "observe", "checks", "testing", "diagnosis"},
     "scoring": {"schema", "store", "diagnosis", "lab"},

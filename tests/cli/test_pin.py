@@ -37,7 +37,9 @@ def _main(*args: str) -> int:
 
 
 def _pytest(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", *args], capture_output=True, text=True, timeout=200)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", *args], capture_output=True, text=True, timeout=200
+    )
 
 
 @pytest.fixture
@@ -96,6 +98,39 @@ def test_a_file_that_is_not_such_a_test_is_left_alone(folder: Path, capsys: pyte
     mine = folder / "test_loss_label_shift.py"
     mine.write_text("# mine\n", encoding="utf-8")
     finding = Finding("loss.label-shift", "proven", 1.0, "x", test="# new\n")
-    with pytest.raises(PinRefused, match=r"exists and is not a test of loss.label-shift"):
+    with pytest.raises(PinRefused, match=r"exists and is not a test that was pinned here"):
         write_tests([finding], folder, folder)
     assert mine.read_text(encoding="utf-8") == "# mine\n"
+
+
+def test_a_captured_step_is_pinned_by_running_the_script_and_by_its_bundle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sawbones.capture.bundle import read_bundle
+    from sawbones.diagnosis import pinning
+
+    script = folder / "train.py"
+    script.write_text(CRASHING, encoding="utf-8")
+    subprocess.run(
+        [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "kept", "train.py"], capture_output=True, timeout=200
+    )
+    bundle = next((folder / "kept").rglob("*.sawbones"))
+    assert _main("pin", str(bundle), "--out", "tests") == 0
+    monkeypatch.setattr(pinning, "NEAR_SECONDS", 0.0)
+    test, copy = pinning.pin_bundle(read_bundle(bundle), folder / "far", folder)
+    assert copy.read_bytes() == bundle.read_bytes() and "assert_mended(Path(__file__).parent /" in test.read_text(encoding="utf-8")
+    near = folder / "tests" / "test_step_000005_of_train.py"
+    failed = _pytest(str(near), str(test))
+    assert "2 failed" in failed.stdout and "step 5 ends with IndexError" in failed.stdout, failed.stdout
+    script.write_text(CRASHING.replace("3 * (step == 5)", "0"), encoding="utf-8")
+    passed = _pytest(str(near), str(test))
+    assert "2 passed" in passed.stdout, passed.stdout
+
+
+def test_nothing_failed_in_a_step_captured_by_hand(folder: Path) -> None:
+    from sawbones.capture.bundle import Failure
+    from sawbones.diagnosis.pinning import PinRefused, pin_bundle
+
+    class ByHand:
+        path, failure = folder / "step-000001.sawbones", Failure("by hand", "captured by hand")
+
+    with pytest.raises(PinRefused, match="captured by hand: nothing failed"):
+        pin_bundle(ByHand(), folder, folder)  # type: ignore[arg-type]

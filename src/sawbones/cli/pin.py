@@ -6,7 +6,7 @@ import argparse
 import json
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from sawbones.cli.arguments import usage_error
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Write a pytest file for every finding: it fails on the broken code and passes once it is mended.
 
-TARGET is a recorded run folder, or a report that `sawbones diagnose --json FILE` wrote. Start it in the folder in which
-the script is started. A crash or a value that is not finite gives a test that needs pytest and torch alone; a property
-(causality, shift, masks, event order, ...) gives one line of sawbones.testing; what only an experiment can tell is diagnosed again.
+TARGET is a recorded run folder, a report that `sawbones diagnose --json FILE` wrote, or a captured step (a bundle). Start it
+in the folder in which the script is started. A crash or a value that is not finite gives a test that needs pytest and torch
+alone; a property (causality, shift, masks, event order, ...) gives one line of sawbones.testing; what only an experiment can
+tell is diagnosed again.
 Exit status: 0 written, 1 nothing to pin or (with --verify) a test that passes on the code as it is, 2 usage error."""
 
 
@@ -26,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--out", default="tests", metavar="DIR", help="where the tests go (default: tests)")
     p.add_argument("--only", default="*", metavar="GLOB", help="only these faults; suspected ones are pinned when they are named")
     p.add_argument("--verify", action="store_true", help="run each test once: it has to fail on the code as it is")
-    p.add_argument("target", metavar="TARGET", help="a run folder or a report")
+    p.add_argument("target", metavar="TARGET", help="a run folder, a report or a bundle")
     return p
 
 
@@ -35,8 +36,11 @@ def run(args: list[str]) -> None:
     from sawbones.diagnosis.pinning import write_tests
     from sawbones.schema.errors import SawbonesError
 
+    target = Path(given.target)
     try:
-        report = _report(Path(given.target))
+        if target.is_file() and target.suffix == ".sawbones":
+            _pin_bundle(target, given)
+        report = _report(target)
         chosen = [f for f in report.findings if fnmatch(f.fault, given.only)]
         chosen = [f for f in chosen if f.status != "suspected" or given.only != "*"]
         written = write_tests(chosen, Path(given.out), Path.cwd())
@@ -50,6 +54,17 @@ def run(args: list[str]) -> None:
     raise SystemExit(0 if not given.verify or _all_fail(written) else 1)
 
 
+def _pin_bundle(target: Path, given: argparse.Namespace) -> NoReturn:
+    from sawbones.capture.bundle import read_bundle
+    from sawbones.diagnosis.pinning import pin_bundle
+
+    test, *kept = pin_bundle(read_bundle(target), Path(given.out), Path.cwd())
+    print(f"{test}  fails until it is mended: pytest {test}")
+    for path in kept:
+        print(f"{path}  belongs to it: the captured step")
+    raise SystemExit(0 if not given.verify or _all_fail([test]) else 1)
+
+
 def _report(target: Path) -> Report:
     from sawbones.diagnosis import diagnose_run
     from sawbones.report.json_report import from_json
@@ -58,7 +73,7 @@ def _report(target: Path) -> Report:
     if target.is_dir():
         return diagnose_run(read_run(target)).report
     if not target.is_file():
-        usage_error(f"no {target}. Give a run folder, or a report: sawbones diagnose --json report.json train.py")
+        usage_error(f"no {target}. Give a run folder, a bundle, or a report: sawbones diagnose --json report.json train.py")
     try:
         return from_json(json.loads(target.read_text(encoding="utf-8")))
     except (UnicodeDecodeError, json.JSONDecodeError, AttributeError):

@@ -11,6 +11,7 @@ The most direct form that fails on the run at hand is taken:
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +21,14 @@ import numpy as np
 
 import sawbones.testing
 from sawbones import checks
+from sawbones.capture.bundle import Bundle
 from sawbones.diagnosis import templates
 from sawbones.schema import Finding, Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.testing.pins import PINS, Pin
 
 STEPS = (3, 5, 10, 20, 30, 45, 60, 80, 120, 160, 250, 400)
+NEAR_SECONDS = 120.0  # of the captured run, up to the step: as long as that a test may take to get there
 COPIED_BYTES = 64 << 20  # a plain test copies the working folder; beyond this the scratch copy of observe is cheaper
 _SKIPPED = (".git", "__pycache__", "node_modules")
 
@@ -151,19 +154,40 @@ def _is_small(root: Path) -> bool:
     return True
 
 
+def pin_bundle(bundle: Bundle, folder: Path, root: Path) -> list[Path]:
+    """The test of a captured failure. Where its step is minutes away, a copy of the bundle goes with it."""
+    failure = bundle.failure
+    if failure.kind == "by hand":
+        raise PinRefused(f"{bundle.path} was captured by hand: nothing failed in it that a test could keep out")
+    name = f"step-{bundle.step:06d}-of-{Path(bundle.script).stem}"
+    where = (str(failure.site),) if failure.site is not None else ()
+    story = templates.Story(name, failure.text, where, bundle.script, bundle.argv, "Captured at ")
+    folder.mkdir(parents=True, exist_ok=True)
+    near = bool(bundle.steps) and float(bundle.steps[-1].get("time", 0.0)) < NEAR_SECONDS
+    whole = bundle.world_size == 1 and (root / bundle.script).is_file() and _is_small(root)
+    if near and whole and failure.kind in ("exception", "nonfinite loss", "nonfinite gradient"):
+        text, extra = templates.plain(story, bundle.step + 1, failure.kind != "exception"), []
+    else:
+        kept = folder / f"{name}{bundle.path.suffix}"
+        if kept.resolve() != bundle.path.resolve():
+            shutil.copyfile(bundle.path, kept)
+        text, extra = templates.captured(story, kept.name), [kept]
+    return [_write(folder / f"{story.name}.py", text, story.heading, root), *extra]
+
+
 def write_tests(findings: Sequence[Finding], folder: Path, root: Path) -> list[Path]:
     """One file per finding that has a test. A file of the same name that is not such a test is left alone, with an error."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for finding in findings:
-        if finding.test is None:
-            continue
-        path = folder / Pinned(finding.fault, "", "").file_name
-        if path.exists() and f"Fault {finding.fault}" not in path.read_text(encoding="utf-8", errors="replace"):
-            raise PinRefused(f"{path} exists and is not a test of {finding.fault}. Write elsewhere: --out DIR")
-        path.write_text(templates.rooted(finding.test, root, folder), encoding="utf-8")
-        written.append(path)
-    return written
+    return [
+        _write(folder / Pinned(f.fault, "", "").file_name, f.test, f"Fault {f.fault}", root) for f in findings if f.test is not None
+    ]
+
+
+def _write(path: Path, text: str, heading: str, root: Path) -> Path:
+    if path.exists() and heading not in path.read_text(encoding="utf-8", errors="replace"):
+        raise PinRefused(f"{path} exists and is not a test that was pinned here ({heading}). Write elsewhere: --out DIR")
+    path.write_text(templates.rooted(text, root, path.parent), encoding="utf-8")
+    return path
 
 
 class PinRefused(SawbonesError):

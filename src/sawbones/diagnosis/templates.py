@@ -18,6 +18,11 @@ class Story:
     where: tuple[str, ...]
     script: str
     argv: tuple[str, ...]
+    told: str = "Fault "  # what stands before its name
+
+    @property
+    def heading(self) -> str:
+        return f"{self.told}{self.fault}"
 
     @property
     def name(self) -> str:
@@ -27,7 +32,7 @@ class Story:
     def docstring(self) -> str:
         title = self.title.replace("\\", "/").replace('"""', "'''")
         place = f" at {', '.join(self.where)}" if self.where else ""
-        return f'"""{title}\n\nFault {self.fault}{place}. Fails while it is there, passes once it is gone.\n"""\n\n'
+        return f'"""{title}\n\n{self.heading}{place}. Fails while it is there, passes once it is gone.\n"""\n\n'
 
     @property
     def arguments(self) -> str:
@@ -57,6 +62,14 @@ def diagnosed(story: Story, steps: int | None, ranks: int) -> str:
         f"def {story.name}():\n"
         f"    session = sawbones.diagnose({story.arguments}, working_folder=ROOT, only={_quoted(story.fault)}{settings})\n"
         '    assert [f.title for f in session.report.findings if f.status != "suspected"] == []\n'
+    )
+
+
+def captured(story: Story, bundle: str) -> str:
+    return (
+        f"{story.docstring}from pathlib import Path\n\nfrom sawbones.testing import assert_mended\n\n{ROOT_LINE}\n\n"
+        f"def {story.name}():\n"
+        f"    assert_mended(Path(__file__).parent / {_quoted(bundle)}, root=ROOT)\n"
     )
 
 

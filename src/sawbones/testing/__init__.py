@@ -38,6 +38,7 @@ _HOMES = {
     "assert_loss_is_mean": "losses",
     "assert_loss_shapes_match": "losses",
     "assert_masks": "attention",
+    "assert_mended": "captured",
     "assert_modules_registered": "parameters",
     "assert_no_row_masked": "attention",
     "assert_normalised": "values",
@@ -76,6 +77,7 @@ __all__ = [
     "assert_loss_is_mean",
     "assert_loss_shapes_match",
     "assert_masks",
+    "assert_mended",
     "assert_modules_registered",
     "assert_no_row_masked",
     "assert_normalised",
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
         assert_masks,
         assert_no_row_masked,
     )
+    from sawbones.testing.captured import assert_mended
     from sawbones.testing.catalogue import assert_free_of
     from sawbones.testing.events import assert_event_order, assert_gradients_cleared
     from sawbones.testing.learning import assert_initial_loss, assert_overfits_one_batch
