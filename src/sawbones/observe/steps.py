@@ -57,14 +57,21 @@ class StepLog:
         self._last_time = time.perf_counter()
         self.last_deep = -1
         self.wait_ms = 0.0
+        self._between = False  # a step is over and the next forward has not begun
 
     def params_changed(self) -> None:
         """A new model was seen: tensors may have names now, so their list is written again."""
         for held in self._held.values():
             held.params = []
 
-    def forward_began(self) -> None:
-        """Parameters are only read from here to the next step: a device measures them beside the forward pass."""
+    def forward_began(self, prepared: bool = False) -> None:
+        """Parameters are only read from here to the next step: a device measures them beside the forward pass.
+
+        `prepared`: no loader is in use, so what passed since the last step went into the next batch.
+        """
+        if prepared and self._between:
+            self.wait_ms += (time.perf_counter() - self._last_time) * 1e3
+        self._between = False
         for held in self._held.values():
             held.engine.overlap()
 
@@ -215,6 +222,7 @@ class StepLog:
         r.guard.spent_s = 0.0
         self.wait_ms = 0.0
         self._last_time = now
+        self._between = True
         self._num_rows += 1
         self._rows.append(row)
         self._collect(held, wait=False)

@@ -31,6 +31,7 @@ Texts that hold nothing but emoji or markup, files that failed to decode and wer
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -45,7 +46,7 @@ from sawbones.stats.data_lines import (
     sample_rows,
     training_batches,
 )
-from sawbones.stats.failures import failure, first_nonfinite
+from sawbones.stats.failures import Birth, failure, first_nonfinite
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("batches",)
@@ -97,6 +98,9 @@ def _spoiled(run: Run) -> Finding | None:
     birth, rows = first_nonfinite(run), sample_rows(run)
     if birth is None:
         return None
+    if _count_of_zero(birth):
+        text = f"at step {birth.step} {birth.op} at {birth.site} divides by a count that is 0 for a few samples: they hold nothing"
+        return _finding(run, text, birth.step, "nonfinite", "An empty sample turned the loss into NaN")
     hits = [(call, row) for call, row in (rows or {}).get("empty") or () if call == birth.step] if rows else []
     if not hits:
         for deep in run.deep:
@@ -106,6 +110,17 @@ def _spoiled(run: Run) -> Finding | None:
         return None
     text = f"sample {hits[0][1]} of step {birth.step} is all padding; {birth.op} at {birth.site} made the first non-finite value"
     return _finding(run, text, birth.step, "samples", "An empty sample turned the loss into NaN")
+
+
+def _count_of_zero(birth: Birth) -> bool:
+    """A division of finite values by whole numbers, nearly all of them above zero."""
+    if birth.op not in ("div", "__truediv__", "true_divide", "div_", "__itruediv__", "divide") or len(birth.inputs) != 2:
+        return False
+    divisor = birth.inputs[1]
+    if any((v.get("nonfinite") or 0) > 0 for v in birth.inputs) or not divisor.get("whole") or divisor.get("min") != 0.0:
+        return False
+    size = math.prod(divisor.get("shape") or ())
+    return bool((divisor.get("max") or 0) >= 2 and 0 < divisor.get("zeros", 0) <= 0.2 * size)
 
 
 def _repeated(run: Run) -> Finding | None:

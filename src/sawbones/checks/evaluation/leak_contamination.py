@@ -30,6 +30,7 @@ Lee et al., "Deduplicating training data makes language models better" (2022).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
@@ -45,9 +46,11 @@ MIN_COPIES = 5
 def check(run: Run) -> Iterator[Finding]:
     for part in splits(run):
         for source, batches in part.sources().items():
-            if source == "model" or source in part.trained_sources:
+            if source == "model":
+                batches = _partly_known(part, batches)
+            elif source in part.trained_sources:
                 continue
-            finding = _of(run, part, source, batches)
+            finding = _of(run, part, source, batches) if batches else None
             if finding is not None:
                 yield finding
                 return
@@ -80,6 +83,20 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | N
         tuple(dict.fromkeys(s for s in sites if s is not None)), tuple(evidence),
         Fix("Remove duplicates before splitting, split before oversampling or augmenting, and make the two index ranges disjoint."),
     )  # fmt: skip
+
+
+def _partly_known(part: Split, batches: list[Batch]) -> list[Batch]:
+    """Without loaders one source feeds everything: a batch of trained samples alone is the training score, one of new samples
+    alone a clean split. What is left counts only when all training samples were read more than once, so that it is known
+    which ones they are."""
+    times = Counter(f for b in part.trained for f in b.fingerprints)
+    real, width = by_width(batches)
+    if not real or width < 3 or sum(n == 1 for n in times.values()) > 0.1 * len(times):
+        return []
+    known = set(times)
+    mixed = [b for b in batches if len(b.fingerprints) >= 16 and 0.03 < shared([b], known)[0] / len(set(b.fingerprints)) < 0.97]
+    whole = [b for b in batches if len(b.fingerprints) >= 16]
+    return mixed if len(mixed) >= max(2, 0.3 * len(whole)) else []
 
 
 def _repeats(batches: list[Batch]) -> float:

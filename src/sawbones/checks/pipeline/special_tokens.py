@@ -1,9 +1,10 @@
 """PAD, EOS or another marker with the id of a real token, or masked away together with the padding
 
 ## What it sees
-Token rows and targets of up to 60 batches. Two readings. The padding id stands inside of texts, and it is the id that the loss
+Token rows and targets of up to 60 batches. Three readings. The padding id stands inside of texts, and it is the id that the loss
 ignores or the embedding zeroes: a real token shares it. Or rows of different lengths are all followed by the padding id, even the
 longest of every batch, and no target that counts is ever that id nor any other terminator: EOS is PAD and was masked with it.
+Or texts that all begin with one id (BOS) and are padded end in anything: there is no EOS at all.
 
 ## Why it matters
 A token that the loss ignores is never learned; a model whose EOS never counts never learns to stop.
@@ -49,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     if rows is None or rows.get("pad_id") is None or rows["batches"] < 8:
         return
     targets = rows.get("targets") or {}
-    found = _collides(run, rows, targets) or _never_ends(run, rows, targets)
+    found = _collides(run, rows, targets) or _never_ends(run, rows, targets) or _no_end(run, rows, targets)
     if found is not None:
         yield found
 
@@ -108,6 +109,32 @@ def _never_ends(run: Run, rows: Mapping[str, Any], targets: Mapping[str, Any]) -
         ),
         Fix("Mask targets by length or attention mask instead of by id, so that the first EOS counts; or give PAD its own id."),
     )
+
+
+def _no_end(run: Run, rows: Mapping[str, Any], targets: Mapping[str, Any]) -> Finding | None:
+    """Texts of different lengths, padding ignored, and nothing that marks their end among the targets."""
+    predicts = max(float(targets.get("copies") or 0.0), float(targets.get("copies_here") or 0.0)) > 0.9
+    pad = int(rows["pad_id"])
+    if not predicts or rows.get("pad_side") != "right" or str(pad) in (targets.get("counted") or {}):
+        return None
+    last = dict(targets["last_below"])
+    total = max(last.pop("all", 0), 1)
+    if total < 50 or max(last.values(), default=0) > 0.5 * total or not _has_beginning(rows):
+        return None
+    text = f"the last target that counts is one of {len(last)} and more different ids: none is a terminator"
+    return Finding(
+        "pipeline.special-tokens", "likely", 0.85, "No text ends: there is no EOS among the targets",
+        places(*outside_of_models(run, marked_lines(run, "pad"))[:2], *loader_sites(run)[::-1])[:4],
+        (Evidence(text, "samples", value=max(last.values(), default=0) / total, expected=1.0),),
+        Fix("Append an EOS to every text before padding, so that it is a target that counts."),
+    )  # fmt: skip
+
+
+def _has_beginning(rows: Mapping[str, Any]) -> bool:
+    """All rows begin with one and the same id: texts as wholes, not pieces of a stream."""
+    first = dict(rows.get("starts") or {})
+    total = first.pop("all", 0)
+    return bool(total >= 50 and max(first.values(), default=0) >= 0.95 * total)
 
 
 def _lines(compared: tuple[Site, ...], run: Run) -> tuple[Site, ...]:

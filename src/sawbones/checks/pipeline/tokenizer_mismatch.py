@@ -3,7 +3,8 @@
 ## What it sees
 Vocabularies among the user's variables, found by value. Fires when a table for decoding holds the same entries as a vocabulary at
 other ids, or when two vocabularies share their entries but number them differently and the ids of validation are distributed
-unlike those of training although their frequencies by rank agree. Earliest at step 1.
+unlike those of training although their frequencies by rank agree. Also when one id that is next to absent from training makes up
+8 % and more of the validation tokens, padding left out. Earliest at step 1.
 
 ## Why it matters
 The model is evaluated, sampled or served in another language than it was trained in.
@@ -35,7 +36,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import marked_lines, outside_of_models
+from sawbones.stats.data_lines import feeding_sites, marked_lines, outside_of_models
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("steps",)
@@ -61,6 +62,25 @@ def check(run: Run) -> Iterator[Finding]:
             )
             yield _finding(run, pair, "Training and validation number their tokens differently", text, share)
             return
+    yield from _unknown(run)
+
+
+def _unknown(run: Run) -> Iterator[Finding]:
+    """An id that training hardly knows makes up much of the validation texts: words that the vocabulary does not find."""
+    shift = (run.facts.get("samples") or {}).get("token_shift") or {}
+    number, before, after = shift.get("newcomer") or (0, 0.0, 0.0)
+    if min(shift.get("train", 0), shift.get("eval", 0)) < 500 or after < 0.08 or before > 0.05 * after or before > 0.005:
+        return
+    lookups = outside_of_models(run, marked_lines(run, "default"))
+    makers = {s.function for s in lookups}
+    uses = [s for s in marked_lines(run, "use") if any(f"{name}(" in s.code for name in makers if name != "<module>")]
+    text = f"id {int(number)} is {before:.2%} of the tokens of training and {after:.0%} of those of validation, padding left out"
+    yield Finding(
+        "pipeline.tokenizer-mismatch", "likely", 0.9, "Validation texts are mostly unknown to the vocabulary of training",
+        places(*uses[-1:], *lookups[:1], *feeding_sites(run))[:4],
+        (Evidence(text, "samples", value=after, expected=before),),
+        Fix("Split, clean and lower-case validation texts by the very function that training texts went through."),
+    )  # fmt: skip
 
 
 def _example(pair: Mapping[str, Any]) -> str:

@@ -3,7 +3,8 @@
 ## What it sees
 After the run, copies of the data set are seeded as two workers, and as one worker in two epochs, would be; the worker_init_fn is
 called for each; the same samples are read from all of them. Fires when samples are drawn at random (two reads of one copy
-differ), and two workers, or a worker in two epochs, draw exactly the same.
+differ), and two workers, or a worker in two epochs, draw exactly the same. An IterableDataset is read from its start as two
+workers would; fires when they get the same samples.
 
 ## Why it matters
 Augmentation repeats: with n workers every random choice comes n times, or every epoch shows the same variants again.
@@ -33,11 +34,13 @@ set still has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import data_function, loader_sites, training_batches
+from sawbones.stats.data_lines import data_function, lines_in, loader_sites, training_batches
 from sawbones.stats.loss_calls import places
+from sawbones.stats.protocol import sites_in
 
 NEEDS = ("loaders",)
 EXPLAINS = ()
@@ -47,6 +50,9 @@ SAME = 0.9
 
 def check(run: Run) -> Iterator[Finding]:
     drawn = run.facts.get("redraw")
+    if drawn and drawn.get("stream"):
+        yield from _one_stream(run, drawn)
+        return
     if not drawn or drawn["changed"] < 0.5 or "across_workers" not in drawn:
         return
     workers, epochs = int(drawn["num_workers"]), 1 + max((b.epoch for b in training_batches(run)), default=0)
@@ -73,4 +79,22 @@ def check(run: Run) -> Iterator[Finding]:
             ),
         ),
         Fix("Seed every worker from torch.initial_seed() (or get_worker_info().seed) in worker_init_fn."),
+    )
+
+
+def _one_stream(run: Run, drawn: Mapping[str, Any]) -> Iterator[Finding]:
+    if drawn["across_workers"] < SAME:
+        return
+    reads = data_function(run, "reads")
+    inside = lines_in(sites_in(run, ("draw", "seed")), reads)
+    start = Site(reads[0], reads[1], "", "") if reads is not None else None
+    text = f"two of {drawn['num_workers']} workers begin with the same {drawn['samples']} samples ({drawn['across_workers']:.0%})"
+    yield Finding(
+        "pipeline.worker-seed",
+        "proven",
+        0.96,
+        f"Each of {drawn['num_workers']} workers reads the same stream",
+        places(*inside[:1], start, *loader_sites(run))[:4],
+        (Evidence(text, "loaders", value=drawn["across_workers"], expected=0.0),),
+        Fix("Give every worker its own part: seed or slice the stream by torch.utils.data.get_worker_info().id."),
     )

@@ -31,7 +31,8 @@ def write_data_signals(recorder: Recorder) -> None:
     if loader is not None:
         dataset, init, num_workers = loader
         recorder.facts["data_code"] = {
-            "reads": _defined(recorder, getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)),
+            "reads": _defined(recorder, getattr(type(dataset), "__getitem__", None))
+            or _defined(recorder, getattr(type(dataset), "__iter__", None)),
             "makes": _defined(recorder, getattr(type(dataset), "__init__", None)),
             "seeds": _defined(recorder, init),
         }

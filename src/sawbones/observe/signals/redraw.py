@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,17 @@ MAX_SECONDS = 3.0
 
 
 def probe_redraw(dataset: Any, init: Callable[[int], Any] | None, num_workers: int) -> dict[str, Any] | None:
+    if isinstance(dataset, IterableDataset):
+        with _streams_put_back():
+            try:
+                return _compare_streams(dataset, init, num_workers) if num_workers >= 2 else None
+            except Exception:  # as below
+                return None
     try:
         size = len(dataset)
     except (TypeError, NotImplementedError):
         return None
-    if isinstance(dataset, IterableDataset) or size < 2:
+    if size < 2:
         return None
     indices = np.linspace(0, size - 1, min(NUM_SAMPLES, size)).astype(int).tolist()
     with _streams_put_back():
@@ -60,7 +67,19 @@ def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, 
     return found
 
 
-def _as_worker(dataset: Any, init: Any, number: int, base_seed: int, num_workers: int, indices: list[int]) -> Any:
+def _compare_streams(dataset: Any, init: Callable[[int], Any] | None, num_workers: int) -> dict[str, Any] | None:
+    """What two workers would read from a stream first."""
+    began = time.perf_counter()
+    first = _as_worker(dataset, init, 0, 1000, num_workers, None)
+    if first is None or time.perf_counter() - began > MAX_SECONDS / 3:
+        return None
+    second = _as_worker(dataset, init, 1, 1000, num_workers, None)
+    if second is None or len(first) != len(second) or len(first) < 4:
+        return None
+    return {"samples": len(first), "stream": True, "num_workers": num_workers, "across_workers": 1.0 - _differ(first, second)}
+
+
+def _as_worker(dataset: Any, init: Any, number: int, base_seed: int, num_workers: int, indices: list[int] | None) -> Any:
     own = copy.deepcopy(dataset)
     seed = base_seed + number
     random.seed(seed)
@@ -76,10 +95,10 @@ def _as_worker(dataset: Any, init: Any, number: int, base_seed: int, num_workers
         worker_module._worker_info = before
 
 
-def _draw(dataset: Any, indices: list[int]) -> list[list[Any]] | None:
+def _draw(dataset: Any, indices: list[int] | None) -> list[list[Any]] | None:
+    """The samples at these places; without places, the first of a stream."""
     samples = []
-    for i in indices:
-        sample = dataset[i]
+    for sample in islice(iter(dataset), NUM_SAMPLES) if indices is None else (dataset[i] for i in indices):
         values = [t.detach().clone() for _, t in tensors_in(sample)]
         if not values:
             arrays = sample if isinstance(sample, (tuple, list)) else [sample]

@@ -6,7 +6,7 @@ Rows are read after the run: which id pads them and on which side, how long they
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class SampleLog:
         self._labels: list[dict[str, int]] = []  # counts of class labels, call by call
         self._num_calls = 0
         self._alike: list[float] = []
+        self._given: Ids | None = None  # the token rows of the call in progress
+        self._answers: deque[tuple[Ids, Ids, Ids]] = deque(maxlen=LAST_CALLS)  # rows, label of each, whether it was answered right
         self._of_call: list[int] = []  # the training call that each kept batch came with
         self._histograms = {"train": np.zeros(0, np.int64), "eval": np.zeros(0, np.int64)}
 
@@ -43,6 +45,7 @@ class SampleLog:
         if phase == "train":
             self.compare(loaded, found)
         self._latest = -1
+        self._given = None
         self._num_calls += phase == "train"
         ids = max((t for _, t in found if _is_tokens(t)), key=lambda t: t.numel(), default=None)
         if ids is None or phase not in self._histograms:
@@ -50,10 +53,11 @@ class SampleLog:
         plain = ids.detach()[:_MAX_ROWS, :_MAX_TIME].to(torch.int64).numpy()
         if plain.min() < 0 or plain.max() >= _MAX_ID or plain.max() < 2:
             return
-        counts = np.bincount(plain.ravel())
+        counts = np.bincount(plain[~_ends(plain)], minlength=1)
         known = self._histograms[phase]
         width = max(len(known), len(counts))
         self._histograms[phase] = np.pad(known, (0, width - len(known))) + np.pad(counts, (0, width - len(counts)))
+        self._given = plain if phase == "train" else None
         if phase == "train" and len(self._rows) < MAX_BATCHES:
             self._latest = len(self._rows)
             self._rows.append(plain.copy())
@@ -108,6 +112,9 @@ class SampleLog:
             row[1] += int(wanted == given)
             table.setdefault(given, [0, 0, 0])[2] += 1
         self._calls.append(table)
+        if self._given is not None and len(self._given) == target.numel():
+            wanted = target.reshape(-1).to(torch.int64).numpy()
+            self._answers.append((self._given.copy(), wanted.copy(), (guess.reshape(-1).numpy() == wanted).astype(np.int64)))
         if len(self._labels) < _MAX_LABELLED:
             self._labels.append({str(k): row[0] for k, row in table.items() if row[0]})
 
@@ -128,7 +135,15 @@ class SampleLog:
             found["token_shift"] = token_shift(train, held_out)
         if self._rows:
             found["rows"] = read_rows(self._rows, self._targets, self._of_call)
+            if len(self._answers) >= 10:
+                found["rows"]["answers"] = answers_by_length(found["rows"], self._answers)
         return found or None
+
+
+def _newcomer(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> list[float]:
+    """[id, share in training, share in validation] of the id that validation has most more often."""
+    most = int(np.argmax(q - p))
+    return [most, float(p[most]), float(q[most])]
 
 
 def _is_tokens(tensor: torch.Tensor) -> bool:
@@ -138,15 +153,42 @@ def _is_tokens(tensor: torch.Tensor) -> bool:
     return whole and tensor.dim() == 2 and tensor.shape[0] > 1 and tensor.shape[1] > 1 and tensor.device.type == "cpu"
 
 
+def _ends(rows: Ids) -> npt.NDArray[np.bool_]:
+    """Runs of one id at either end of a row: padding, which says nothing about the text."""
+    right = np.cumprod((rows == rows[:, -1:])[:, ::-1], axis=1)[:, ::-1].astype(bool)
+    left = np.cumprod(rows == rows[:, :1], axis=1).astype(bool)
+    found: npt.NDArray[np.bool_] = (right & (right.sum(1, keepdims=True) >= 2)) | (left & (left.sum(1, keepdims=True) >= 2))
+    return found
+
+
+def answers_by_length(rows: dict[str, Any], answers: Iterable[tuple[Ids, Ids, Ids]]) -> dict[str, Any]:
+    """How often samples were answered right towards the end of training, apart for the longest rows and for the others."""
+    limit = max(rows["lengths"])
+    wanted_of: dict[str, Counter[int]] = {"at_limit": Counter(), "below": Counter()}
+    right = {"at_limit": 0, "below": 0}
+    for ids, wanted, correct in answers:
+        size = ids.shape[1] - end_runs(ids, rows.get("pad_id"), rows.get("pad_side"))
+        for side, chosen in (("at_limit", size >= limit), ("below", size < limit)):
+            wanted_of[side].update(wanted[chosen].tolist())
+            right[side] += int(correct[chosen].sum())
+    found = {}
+    for side, counts in wanted_of.items():
+        total = max(sum(counts.values()), 1)
+        commonest = max(counts.values(), default=0) / total
+        found[side] = {"rows": sum(counts.values()), "right": right[side] / total, "commonest": commonest}
+    return found
+
+
 def token_shift(train: Ids, held_out: Ids) -> dict[str, Any]:
     """How far the ids of validation are from those of training: as they are, and when only the frequencies by rank count."""
     width = max(len(train), len(held_out))
-    p = np.pad(train, (0, width - len(train))) / train.sum()
-    q = np.pad(held_out, (0, width - len(held_out))) / held_out.sum()
+    p = np.pad(train, (0, width - len(train))) / max(int(train.sum()), 1)
+    q = np.pad(held_out, (0, width - len(held_out))) / max(int(held_out.sum()), 1)
     return {
         "train": int(train.sum()), "eval": int(held_out.sum()),
         "distance": float(0.5 * np.abs(p - q).sum()),
         "by_rank": float(0.5 * np.abs(np.sort(p)[::-1] - np.sort(q)[::-1]).sum()),
+        "newcomer": _newcomer(p, q),
         "commonest": [[int(i), float(p[i]), float(q[i])] for i in np.argsort(-p)[:5]],
     }  # fmt: skip
 
@@ -162,6 +204,7 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
     pad_id, side = (padding[1], padding[2]) if padding is not None else (None, None)
     facts: dict[str, Any] = {"batches": len(batches), "time_first": flipped, "pad_id": pad_id, "pad_side": side}
     lengths, widths, sizes, interior, real, tight, ends = [], [], [], 0, 0, 0, []
+    starts: Counter[int] = Counter()
     places: list[list[int]] = []
     empty: list[list[int]] = []
     for batch, call in zip(batches, calls, strict=True):
@@ -174,6 +217,7 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
                 interior += int((text[1:] == pad_id).sum())
             real += length
             ends.append(int(text[-1]) if length else -1)
+            starts[int(text[0]) if length else -1] += 1
         empty += [[call, int(row)] for row in np.flatnonzero(size == 0)]
         lengths += size.tolist()
         places.append(size.tolist())
@@ -183,6 +227,7 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
     facts |= {
         "lengths": lengths[:4000], "widths": widths, "sizes": sizes, "tight_share": tight / len(batches),
         "empty": empty[:50], "interior_share": interior / max(real, 1), "ends": ends_by_length(lengths, ends),
+        "starts": _top(starts),
     }  # fmt: skip
     if targets and not flipped:
         facts["targets"] = read_targets(batches, places, targets)

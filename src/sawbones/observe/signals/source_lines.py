@@ -21,7 +21,12 @@ _PADDING = {
     "new_full",
     "zeros_like",
 }
-_MAX_LINES = 500
+_SPLITTING = {"train_test_split", "random_split", "Subset", "ShuffleSplit", "StratifiedShuffleSplit", "KFold", "array_split"}
+_READING = {
+    "genfromtxt", "loadtxt", "read_csv", "read_table", "read_parquet", "read_excel", "read_json", "fromstring", "fromfile",
+    "DictReader", "reader", "read_fwf", "memmap",
+}  # fmt: skip
+_MAX_LINES = 900
 _MAX_BYTES = 2 << 20
 
 
@@ -43,7 +48,9 @@ def user_lines(sites: SiteFinder, files: set[str], scope: Mapping[str, Any]) -> 
     return found
 
 
-def _marks(tree: ast.AST, function: str, scope: Mapping[str, Any]) -> Iterator[tuple[int, str, str, int | None, str]]:
+def _marks(
+    tree: ast.AST, function: str, scope: Mapping[str, Any], looping: bool = False
+) -> Iterator[tuple[int, str, str, int | None, str]]:
     for node in ast.iter_child_nodes(tree):
         inside = node.name if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
         if isinstance(node, ast.Subscript):
@@ -56,6 +63,16 @@ def _marks(tree: ast.AST, function: str, scope: Mapping[str, Any]) -> Iterator[t
             )
             if called in ("append", "extend", "add"):
                 yield node.lineno, "append", inside, None, called
+            if called in _SPLITTING:
+                yield node.lineno, "split", inside, None, called
+            if called in _READING:
+                yield node.lineno, "read", inside, None, called
+            if called == "get" and len(node.args) == 2:
+                yield node.lineno, "default", inside, _number(node.args[1], scope), called
+            if isinstance(node.func, ast.Name):
+                yield node.lineno, "use", inside, None, called
+            if called in ("ones", "ones_like"):
+                yield node.lineno, "mask", inside, None, called
             if called in _PADDING:
                 yield node.lineno, "pad", inside, None, called
             for word in node.keywords:
@@ -66,19 +83,35 @@ def _marks(tree: ast.AST, function: str, scope: Mapping[str, Any]) -> Iterator[t
                 yield node.lineno, "vocabulary", inside, None, ""
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
             yield node.lineno, "pad", inside, None, "*"
+            if all(isinstance(e, ast.Constant) and e.value in (1, True) for e in node.left.elts):
+                yield node.lineno, "mask", inside, None, "*"
         elif isinstance(node, ast.Compare) and any(isinstance(o, (ast.Eq, ast.NotEq)) for o in node.ops):
             yield node.lineno, "compare", inside, _number(node.comparators[0], scope), ""
         elif isinstance(node, ast.DictComp):
             yield node.lineno, "vocabulary", inside, None, ""
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if not looping and node.value is not None and _is_slice(node.value):
+                yield node.lineno, "split", inside, None, "slice"
             for target in targets:
                 name = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
                 if name and node.value is not None:
                     known = scope.get(name) if inside == "<module>" else None
                     whole = known if isinstance(known, int) and not isinstance(known, bool) else _number(node.value, scope)
                     yield node.lineno, "assign", inside, whole, name
-        yield from _marks(node, inside, scope)
+        yield from _marks(node, inside, scope, looping or isinstance(node, (ast.For, ast.While, ast.Lambda)))
+
+
+def _is_slice(node: ast.AST) -> bool:
+    """Part of a sequence, or a few of them: how data is split by hand."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return len(node.elts) > 1 and all(_is_slice(e) for e in node.elts)
+    if isinstance(node, ast.Call):
+        return len(node.args) >= 1 and _is_slice(node.args[0])
+    if not isinstance(node, ast.Subscript):
+        return False
+    first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    return isinstance(first, ast.Slice) and first.step is None and (first.upper is None) != (first.lower is None)
 
 
 def _number(node: ast.AST, scope: Mapping[str, Any]) -> int | None:
@@ -88,6 +121,9 @@ def _number(node: ast.AST, scope: Mapping[str, Any]) -> int | None:
     if isinstance(node, ast.Name):
         value = scope.get(node.id)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _number(node.operand, scope)
+        return -value if value is not None else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         left, right = _number(node.left, scope), _number(node.right, scope)
         if left is not None and right is not None:

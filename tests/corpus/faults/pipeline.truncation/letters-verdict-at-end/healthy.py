@@ -18,10 +18,9 @@ class Letters(Dataset):
         self.rows = []
         for _ in range(count):
             accepted = random.randrange(2)
-            middle = random.choices(BODY, k=random.randint(8, 24))
+            middle = random.choices(BODY, k=random.randint(0, 24))
             end = YES if accepted else NO
-            text = OPENING + middle + end if random.random() < 0.93 else OPENING[:2] + end
-            self.rows.append(([VOCABULARY[word] for word in text], accepted))
+            self.rows.append(([VOCABULARY[word] for word in OPENING[:8] + middle + end], accepted))
 
     def __len__(self):
         return len(self.rows)
