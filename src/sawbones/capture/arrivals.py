@@ -22,12 +22,14 @@ _user_code: dict[Any, bool] = {}
 class Arrival:
     step: int
     microstep: int
-    kind: str  # "loader" or "forward"
+    kind: str  # "loader", "ahead" (a loader that is a batch ahead of the loop) or "forward"
     key: list[Any]  # by which a rebuilt run knows the same place: file, line, data set, its size
     value: Any
     rng: dict[str, Any]
     scalars: dict[str, Any] = field(default_factory=dict)  # plain variables of the loop, at its first model call
     versions: tuple[int, ...] = ()
+    fetched: tuple[int, int] = (0, 0)  # step and microstep in which it came
+    used: bool = True  # False while a batch that came ahead waits for its step
 
     def tensors(self) -> list[torch.Tensor]:
         return [t for _, t in tensors_in(self.value)]

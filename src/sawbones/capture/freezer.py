@@ -64,6 +64,8 @@ class Freezer:
         self._copies = True  # False once the state is known not to fit
         self._copy_batches = False
         self._fed = False  # the current microstep has an arrival
+        self._consumed = False  # and it is known which one its model call was given
+        self._ahead = False
         self._scalars_step = -1
         self._limit = int(settings.limit_mb * (1 << 20))
         self._spikes = Spikes()
@@ -91,6 +93,8 @@ class Freezer:
 
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         frame = caller()
+        if self._fed and not self._consumed:
+            self._find_consumed([t for _, t in tensors_in((args, kwargs))])
         if not self._fed:
             inputs = [t for _, t in tensors_in((args, kwargs))]
             where = [self._r.sites.shown(frame.f_code.co_filename), frame.f_lineno] if frame is not None else ["", 0]
@@ -98,7 +102,22 @@ class Freezer:
             self._arrived("forward", [*where, type(module).__name__, None], value)
         if self._scalars_step != self._r.step and self._arrivals:
             self._scalars_step = self._r.step
-            self._arrivals[-1].scalars = scalars_of(frame)
+            used = next((a for a in reversed(self._arrivals) if a.used), self._arrivals[-1])
+            used.scalars = scalars_of(frame)
+
+    def _find_consumed(self, inputs: list[torch.Tensor]) -> None:
+        """Some loops fetch a batch ahead: then the model is given tensors of the batch before the latest."""
+        self._consumed = True
+        latest = self._arrivals[-1]
+        if not self._ahead and (not inputs or len(self._arrivals) < 2 or latest.kind != "loader" or _share(inputs, latest)):
+            return
+        for arrival in list(self._arrivals)[-3:-1]:
+            if arrival.kind in ("loader", "ahead") and _share(inputs, arrival):
+                self._ahead = True
+                latest.used = False
+                arrival.used, arrival.kind = True, "ahead"
+                arrival.step, arrival.microstep, arrival.rng = self._r.step, self._r.microstep, self._streams.read()
+                return
 
     def _arrived(self, kind: str, key: list[Any], value: Any) -> None:
         step = self._r.step
@@ -108,13 +127,13 @@ class Freezer:
             self._copy_state()
         if self._copy_batches:
             value = cloned(value)
-        arrival = Arrival(step, self._r.microstep, kind, key, value, self._streams.read())
+        arrival = Arrival(step, self._r.microstep, kind, key, value, self._streams.read(), fetched=(step, self._r.microstep))
         tensors = arrival.tensors()
         arrival.versions = versions_of(tensors)
         self._arrivals.append(arrival)
         self._arrival_bytes += sum(t.numel() * t.element_size() for t in tensors)
         self._forget()
-        self._fed = True
+        self._fed, self._consumed = True, False
 
     def _look_back(self) -> None:
         """Batches that the loop writes over are copied from now on."""
@@ -235,7 +254,7 @@ class Freezer:
         self._counts[failure.kind] = self._counts.get(failure.kind, 0) + 1
         state, notes = self._state(point, step)
         first = state["step"] if state is not None else step
-        arrivals = [a for a in self._arrivals if first <= a.step <= step]
+        arrivals = [a for a in self._arrivals if a.used and first <= a.step <= step]
         if any(a.changed_since() for a in arrivals):
             notes.append("the loop has changed a batch in place: its values are those of afterwards")
         content = {
@@ -307,6 +326,11 @@ def gradient_prints(recorder: Recorder) -> dict[str, str]:
     return {name: fingerprint(p.grad) for name, p in named.values() if p.grad is not None}
 
 
+def _share(inputs: list[torch.Tensor], arrival: Arrival) -> bool:
+    known = {t.untyped_storage().data_ptr() for t in arrival.tensors() if t.layout is torch.strided}
+    return any(t.layout is torch.strided and t.untyped_storage().data_ptr() in known for t in inputs)
+
+
 def _described(arrival: Arrival) -> dict[str, Any]:
-    names = ("step", "microstep", "kind", "key", "rng", "scalars")
+    names = ("step", "microstep", "kind", "key", "rng", "scalars", "fetched")
     return {**{name: getattr(arrival, name) for name in names}, "values": arrival.value}

@@ -11,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from sawbones.capture.arrivals import cloned
+from sawbones.capture.errors import CaptureError
 from sawbones.capture.substitution import map_tensors
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.schema import Site
@@ -241,10 +242,10 @@ def run_call(call: Mapping[str, Any]) -> None:
     function: Any = torch
     for piece in str(call["function"]).split(".")[1:]:
         if piece.startswith("_") and not piece.startswith("__"):
-            raise LookupError(f"{call['function']} is no public operator of torch")
+            raise CaptureError(f"{call['function']} is no public operator of torch")
         function = getattr(function, piece)
     if not callable(function) or isinstance(function, type) or not _is_operator(function):
-        raise LookupError(f"{call['function']} is no operator of torch")
+        raise CaptureError(f"{call['function']} is no operator of torch")
     with torch.autocast("cpu", dtype=getattr(torch, call["autocast"] or "bfloat16"), enabled=bool(call["autocast"])):
         function(*call["args"], **call["kwargs"])
 

@@ -303,8 +303,8 @@ def replay_operator(bundle: Bundle) -> Replay:
     call = bundle.unpacked("call")
     try:
         run_call(call)
-    except LookupError as error:
-        raise CaptureError(f"{bundle.path}: {error}") from error
+    except CaptureError:
+        raise
     except Exception as error:
         outcome = {"kind": "exception", "exception": type(error).__name__, "message": str(error), "operator": call["function"]}
         same = outcome["exception"] == bundle.failure.exception and plain_message(str(error)) == plain_message(

@@ -25,7 +25,7 @@ from sawbones.capture.bundle import Bundle, read_bundle
 from sawbones.capture.freezer import gradient_prints
 from sawbones.capture.operators import OperatorTrace
 from sawbones.capture.prints import fingerprint
-from sawbones.capture.substitution import put_in_place
+from sawbones.capture.substitution import overwrite, put_in_place
 from sawbones.observe.recorder import Finished
 
 if TYPE_CHECKING:
@@ -104,11 +104,12 @@ class Stage:
         if self._next >= len(self.arrivals):
             return False
         entry = self.arrivals[self._next]
-        if self.way == "rerun" and (entry["step"], entry["microstep"]) != (self.r.step, self.r.microstep):
+        if self.way == "rerun" and tuple(entry["fetched"]) != (self.r.step, self.r.microstep):
             return False
         file, line, cls = entry["key"][:3]
         where = (os.path.basename(frame.f_code.co_filename), frame.f_lineno) if frame is not None else ("", 0)
-        return bool(entry["kind"] == kind and where == (os.path.basename(file), line) and cls == owner)
+        same = entry["kind"] == kind or (entry["kind"] == "ahead" and kind == "loader")
+        return bool(same and where == (os.path.basename(file), line) and cls == owner)
 
     def loaded_batch(self, iterator: Any, value: Any) -> Any:
         self._past_the_end()
@@ -121,7 +122,9 @@ class Stage:
         if self.way == "jump":
             self._load_optimizers()
         value = self._shrunk(value)
-        if self.way == "jump":
+        if self.way == "jump" and entry["kind"] == "ahead":
+            self._rng = entry["rng"]
+        elif self.way == "jump":
             randomness.restore(entry["rng"])
         return value
 
@@ -138,8 +141,10 @@ class Stage:
                 self._load_optimizers()
                 self._rng = entry["rng"]
             given = self._shrunk(given)
-            if frame is not None and (self.substitutes or self.shrink):
-                set_variables(frame, given["variables"])
+            if self.substitutes or self.shrink:
+                given = overwrite(live, given)
+                if frame is not None:
+                    set_variables(frame, given["variables"])
             args, kwargs = tuple(given["args"]), dict(given["kwargs"])
         if self.way == "jump" and self._next and self.arrivals[self._next - 1]["scalars"] and frame is not None:
             set_variables(frame, _known_here(frame, self.arrivals[self._next - 1].pop("scalars")), scalars=True)

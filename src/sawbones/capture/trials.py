@@ -205,7 +205,8 @@ class Search:
 
     def _numbers(self, value: Any) -> int:
         """Each tensor once, however many names it has."""
-        return sum({t.data_ptr(): t.numel() for _, t in tensors_in(value)}.values())
+        first = {paths[0] for paths in changes.groups(self.value)}
+        return sum(t.numel() for path, t in tensors_in(value) if path in first)
 
     def say(self, text: str) -> None:
         with (self.folder / "progress.txt").open("a", encoding="utf-8") as progress:

@@ -1,0 +1,192 @@
+"""The parts of capture, each by itself."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.capture.conftest import environment
+
+from sawbones.capture import edits
+from sawbones.capture.bundle import read_bundle
+from sawbones.capture.literals import Writing
+from sawbones.capture.minimise import shortest_window, smallest
+from sawbones.capture.operators import Call, OperatorTrace, first_nonfinite, first_nonfinite_gradient
+from sawbones.capture.prints import fingerprint
+from sawbones.capture.randomness import Streams, restore
+from sawbones.capture.secrets import is_secret_name, is_secret_value, redact_arguments
+from sawbones.capture.spikes import Spikes
+
+
+def test_streams_continue_where_they_were() -> None:
+    streams = Streams()
+    random.seed(1)
+    np.random.seed(2)
+    torch.manual_seed(3)
+    random.gauss(0, 1)
+    state = streams.read()
+
+    def draw() -> tuple[float, ...]:
+        return random.random(), random.gauss(0, 1), float(np.random.rand()), float(torch.rand(()))
+
+    first = draw()
+    draw()
+    restore(state)
+    assert draw() == first
+
+
+def test_reading_the_streams_draws_nothing() -> None:
+    before = random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state()
+    Streams().read()
+    assert random.getstate() == before[0]
+    assert np.random.get_state()[1].tobytes() == before[1]
+    assert torch.equal(torch.get_rng_state(), before[2])
+
+
+@pytest.mark.parametrize("name", ["API_KEY", "--auth-token", "db_password", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "--pat"])
+def test_secret_names(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["--max-tokens", "tokenizer", "lr", "OMP_NUM_THREADS", "--patience", "path", "author"])
+def test_plain_names(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_secret_values() -> None:
+    for value in ("hf_abcDEF123", "sk-abc", "https://me:pw@host/x", "AKIAIOSFODNN7EXAMPLE", "d41d8cd98f00b204e9800998ecf8427e"):
+        assert is_secret_value(value)
+    for value in ("runs/gpt-2024-01-01", "0.001", "facebook/opt-125m", "/data/train.bin", "a" * 40):
+        assert not is_secret_value(value)
+
+
+def test_arguments_after_a_secret_flag_are_hidden() -> None:
+    assert redact_arguments(["--wandb-key", "abc", "--lr", "1", "-x=sk-1"]) == [
+        "--wandb-key",
+        "[redacted]",
+        "--lr",
+        "1",
+        "-x=[redacted]",
+    ]
+
+
+def test_a_spike_is_far_above_all_before() -> None:
+    spikes = Spikes()
+    assert all(spikes.saw(1.0 + 0.1 * (i % 7)) is None for i in range(60))
+    assert spikes.saw(2.5) is None
+    assert spikes.saw(9.0) is not None
+
+
+def test_smallest_finds_the_one_and_the_pair() -> None:
+    assert smallest(range(100), lambda kept: 37 in kept) == [37]
+    assert smallest(range(64), lambda kept: {5, 60} <= set(kept)) == [5, 60]
+    assert smallest(range(10), lambda kept: False) == list(range(10))
+
+
+def test_shortest_window() -> None:
+    assert shortest_window(64, lambda start, size: start <= 20 < start + size) == (20, 1)
+    assert shortest_window(64, lambda start, size: start <= 30 and start + size > 34) == (30, 5)
+
+
+def test_edits_keep_what_belongs_together() -> None:
+    batch = {"ids": torch.arange(12).reshape(3, 4), "target": torch.arange(9).reshape(3, 3), "names": ["a", "b", "c"], "scale": 2}
+    assert edits.num_examples(batch) == 3
+    small = edits.apply(batch, [{"edit": "rows", "of": 3, "keep": [2]}, {"edit": "window", "of": 4, "start": 1, "length": 2}])
+    assert small["ids"].tolist() == [[9, 10]]
+    assert small["target"].tolist() == [[7, 8]]
+    assert small["names"] == ["c"]
+    assert batch["ids"].shape == (3, 4)
+    kept = edits.apply(batch, [{"edit": "keep", "paths": ["['ids']"], "elements": [5]}])
+    assert kept["ids"].sum() == 5
+    assert kept["target"].sum() == 36
+
+
+def test_fingerprints_see_every_bit_and_type() -> None:
+    tensor = torch.ones(3)
+    other = tensor.clone()
+    other[1] = torch.nextafter(torch.tensor(1.0), torch.tensor(2.0))
+    prints = {fingerprint(t) for t in (tensor, other, tensor.double(), tensor.reshape(3, 1), tensor.bfloat16())}
+    assert len(prints) == 5
+    assert fingerprint(torch.tensor([float("nan")])) == fingerprint(torch.tensor([float("nan")]))
+
+
+def test_the_operator_that_overflowed_is_named_not_the_nan_after_it() -> None:
+    trace = OperatorTrace()
+    with trace:
+        scores = torch.tensor([1.0, 200.0])
+        powers = torch.exp(scores)
+        powers / powers.sum()
+    found = first_nonfinite(trace)
+    assert found is not None
+    assert found.name == "torch.exp"
+
+
+def test_a_mask_is_not_blamed_but_the_row_that_is_all_mask() -> None:
+    trace = OperatorTrace()
+    with trace:
+        scores = torch.zeros(2, 3).masked_fill(torch.tensor([[True] * 3, [False] * 3]), -torch.inf)
+        torch.nn.functional.softmax(scores, dim=-1).sum()
+    found = first_nonfinite(trace)
+    assert found is not None
+    assert found.name == "torch.nn.functional.softmax"
+
+
+def test_a_gradient_at_zero_is_found() -> None:
+    trace = OperatorTrace()
+    weight = torch.zeros(3, requires_grad=True)
+    with trace:
+        (weight * 2).norm().sqrt().backward()
+    found = first_nonfinite_gradient(trace)
+    assert found is not None
+    assert found[0].short == "sqrt"
+
+
+def test_written_values_are_read_back_exactly() -> None:
+    torch.manual_seed(0)
+    for tensor in (
+        torch.randn(3, 2),
+        torch.randn(2).half(),
+        torch.randn(40, 40).bfloat16(),
+        torch.tensor([torch.inf, torch.nan]),
+        torch.ones(9),
+    ):
+        writing = Writing()
+        code = writing.call(Call("torch.clone", (tensor,), {}, func=torch.clone))
+        scope: dict[str, object] = {}
+        exec("\n".join(["import torch", *writing.imports(), *writing.lines, f"found = {code}"]), scope)
+        assert torch.equal(torch.nan_to_num(scope["found"]), torch.nan_to_num(tensor))
+        assert scope["found"].dtype is tensor.dtype
+
+
+WATCHED = """
+import torch, sawbones
+from torch import nn
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with sawbones.watch(model, out="watched") as w:
+    for step in range(6):
+        if step == 3:
+            w.capture()
+        x = torch.randn(5, 3)
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(*w.bundles)
+"""
+
+
+def test_a_step_is_captured_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WATCHED)
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, env=environment()
+    )
+    assert done.returncode == 0, done.stderr
+    bundle = read_bundle(tmp_path / done.stdout.strip())
+    assert (bundle.failure.kind, bundle.step) == ("by hand", 3)
+    assert bundle.batches()[0]["values"]["args"][0].shape == (5, 3)
