@@ -89,7 +89,7 @@ def headline(report: Report) -> str:
         return f"The script crashed{f': {causes} found' if causes else ''}"
     if report.verdict == "sick":
         return f"{causes} found"
-    if not report.steps and not suspected:
+    if not report.steps and not suspected and "audit" not in report.environment:
         return "Nothing to judge: no optimizer step was seen"
     return "No fault found" if not suspected else f"No fault found, {plural(suspected, 'suspicion')} left open"
 

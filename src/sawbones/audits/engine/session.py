@@ -7,7 +7,8 @@ import shutil
 import tempfile
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sawbones.audits.options import AuditError
@@ -83,15 +84,18 @@ class Session:
         return list(self.arrow(expression).to_pylist())
 
     def arrow(self, expression: Any) -> Any:
-        with warnings.catch_warnings():
-            # PySpark's remarks on the pandas version are nobody's business here.
-            warnings.simplefilter("ignore", FutureWarning)
+        with _undisturbed():
             return self.backend.to_pyarrow(expression)
 
-    def batches(self, expression: Any, size: int) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            yield from self.backend.to_pyarrow_batches(expression, chunk_size=size)
+    def batches(self, expression: Any, size: int) -> Iterator[Any]:
+        with _undisturbed():
+            batches = iter(self.backend.to_pyarrow_batches(expression, chunk_size=size))
+        while True:
+            with _undisturbed():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
     def close(self) -> None:
         for kept in reversed(self._kept):
@@ -135,6 +139,15 @@ def _spark(ibis: Any, memory_limit: str | None) -> Any:
         raise AuditError(
             f"Spark did not start: {_first_line(error)}. It needs Java 17; or use the embedded engine: --engine duckdb"
         ) from error
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What the engines' drivers remark on each other's versions is nobody's business here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
 
 
 def _quietly(function: Callable[..., Any], *args: Any, **settings: Any) -> None:

@@ -42,28 +42,50 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Inner edges of a column's bins. With a step they lie on an even grid, where a value's bin is one multiplication away."""
+    """Inner edges of a column's bins. With a step they lie on an even grid, where a value's bin is one multiplication away.
+
+    With a scale the grid is even in sign(z) ln(1 + |z|), z = (x - centre) / scale: fine at the centre, coarse in a long tail.
+    """
 
     edges: FloatArray
     step: float | None = None
+    low: float = 0.0
+    centre: float = 0.0
+    scale: float | None = None
 
 
 def cuts_of(values: FloatArray) -> Cuts:
-    """An even grid where it resolves the column well; else quantiles; between the values where there are few."""
+    """A grid where one resolves the column well; else quantiles; between the values where there are few."""
     known = values[np.isfinite(values)]
     if not len(known):
         return Cuts(np.zeros(0))
     distinct = np.unique(known)
+    if distinct[-1] - distinct[0] <= GRID and (known == np.floor(known)).all():
+        low = float(distinct[0]) - 0.5
+        return Cuts(low + np.arange(int(distinct[-1] - distinct[0]) + 2), 1.0, low)
     if len(distinct) <= BINS:
         return Cuts((distinct[1:] + distinct[:-1]) / 2)
-    low, high = np.quantile(known, [0.002, 0.998])
-    if high > low and np.isfinite(step := (high - low) / GRID) and step > 0:
-        counts = np.histogram(known, bins=GRID, range=(low, high))[0]
+    centre, scale = float(np.median(known)), float(np.subtract(*np.quantile(known, [0.75, 0.25]))) / 4
+    bent = _bent(known, centre, scale) if scale > 0 else known
+    for shown, used in ((known, None), (bent, scale if scale > 0 else None)):
+        low, high = (float(v) for v in np.quantile(shown, [0.002, 0.998]))
+        step = (high - low) / GRID
+        if not (step > 0 and np.isfinite(step)):
+            continue
+        counts = np.histogram(shown, bins=GRID, range=(low, high))[0]
         if counts.max() <= 0.04 * len(known) + 8:
-            return Cuts(low + step * np.arange(GRID + 1), float(step))
+            grid = low + step * np.arange(GRID + 1)
+            edges = grid if used is None else centre + scale * np.sign(grid) * np.expm1(np.abs(grid))
+            return Cuts(edges, step, low, centre, used)
     # The finest shares that still leave some ten sampled rows in a bin.
-    used = int(min(BINS, max(5, len(known) // 10)))
-    return Cuts(np.unique(np.quantile(known, np.linspace(0, 1, used + 1)[1:-1])))
+    finest = int(min(BINS, max(5, len(known) // 10)))
+    return Cuts(np.unique(np.quantile(known, np.linspace(0, 1, finest + 1)[1:-1])))
+
+
+def _bent(x: FloatArray, centre: float, scale: float) -> FloatArray:
+    z = (x - centre) / scale
+    bent: FloatArray = np.sign(z) * np.log1p(np.abs(z))
+    return bent
 
 
 def bucket(column: Any, cuts: Cuts) -> Any:
@@ -71,7 +93,10 @@ def bucket(column: Any, cuts: Cuts) -> Any:
     ibis = ibis_module()
     edges = cuts.edges
     if cuts.step is not None:
-        place = (column - float(edges[0])) * (1 / cuts.step)
+        if cuts.scale is not None:
+            z = (column - cuts.centre) * (1 / cuts.scale)
+            column = z.sign() * (z.abs() + 1.0).ln()
+        place = (column - cuts.low) * (1 / cuts.step)
         # Clipped before it becomes an integer: a far outlier must not overflow.
         inside_grid = ibis.greatest(ibis.least(place, len(edges) - 0.5), -0.5)
         return (inside_grid.floor() + 1).cast("int16")

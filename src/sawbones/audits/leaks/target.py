@@ -170,7 +170,7 @@ def _best_class(fit: Tally, held: Tally, same: bool, ordered: bool) -> tuple[flo
         if tp.sum() < LEAST_OF_CLASS or tn.sum() < LEAST_OF_CLASS:
             continue
         # On the rows it was fitted on, the ranking of bins flatters itself: there the plain order of the values has to do.
-        value = (ordered_auc(p, rest) if ordered else _shrunk(p, rest)) if same else encoded_auc(p, rest, tp, tn)
+        value = (ordered_auc(p, rest) if ordered else _shrunk(p, rest)) if same else encoded_auc(np.append(p, 0), np.append(rest, 0), tp, tn)
         if value > best:
             best, which = value, positive
     return best, which
@@ -187,7 +187,7 @@ def _placed(tally: Tally, counts: Counts, place: dict[str, int]) -> Counts:
     found = np.zeros(len(place) + 1)
     for name, n in zip(tally.bins, counts, strict=True):
         found[place.get(name, len(place))] += n
-    return found if found[-1] else found[:-1]
+    return found
 
 
 def _r2(fit: Tally, held: Tally, same: bool) -> float:

@@ -15,7 +15,6 @@ from sawbones.stats import distributions as d
 
 LEAST_ROWS = 30
 PSI_BINS = 20
-EXPECTED = 10  # a category that would be expected at least so often and is never there is new, or gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +87,8 @@ def compared(name: str, before: Tally, after: Tally, ordered: bool) -> Move:
         # Few distinct values: the Kolmogorov tail is far too wide there, the chi-squared test is not.
         p = d.ks_p(distance, n, m) if len(r) > 10 else d.homogeneity_p(r, c)
         return Move(name, "number", distance, d.psi(*coarse), d.js(*coarse), p, missing, missing_p)
-    fresh = [(b, y) for b, x, y in zip(names, r, c, strict=True) if x == 0 and y > 0 and m and y / m * n >= EXPECTED]
-    gone = [(b, x) for b, x, y in zip(names, r, c, strict=True) if y == 0 and x > 0 and n and x / n * m >= EXPECTED]
+    fresh = [(b, y) for b, x, y in zip(names, r, c, strict=True) if x == 0 and _telling(y, m, n, len(names))]
+    gone = [(b, x) for b, x, y in zip(names, r, c, strict=True) if y == 0 and _telling(x, n, m, len(names))]
     return Move(
         name,
         "category",
@@ -104,6 +103,11 @@ def compared(name: str, before: Tally, after: Tally, ordered: bool) -> Move:
         tuple(b for b, _ in gone),
         sum(x for _, x in gone) / max(1.0, n),
     )
+
+
+def _telling(count: float, own: float, other: float, categories: int) -> bool:
+    """Would all rows of a category fall on one side by chance, in any of so many categories? Once in ten thousand, or more rarely."""
+    return bool(count > 0 and own > 0 and count * np.log(own / (own + other)) + np.log(categories) < np.log(1e-4))
 
 
 def merged(r: Any, c: Any, most: int = PSI_BINS) -> tuple[Any, Any]:

@@ -185,7 +185,7 @@ def _jump(case: Case, move: Move) -> Sign | None:
     if not high > low:
         return None
     step = (high - low) / TIME_BINS
-    cuts = Cuts(low + step * np.arange(TIME_BINS + 1), float(step))
+    cuts = Cuts(low + step * np.arange(TIME_BINS + 1), float(step), float(low))
     sums, counts = np.zeros(TIME_BINS + 2), np.zeros(TIME_BINS + 2)
     for split in (reference, current):
         table = split.table.select(b=bucket(split.seconds(time), cuts), x=split.number(move.column))
