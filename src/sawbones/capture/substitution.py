@@ -15,60 +15,69 @@ from sawbones.observe.fingerprints import tensors_in
 _MAX_DEPTH = 8
 
 
-def put_in_place(live: Any, recorded: Any, problems: list[str], path: str = "") -> Any:
-    if isinstance(recorded, Missing):
-        return live  # was not kept: what the rebuilt script made is the best there is
-    if isinstance(recorded, torch.Tensor):
-        if isinstance(live, torch.Tensor):
-            value = recorded.clone().to(live.device)  # a step may write into its batch
+def put_in_place(live: Any, recorded: Any, problems: list[str]) -> Any:
+    return _Placing(problems).put(live, recorded, "")
+
+
+class _Placing:
+    def __init__(self, problems: list[str]) -> None:
+        self._problems = problems
+        self._made: dict[int, torch.Tensor] = {}  # one tensor stays one tensor, however many names it has
+
+    def put(self, live: Any, recorded: Any, path: str) -> Any:
+        if isinstance(recorded, Missing):
+            return live  # was not kept: what the rebuilt script made is the best there is
+        if isinstance(recorded, torch.Tensor):
+            return self._tensor(live, recorded, path)
+        if isinstance(recorded, Mapping):
+            fits = isinstance(live, Mapping) or (hasattr(live, "keys") and hasattr(live, "__getitem__"))
+            return self._mapping(live, recorded, path) if fits else self._wrong(live, recorded, path)
+        if isinstance(recorded, (list, tuple)):
+            return self._sequence(live, recorded, path) if isinstance(live, (list, tuple)) else self._wrong(live, recorded, path)
+        if isinstance(recorded, np.ndarray):
+            return recorded.copy() if isinstance(live, np.ndarray) else live
+        if isinstance(recorded, (bool, int, float, str)) and isinstance(live, (bool, int, float, str)):
+            return recorded
+        return live
+
+    def _tensor(self, live: Any, recorded: torch.Tensor, path: str) -> Any:
+        if live is not None and not isinstance(live, torch.Tensor):
+            return self._wrong(live, recorded, path)
+        if id(recorded) in self._made:
+            return self._made[id(recorded)]
+        value = recorded.clone()  # a step may write into its batch
+        if live is not None:
+            value = value.to(live.device)
             if live.requires_grad and value.dtype.is_floating_point:
                 value.requires_grad_()
             if live.is_pinned():
                 value = value.pin_memory()
-            return value
-        return recorded.clone() if live is None else _wrong(live, recorded, problems, path)
-    if isinstance(recorded, Mapping):
-        if isinstance(live, Mapping) or (hasattr(live, "keys") and hasattr(live, "__getitem__")):
-            return _mapping(live, recorded, problems, path)
-        return _wrong(live, recorded, problems, path)
-    if isinstance(recorded, (list, tuple)):
-        if isinstance(live, (list, tuple)):
-            return _sequence(live, recorded, problems, path)
-        return _wrong(live, recorded, problems, path)
-    if isinstance(recorded, np.ndarray):
-        return recorded.copy() if isinstance(live, np.ndarray) else live
-    if isinstance(recorded, (bool, int, float, str)) and isinstance(live, (bool, int, float, str)):
-        return recorded
-    return live
+        self._made[id(recorded)] = value
+        return value
 
-
-def _wrong(live: Any, recorded: Any, problems: list[str], path: str) -> Any:
-    problems.append(f"batch{path}: the rebuilt script has {type(live).__name__} where the bundle has {type(recorded).__name__}")
-    return live
-
-
-def _mapping(live: Any, recorded: Mapping[Any, Any], problems: list[str], path: str) -> Any:
-    values = {
-        key: put_in_place(live[key], value, problems, f"{path}[{key!r}]") if key in live else value
-        for key, value in recorded.items()
-    }
-    if type(live) is dict:
-        return values
-    changed = copy.copy(live)  # a dict with manners: BatchEncoding and its like
-    try:
-        for key, value in values.items():
-            changed[key] = value
-    except Exception:
-        problems.append(f"batch{path}: {type(live).__name__} takes no new values")
+    def _wrong(self, live: Any, recorded: Any, path: str) -> Any:
+        kinds = f"{type(live).__name__} where the bundle has {type(recorded).__name__}"
+        self._problems.append(f"batch{path}: the rebuilt script has {kinds}")
         return live
-    return changed
 
+    def _mapping(self, live: Any, recorded: Mapping[Any, Any], path: str) -> Any:
+        values = {k: self.put(live[k], v, f"{path}[{k!r}]") if k in live else v for k, v in recorded.items()}
+        if type(live) is dict:
+            return values
+        changed = copy.copy(live)  # a dict with manners: BatchEncoding and its like
+        try:
+            for key, value in values.items():
+                changed[key] = value
+        except Exception:
+            self._problems.append(f"batch{path}: {type(live).__name__} takes no new values")
+            return live
+        return changed
 
-def _sequence(live: Any, recorded: Any, problems: list[str], path: str) -> Any:
-    items = [put_in_place(live[i] if i < len(live) else None, value, problems, f"{path}[{i}]") for i, value in enumerate(recorded)]
-    if isinstance(live, tuple):
-        return type(live)(*items) if hasattr(live, "_fields") else tuple(items)
-    return items
+    def _sequence(self, live: Any, recorded: Any, path: str) -> Any:
+        items = [self.put(live[i] if i < len(live) else None, value, f"{path}[{i}]") for i, value in enumerate(recorded)]
+        if isinstance(live, tuple):
+            return type(live)(*items) if hasattr(live, "_fields") else tuple(items)
+        return items
 
 
 def overwrite(live: Any, given: Any) -> Any:

@@ -1,0 +1,292 @@
+"""Capture, replay, shrink: thirty failures, ten thousand damaged bundles, what capturing costs, and the memory of a large model.
+
+python benchmarks/capture.py failures  [--only GLOB] [--rows FILE]
+python benchmarks/capture.py fuzz
+python benchmarks/capture.py cost
+python benchmarks/capture.py memory
+python benchmarks/capture.py page      # benchmarks/results/capture_<hardware>_<yyyymm>.md from the rows
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+ROWS = Path(tempfile.gettempdir()) / "sawbones-capture-rows.jsonl"
+
+# Crashes, NaN and spikes; loaders, plain loops and frameworks; float32 and float16; one rank and two.
+FAILURES = (
+    "data.degenerate-samples/clickstream-packed-lstm",
+    "data.degenerate-samples/point-clouds-deep-set",
+    "data.degenerate-samples/short-messages-encoder",
+    "data.label-out-of-range/land-cover-segmenter",
+    "data.label-out-of-range/lightning-birdsong-species",
+    "data.label-out-of-range/star-ratings-bag-of-words",
+    "data.nonfinite-input/rain-table-plain-loop",
+    "data.nonfinite-input/river-gauge-text-gru",
+    "data.nonfinite-input/sensor-windows-trainer-class",
+    "loop.exploding-gradients/gaussian-head-sgd",
+    "loop.exploding-gradients/relu-rnn-adding",
+    "loop.loss-spike/hf-trainer-meter-readings",
+    "loop.loss-spike/image-shards",
+    "loop.loss-spike/sensor-regression",
+    "loop.out-of-memory/point-cloud-pairwise",
+    "loop.scaler-misuse/mlp-sgd-float16",
+    "loop.scaler-skipping/gpt-config-namespace",
+    "loop.unused-parameters/ddp-spare-head",
+    "loss.unstable-log/annotator-votes-kl",
+    "loss.unstable-log/metric-learning-distance",
+    "model.mask-dtype/fp16-autocast-cross-attention",
+    "model.mask-shape/gpt-tril-buffer-lengths",
+    "model.over-masking/left-padded-causal-lm",
+    "model.over-masking/particle-graph-attention",
+    "model.position-bounds/review-encoder-long-batch",
+    "model.unstable-norm/rms-norm-padded-gru",
+    "model.unstable-norm/window-instance-norm",
+    "optimizer.lr-too-high/mlp-regression-sgd",
+    "pipeline.token-out-of-vocab/hf-trainer-commands",
+    "pipeline.token-out-of-vocab/word-model-get-batch",
+    "lab/data.label-out-of-range",
+    "lab/data.nonfinite-input",
+    "lab/loop.loss-spike",
+    "lab/loss.unstable-log",
+    "lab/model.over-masking",
+    "lab/model.unstable-norm",
+)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def failures(only: str, rows: Path) -> None:
+    from sawbones.scoring.cases import corpus_cases, lab_cases
+
+    cases = {case.name: case for case in [*corpus_cases(ROOT / "tests" / "corpus"), *lab_cases()]}
+    known = {row["case"] for row in read_rows(rows) if row["what"] == "failure"}
+    for name in FAILURES:
+        if not fnmatch(name, only) or name in known:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            row = {"what": "failure", "case": name, **one_failure(cases[name], Path(folder))}
+        note(rows, row)
+
+
+def one_failure(case: Any, folder: Path) -> dict[str, Any]:
+    """Captured by `sawbones run`, replayed and shrunk in processes of their own."""
+    from sawbones.capture.bundle import read_bundle
+    from sawbones.capture.replay import replay
+    from sawbones.capture.shrink import shrink
+    from sawbones.schema.errors import SawbonesError
+
+    script = (
+        str(case.script)
+        if case.name.startswith("lab/")
+        else shutil.copy(case.script, folder / case.script.name) and case.script.name
+    )
+    ranks = ["--nproc-per-node", str(case.num_ranks)] if case.num_ranks > 1 else []
+    command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "run", *ranks, script, *case.argv]
+    subprocess.run(command, cwd=folder, env=environment(), capture_output=True, timeout=400)
+    bundles = sorted((folder / "run" / "bundles").glob("*.sawbones"))
+    if not bundles:
+        return {"captured": False}
+    os.chdir(folder)
+    bundle = read_bundle(bundles[0])
+    row: dict[str, Any] = {"captured": True, "kind": bundle.failure.kind, "text": bundle.failure.text, "ranks": bundle.world_size}
+    row["megabytes"] = round(bundles[0].stat().st_size / 1e6, 2)
+    try:
+        found = replay(bundle)
+        row |= {"same": found.same, "way": found.way, "replay_s": round(found.seconds, 1), "differences": found.differences[:2]}
+        small = shrink(bundle, folder / "small")
+        row |= {
+            "examples": small.examples, "numbers": small.numbers, "trials": small.trials, "shrink_s": round(small.seconds, 1),
+            "script": small.script is not None, "why": small.why_no_script, "operator": (small.operator or [""])[0][:120],
+            "lines": len(small.script.read_text(encoding="utf-8").splitlines()) if small.script else None,
+        }  # fmt: skip
+        row["small_same"] = replay(read_bundle(small.bundle)).same
+    except SawbonesError as error:
+        row["error"] = str(error)[:300]
+    return row
+
+
+def fuzz(rows: Path, count: int = 10_000) -> None:
+    from tests.capture.made import fuzz, write_small_bundle
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bundle = write_small_bundle(folder / "small.sawbones")
+        began = time.perf_counter()
+        clean = fuzz(bundle, folder, count, seed=1)
+        left = sorted(path.name for path in folder.iterdir())
+    seconds = round(time.perf_counter() - began, 1)
+    note(rows, {"what": "fuzz", "bundles": count, "clean": clean, "left": left, "seconds": seconds})
+
+
+STEP = """
+import time, torch
+from torch import nn
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = nn.Sequential(*[m for _ in range({layers}) for m in (nn.Linear({width}, {width}), nn.GELU())])
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+times = []
+for step in range({steps}):
+    x = torch.randn({batch}, {width})
+    began = time.perf_counter()
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    times.append(time.perf_counter() - began)
+times.sort()
+print("median_ms", 1e3 * times[len(times) // 2])
+with open("/proc/self/status") as status:
+    print("peak_mb", next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")))
+"""
+
+
+def measured(source: str, *flags: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "train.py").write_text(source, encoding="utf-8")
+        watched = [sys.executable, "-m", "sawbones", "run", "--quiet", "--no-deep", *flags, "train.py"]
+        command = [sys.executable, "train.py"] if flags == ("plain",) else watched
+        done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=600, check=True)
+    return {words[0]: float(words[1]) for line in done.stdout.splitlines() if len(words := line.split()) == 2}
+
+
+def cost(rows: Path, rounds: int = 5) -> None:
+    """With capture against without it, both watched, in turns: what capture alone adds to a step."""
+    for name, shape in {
+        "1 ms step": {"layers": 3, "width": 96, "batch": 64, "steps": 1500},
+        "20 ms step": {"layers": 6, "width": 384, "batch": 128, "steps": 150},
+    }.items():
+        source = STEP.format(**shape)
+        found: dict[str, list[float]] = {"plain": [], "without": [], "with": []}
+        for _ in range(rounds):
+            found["plain"].append(measured(source, "plain")["median_ms"])
+            found["without"].append(measured(source, "--no-capture")["median_ms"])
+            found["with"].append(measured(source)["median_ms"])
+        best = {key: min(values) for key, values in found.items()}
+        spread = {key: round(statistics.median(values), 4) for key, values in found.items()}
+        note(rows, {"what": "cost", "case": name, "best_ms": best, "median_ms": spread, "rounds": rounds})
+
+
+def memory(rows: Path) -> None:
+    """A model of 1 GB of weights (4 GB with gradients and Adam's state): the peak with capture against without it."""
+    source = STEP.format(layers=16, width=4096, batch=4, steps=4)
+    failing = source.replace(
+        "loss = model(x).square().mean()", "loss = model(x).square().mean() * (float('nan') if step == 2 else 1.0)"
+    )
+    row: dict[str, Any] = {"what": "memory", "weights_mb": 16 * 4096 * 4097 * 4 / 2**20}
+    row["plain"] = measured(source, "plain")["peak_mb"]
+    row["without"] = measured(source, "--no-capture")["peak_mb"]
+    row["with"] = measured(source)["peak_mb"]
+    row["with_a_failure"] = measured(failing)["peak_mb"]
+    note(rows, row)
+
+
+# rows and the page
+
+
+def note(rows: Path, row: dict[str, Any]) -> None:
+    print(json.dumps(row), flush=True)
+    with rows.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def read_rows(rows: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()] if rows.exists() else []
+
+
+def page(rows: Path) -> None:
+    import torch
+
+    found = read_rows(rows)
+    cases = {row["case"]: row for row in found if row["what"] == "failure"}
+    lines = ["# Capture, replay, shrink", ""]
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    lines += [
+        f"Commit {commit}, torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, one thread. "
+        "Times are of a machine that was busy with other work.",
+        "",
+        "`python benchmarks/capture.py failures`, `fuzz`, `cost`, `memory`, `page`",
+        "",
+        *failure_table(list(cases.values())),
+    ]
+    for row in found:
+        lines += other_row(row)
+    hardware = "cpu" if not torch.cuda.is_available() else torch.cuda.get_device_name().split()[-1].lower()
+    target = ROOT / "benchmarks" / "results" / f"capture_{hardware}_{time.strftime('%Y%m')}.md"
+    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(target)
+
+
+def failure_table(rows: list[dict[str, Any]]) -> list[str]:
+    same = [row for row in rows if row.get("same")]
+    small = [row for row in rows if row.get("examples") and row["examples"][1] <= 2]
+    scripts = [row for row in rows if row.get("script")]
+    small_same = [row for row in rows if row.get("small_same")]
+    lines = [
+        f"## {len(rows)} failures",
+        "",
+        f"{len(same)} replay bit for bit in a new process, {len(small)} shrink to at most 2 examples, {len(small_same)} "
+        f"shrunk bundles replay bit for bit, {len(scripts)} come with a script that needs only torch and fails the same way on its own.",
+        "",
+        "| case | failure | replay | way | s | examples | trials | s | script |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        examples = " -> ".join(map(str, row["examples"])) if row.get("examples") else "-"
+        script = f"{row['lines']} lines" if row.get("script") else (row.get("why") or row.get("error") or "-")
+        replayed = "same bits" if row.get("same") else "DIFFERS"
+        ranks = f", {row['ranks']} ranks" if row.get("ranks", 1) > 1 else ""
+        text = f"{row.get('kind')}{ranks}: {row.get('text', '')[:60]}".replace("|", "/").replace("\n", " ")
+        columns = (row["case"], text, replayed, row.get("way"), row.get("replay_s"), examples, row.get("trials"), row.get("shrink_s"))
+        lines.append(f"| {' | '.join(map(str, columns))} | {script[:80]} |")
+    return [*lines, ""]
+
+
+def other_row(row: dict[str, Any]) -> list[str]:
+    if row["what"] == "fuzz":
+        left = ", ".join(row["left"])
+        return ["## Damaged bundles", "", f"{row['bundles']} mutated bundles, half of them sealed again: {row['clean']} gave a clear "
+                f"error or were read; no other error, nothing written (left in the folder: {left}). {row['seconds']} s.", ""]  # fmt: skip
+    if row["what"] == "cost":
+        best, extra = row["best_ms"], row["best_ms"]["with"] - row["best_ms"]["without"]
+        return [f"## Cost of capture, {row['case']}", "", f"Best of {row['rounds']} medians: plain {best['plain']:.3f} ms, watched "
+                f"without capture {best['without']:.3f} ms, with it {best['with']:.3f} ms: capture adds {extra * 1e3:.0f} us a step "
+                f"({extra / best['plain']:.1%}).", ""]  # fmt: skip
+    if row["what"] == "memory":
+        return ["## Memory, a model of 1 GB", "", f"{row['weights_mb']:.0f} MB of weights. Peak of the process: plain "
+                f"{row['plain']:.0f} MB, watched without capture {row['without']:.0f} MB, with it {row['with']:.0f} MB, with it and a failing step "
+                f"{row['with_a_failure']:.0f} MB.", ""]  # fmt: skip
+    return []
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("what", choices=["failures", "fuzz", "cost", "memory", "page"])
+    p.add_argument("--only", default="*", metavar="GLOB")
+    p.add_argument("--rows", type=Path, default=ROWS, metavar="FILE")
+    given = p.parse_args()
+    if given.what == "failures":
+        failures(given.only, given.rows)
+    else:
+        {"fuzz": fuzz, "cost": cost, "memory": memory, "page": page}[given.what](given.rows)
+
+
+if __name__ == "__main__":
+    main()
