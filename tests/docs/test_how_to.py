@@ -1,0 +1,44 @@
+"""The files of the how-to pages do what the pages say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"
+
+
+def _files(page: str) -> dict[str, str]:
+    """Code blocks that begin with `# name.py`."""
+    blocks = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", (HOW_TO / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    return dict(blocks)
+
+
+def test_the_subject_and_the_tests_of_check_pass(tmp_path: Path) -> None:
+    files = _files("check.md")
+    assert set(files) == {"pipeline.py", "test_pipeline.py", "test_properties.py"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    plugin = ("-p", "no:sawbones", "-p", "sawbones.integrations.pytest_plugin")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *plugin, str(tmp_path)], capture_output=True, text=True, timeout=200, cwd=tmp_path
+    )
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_assertion_of_the_tables_exists_and_every_one_for_models_is_there() -> None:
+    import sawbones.testing
+
+    named = set(re.findall(r"`(assert_\w+)`", (HOW_TO / "check.md").read_text(encoding="utf-8")))
+    assert named <= set(sawbones.testing.__all__)
+    taking_models = {"assert_causal", "assert_overfits_one_batch", "assert_resumes_exactly", "assert_labels_in_range"}
+    assert taking_models <= named
+
+
+def test_the_code_of_pin_compiles() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (HOW_TO / "pin.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        compile(block, "pin.md", "exec")
