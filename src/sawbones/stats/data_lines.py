@@ -52,6 +52,12 @@ def marked_lines(run: Run, kind: str, value: int | None = None, names: Sequence[
     return places(*(Site(r["file"], r["line"], r["function"], r["code"]) for r in rows))
 
 
+def defaults(run: Run, value: int) -> tuple[Site, ...]:
+    """Lines that give this number for what a table does not hold."""
+    rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == "default" and r.get("value") == value]
+    return places(*(Site(r["file"], r["line"], r["function"], r["code"]) for r in rows))
+
+
 def outside_of_models(run: Run, sites: Sequence[Site]) -> tuple[Site, ...]:
     """Those that lie in no function which a deep step saw running inside of a module."""
     inside = {(op.site.file, op.site.function) for deep in run.deep[:2] for op in deep.ops if op.module and op.site is not None}

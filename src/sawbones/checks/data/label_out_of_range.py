@@ -34,7 +34,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import loader_sites, training_batches
+from sawbones.stats.data_lines import defaults, loader_sites, training_batches
 from sawbones.stats.failures import failure, user_frames
 from sawbones.stats.loss_calls import as_site, carrying, data_sites, places
 
@@ -85,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
         "proven",
         0.98,
         f"Label {value} where the loss accepts {bound}",
-        _where(run, marker),
+        _where(run, marker, value),
         tuple(evidence),
         Fix(
             f"If {value} marks positions without a label, give the loss ignore_index={value}; otherwise map it to a class."
@@ -133,7 +133,7 @@ def _seen(run: Run) -> set[str]:
     return seen
 
 
-def _where(run: Run, marker: bool) -> tuple[Site, ...]:
+def _where(run: Run, marker: bool, value: int | None = None) -> tuple[Site, ...]:
     built = next((seen.built for seen in carrying(run) if seen.built is not None), None)
     failed = failure(run)
     called = next(iter(user_frames(run)), None) or run.ending.site
@@ -145,6 +145,9 @@ def _where(run: Run, marker: bool) -> tuple[Site, ...]:
     if failed is not None and len(failed.shapes) > 1:
         made += data_sites(run, failed.shapes[1], _MAKING)
     loaders = loader_sites(run)
+    looked_up = defaults(run, value) if value is not None else ()  # what a label that is not in the table becomes
+    if looked_up:
+        return places(*looked_up[:1], *loaders[1:], called)[:4]
     if marker:
         return places(built, called, *made[:2], *loaders)[:4]
     return places(*made[:1], *loaders[1:], *loaders[:1], called)[:4]

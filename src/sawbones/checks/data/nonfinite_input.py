@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import feeding_sites, loader_sites, training_batches, warned_sites
+from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_batches, warned_sites
 from sawbones.stats.failures import first_nonfinite
 from sawbones.stats.loss_calls import places
 from sawbones.stats.series import first_nonfinite as first_bad
@@ -90,4 +90,4 @@ def _where(run: Run, batch: Batch) -> tuple[Site, ...]:
     made = None
     if birth is not None and not any((v.get("nonfinite") or 0) > 0 for v in birth.inputs):
         made = birth.site
-    return places(made, *warned_sites(run)[:1], *loader_sites(run), *feeding_sites(run))[:4]
+    return places(made, *warned_sites(run)[:1], *marked_lines(run, "read")[:1], *loader_sites(run), *feeding_sites(run))[:4]

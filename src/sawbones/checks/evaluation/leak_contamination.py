@@ -34,6 +34,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
+from sawbones.stats.data_lines import marked_lines, outside_of_models
 from sawbones.stats.splits import Split, by_width, forward_site, loader_site, shared, splits
 
 NEEDS = ("batches", "validation", "steps")
@@ -68,13 +69,19 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | N
     chance = within + in_training
     if not (real and width >= 3) and (width < 6 or copies < 3 * chance * total):
         return None
-    sites = [loader_site(run, source), *(loader_site(run, s) for s in sorted(part.trained_sources)), forward_site(run, "eval")]
+    halves = outside_of_models(run, marked_lines(run, "split"))
+    sites = [
+        *halves[:2],
+        loader_site(run, source),
+        *(loader_site(run, s) for s in sorted(part.trained_sources)),
+        forward_site(run, "eval"),
+    ]
     evidence = [
         Evidence(
             f"{copies} of {total} distinct validation samples were trained on, bit for bit", "batches", (), copies / total, 0.0
         )
     ]
-    if in_training > 0.02:
+    if in_training > 0.02 and source != "model":
         evidence.append(
             Evidence(f"{in_training:.0%} of the samples of one training epoch are copies", "batches", (), in_training, 0.0)
         )

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import validation_curve
 from sawbones.stats.splits import shared, splits
 
@@ -72,13 +72,13 @@ def check(run: Run) -> Iterator[Finding]:
             hit, total = shared(batches, part.trained_on)
             if hit > 0.05 * total:
                 return
-    places = tuple(o.site for o in run.optimizers if o.site is not None)
+    places = (*_settings(run), *((site,) if site else ()), *(o.site for o in run.optimizers if o.site is not None))
     yield Finding(
         "evaluation.overfitting",
         "likely",
         0.7,
         "The model memorises: the validation loss rises while the training loss falls",
-        (*((site,) if site else ()), *places),
+        places[:4],
         (
             Evidence(
                 f"validation loss is best ({values[best]:.3g}) at step {steps[best]} and ends at {last:.3g}",
@@ -94,3 +94,13 @@ def _train_level(run: Run, step: int) -> float:
     losses = run.losses[max(0, step - 10) : max(1, step)]
     losses = losses[np.isfinite(losses)]
     return float(np.median(losses)) if len(losses) else float("nan")
+
+
+def _settings(run: Run) -> tuple[Site, ...]:
+    """Numbers that decide how long is trained on how much: the size of the training set, and the patience of an early stop."""
+    samples = len({f for part in splits(run) for f in part.trained_on})
+    rows = [r for r in run.facts.get("numbers") or () if r.get("name")]
+    patience = [r for r in rows if "patience" in str(r["name"]).lower()]
+    sizes = [r for r in rows if samples >= 8 and r["value"] == samples]
+    near = [r for r in rows if samples >= 8 and r["value"] > samples and 0.5 <= samples / r["value"] < 1.0]  # a part is held out
+    return tuple(Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in (patience or sizes or near)[:1])

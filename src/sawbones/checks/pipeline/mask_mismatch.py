@@ -99,7 +99,10 @@ def _where(run: Run, hits: list[tuple[DeepStep, Mapping[str, Any]]], made: list[
     building = [op.site for deep, mask in hits for op in deep.ops if not op.module and _compares(op, tuple(mask["shape"]))]
     lines = outside_of_models(run, marked_lines(run, "compare"))
     used = as_site(hits[0][1].get("site"))
-    return places(*building[:1], *outside_of_models(run, [s for s in made if s]), *loader_sites(run)[::-1], *lines[:1], used)[:4]
+    ones = outside_of_models(run, marked_lines(run, "mask"))
+    return places(
+        *building[:1], *outside_of_models(run, [s for s in made if s])[:2], *ones[:1], *loader_sites(run)[::-1], *lines[:1], used
+    )[:4]
 
 
 def _compares(op: Op, shape: tuple[int, ...]) -> bool:

@@ -38,6 +38,7 @@ from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
+from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("deep",)
@@ -68,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
         "likely",
         0.93,
         title,
-        places(*cuts[:2], *loader_sites(run)[::-1])[:4],
+        places(*cuts[:1], *numbers_equal(run, float(limit))[:1], *cuts[1:2], *loader_sites(run)[::-1])[:4],
         (
             Evidence(
                 f"{at} of {total} rows have exactly {limit} tokens, the lengths just below {max(before)} at most",
