@@ -99,6 +99,7 @@ def spoiled_before(birth: Birth) -> bool:
     return any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
 
 
+NO_GUARD = 1e-20
 SPREADS = ("var", "std", "norm", "vector_norm", "mean", "sum", "var_mean", "std_mean", "linalg_vector_norm", "linalg_norm")
 
 
@@ -113,12 +114,21 @@ def unguarded(flow: Flow) -> list[tuple[Op, str]]:
         divisor = op.inputs[0] if op.name in ("rsqrt", "reciprocal") else op.inputs[-1]
         if op.name not in ("rsqrt", "reciprocal") and len(op.inputs) < 2:
             continue
-        made = flow.origin(divisor, op.index)[1]
+        made = _behind_guard(flow, flow.origin(divisor, op.index)[1])
         if made is not None and made.name in ("sqrt", "pow") and made.inputs:
-            made = flow.origin(made.inputs[0], made.index)[1]
+            made = _behind_guard(flow, flow.origin(made.inputs[0], made.index)[1])
         if made is not None and made.name in SPREADS and _is_spread(flow, made):
             found.append((op, made.name))
     return found
+
+
+def _behind_guard(flow: Flow, made: Op | None) -> Op | None:
+    """What a number was added to that is too small to keep anything away from zero."""
+    if made is None or made.name not in ("add", "add_", "__add__") or len(made.inputs) != 1:
+        return made
+    number = made.args.get("other")
+    nothing = isinstance(number, (int, float)) and abs(number) < NO_GUARD
+    return flow.origin(made.inputs[0], made.index)[1] if nothing else made
 
 
 def _is_spread(flow: Flow, made: Op) -> bool:

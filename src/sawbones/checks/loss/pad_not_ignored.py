@@ -55,9 +55,10 @@ _MAKING = frozenset({
 
 
 def check(run: Run) -> Iterator[Finding]:
-    seen = [(s, p) for s in carrying(run) if (p := _padding(s)) is not None]
+    every = carrying(run)
+    seen = [(s, p) for s in every if (p := _padding(s)) is not None]
     counted = [(s, p) for s, p in seen if p["weight_share"] >= SHARE and p["counted"] > 0.5 * p["rows"]]
-    if not counted or 2 * len(counted) < len(seen):
+    if not counted or 2 * len(counted) < len(seen) or 3 * len(seen) < len(every):
         return
     first, padding = max(counted, key=lambda item: item[1]["weight_share"])
     share = sum(p["weight_share"] for _, p in counted) / len(counted)

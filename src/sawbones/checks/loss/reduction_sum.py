@@ -3,8 +3,9 @@
 ## What it sees
 The weight of each target in the loss, from the gradient of the backward's root: 1 per target is a sum, 1/N a mean, whoever
 computed it. Fires when every counted target (at least 4) weighs 1. It is likely when the step is then out of scale (plain SGD with
-LR x N of 1 or more), when the script itself averages the same loss in evaluation, or when clipping cuts nearly every gradient
-that it would leave alone for a mean; else only suspected until the experiment speaks. Earliest at step 0.
+LR x N of 1 or more), when the script itself averages the same loss in evaluation, when clipping cuts nearly every gradient that
+it would leave alone for a mean, or when it is a loss over classes (cross-entropy, NLL, CTC) without accumulation; else only
+suspected until the experiment speaks. Earliest at step 0.
 
 ## Why it matters
 The gradient grows with the batch size and the sequence length: an LR that fits a mean is N times too high, the last, smaller
@@ -29,7 +30,7 @@ The script runs again with the gradient of the loss divided by the number of tar
 A likelihood that is summed on purpose comes with an LR that fits (LR / N), and dividing again only slows it down: refuted. Sums
 over pixels or latent dimensions that are averaged over the batch weigh 1/B, not 1. With Adam and its relatives the scale of the
 gradient does not matter and a summed ELBO stays a suspicion that the experiment refutes. Gradients that are divided after the
-backward are refuted in the same way.
+backward, as accumulation over tokens does, are refuted in the same way.
 
 ## References
 Sums with SGD appear among the "training problems" of several studies of deep learning bugs; fairseq divides its summed loss by
@@ -94,6 +95,8 @@ def _summed_over(seen: Seen, run: Run) -> int:
     """Number of targets, when the backward's root is their plain sum; else 0."""
     weights = seen.facts.get("weights")
     scale = _scale(seen, run)
+    if seen.call.fn == "ctc_loss":
+        return _summed_rows(seen, run, scale)
     if weights and weights.get("fit", 0.0) > 0.98:
         low, high = weights["min"] / scale, weights["max"] / scale
         # Ignored targets weigh nothing and pull the minimum to 0.
@@ -104,6 +107,16 @@ def _summed_over(seen: Seen, run: Run) -> int:
     number = int(seen.facts.get("num_counted") or 0)
     ratio = seen.number("root_over_mean") / scale
     return number if number >= FEWEST and math.isfinite(ratio) and abs(ratio / number - 1) < 0.02 else 0
+
+
+def _summed_rows(seen: Seen, run: Run, scale: float) -> int:
+    """Alignments have no loss per target: the sum over the rows of the batch, when the backward starts from that very number."""
+    value, shape = seen.call.value, seen.call.input.shape
+    if seen.facts.get("reduction") != "sum" or not value or len(shape) != 3:
+        return 0
+    roots = [e.data.get("value") for e in run.of_kind("backward") if e.step == seen.deep.step]
+    same = any(isinstance(root, float) and abs(root / scale / value - 1) < 0.01 for root in roots)
+    return shape[1] if same and shape[1] >= FEWEST else 0
 
 
 def _scale(seen: Seen, run: Run) -> float:
@@ -128,6 +141,9 @@ def _reasons(run: Run, seen: Seen, number: int) -> dict[str, str]:
         if alike and event.data.get("reduction") == "mean" and seen.facts.get("reduction") == "sum":
             found["evaluation"] = f"the script averages the same {seen.call.fn} in evaluation ({event.site})"
             break
+    classes = seen.facts.get("target_is_index") or seen.call.fn == "ctc_loss"
+    if classes and seen.call.fn in ("cross_entropy", "nll_loss", "ctc_loss") and float(np.nanmax(run.steps["microsteps"])) <= 1:
+        found["classes"] = f"a {seen.call.fn} is summed over all {number} and divided by nothing before the backward"
     if len(norms) >= 5 and seen.facts.get("target_is_index"):
         cut = np.mean([norm > limit for norm, limit in norms])
         would = np.mean([norm / number > limit for norm, limit in norms])

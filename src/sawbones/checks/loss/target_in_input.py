@@ -3,7 +3,8 @@
 ## What it sees
 The token inputs of a model that also has another input (an encoder's source, an image), and the targets of its loss. Fires when at
 least 95 % of the targets are the decoder's own input at the same position, the scores at a position depend on that position, and on
-none after it. From step 0, when every deep step agrees.
+none after it. For series of numbers: one of several inputs is the target itself, and changing it from one position on changes the
+output there and not before. From step 0, when every deep step agrees.
 
 ## Why it matters
 The answer is in the question: the decoder learns to copy its input, ignores the source, and has nothing to say when it must
@@ -26,7 +27,8 @@ The comparison of ids and the influence map are the proof: the target itself rea
 ## False alarms
 Teacher forcing with the target shifted right is the right way, and the target is then not at its own position. An encoder whose
 source happens to equal the target (copy tasks, autoencoders) is seen from both sides, not causally. Masked language models count
-masked positions only. A language model without any other input is loss.label-shift.
+masked positions only. A language model without any other input is loss.label-shift. A decoder that shifts its input by itself
+does not move at the position that was changed.
 
 ## References
 The PyTorch translation tutorial's tgt_input = tgt[:-1, :] and tgt_out = tgt[1:, :], which is forgotten easily.
@@ -39,15 +41,18 @@ from collections.abc import Iterator
 from sawbones.schema import Evidence, Finding, Fix, Influence, Run, Site, Value
 from sawbones.stats.loss_calls import Seen, as_site, carrying, framework_sites, places, shift_table, user_sites
 
-NEEDS = ("loss_calls", "tokens")
+NEEDS = ("loss_calls",)
 EXPLAINS = ("loss.label-shift", "evaluation.leak-target", "evaluation.overfitting", "data.labels-misaligned", "model.causal-leak")
 EXPERIMENT = None
 COPIES = 0.95
+MOVED = 1e-3  # of the outputs' spread
+UNMOVED = 1e-5
 
 _CUTTING = frozenset({"__getitem__", "narrow", "roll", "cat", "pad", "index_select", "split", "tensor", "stack", "pad_sequence"})
 
 
 def check(run: Run) -> Iterator[Finding]:
+    yield from _of_numbers(run)
     calls = [s for s in carrying(run) if shift_table(s)]
     fed = [(s, i) for s in calls if (i := _own_share(s)) is not None and _other_input(s)]
     if not fed or len(fed) < 0.5 * len(calls):
@@ -78,6 +83,30 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Feed the decoder the target shifted right by one: target[:, :-1] in, target[:, 1:] as labels."),
     )  # fmt: skip
+
+
+def _of_numbers(run: Run) -> Iterator[Finding]:
+    """Series of numbers: one input of the model is the target itself, and what it says at a place goes into the output there."""
+    looked = [(deep, probe) for deep in run.deep if (probe := deep.probes.get("forecast") or {}).get("ahead") == 0]
+    fed = [(deep, probe) for deep, probe in looked if probe["own"] > MOVED and probe["earlier"] < UNMOVED]
+    if not fed or len(fed) < len(looked):
+        return
+    deep, probe = fed[0]
+    text = (
+        f"one input {tuple(probe['shape'])} of the model equals the target on {len(fed)} deep steps; changing it from one position "
+        f"on moves the output there by {probe['own']:.2g} of its spread and none before"
+    )
+    calls = [s.call.site for s in carrying(run) if s.deep is deep]
+    forwards = [e.site for e in run.of_kind("forward") if e.phase == "train" and e.data.get("top")][:1]
+    yield Finding(
+        "loss.target-in-input",
+        "proven",
+        0.95,
+        "The decoder is fed the value that it has to predict",
+        places(*forwards, *calls[:1]),
+        (Evidence(text, "probes", tuple(d.step for d, _ in fed), float(probe["own"]), 0.0),),
+        Fix("Feed the decoder the target shifted right by one: the last known value first, then target[:, :-1]."),
+    )
 
 
 def _own_share(seen: Seen) -> float | None:

@@ -104,7 +104,8 @@ def _on_classes(group: list[Seen]) -> _Said | None:
             "Use binary_cross_entropy_with_logits for one output, or two outputs with cross_entropy.",
         )  # fmt: skip
     sums = [s.facts["target_row_sum"] for s in group if s.facts.get("target_row_sum")]
-    several = first.facts.get("target_is_whole") and not first.facts.get("target_is_index")
+    # Written by hand, a mask of positives may well be divided by their number, as supervised contrastive losses do.
+    several = first.facts.get("target_is_whole") and not first.facts.get("target_is_index") and not first.facts.get("by_hand")
     if sums and len(sums) == len(group) and several and max(high for _, high in sums) > 1.5:
         return (
             "cross_entropy on targets with several ones per row", "likely", 0.85,

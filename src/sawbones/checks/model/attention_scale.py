@@ -25,8 +25,9 @@ The factor is measured on the scores themselves.
 
 ## False alarms
 Dot-product attention of recurrent models scores raw states, without projections, and is left alone. T5 leaves the division out,
-starts from smaller weights and adds a learned bias to the scores. A scale of 1/d (maximal update parametrisation) is written in
-one place; only two separate scalings count as twice. Cosine attention with a learned temperature has another factor.
+starts from smaller weights and adds a learned bias to scores that spread by about 1. A scale of 1/d (maximal update
+parametrisation) is written in one place; only two separate scalings count as twice. Cosine attention with a learned temperature
+has another factor.
 
 ## References
 Vaswani et al. 2017, section 3.2.1, give the reason for the division. scaled_dot_product_attention scales by itself.
@@ -47,6 +48,7 @@ EXPLAINS = ("model.vanishing-gradients", "optimizer.lr-too-low")
 EXPERIMENT = None
 NEAR = 0.05
 SPREAD = 0.8
+PEAKED = 2.5  # scores that spread so far are sure of one key whatever is added to them
 _PRODUCTS = ("matmul", "bmm", "einsum", "__matmul__", "baddbmm")
 _SCALING = ("mul", "div", "mul_", "div_", "__mul__", "__truediv__")
 
@@ -98,7 +100,7 @@ def _by_hand(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Findin
     if not spread or not expected or product is None or not attention.mask.get("axis_is_keys", True):
         return None
     root, ratio = math.sqrt(attention.head_dim), spread / expected
-    if _adds_learned(behind, product) or not _projected(flow, product):
+    if (spread < PEAKED and _adds_learned(behind, product)) or not _projected(flow, product):
         return None
     if abs(ratio / root - 1.0) < NEAR or abs(ratio / attention.head_dim - 1.0) < NEAR:
         text = (

@@ -2,9 +2,10 @@
 
 ## What it sees
 On the first deep step, before any update: weight matrices whose entries are all equal and not zero (all units compute the same
-and get the same gradient), and a first classification loss that is more than twice log C while the weights are at least three
-times larger than inputs of that width call for (spread times the root of the number of inputs; common schemes give 0.1 to 1.5).
-Later, matrices of zeros whose gradient stays zero. Step 0.
+and get the same gradient); a first loss far over that of outputs near zero (twice log C or log 2, 30 times a squared error) while
+the weights of a layer are at least three times larger than inputs of that width call for (spread times the root of the number of
+inputs; common schemes give 0.1 to 1.5); weights so small that activations fade to a thousandth within the first half of the
+layers; and matrices of zeros whose gradient stays exactly zero. Step 0, the last one from step 3.
 
 ## Why it matters
 Equal units stay equal: a layer of 512 learns like a layer of 1. Weights that are too large make the first predictions sure and
@@ -24,8 +25,9 @@ The weights themselves, read before the first update, are the proof.
 
 ## False alarms
 Biases and the scales of normalisations start equal on purpose and have one dimension. A zero-initialised head or residual branch
-gets a gradient at once and its inputs' layers from the second step on. Raw inputs of 0 to 255 also give a large first loss, but
-then the weights have a normal size.
+gets a gradient at once and its inputs' layers from the second step on. Raw inputs of 0 to 255, or targets far from zero, also
+give a large first loss, but then the weights have a normal size. Small weights under a normalisation or beside a residual path
+leave activations at their size. Tables of vectors and bare parameters (positions, class tokens) follow other scales.
 
 ## References
 Glorot and Bengio 2010; He et al. 2015. "Verify the loss at init" is the first advice of Karpathy's recipe.
@@ -38,7 +40,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site, Value
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, LossCall, Run, Site, Tensor, Value
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import main_call
@@ -51,6 +53,14 @@ EXPLAINS = (
 EXPERIMENT = None
 LARGE = 3.0
 FIRST_LOSS = 2.0
+FIRST_ERROR = 30.0
+SMALL = 0.05
+FADED = 1e-3
+FEWEST = 3
+_LAYERS = frozenset({
+    "Linear", "Conv1d", "Conv2d", "Conv3d", "Conv1D", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Bilinear",
+    "MultiheadAttention", "NonDynamicallyQuantizableLinear", "LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell",
+})  # fmt: skip
 _WRITING = ("fill_", "constant_", "zero_", "normal_", "uniform_", "trunc_normal_", "kaiming_normal_", "kaiming_uniform_")
 
 
@@ -58,8 +68,11 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.deep or run.deep[0].step > 1:
         return
     deep = run.deep[0]
-    yield from _equal_units(run, deep)
-    yield from _too_large(run, deep)
+    for found in (_equal_units(run, deep), _too_large(run, deep), _too_small(run, deep), _stuck_at_zero(run)):
+        finding = next(found, None)
+        if finding is not None:
+            yield finding
+            return
 
 
 def _finding(title: str, evidence: Evidence, where: tuple[Site, ...], fix: str) -> Finding:
@@ -89,38 +102,102 @@ def _equal_units(run: Run, deep: DeepStep) -> Iterator[Finding]:
 
 def _too_large(run: Run, deep: DeepStep) -> Iterator[Finding]:
     call = main_call(deep)
-    classes = call.facts.get("num_classes") if call is not None else None
     mean = call.facts.get("mean_of_elements", call.value) if call is not None else None
-    if call is None or call.fn not in ("cross_entropy", "nll_loss") or not isinstance(classes, int) or classes < 2 or not mean:
+    expected, times = _expected(call) if call is not None else (0.0, 0.0)
+    if call is None or deep.step != 0 or not expected or not mean or not math.isfinite(mean) or mean < times * expected:
         return
-    expected = math.log(classes)
-    norms = run.statistics.get("param_l2")
-    if deep.step != 0 or not math.isfinite(mean) or mean < FIRST_LOSS * expected or norms is None or not len(norms):
-        return
-    gains, shapes, names = [], set(), []
-    for tensor in run.tensors:
-        if len(tensor.shape) < 2 or tensor.owner == "Embedding" or tensor.index >= norms.shape[1]:
-            continue
-        size = float(norms[0, tensor.index])
-        if size <= 0 or not math.isfinite(size):
-            continue
-        inputs = tensor.shape[0] if tensor.owner == "Conv1D" else int(np.prod(tensor.shape[1:]))
-        gains.append(size / math.sqrt(tensor.numel) * math.sqrt(inputs))
-        shapes.add(tensor.shape)
-        names.append(tensor.name.rpartition(".")[0])
-    if len(gains) < 2 or float(np.median(gains)) < LARGE:
+    gains = _gains(run)
+    large = [(tensor, gain) for tensor, gain in gains if gain >= LARGE]
+    if len(gains) < 2 or not large:
         return
     spread = [a.std for a in deep.activations if len(a.shape) >= 2]
+    typical = float(np.median([gain for _, gain in large]))
     text = (
-        f"the first loss is {mean:.3g}, with {classes} classes {expected:.3g} is expected; weights are {np.median(gains):.2g} over "
-        f"the root of their inputs (0.1 to 1.5 is usual), activations reach a spread of {max(spread, default=0.0):.3g}"
+        f"the first loss is {mean:.3g} where {expected:.3g} is expected; {len(large)} of {len(gains)} weight matrices spread "
+        f"by {typical:.2g} over the root of their inputs (0.1 to 1.5 is usual), activations reach {max(spread, default=0.0):.3g}"
     )
-    typical = float(np.median([norms[0, t.index] / math.sqrt(t.numel) for t in run.tensors if t.shape in shapes]))
+    shapes = {tensor.shape for tensor, _ in large}
+    size = float(np.median([run.statistics["param_l2"][0, t.index] / math.sqrt(t.numel) for t, _ in large]))
     yield _finding(
         "The first weights are far too large",
         Evidence(text, "loss_calls", (deep.step,), float(mean), expected),
-        _where(run, shapes, names, round(typical, 1)),
+        _where(run, shapes, [tensor.name.rpartition(".")[0] for tensor, _ in large], round(size, 1)),
         "Scale the first weights by 1/sqrt(inputs), as the default of every layer does (0.02 for transformers).",
+    )
+
+
+def _expected(call: LossCall) -> tuple[float, float]:
+    """What the loss is for outputs near zero, and how many times that is too much."""
+    classes, target = call.facts.get("num_classes"), call.target
+    if call.fn in ("cross_entropy", "nll_loss") and isinstance(classes, int) and classes >= 2:
+        return math.log(classes), FIRST_LOSS
+    if call.fn == "binary_cross_entropy_with_logits":
+        return math.log(2.0), FIRST_LOSS
+    if call.fn == "mse_loss" and target is not None and target.std is not None and target.mean is not None:
+        return target.std**2 + target.mean**2, FIRST_ERROR
+    return 0.0, 0.0
+
+
+def _gains(run: Run) -> list[tuple[Tensor, float]]:
+    """Spread times the root of the number of inputs, of every matrix that belongs to a layer, before the first update."""
+    norms = run.statistics.get("param_l2")
+    found = []
+    for tensor in run.tensors if norms is not None and len(norms) else ():
+        if len(tensor.shape) < 2 or tensor.owner not in _LAYERS or norms is None or tensor.index >= norms.shape[1]:
+            continue
+        size = float(norms[0, tensor.index])
+        if size > 0 and math.isfinite(size):
+            turned = tensor.owner == "Conv1D" or tensor.owner.startswith("ConvTranspose")
+            inputs = int(np.prod(tensor.shape)) // tensor.shape[1 if turned else 0]
+            found.append((tensor, size / math.sqrt(tensor.numel) * math.sqrt(inputs)))
+    return found
+
+
+def _too_small(run: Run, deep: DeepStep) -> Iterator[Finding]:
+    """Every layer hands on far less than it got, until nothing is left that depends on the input."""
+    gains = _gains(run)
+    if deep.step != 0 or len(gains) < FEWEST or float(np.median([gain for _, gain in gains])) > SMALL:
+        return
+    own = {tensor.name.rpartition(".")[0] for tensor, _ in gains}
+    layers = [a for a in deep.activations if a.module in own and a.std >= 0]
+    rest = [a.std for a in deep.activations[len(deep.activations) // 2 : -1]]
+    if len(layers) < FEWEST or not rest or layers[0].std <= 0 or max(rest) > FADED * layers[0].std:
+        return
+    typical = float(np.median([gain for _, gain in gains]))
+    text = (
+        f"activations fall from a spread of {layers[0].std:.2g} to {max(rest):.2g} in the second half of the layers; "
+        f"weights are {typical:.2g} over the root of their inputs (0.1 to 1.5 is usual)"
+    )
+    size = float(np.median([run.statistics["param_l2"][0, t.index] / math.sqrt(t.numel) for t, _ in gains]))
+    yield _finding(
+        "The first weights are far too small",
+        Evidence(text, "activations", (deep.step,), max(rest), layers[0].std),
+        _where(run, {tensor.shape for tensor, _ in gains}, [tensor.name.rpartition(".")[0] for tensor, _ in gains], size),
+        "Scale the first weights by 1/sqrt(inputs), as the default of every layer does.",
+    )
+
+
+def _stuck_at_zero(run: Run) -> Iterator[Finding]:
+    """Matrices of zeros behind matrices of zeros: neither ever gets a gradient."""
+    norms, gradients = run.statistics.get("param_l2"), run.statistics.get("grad_l2")
+    if norms is None or gradients is None or len(norms) < 3:
+        return
+    stuck = [
+        t
+        for t in run.tensors
+        if len(t.shape) >= 2 and t.requires_grad and t.optimizer >= 0 and t.owner in _LAYERS and t.index < norms.shape[1]
+        and bool((norms[:, t.index] == 0).all()) and bool((gradients[:, t.index] == 0).all())
+    ]  # fmt: skip
+    if len(stuck) < 2:
+        return
+    text = (
+        f"{len(stuck)} weight matrices are all zero ({stuck[0].name}, ...) and had a gradient of exactly zero on {len(norms)} steps"
+    )
+    yield _finding(
+        "Layers start from zeros and stay there",
+        Evidence(text, "tensor_statistics", (int(run.tensor_steps[0]),), 0.0),
+        _where(run, {t.shape for t in stuck}, [t.name.rpartition(".")[0] for t in stuck], 0.0),
+        "Start hidden layers from random weights; zeros are for biases and for the last layer of a branch.",
     )
 
 

@@ -170,7 +170,23 @@ def _without_attention(run: Run, deep: DeepStep, source: int) -> tuple[str, tupl
     flow = Flow(deep)
     reached = flow.reached([v.id for v in start.outputs]) if start is not None else set()
     on_path = [op for op in flow.ops if any(v.id in reached for v in op.inputs)]
+    mixing = _square(run, on_path, reached, deep.tokens[source].shape[deep.tokens[source].time_dim or 0]) if reached else None
+    if mixing is not None:
+        return mixing
     return _by_operator(run, deep, on_path, start.site if start is not None else None)
+
+
+def _square(run: Run, on_path: Sequence[Op], reached: set[int], length: int) -> tuple[str, tuple[Site, ...], Fix] | None:
+    """A product with a matrix of (time, time) that is no attention: weights between positions, which a triangle should cut."""
+    for op in on_path:
+        if op.name not in ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm"):
+            continue
+        weights = [v for v in op.inputs if v.id not in reached and len(v.shape) >= 2 and v.shape[-1] == v.shape[-2] == length]
+        if weights:
+            text = f"{op.name} at {op.site} mixes positions by a matrix of {weights[0].shape} with weights above its diagonal"
+            where = places(*built_sites(run, ("tril", "triu", "tril_", "triu_"), length), op.site)
+            return text, where, Fix("Cut the matrix at the diagonal (tril with diagonal=0): position t may read positions up to t.")
+    return None
 
 
 def _padded_at(window: Op, settings: Mapping[str, Any], built: Mapping[str, Site | None]) -> tuple[Site | None, ...]:

@@ -58,18 +58,20 @@ def check(run: Run) -> Iterator[Finding]:
         return
     total = sum(t.requires_grad and t.optimizer >= 0 for t in run.tensors)
     site = as_site(cut.get("site"))
+    switched = as_site(cut.get("switched"))
+    what = f"gradients are switched off at {switched} for" if switched else f"{cut.get('name')} at {site} takes out of the graph"
     yield Finding(
         "model.detached-graph",
         "proven",
         0.95,
         f"The graph is cut: {len(never)} parameters in front of it never get a gradient",
-        places(site),
+        places(switched, site),
         (
             Evidence(
                 f"{len(never)} of {total} trained parameters have no gradient on any step ({', '.join(sorted(never)[:3])}, ...)",
                 "tensor_statistics", tuple(d.step for d in steps[:5]), float(len(never)), 0.0,
             ),
-            Evidence(f"{cut.get('name')} at {site} takes what they made out of the graph", "deep", (steps[0].step,)),
+            Evidence(f"{what} what they make", "deep", (steps[0].step,)),
         ),
         Fix("Remove the cut (detach, .data, .item, numpy, no_grad) on the way from these layers to the loss."),
     )  # fmt: skip
@@ -95,9 +97,11 @@ def _cuts(run: Run, deep: DeepStep, never: set[str]) -> list[Mapping[str, Any]]:
     found = []
     for cut in deep.probes.get("cuts") or ():
         site = as_site(cut.get("site"))
-        if not cut.get("learned_input") or site is None or site in logging:
-            continue
         inside = str(cut.get("module") or "")
+        # Without gradients from the first layer on there is nothing learned in front: the layer's own weights are what is cut.
+        own = cut.get("no_grad") and cut.get("feeds_loss") and any(name.rpartition(".")[0] == inside for name in never)
+        if not (cut.get("learned_input") or own) or site is None or site in logging:
+            continue
         if cut.get("feeds_loss") or (
             inside and cut.get("name") in ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__")
         ):

@@ -3,7 +3,9 @@
 ## What it sees
 Parameters with requires_grad=False that an optimizer holds. Fires when a whole parameter group of the optimizer is frozen:
 somebody gave these parameters a learning rate of their own, so they were to be trained. Frozen parameters in a group beside
-trained ones are only suspected, since passing model.parameters() after freezing on purpose is common. From step 0.
+trained ones are likely when they still are as they were drawn (nothing was loaded, trained or copied before: a frozen block of
+random weights serves nobody) and else only suspected, since passing model.parameters() after freezing on purpose is common.
+From step 0.
 
 ## Why it matters
 The optimizer skips them without a word; the block stays at its first values.
@@ -23,8 +25,9 @@ No gradient and no update for a whole block; the learning rate of its group has 
 The optimizer's own groups and the parameters' flags are the proof.
 
 ## False alarms
-Frozen backbones, linear probes, adapters, teachers and target networks are left out of the optimizer, or share a group with what
-is trained. A group that is unfrozen later in the run gets gradients then and is silent.
+Frozen backbones, adapters, teachers and target networks hold weights that were trained or loaded before; random features, and
+bases of adapters that only demonstrate the method, are left out of the optimizer. A group that is unfrozen later in the run gets
+gradients then and is silent.
 
 ## References
 Embedding.from_pretrained freezes by default.
@@ -32,6 +35,7 @@ Embedding.from_pretrained freezes by default.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sawbones.schema import NO_GRADIENT, Evidence, Finding, Fix, Run, Site, Tensor
@@ -41,6 +45,8 @@ from sawbones.stats.loss_calls import as_site, places
 NEEDS = ("tensors", "optimizers")
 EXPLAINS = ("optimizer.missing-params", "optimizer.lr-too-low", "model.detached-graph")
 EXPERIMENT = None
+_DRAWING = ("normal_", "uniform_", "kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_", "trunc_normal_",
+            "orthogonal_", "randn", "rand")  # fmt: skip
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -55,8 +61,31 @@ def check(run: Run) -> Iterator[Finding]:
         yield _finding(run, [t for key in whole for t in frozen[key]], whole, "proven")
         return
     partly = [t for own in frozen.values() for t in own if len(t.shape) >= 2]
-    if partly:
-        yield _finding(run, partly, [], "suspected")
+    if partly and alive:
+        fresh = [t for t in partly if _is_fresh(run, t)]
+        yield _finding(run, fresh or partly, [], "likely" if fresh and len(fresh) == len(partly) else "suspected")
+
+
+def _is_fresh(run: Run, tensor: Tensor) -> bool:
+    """Still as it was drawn: nothing was loaded, and neither it nor another tensor of its name and shape was ever trained."""
+    if run.of_kind("load") or tensor.owner in ("Embedding", "EmbeddingBag"):
+        return False
+    rows = [r for r in run.facts.get("data_ops") or () if r.get("op") in _DRAWING]
+    built = {m.path: m.built for m in run.modules}
+    parts = tensor.name.split(".")
+    homes = {site for count in range(1, len(parts)) if (site := built.get(".".join(parts[:count])))}
+    drawn = any(tuple(r.get("shape") or ()) == tensor.shape or as_site(r.get("site")) in homes for r in rows)
+    copied = any(row.get("op") in ("copy_", "load_state_dict") for row in run.facts.get("data_ops") or ())
+    last = tensor.name.rpartition(".")[2]
+    trained = any(
+        t.shape == tensor.shape and t.name.endswith(last) and _ever_trained(run, t) and _elsewhere(t, tensor) for t in run.tensors
+    )
+    return drawn and not copied and not trained
+
+
+def _elsewhere(one: Tensor, other: Tensor) -> bool:
+    """In another model, of which this one may be a copy."""
+    return one.name.split(".")[0] != other.name.split(".")[0] and one.name.split(".")[1:] == other.name.split(".")[1:]
 
 
 def _ever_trained(run: Run, tensor: Tensor) -> bool:
@@ -78,7 +107,7 @@ def _finding(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]], stat
     return Finding(
         "model.frozen-params",
         status,
-        0.93 if status == "proven" else 0.3,
+        {"proven": 0.93, "likely": 0.85}.get(status, 0.3),
         f"{len(frozen)} parameters that the optimizer holds are frozen",
         _where(run, frozen, groups),
         (Evidence(text, "tensors", (0,), float(len(frozen)), 0.0),),
@@ -96,7 +125,12 @@ def _where(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]]) -> tup
     built = {m.path: m.built for m in run.modules}
     made = [site for t in frozen if (site := built.get(t.name.rpartition(".")[0]))]
     blocks = {tuple(p for p in t.name.split(".") if p.isdigit())[:1] for t in frozen} - {()}
-    numbers = numbers_equal(run, float(len(blocks))) if switched and blocks else []
+    numbers = [n for n in numbers_equal(run, float(len(blocks))) if _is_setting(n)] if switched and blocks else []
     optimizer = run.optimizers[groups[0][0]].site if groups and groups[0][0] < len(run.optimizers) else None
     written = numbers if len(numbers) == 1 else []
     return places(*switched[:1], *(written or made[:1] if switched else made[:1]), optimizer)
+
+
+def _is_setting(site: Site) -> bool:
+    """A line that does nothing but give a number its name."""
+    return re.fullmatch(r"[\w.]+(\s*:\s*\w+)?\s*=\s*[\d._e+-]+\s*,?\s*(#.*)?", site.code) is not None

@@ -61,6 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
         for reading in readings:
             if reading is not None:
                 evidence, where = reading
+                where = places(*where, *[as_site(loader.get("collate_site")) for loader in run.facts.get("loaders") or ()])
                 yield Finding(
                     "model.mask-polarity", "proven", 0.98, "The attention mask is inverted", where, (evidence,), _fix(where)
                 )  # fmt: skip
@@ -73,6 +74,7 @@ def _inverted_triangle(run: Run, deep: DeepStep) -> tuple[Evidence, tuple[Site, 
         upper = facts.get("triangle") == "upper" and (facts.get("diagonal") or 0) >= 1
         future, own = facts.get("future_share"), facts.get("self_share")
         partly = isinstance(future, float) and isinstance(own, float) and future >= EXACT and own < 0.5
+        partly = partly and float(facts.get("past_share") or 0.0) < 0.5  # hiding nothing but itself is over-masking
         if attention.queries != attention.keys or attention.queries < 3 or not (upper or partly):
             continue
         text = (

@@ -3,7 +3,8 @@
 ## What it sees
 Two things. A crash in the operator that applies a mask to scores, when their sizes do not fit: it names both. And on deep steps a
 mask that equals the padding of the tokens, or holds one layer per example and head, while attention still puts mass on padded
-keys (over 0.1 %): it was laid out or broadcast the wrong way.
+keys (over 0.1 %), or the padding of as many examples as there are positions, applied as (queries, keys) to all of them: it was
+laid out or broadcast the wrong way.
 
 ## Why it matters
 Examples are masked with the mask of another example, queries are masked instead of keys, or the run dies at the first batch of
@@ -34,7 +35,8 @@ MultiheadAttention wants (batch * heads, queries, keys) with the heads of one ex
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.failures import failure
@@ -52,7 +54,7 @@ _SAID = ("attn_mask", "key_padding_mask", "must match the size", "expanded size"
 def check(run: Run) -> Iterator[Finding]:
     yield from _crashed(run)
     for deep in run.deep:
-        found = _leaky(deep)
+        found = _leaky(deep) or _rows_for_queries(deep)
         if found is not None:
             yield found
             return
@@ -111,3 +113,30 @@ def _leaky(deep: DeepStep) -> Finding | None:
         fix = "Give each example its own mask along keys: (batch, 1, 1, keys), or repeat_interleave over the heads."
         return _finding(text, "attention", deep.step, where, fix, attention.pad_mass)
     return None
+
+
+def _rows_for_queries(deep: DeepStep) -> Finding | None:
+    """As many examples as positions: the padding of the batch, one row per example, taken for one row per query."""
+    for attention, op in attention_ops(deep):
+        shape = tuple(attention.mask.get("shape") or ())
+        size = attention.keys
+        square = len(shape) >= 2 and shape[-1] == shape[-2] == size == attention.queries > 2 and all(n == 1 for n in shape[:-2])
+        if not square or attention.mask.get("triangle") is not None:
+            continue
+        if not any(_describes_padding(mask, size) for mask in deep.masks if tuple(mask["shape"]) == shape):
+            continue
+        text = (
+            f"the mask {shape} holds the padding of the {size} examples, one row each, and is applied to {size} queries by {size} "
+            f"keys: query i of every example is masked with the padding of example i"
+        )
+        used = as_site(attention.mask.get("mask_site"))
+        where = places(used, *[site for site in mask_makers(deep, attention, op) if site != attention.site], attention.site)
+        return _finding(text, "attention", deep.step, where, "Give each example its own mask along keys: mask[:, None, None, :].")
+    return None
+
+
+def _describes_padding(mask: Mapping[str, Any], size: int) -> bool:
+    """It equals (or is the opposite of) what is padded: of the tokens, or of vectors that are nothing but zeros."""
+    share = float(mask.get("on_share") or 0.0)
+    fits = max(float(mask.get(key) or 0.0) for key in ("equal_nonpad", "equal_pad", "equal_blank", "equal_filled"))
+    return fits > 0.999 and 0.02 < share < 0.98 and size > 2

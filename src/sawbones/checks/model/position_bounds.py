@@ -32,11 +32,13 @@ Learned position tables end where training ended; the same error ends countless 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.failures import Failure, failure, numbers_equal, user_frames
 from sawbones.stats.loss_calls import places
+from sawbones.stats.sequences import calls_of_model
 
 NEEDS = ("crash",)
 EXPLAINS = ("model.mask-shape", "pipeline.token-out-of-vocab", "data.label-out-of-range", "data.degenerate-samples")
@@ -47,6 +49,7 @@ _COUNTING = ("arange", "cumsum", "linspace")
 def check(run: Run) -> Iterator[Finding]:
     failed = failure(run)
     if failed is None:
+        yield from _past_buffer(run)
         return
     found = _past_rows(failed) or _past_slice(failed)
     if found is None:
@@ -101,6 +104,27 @@ def _past_slice(failed: Failure) -> tuple[str, int, int] | None:
     return None
 
 
+def _past_buffer(run: Run) -> Iterator[Finding]:
+    """A library cuts its ready-made position ids to the batch: the error names both sizes, one of them is a table of positions."""
+    said = re.search(r"expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\)", run.ending.message or "")
+    if run.ending.kind != "exception" or said is None:
+        return
+    length, rows = int(said[1]), int(said[2])
+    tables = [t for deep in run.deep for t in deep.tokens if t.role == "positions" and t.num_embeddings == rows]
+    if length <= rows or not tables:
+        return
+    text = f"{(run.ending.message or '').splitlines()[0][:160]}; {tables[0].embedding} is a table of {rows} positions"
+    yield Finding(
+        "model.position-bounds",
+        "proven",
+        0.95,
+        f"Position {length - 1} is past the table of {rows} positions",
+        places(*numbers_equal(run, rows)[:1], run.ending.site),
+        (Evidence(text, "crash", (run.num_steps,), float(length - 1), float(rows - 1)), _how_often(run, rows, length)),
+        Fix(f"Cut sequences to {rows} tokens (truncation), or build the model with at least {length} positions."),
+    )
+
+
 def _how_often(run: Run, rows: int, length: int) -> Evidence:
     """How many of the batches seen before were as long."""
     longest = [max((t["shape"][-1] for t in b.tensors if len(t.get("shape") or ()) == 2), default=0) for b in run.batches]
@@ -112,6 +136,8 @@ def _how_often(run: Run, rows: int, length: int) -> Evidence:
 def _where(run: Run, failed: Failure, rows: int) -> tuple[Site, ...]:
     frames = [site for site in user_frames(run) if site != failed.site]
     callers = [site for site in frames if site.function not in ("forward", "__call__", "<module>")]
-    if failed.phase == "eval":  # generation: the caller hands over more and more
+    known = set(calls_of_model(run))
+    # Generation, with or without gradients: the caller hands over more and more.
+    if failed.phase == "eval" or (known and callers and not known & set(frames)):
         return places(*(callers or frames)[:1], failed.site, *numbers_equal(run, rows)[:1])
     return places(*numbers_equal(run, rows)[:1], failed.site, *frames[:1])

@@ -35,6 +35,7 @@ information".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Value
@@ -72,7 +73,10 @@ def check(run: Run) -> Iterator[Finding]:
             ),
         ),
         Fix("Add positional codes (learned or sinusoidal) to the vectors before the first attention."),
-        params={"module": start.module, "time_dim": time_dim_of(deep), "shape": list(start.outputs[0].shape)},
+        params={
+            "module": start.module, "time_dim": time_dim_of(deep), "shape": list(start.outputs[0].shape),
+            "channels_first": start.name.startswith("conv"),
+        },
     )  # fmt: skip
 
 
@@ -86,6 +90,11 @@ def _start(deep: DeepStep) -> tuple[Op | None, int]:
             number = int(item.source.split(":")[1])
             op = next((o for o in deep.ops if o.index == number), None)
             return op, item.source_shape[item.time_dim]
+        if item.source.startswith("features:"):
+            number = int(item.source.split(":")[1])
+            op = next((o for o in deep.ops if o.index == number), None)
+            if op is not None and op.name.startswith("conv") and len(item.source_shape) > 2 and _is_patching(op):
+                return op, math.prod(item.source_shape[2:])  # patches, in channels-first form until they are flattened
     return None, 0
 
 

@@ -9,7 +9,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook
 
 
-def install(recorder: Any, module: str, time_dim: int, shape: list[int]) -> None:
+def install(recorder: Any, module: str, time_dim: int, shape: list[int], channels_first: bool = False) -> None:
     wanted: dict[int, bool] = {}
 
     def is_wanted(candidate: Any) -> bool:
@@ -20,8 +20,13 @@ def install(recorder: Any, module: str, time_dim: int, shape: list[int]) -> None
         return wanted.get(id(candidate), False)
 
     def add(candidate: Any, args: Any, output: Any) -> Any:
-        fits = isinstance(output, torch.Tensor) and output.dim() == 3 and output.is_floating_point()
-        return output + _codes(output, time_dim) if fits and is_wanted(candidate) else None
+        fits = isinstance(output, torch.Tensor) and output.dim() == len(shape) and output.dim() >= 3 and output.is_floating_point()
+        if not fits or not is_wanted(candidate):
+            return None
+        if channels_first:
+            rows = output.flatten(2).transpose(1, 2)
+            return (rows + _codes(rows, 1)).transpose(1, 2).reshape(output.shape)
+        return output + _codes(output, time_dim) if output.dim() == 3 else None
 
     register_module_forward_hook(add)
 

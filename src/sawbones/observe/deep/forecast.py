@@ -32,7 +32,22 @@ def probe(call: ModuleCall, loss: Found) -> dict[str, Any] | None:
             dim, goal_dim, ahead = match
             moved = _perturb(call, given, tuple(goal.shape), dim, goal_dim)
             return moved and {**moved, "ahead": ahead, "time_dim": dim, "shape": tuple(given.shape)}
-    return None
+    return _fed(call, goal)
+
+
+def _fed(call: ModuleCall, goal: torch.Tensor) -> dict[str, Any] | None:
+    """One of several inputs is the target itself: whether the output at a place depends on it there, and not before."""
+    inputs = list(tensors_in((call.args, call.kwargs)))
+    same = [t for t in inputs if t.is_floating_point() and _is_goal(t.detach(), goal)]
+    others = [t for t in inputs if t.numel() > 1 and not any(t is s for s in same)]
+    if len(same) != 1 or not others or goal.dim() != 2 or goal.shape[1] < _SHORTEST or float(goal.std(1).min()) <= 0:
+        return None
+    moved = _perturb(call, same[0], tuple(goal.shape), 1, 1)
+    return moved and {"ahead": 0, "own": moved["at"], "earlier": moved["before"], "shape": tuple(same[0].shape)}
+
+
+def _is_goal(given: torch.Tensor, goal: torch.Tensor) -> bool:
+    return any(form.shape == goal.shape and torch.equal(form, goal) for form in (given, given.squeeze(-1)))
 
 
 def _forms(given: torch.Tensor, dims: int) -> Iterator[tuple[torch.Tensor, int | None]]:
@@ -76,6 +91,7 @@ def _perturb(call: ModuleCall, given: torch.Tensor, shape: tuple[int, ...], dim:
     return {
         "cut": cut,
         "before": float(moved.narrow(goal_dim, 0, cut).max()) / scale,
+        "at": float(moved.narrow(goal_dim, cut, 1).max()) / scale,
         "after": float(moved.narrow(goal_dim, cut, length - cut).max()) / scale,
     }
 

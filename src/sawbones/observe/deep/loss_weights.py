@@ -112,7 +112,9 @@ def _padding(
         pad_id = source.pad_id
         if pad_id is None or ids.shape[0] != goal.shape[0] or ids.shape[1] < frame.start + length:
             continue
-        padded: torch.Tensor = torch.eq(ids[:, frame.start : frame.start + length], pad_id)
+        # Where the id fills an end, not where it serves as a start token.
+        filled = source.padding if source.time_dim == time_dim and source.padding is not None else torch.eq(ids, pad_id)
+        padded: torch.Tensor = filled[:, frame.start : frame.start + length]
         same_vocabulary = source is frame.source or source.num_embeddings == classes
         if source is not frame.source and not same_vocabulary and ids.shape[1] != length:
             continue

@@ -115,7 +115,7 @@ def cuts(graph: OpGraph, watch: ModuleWatch, paths: Paths, root: Ref | None) -> 
         if (op.name in _CUTS and carried) or (op.silent and carried and dropped and floats):
             found.append({
                 "op": op.index, "name": op.name, "site": op.site, "module": paths.of(op.module), "no_grad": op.silent,
-                "learned_input": learned, "feeds_loss": op.index in behind,
+                "learned_input": learned, "feeds_loss": op.index in behind, "switched": op.switched,
             })  # fmt: skip
     ordered = sorted(found, key=lambda cut: not cut["feeds_loss"])
     return ordered[:64]

@@ -186,6 +186,8 @@ def _score(rows: torch.Tensor, candidate: int, declared: bool) -> tuple[float, s
     # A row that is nothing else (the column of start tokens, read the wrong way round) tells nothing.
     runs = torch.where(runs == rows.shape[1], torch.zeros_like(runs), runs)
     varied = len(set(runs.tolist())) >= 2 and int(runs.max()) >= 2
+    if not declared and _is_sorted(rows):
+        return None
     others = rows[rows != candidate]
     commonest = Counter(others.tolist()).most_common(1)[0][1] / others.numel()
     surprise = float((runs - 1).clamp(min=0).sum()) * -math.log(min(commonest, 0.7))
@@ -195,6 +197,14 @@ def _score(rows: torch.Tensor, candidate: int, declared: bool) -> tuple[float, s
     starts_alike = side == "right" and len(set(leading.tolist()) - {0}) == 1 and int(leading.max()) == 1
     both = min(in_runs.values()) > 0.1 * max(in_runs.values()) and not starts_alike
     return surprise + (_SURPRISE if declared else 0.0), "mixed" if both else side
+
+
+def _is_sorted(rows: torch.Tensor) -> bool:
+    """Rows in order end (or start) in runs of the largest id, which then fills nothing; the first column may be a start token."""
+    if rows.shape[1] < 5:
+        return False
+    steps = rows[:, 2:] - rows[:, 1:-1]
+    return float(((steps >= 0).all(1) | (steps <= 0).all(1)).float().mean()) > 0.9
 
 
 def settle_layout(sources: list[Source], target_shape: tuple[int, ...] | None, time_first: bool | None) -> None:
@@ -322,5 +332,6 @@ def triangle(on: torch.Tensor) -> dict[str, Any]:
     return {
         "triangle": None,
         "future_share": float(square[later].float().mean()),
+        "past_share": float(square[ones.tril(-1)].float().mean()),
         "self_share": float(square.diagonal().float().mean()),
     }

@@ -151,8 +151,12 @@ def _vote(frame: Frame, tokens: list[Source], recurrent_time_first: bool | None)
     alike = [s for s in tokens if "padding" in s.layout_votes and tuple(s.index.shape) == frame.shape]
     if alike:
         frame.time_dim = frame.source_time_dim = alike[0].layout_votes["padding"]
-    elif recurrent_time_first:
-        frame.time_dim = frame.source_time_dim = 0
+    elif recurrent_time_first is not None:
+        frame.source_time_dim = 0 if recurrent_time_first else 1
+        # A model may turn its output back: then the targets lie the other way round than what its layers were given.
+        shapes = {tuple(s.index.shape) for s in tokens}
+        turned = frame.shape not in shapes and (frame.shape[1], frame.shape[0]) in shapes
+        frame.time_dim = 1 - frame.source_time_dim if turned else frame.source_time_dim
 
 
 def _like(frame: Frame, source: Source) -> int:

@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from sawbones.observe.deep.measure import Ledger, Statistic, is_plain
 from sawbones.observe.deep.names import LOSSES, bind, name_of, scalars
+from sawbones.observe.deep.switched import switched_off_at
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Op, Site, Value
 
@@ -70,7 +71,7 @@ class _Entry:
 class RawOp:
     """One operator while the step runs; `arguments` names the tensors among its arguments."""
 
-    __slots__ = ("args", "arguments", "index", "inputs", "module", "name", "outputs", "phase", "silent", "site")
+    __slots__ = ("args", "arguments", "index", "inputs", "module", "name", "outputs", "phase", "silent", "site", "switched")
 
     def __init__(self, index: int, name: str, site: Site | None, module: Any, silent: bool) -> None:
         self.index = index
@@ -83,6 +84,7 @@ class RawOp:
         self.arguments: dict[str, Ref] = {}
         self.args: dict[str, Any] = {}
         self.phase = "forward"
+        self.switched: Site | None = None  # where gradients were switched off, for an operator of trained weights
 
     def record(self, path: Callable[[Any], str]) -> Op:
         return Op(
@@ -207,6 +209,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 for number, index in enumerate(indices[:4]):
                     op.arguments[f"index{number}"] = self.ref(index, light)
         op.outputs = tuple(self.ref(tensor, light) for tensor in made)
+        if silent and any(ref.is_parameter and ref.requires_grad for ref in op.inputs):
+            op.switched = switched_off_at(frame, self._sites)
         if name in _ALWAYS_KEPT and not silent:
             for ref in (*op.inputs, *op.outputs):
                 self.keep(ref)

@@ -29,9 +29,10 @@ _ALIKE = 1e-3  # the full pass has to repeat the first call's answer, or the two
 class _Chain:
     """One generation: the first call as it was, and the tokens and answers of those that followed."""
 
-    def __init__(self, module: nn.Module, call: Any, tokens: torch.Tensor) -> None:
+    def __init__(self, module: nn.Module, call: Any, tokens: torch.Tensor, given: bool) -> None:
         self.module, self.call, self.tokens = module, call, tokens
-        self.copy: nn.Module = copy.deepcopy(module)
+        self.given = given  # a cache came with the first call; else the model makes one and hands it back
+        self.copy: nn.Module | None = copy.deepcopy(module) if given else None
         self.first: torch.Tensor | None = None
         self.fed: list[torch.Tensor] = []
         self.answers: list[torch.Tensor] = []
@@ -50,13 +51,19 @@ class Decoding:
         if tokens is None or module.training:
             return None
         chain = self._chain
+        more = any(not isinstance(v, torch.Tensor) and v is not None for v in (*args, *kwargs.values()))
         follows = chain is not None and chain.module is module and tokens.shape == (chain.tokens.shape[0], 1)
-        if not follows:
+        if not follows or (chain is not None and not chain.given and not more):
             self._chain = None
             keeps = len(args) + len(kwargs) > 1 and any(not isinstance(v, torch.Tensor) for v in (*args, *kwargs.values()))
-            if keeps and self._started < _CHAINS and sum(p.numel() for p in module.parameters()) <= _MAX_PARAMETERS:
+            small = sum(p.numel() for p in module.parameters()) <= _MAX_PARAMETERS
+            if keeps and self._started < _CHAINS and small:
                 self._started += 1
-                self._chain = _Chain(module, copy.deepcopy((args, kwargs)), tokens.detach().clone())
+                self._chain = _Chain(module, copy.deepcopy((args, kwargs)), tokens.detach().clone(), True)
+            elif not keeps and small and len(args) + len(kwargs) == 1:
+                # Nothing to copy yet: most such calls are no generation at all.
+                kept = tokens.detach().clone()
+                self._chain = _Chain(module, ((kept,), {}) if args else ((), dict.fromkeys(kwargs, kept)), kept, False)
         return tokens
 
     def after(self, tokens: torch.Tensor, output: Any) -> None:
@@ -81,8 +88,9 @@ class Decoding:
         depth, recorder.depth = recorder.depth, 1
         DeepObserver.busy = True
         try:
-            with torch._C.DisableTorchFunction(), torch.no_grad(), untouched([chain.copy]):
-                scores = _scores(chain.copy(*args, **kwargs))
+            model = chain.copy if chain.copy is not None else copy.deepcopy(chain.module)
+            with torch._C.DisableTorchFunction(), torch.no_grad(), untouched([model]):
+                scores = _scores(model(*args, **kwargs))
         except Exception:
             return  # other arguments belong to the first call's length: the two can't be compared
         finally:
