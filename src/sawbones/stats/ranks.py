@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import NOT_MEASURED, Event, Run, Site
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.splits import loader_site, told_apart
 
 
@@ -18,14 +19,18 @@ def trained_prints(run: Run) -> list[tuple[int, ...]]:
     return [b.fingerprints for b in trained if b.fingerprints]
 
 
-def training_site(run: Run) -> Site | None:
-    """Where the loader that is trained on was built, or where its batches are read."""
+def training_sites(run: Run) -> tuple[Site, ...]:
+    """Where the training data of this rank are chosen: the loader and the loop over it, or the lines that order and cut them."""
     trained, _ = told_apart(run)
     for batch in trained:
         site = loader_site(run, batch.source)
         if site is not None:
-            return site
-    return next((e.site for e in run.of_kind("batch", "forward") if e.site is not None), None)
+            number = int(batch.source.removeprefix("loader:"))
+            return places(site, *[e.site for e in run.of_kind("batch") if e.data.get("loader") == number][:1])
+    fed = [e.site for e in run.of_kind("batch", "forward") if e.site is not None][:1]
+    rows = [r for r in run.facts.get("calls") or () if r["kind"] == "order"]
+    ordered = [Site(r["file"], r["line"], r["function"], r["code"]) for r in rows]
+    return places(*ordered[:1], *fed, *ordered[1:])
 
 
 def is_sharded(run: Run) -> bool:
@@ -73,3 +78,10 @@ def started_apart(a: Run, b: Run, step: int) -> bool:
     (x, y), (u, v) = (t[step] for t in sizes), (t[step] for t in moves)
     size = min(map(len, (x, y, u, v)))
     return bool(np.any(np.abs(x[:size] - y[:size]) > 1.1 * (u[:size] + v[:size]) + 1e-6))
+
+
+def written_alone(a: Run, b: Run) -> tuple[Site, ...]:
+    """Lines that write parameters outside of an optimizer's step on one of two ranks only, with the lines that called them."""
+    ours, theirs = ({places(*map(as_site, w["sites"])) for w in r.facts.get("writes") or () if w["step"] > 0} for r in (a, b))
+    lines = [w["sites"] for r in (a, b) for w in r.facts.get("writes") or () if w["step"] > 0]
+    return places(*(as_site(s) for sites in lines for s in sites if places(*map(as_site, sites)) in ours ^ theirs))

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.ranks import everyone, first_difference, is_sharded, started_apart
+from sawbones.stats.ranks import everyone, first_difference, is_sharded, started_apart, written_alone
 
 NEEDS = ("ranks", "tensor_statistics", "tensors")
 EXPLAINS = ("loop.gradient-not-reduced",)
@@ -57,11 +57,12 @@ def check(run: Run) -> Iterator[Finding]:
         built = next((m.built for m in run.modules if m.built is not None), None)
         stepped = next((o.site for o in run.optimizers if o.site is not None), None)
         start = step == 0
-        places = (seed, built, stepped) if start else (stepped, seed, built)
+        alone = written_alone(run, other)
+        places = (seed, built, *alone, stepped) if start else (*alone, stepped, seed, built)
         when = "from the start" if start else f"from step {step} on"
         yield Finding(
             "loop.rank-desync", "proven", 0.93, f"Parameters differ between ranks {when}",
-            tuple(dict.fromkeys(p for p in places if p is not None)),
+            tuple(dict.fromkeys(p for p in places if p is not None))[:5],
             (
                 Evidence(
                     f"{name} at step {step}: norm {ours:.6g} on rank 0, {theirs:.6g} on rank {other.rank}", "tensor_statistics",

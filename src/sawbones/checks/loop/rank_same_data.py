@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.ranks import everyone, trained_prints, training_site
+from sawbones.stats.ranks import everyone, trained_prints, training_sites
 
 NEEDS = ("ranks", "batches")
 EXPLAINS = ("loop.sampler-epoch", "loop.gradient-not-reduced")
@@ -53,10 +53,9 @@ def check(run: Run) -> Iterator[Finding]:
         same = sum(a == b for a, b in pairs)
         if len(pairs) < MIN_BATCHES or same < SHARE * len(pairs):
             continue
-        site = training_site(run)
         text = f"{same} of {len(pairs)} training batches of rank 0 and rank {rank} are the same"
         yield Finding(
-            "loop.rank-same-data", "proven", 0.95, f"All {len(prints)} ranks train on the same data", (site,) if site else (),
+            "loop.rank-same-data", "proven", 0.95, f"All {len(prints)} ranks train on the same data", training_sites(run),
             (Evidence(text, "batches", (), same / len(pairs), 0.0),),
             Fix("Give every rank its own part: sampler=DistributedSampler(dataset), without shuffle=True, or a slice by rank."),
         )  # fmt: skip

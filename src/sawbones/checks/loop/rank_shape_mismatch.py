@@ -43,7 +43,7 @@ from dataclasses import dataclass
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.ranks import everyone, training_site, wrapped
+from sawbones.stats.ranks import everyone, training_sites, wrapped
 
 NEEDS = ("ranks",)
 EXPLAINS = (
@@ -130,12 +130,21 @@ def _finding(run: Run, other: Run, ours: Sequence[Call | None], theirs: Sequence
         text = f"rank {run.rank} trained on {batches[0]} batches, rank {other.rank} on {batches[1]}"
         evidence.insert(0, Evidence(text, "ranks", (), float(batches[1]), float(batches[0])))
     evidence += [Evidence(text, "ranks") for text in _standing(run)]
-    places: list[Site | None] = [training_site(run)] if apart else []
+    cut = a is not None and b is not None and (a.op, a.site) == (b.op, b.site)  # one line, two shapes: the batches differ
+    places: list[Site | None] = [*training_sites(run)[:2]] if apart or cut else []
     places += _lonely(ours, theirs, a, b)
     how = "wait for each other for ever" if hangs else "part ways"
-    what = "one of them has more batches" if apart else "they do not make the same collectives"
-    if apart:
-        fix = "Give every rank the same number of batches (DistributedSampler, drop_last=True), or train inside of model.join()."
+    what = (
+        "one of them has more batches"
+        if apart
+        else "their batches differ in size"
+        if cut
+        else "they do not make the same collectives"
+    )
+    if apart or cut:
+        fix = (
+            "Give every rank the same number and size of batches (DistributedSampler, drop_last=True), or train under model.join()."
+        )
     else:
         fix = "Make every collective on every rank, in one order and with one shape: take it out of code that only some ranks run."
     return Finding(

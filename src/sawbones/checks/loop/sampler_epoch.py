@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.splits import loader_site, told_apart
 
 NEEDS = ("batches", "loaders", "steps")
@@ -77,4 +78,4 @@ def _in_order(loader: dict[str, object]) -> bool:
 def _sites(run: Run, source: str) -> tuple[Site, ...]:
     number = int(source.removeprefix("loader:"))
     read = next((e.site for e in run.of_kind("batch") if e.data.get("loader") == number and e.site is not None), None)
-    return tuple(s for s in (read, loader_site(run, source)) if s is not None)
+    return places(as_site(run.facts.get("epoch_loop")), read, loader_site(run, source))

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.data import DistributedSampler
 
 from sawbones.observe.patches import Patches
+from sawbones.observe.signals.epoch_loop import epoch_site
 from sawbones.observe.signals.shards import ShardLog
+from sawbones.observe.signals.writes import WriteLog
 from sawbones.observe.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     if watchdog is not None:
         _watch_shards(recorder, patches, ShardLog(recorder))
+        if recorder.journal is not None:
+            _watch_writes(recorder, patches, WriteLog(recorder))
 
     def make_init(original: Any) -> Any:
         def __init__(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
@@ -82,6 +87,15 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
         return wait
 
+    def make_iter(original: Any) -> Any:
+        def __iter__(self: Any) -> Any:
+            if recorder.is_host() and recorder.options.journal and "epoch_loop" not in recorder.facts:
+                recorder.facts["epoch_loop"] = recorder.guard("sampler", epoch_site, recorder.sites)
+            return original(self)
+
+        return __iter__
+
+    patches.replace(DistributedSampler, "__iter__", make_iter)
     patches.replace(distributed.Work, "wait", make_wait)
     patches.replace(DistributedDataParallel, "__init__", make_init)
     patches.replace(DistributedDataParallel, "no_sync", make_no_sync)
@@ -104,3 +118,19 @@ def _watch_shards(recorder: Recorder, patches: Patches, shards: ShardLog) -> Non
 
     patches.replace(torch.autograd, "backward", make_backward)
     patches.on_exit(register_optimizer_step_pre_hook(before).remove)
+
+
+def _watch_writes(recorder: Recorder, patches: Patches, writes: WriteLog) -> None:
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        writes.stepping = True
+
+    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+        writes.stepping = False
+
+    def wrote(*given: Any) -> None:
+        recorder.guard("writes", writes.wrote, *given)
+
+    if recorder.journal is not None:
+        recorder.journal.on_write.append(wrote)
+    patches.on_exit(register_optimizer_step_pre_hook(before).remove)
+    patches.on_exit(register_optimizer_step_post_hook(after).remove)
