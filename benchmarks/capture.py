@@ -129,10 +129,10 @@ def fuzz(rows: Path, count: int = 10_000) -> None:
         folder = Path(name)
         bundle = write_small_bundle(folder / "small.sawbones")
         began = time.perf_counter()
-        clean = fuzz(bundle, folder, count, seed=1)
+        clean, refused = fuzz(bundle, folder, count, seed=1)
         left = sorted(path.name for path in folder.iterdir())
     seconds = round(time.perf_counter() - began, 1)
-    note(rows, {"what": "fuzz", "bundles": count, "clean": clean, "left": left, "seconds": seconds})
+    note(rows, {"what": "fuzz", "bundles": count, "clean": clean, "refused": refused, "left": left, "seconds": seconds})
 
 
 STEP = """
@@ -235,44 +235,59 @@ def page(rows: Path) -> None:
 
 
 def failure_table(rows: list[dict[str, Any]]) -> list[str]:
-    same = [row for row in rows if row.get("same")]
-    small = [row for row in rows if row.get("examples") and row["examples"][1] <= 2]
-    scripts = [row for row in rows if row.get("script")]
-    small_same = [row for row in rows if row.get("small_same")]
+    same = sum(bool(row.get("same")) for row in rows)
+    small = sum(bool(row.get("examples")) and row["examples"][1] <= 2 for row in rows)
+    small_same = sum(bool(row.get("small_same")) for row in rows)
+    scripts = sum(bool(row.get("script")) for row in rows)
     lines = [
         f"## {len(rows)} failures",
         "",
-        f"{len(same)} replay bit for bit in a new process, {len(small)} shrink to at most 2 examples, {len(small_same)} "
-        f"shrunk bundles replay bit for bit, {len(scripts)} come with a script that needs only torch and fails the same way on its own.",
+        f"- {same} replay bit for bit in a new process",
+        f"- {small} shrink to at most 2 examples; {small_same} shrunk bundles replay bit for bit",
+        f"- {scripts} come with a script of under 60 lines that needs only torch and fails the same way on its own",
         "",
         "| case | failure | replay | way | s | examples | trials | s | script |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        examples = " -> ".join(map(str, row["examples"])) if row.get("examples") else "-"
         script = f"{row['lines']} lines" if row.get("script") else (row.get("why") or row.get("error") or "-")
-        replayed = "same bits" if row.get("same") else "DIFFERS"
         ranks = f", {row['ranks']} ranks" if row.get("ranks", 1) > 1 else ""
-        text = f"{row.get('kind')}{ranks}: {row.get('text', '')[:60]}".replace("|", "/").replace("\n", " ")
-        columns = (row["case"], text, replayed, row.get("way"), row.get("replay_s"), examples, row.get("trials"), row.get("shrink_s"))
-        lines.append(f"| {' | '.join(map(str, columns))} | {script[:80]} |")
+        columns = [
+            row["case"],
+            f"{row.get('kind')}{ranks}: {row.get('text', '')[:60]}".replace("|", "/").replace("\n", " "),
+            "same bits" if row.get("same") else "DIFFERS",
+            row.get("way"),
+            row.get("replay_s"),
+            " -> ".join(map(str, row["examples"])) if row.get("examples") else "-",
+            row.get("trials"),
+            row.get("shrink_s"),
+            script[:80].replace("|", "/"),
+        ]
+        lines.append(f"| {' | '.join(map(str, columns))} |")
     return [*lines, ""]
 
 
 def other_row(row: dict[str, Any]) -> list[str]:
     if row["what"] == "fuzz":
-        left = ", ".join(row["left"])
-        return ["## Damaged bundles", "", f"{row['bundles']} mutated bundles, half of them sealed again: {row['clean']} gave a clear "
-                f"error or were read; no other error, nothing written (left in the folder: {left}). {row['seconds']} s.", ""]  # fmt: skip
+        text = (
+            f"{row['bundles']} mutated bundles, a third of them sealed again, a third with a manifest to match: {row['clean']} were "
+            f"refused with a clear error ({row['refused']}) or read; there was no other error. Left in the folder: "
+            f"{', '.join(row['left'])}. {row['seconds']} s."
+        )
+        return ["## Damaged bundles", "", text, ""]
     if row["what"] == "cost":
         best, extra = row["best_ms"], row["best_ms"]["with"] - row["best_ms"]["without"]
-        return [f"## Cost of capture, {row['case']}", "", f"Best of {row['rounds']} medians: plain {best['plain']:.3f} ms, watched "
-                f"without capture {best['without']:.3f} ms, with it {best['with']:.3f} ms: capture adds {extra * 1e3:.0f} us a step "
-                f"({extra / best['plain']:.1%}).", ""]  # fmt: skip
+        text = (
+            f"Best of {row['rounds']} medians: plain {best['plain']:.3f} ms, watched without capture {best['without']:.3f} ms, "
+            f"with it {best['with']:.3f} ms: capture adds {extra * 1e3:.0f} us a step ({extra / best['plain']:.1%})."
+        )
+        return [f"## Cost of capture, {row['case']}", "", text, ""]
     if row["what"] == "memory":
-        return ["## Memory, a model of 1 GB", "", f"{row['weights_mb']:.0f} MB of weights. Peak of the process: plain "
-                f"{row['plain']:.0f} MB, watched without capture {row['without']:.0f} MB, with it {row['with']:.0f} MB, with it and a failing step "
-                f"{row['with_a_failure']:.0f} MB.", ""]  # fmt: skip
+        text = (
+            f"{row['weights_mb']:.0f} MB of weights. Peak of the process: plain {row['plain']:.0f} MB, watched without capture "
+            f"{row['without']:.0f} MB, with it {row['with']:.0f} MB, with it and a failing step {row['with_a_failure']:.0f} MB."
+        )
+        return ["## Memory, a model of 1 GB", "", text, ""]
     return []
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +44,53 @@ def write_small_bundle(path: Path, **changes: Any) -> Path:
     return writer.close({**manifest, **changes})
 
 
-def fuzz(bundle: Path, folder: Path, count: int, seed: int) -> int:
-    """Random damage, half of it sealed again. Returns how many were refused or read without any other error."""
+def forge(
+    source: Path, target: Path, change: Callable[[dict[str, bytes]], None], edit: Callable[[zipfile.ZipInfo], None] = id
+) -> Path:
+    with zipfile.ZipFile(source) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    change(parts)
+    manifest = json.loads(parts.pop("manifest.json"))
+    manifest["parts"] = {name: {"sha256": hashlib.sha256(c).hexdigest(), "size": len(c)} for name, c in parts.items()}
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in {**parts, "manifest.json": json.dumps(manifest).encode()}.items():
+            entry = zipfile.ZipInfo(name)
+            edit(entry)
+            archive.writestr(entry, content)
+        archive.comment = container._SEAL + b"0" * 64
+    container.seal(target)
+    return target
+
+
+def fuzz(bundle: Path, folder: Path, count: int, seed: int) -> tuple[int, int]:
+    """Random damage: of the file, of the file and sealed again, of one part with a manifest to match.
+
+    Returns how many were read or refused with a clear error, and how many of them refused; any other error is raised.
+    """
     content, rng = bundle.read_bytes(), random.Random(seed)
-    clean = 0
+    clean = refused = 0
     for number in range(count):
         target = folder / "mutated.sawbones"
-        target.write_bytes(mutated(content, rng))
-        if number % 2 and target.stat().st_size > 64:
-            container.seal(target)
+        if number % 3 == 2:
+
+            def damage(parts: dict[str, bytes]) -> None:
+                name = rng.choice(sorted(parts))
+                if name != "manifest.json":
+                    parts[name] = mutated(parts[name], rng)
+
+            forge(bundle, target, damage)
+        else:
+            target.write_bytes(mutated(content, rng))
+            if number % 3 and target.stat().st_size > 64:
+                container.seal(target)
         try:
             found = read_bundle(target)
             found.sources(), found.batches(), found.weights()
-        except CaptureError:
-            pass
+        except CaptureError as error:
+            assert str(error)
+            refused += 1
         clean += 1
-    return clean
+    return clean, refused
 
 
 def mutated(content: bytes, rng: random.Random) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.capture.conftest import LOADER, Recorded, environment, record, sawbones
-from tests.capture.test_bundle import forge
+from tests.capture.made import forge
 
 from sawbones.capture.bundle import read_bundle
 from sawbones.capture.errors import CaptureError
