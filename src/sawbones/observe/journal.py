@@ -99,6 +99,15 @@ class Journal:
         else:
             self._mode = mode  # a mode of the host's lies on top: ours stays until that one is gone
 
+    def model_input(self, rows: int) -> torch.Tensor | None:
+        """Of a model that is no nn.Module: the first data of so many rows that met something with gradients in this step."""
+        for _, _, inputs, result in self._ops:
+            if result.requires_grad:
+                for tensor in inputs:
+                    if not tensor.requires_grad and tensor.dim() >= 2 and tensor.shape[0] == rows:
+                        return tensor
+        return None
+
     def clear(self) -> None:
         self._ops.clear()
 

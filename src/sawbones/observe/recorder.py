@@ -204,8 +204,12 @@ class Recorder:
         """A loss function was given this target for the latest model call."""
         if self.samples is not None and self.phase == "train":
             self.guard("samples", self.samples.asked, scores, target, ignore_index)
-        if self.pairs is not None and self.phase == "train" and not self.pairs.full and self.last_call is not None:
-            self.pairs.add(self.last_call[1:], target)
+        if self.pairs is not None and self.phase == "train" and not self.pairs.full:
+            given: Any = self.last_call[1:] if self.last_call is not None else None
+            if given is None and self.journal is not None and target.dim():
+                given = self.journal.model_input(target.shape[0])
+            if given is not None:
+                self.pairs.add(given, target)
 
     # backward
 

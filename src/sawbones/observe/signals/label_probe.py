@@ -181,6 +181,8 @@ def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> dict
         "spread": float(null.std() + 1e-9),
         "z": float((own - null.mean()) / (null.std() + 1e-3)),
     }
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    found["baseline"] = float(-(shares * np.log(shares)).sum()) if classes else float(y.var())  # loss of the best constant answer
     found["best"] = _best_pairing(x[:num_in_row], y[:num_in_row], score)
     return found
 

@@ -1,0 +1,57 @@
+"""Whether a run has learned anything: its loss against that of the best constant answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sawbones.schema import Run
+from sawbones.stats.evaluations import train_losses_called
+from sawbones.stats.series import end_level, fell
+
+CLASSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits", "binary_cross_entropy"}
+VALUES = {"mse_loss"}
+
+
+def constant_answer(run: Run, probe: Mapping[str, Any]) -> float | None:
+    """The loss of always giving the same answer, where the labels and the loss of the run say what it is."""
+    base, called = probe.get("baseline"), train_losses_called(run)
+    weighted = any(e.data.get("weight") or e.data.get("pos_weight") for e in run.of_kind("loss") if e.phase == "train")
+    reduced = {e.data.get("reduction", "mean") for e in run.of_kind("loss") if e.phase == "train"}
+    fitting = CLASSES if probe.get("kind") == "classes" else VALUES
+    if not base or weighted or len(called) != 1 or not called <= fitting or reduced - {"mean", None}:
+        return None
+    return float(base)
+
+
+def learned(run: Run, probe: Mapping[str, Any]) -> bool:
+    """The loss on samples not seen before has come clearly below that of a constant answer.
+
+    Repeated samples can be learned by heart, whatever their labels. Where the loss of a constant answer is not known, any
+    fall by 15 % counts.
+    """
+    base = constant_answer(run, probe)
+    fresh = fresh_losses(run)
+    if base is None or len(fresh) < 15:
+        return fell(run.losses, 0.15)
+    return end_level(fresh, 0.4) < 0.93 * base
+
+
+def fresh_losses(run: Run) -> npt.NDArray[np.float64]:
+    """Losses of steps whose samples were mostly new; all of them where nothing is known about the samples."""
+    known: set[int] = set()
+    new_at: dict[int, bool] = {}
+    for batch in run.batches:
+        if batch.phase == "train" and batch.fingerprints:
+            prints = set(batch.fingerprints)
+            new_at[batch.step] = len(prints - known) >= 0.8 * len(prints) and new_at.get(batch.step, True)
+            known |= prints
+    steps = run.steps["step"]
+    if not new_at:
+        return np.asarray(run.losses, np.float64)
+    chosen = [bool(new_at.get(int(s), False)) for s in steps]
+    losses: npt.NDArray[np.float64] = np.asarray(run.losses, np.float64)
+    return losses[np.array(chosen, bool)]
