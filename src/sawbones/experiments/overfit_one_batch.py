@@ -6,6 +6,8 @@ can learn, so the data is what they cannot learn from. Refuted when not even one
 
 from __future__ import annotations
 
+import numpy as np
+
 from sawbones.experiments.bench import Bench
 from sawbones.experiments.child import Remedy
 from sawbones.schema import Finding, Run, Verdict
@@ -14,6 +16,9 @@ from sawbones.stats.series import end_level, start_level
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     single = bench.rerun([Remedy("repeat_first_batch")], max_steps=max(run.num_steps, 60))
+    both = min(run.num_steps, single.num_steps)
+    if np.allclose(single.losses[:both], run.losses[:both], rtol=1e-4, equal_nan=True):
+        return Verdict("overfit_one_batch", "open", "the script's batches could not be repeated: its model is no nn.Module")
     begin, end = start_level(single.losses), end_level(single.losses)
     text = (
         f"one repeated batch: loss {begin:.4g} -> {end:.4g} in {single.num_steps} steps; all batches: {end_level(run.losses):.4g}"

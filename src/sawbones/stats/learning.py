@@ -53,5 +53,5 @@ def fresh_losses(run: Run) -> npt.NDArray[np.float64]:
     if not new_at:
         return np.asarray(run.losses, np.float64)
     chosen = [bool(new_at.get(int(s), False)) for s in steps]
-    losses: npt.NDArray[np.float64] = np.asarray(run.losses, np.float64)
-    return losses[np.array(chosen, bool)]
+    fresh: npt.NDArray[np.float64] = np.asarray(run.losses, np.float64)[np.array(chosen, bool)]
+    return fresh

@@ -42,7 +42,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.learning import learned
+from sawbones.stats.learning import constant_answer, learned
 from sawbones.stats.series import end_level, start_level
 
 NEEDS = ("label_probe", "losses")
@@ -60,6 +60,8 @@ def check(run: Run) -> Iterator[Finding]:
     broken_on_the_way = stored is not None and informative(stored)
     if not math.isfinite(end_level(run.losses)):
         return
+    # A model that is a plain function cannot be given one batch over and over: its pairs have to speak for themselves.
+    unrepeatable = not run.batches and trained["num"] >= 300 and trained["z"] < 2.0 and constant_answer(run, trained) is not None
     evidence = [
         Evidence(
             f"inputs predict their labels no better than chance ({trained['score']:.3f} on {trained['num']} trained pairs)",
@@ -84,8 +86,8 @@ def check(run: Run) -> Iterator[Finding]:
         evidence.append(Evidence(text, "label_probe", value=best["score"], expected=best["as_is"]))
     yield Finding(
         "data.labels-misaligned",
-        "likely" if broken_on_the_way else "suspected",
-        0.95 if broken_on_the_way else 0.6,
+        "likely" if broken_on_the_way or unrepeatable else "suspected",
+        0.95 if broken_on_the_way else 0.8 if unrepeatable else 0.6,
         "Labels do not belong to the inputs they stand beside",
         places(run, broken_on_the_way),
         tuple(evidence),
@@ -103,10 +105,11 @@ def places(run: Run, on_the_way: bool) -> tuple[Site, ...]:
     scored: dict[Site, float] = {}
     loop = {e.site.function for e in run.of_kind("backward") if e.site is not None} - {"<module>"}
     fetching = {e.site for e in run.of_kind("batch") if e.site is not None}
+    begun = {(o.site.file, o.site.function): o.site.line for o in run.optimizers if o.site is not None}
     for row in run.facts.get("data_ops", ()):
         site = _site(row["site"])
-        if site in fetching or site.function in loop or (row["op"] == "randperm" and row["count"] > 1):
-            continue  # the last: the order of each epoch
+        if site in fetching or site.function in loop or site.line > begun.get((site.file, site.function), site.line):
+            continue  # the last: below the optimizer stands the loop, with the order of each epoch
         labels = len(row["shape"]) == 1 and row["dtype"].startswith("int")
         scored[site] = scored.get(site, 0.0) + (2.0 if labels else 1.0)
         if on_the_way and row["count"] > 1 and row["op"] in ("sort", "argsort", "__getitem__", "index_select"):
