@@ -17,8 +17,8 @@ DESCRIPTION = """Write a pytest file for every finding: it fails on the broken c
 
 TARGET is a recorded run folder, a report that `sawbones diagnose --json FILE` wrote, or a captured step (a bundle). Start it
 in the folder in which the script is started. A crash or a value that is not finite gives a test that needs pytest and torch
-alone; a property (causality, shift, masks, event order, ...) gives one line of sawbones.testing; what only an experiment can
-tell is diagnosed again.
+alone; a property (causality, shift, masks, event order, ...) gives one line of sawbones.testing; what no property
+says is read by the fault's own check.
 Exit status: 0 written, 1 nothing to pin or (with --verify) a test that passes on the code as it is, 2 usage error."""
 
 

@@ -5,7 +5,7 @@ The most direct form that fails on the run at hand is taken:
 - plain: the script in a child process, for a crash or a value that is not finite. Needs pytest and torch alone.
 - property: the recording of a few steps and one assertion of sawbones.testing, as testing/pins.py names it.
 - check: the same recording, read by the fault's own check.
-- diagnose: the whole session again, for faults that only an experiment can tell.
+- diagnose: the whole session again, where the checks see nothing in the run at hand.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ def pin(finding: Finding, run: Run, root: Path) -> Pinned:
             call = f"{known.assertion}(run{', ' + known.arguments if known.arguments else ''})"
             return Pinned(finding.fault, "property", templates.observed(story, known.assertion, call, _options(run, steps, known)))
     found = checks.read(run, finding.fault).findings
-    if any(f.status != "suspected" for f in found):
+    if found:
         twice = Pin("", twice=finding.fault == "loop.nondeterminism")
-        call = f"assert_free_of(run, {finding.fault!r})".replace("'", '"')
+        certain = any(f.status != "suspected" for f in found)
+        call = f'assert_free_of(run, "{finding.fault}"{"" if certain else ", suspected=True"})'
         return Pinned(finding.fault, "check", templates.observed(story, "assert_free_of", call, _options(run, _whole(run), twice)))
     return Pinned(finding.fault, "diagnose", templates.diagnosed(story, _whole(run), run.world_size))
 
