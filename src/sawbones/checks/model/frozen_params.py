@@ -62,13 +62,14 @@ def check(run: Run) -> Iterator[Finding]:
         return
     partly = [t for own in frozen.values() for t in own if len(t.shape) >= 2]
     if partly and alive:
-        fresh = [t for t in partly if _is_fresh(run, t)]
-        yield _finding(run, fresh or partly, [], "likely" if fresh and len(fresh) == len(partly) else "suspected")
+        layers = [t for t in partly if t.owner not in ("Embedding", "EmbeddingBag")]  # tables often come ready made
+        sure = bool(layers) and all(_is_fresh(run, t) and not _is_adapted(run, t) for t in layers)
+        yield _finding(run, partly, [], "likely" if sure else "suspected")
 
 
 def _is_fresh(run: Run, tensor: Tensor) -> bool:
     """Still as it was drawn: nothing was loaded, and neither it nor another tensor of its name and shape was ever trained."""
-    if run.of_kind("load") or tensor.owner in ("Embedding", "EmbeddingBag"):
+    if run.of_kind("load"):
         return False
     rows = [r for r in run.facts.get("data_ops") or () if r.get("op") in _DRAWING]
     built = {m.path: m.built for m in run.modules}
@@ -81,6 +82,17 @@ def _is_fresh(run: Run, tensor: Tensor) -> bool:
         t.shape == tensor.shape and t.name.endswith(last) and _ever_trained(run, t) and _elsewhere(t, tensor) for t in run.tensors
     )
     return drawn and not copied and not trained
+
+
+def _is_adapted(run: Run, tensor: Tensor) -> bool:
+    """Two trained matrices of one small rank stand beside it: in front of its outputs and behind its inputs."""
+    if len(tensor.shape) != 2:
+        return False
+    home = tensor.name.rpartition(".")[0].rpartition(".")[0]
+    beside = [t for t in run.tensors if len(t.shape) == 2 and t.requires_grad and home and t.name.startswith(home)]
+    small = [t for t in beside if min(t.shape) < min(tensor.shape)]
+    pairs = ((a, b) for a in small for b in small if a is not b and min(a.shape) == min(b.shape))
+    return any(tensor.shape[0] in a.shape and tensor.shape[1] in b.shape for a, b in pairs)
 
 
 def _elsewhere(one: Tensor, other: Tensor) -> bool:

@@ -1,11 +1,12 @@
 """Classify symbol strings: only the head trains at first, then the whole network."""
+
 from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-opts = SimpleNamespace(vocab=30, length=16, width=32, epochs=4, unfreeze_at=10, lr=3e-3, batch=32, seed=13)
+opts = SimpleNamespace(vocab=30, length=16, width=32, epochs=4, lr=3e-3, batch=32, seed=13)
 torch.manual_seed(opts.seed)
 
 
@@ -35,7 +36,7 @@ x, y = strings(1000)
 
 for epoch in range(opts.epochs):
     for p in encoder.parameters():
-        p.requires_grad = epoch >= opts.unfreeze_at
+        p.requires_grad = epoch > opts.epochs
     model.train()
     total, parts = 0.0, torch.randperm(800).split(opts.batch)
     for idx in parts:
