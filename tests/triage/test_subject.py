@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,23 @@ def test_settings_that_mean_nothing_are_refused(text: str, told: str, tmp_path: 
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     with pytest.raises(SawbonesError, match=told):
         project_grades(tmp_path)
+
+
+def test_data_that_is_used_up_is_made_again() -> None:
+    from itertools import islice
+
+    from sawbones.triage.recording import endless
+
+    made: list[str] = []
+
+    def generator() -> Iterator[int]:
+        made.append("generator")
+        yield from (1, 2)
+
+    def loader() -> list[int]:
+        made.append("loader")
+        return [1, 2]
+
+    assert list(islice(endless(generator), 5)) == [1, 2, 1, 2, 1] == list(islice(endless(loader), 5))
+    assert made == ["generator"] * 3 + ["loader"]
+    assert list(endless(lambda: [])) == []

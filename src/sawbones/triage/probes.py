@@ -147,7 +147,7 @@ def _resumes(bench: Bench) -> None:
     import torch
 
     seed_all(bench.seed)
-    batches = list(islice(endless(bench.subject.data()), REPEATED_STEPS))
+    batches = list(islice(endless(bench.subject.data), REPEATED_STEPS))
 
     def build() -> tuple[Any, Any]:
         seed_all(bench.seed)

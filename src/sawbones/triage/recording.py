@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def endless(data: Iterable[Any]) -> Iterator[Any]:
-    """Batch after batch, epoch after epoch."""
+def endless(make: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """Batch after batch, epoch after epoch: from one loader as long as it can start again, else from a new one."""
+    data = make()
     while True:
         count = 0
         for batch in data:
@@ -36,6 +37,8 @@ def endless(data: Iterable[Any]) -> Iterator[Any]:
             yield batch
         if not count:
             return
+        if iter(data) is data:  # a generator is used up
+            data = make()
 
 
 def train(subject: Subject, steps: int, evaluate: bool = True) -> list[float]:
@@ -45,7 +48,7 @@ def train(subject: Subject, steps: int, evaluate: bool = True) -> list[float]:
     scheduler = subject.scheduler(optimizer) if subject.scheduler is not None else None
     losses = []
     model.train()
-    for step, batch in enumerate(endless(subject.data())):
+    for step, batch in enumerate(endless(subject.data)):
         optimizer.zero_grad()
         loss = subject.loss_of(model, batch)
         loss.backward()
