@@ -1,9 +1,10 @@
 """One bad batch throws the run
 
 ## What it sees
-A step whose loss stands far out of the steps before (ten robust deviations and at least double), from step 10, with the steps after
-it worse than those before by a good part of the first loss. Up to three such batches. Whether they are the cause is for the
-experiment, which leaves them out.
+A step whose loss stands far out of the steps before (ten robust deviations and at least double), from step 10, with the steps
+after it, or the end of the run, worse than those before by a good part of the first loss. Up to three such batches. A loss 100
+times above all before it, or five times with a gradient twenty times above, right after an ordinary update from an ordinary
+gradient, comes from the batch. Whether they are the cause is for the experiment, which leaves them out.
 
 ## Why it matters
 Outliers, corrupt samples and far too long sequences undo what was learnt, at every epoch anew.
@@ -40,21 +41,25 @@ from collections.abc import Iterator
 import numpy as np
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.protocol import sites_of
-from sawbones.stats.series import finite, spikes, start_level
+from sawbones.stats.divergence import recent_ratio
+from sawbones.stats.protocol import sites_of, update_ratios
+from sawbones.stats.series import end_level, finite, spikes, start_level
 
 NEEDS = ("steps", "losses", "backward")
-EXPLAINS = ()
+EXPLAINS = ("optimizer.lr-too-high", "loop.exploding-gradients")
 EXPERIMENT = "skip_batch"
 EARLIEST, MOST, WORSE = 10, 3, 0.15
+FAR, ORDINARY = 100.0, 0.05
 
 
 def check(run: Run) -> Iterator[Finding]:
     losses = run.losses
     if len(losses) < 2 * EARLIEST or len(run.optimizers) > 1:
         return
-    out = [s for s in spikes(losses, window=20, factor=10.0) if s >= EARLIEST and _doubles(losses, s)]
-    # One spike's aftermath is not a second one.
+    begin = start_level(losses)
+    high = [s for s in spikes(losses, window=20, factor=10.0) if s >= EARLIEST and not losses[s] < begin]
+    out = [s for s in high if _doubles(losses, s)]
+    # One spike's aftermath is not a second one; a ripple of a run that is nearly done is none.
     heads = [s for i, s in enumerate(out) if i == 0 or s - out[i - 1] > 5]
     if not heads or len(heads) > MOST:
         return
@@ -62,18 +67,26 @@ def check(run: Run) -> Iterator[Finding]:
     before, after = finite(losses[max(0, first - 10) : first]), losses[first + 1 : first + 9]
     if len(before) < 5 or not len(after):
         return
-    level = float(np.median(before))
-    worse = math.inf if np.any(~np.isfinite(after)) else float(np.median(after))
-    begin = start_level(losses)
-    size = max(abs(begin), 1e-12)
-    if level > begin + 0.5 * size or worse < level + WORSE * size or losses[first] < begin:
-        return  # in trouble before, unharmed after, or a ripple of a run that is nearly done
+    level, size = float(np.median(before)), max(abs(begin), 1e-12)
+    # A moving average of squared gradients carries a spike for long: the end tells as well as the next steps.
+    worse = math.inf if np.any(~np.isfinite(after)) else max(float(np.median(after)), end_level(losses))
+    top, norms = float(np.max(finite(losses[:first]))), run.steps["grad_norm"]
+    usual = finite(norms[max(0, first - 20) : first - 1])
+    highest = float(np.max(usual, initial=0.0))
+    far = losses[first] > FAR * max(top, size) or not math.isfinite(losses[first])
+    least = WORSE * min(size, max(abs(level), 0.1 * size)) if far else WORSE * size
+    if level > begin + 0.5 * size or worse < level + least:
+        return  # in trouble before, or unharmed after
+    # Out of the blue: the update before was an ordinary one from an ordinary gradient.
+    calm = len(usual) > 3 and norms[first - 1] < 4 * highest and recent_ratio(update_ratios(run), first) < ORDINARY
+    both = losses[first] > 5 * max(top, size) and norms[first] > 20 * highest
+    sure = calm and math.isfinite(losses[first]) and (far or both)
     backward = next((e for e in run.of_kind("backward") if e.step == first), None)
     batches = [e for e in run.of_kind("batch") if e.step == first]
     yield Finding(
         "loop.loss-spike",
-        "suspected",
-        0.55,
+        "likely" if sure else "suspected",
+        0.9 if sure else 0.55,
         f"The batch of step {first} throws the run: loss {losses[first]:.4g} after {level:.4g}",
         sites_of(*batches[:1], backward),
         (

@@ -3,7 +3,8 @@
 ## What it sees
 Two things together. The steps are too large: the update is a tenth or more of the weights at some early step, or more than a
 twentieth at the median step. And the run misbehaves: the loss turns non-finite, ends above where it began, shoots up by half and
-does not come down to where it should, or makes no headway. The earliest is step 3. One large first update alone says
+does not come down to where it should, or makes no headway. When it is sudden, the last few updates before must have been large
+already. The earliest is step 3. One large first update alone says
 nothing (a fresh Adam or RMSprop makes one on small tensors).
 
 ## Why it matters
@@ -38,6 +39,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.divergence import first_trouble, recent_ratio
 from sawbones.stats.protocol import numbers_equal_to, update_ratios
 from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, start_level
 
@@ -47,7 +49,7 @@ EXPLAINS = (
     "model.dead-units", "model.bad-init", "data.unnormalized-input", "loop.scaler-skipping", "evaluation.overfitting",
 )  # fmt: skip
 EXPERIMENT = "learning_rate_tenth"
-LARGE_ONCE, LARGE_OFTEN = 0.1, 0.05
+LARGE_ONCE, LARGE_OFTEN, HUGE = 0.1, 0.05, 0.2
 WORDS = ("lr", "learning_rate", "rate", "eta", "alpha", "step_size")
 
 
@@ -57,6 +59,10 @@ def check(run: Run) -> Iterator[Finding]:
     known = finite(ratios)
     if len(losses) < 4 or not len(known) or not run.optimizers:
         return
+    trouble = first_trouble(losses)
+    recent = recent_ratio(ratios, trouble)
+    if trouble is not None and math.isfinite(recent) and recent < LARGE_OFTEN:
+        return  # ordinary steps until the loss left: a gradient or a batch threw it
     peak, middle = float(np.max(known)), float(np.median(known))
     if peak < LARGE_ONCE and middle < LARGE_OFTEN:
         return
@@ -65,6 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     text, clear = how
     sure = clear and (peak >= 2 * LARGE_ONCE or middle >= LARGE_OFTEN)
+    sure |= trouble is not None and recent >= HUGE  # a fifth of the weights at every step, and the loss shoots up
     rate = float(np.nanmax(run.steps["lr"])) if np.any(np.isfinite(run.steps["lr"])) else math.nan
     yield Finding(
         "optimizer.lr-too-high",

@@ -43,7 +43,7 @@ from sawbones.stats.series import end_level, finite, noise, start_level
 NEEDS = ("steps", "losses", "optimizers")
 EXPLAINS = ("evaluation.collapsed-prediction", "data.labels-misaligned")
 EXPERIMENT = "learning_rate_raised"
-SMALL, STEPS = 1e-5, 10
+SMALL, FAR_TOO_SMALL, STEPS = 1e-5, 5e-6, 10
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -57,6 +57,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if moved > 0.03 and begin - end > 2 * noise(run.losses):
         return
+    # Under a two-hundred-thousandth nothing is learnt in any number of steps that one would wait for.
+    sure = middle < FAR_TOO_SMALL and norm > 0.02 and run.num_steps >= 2 * STEPS and begin - end < 2 * noise(run.losses)
     optimizer = run.optimizers[0]
     values = [rate, float(np.max(rates)), *(float(g.get("lr") or 0) for o in run.optimizers for g in (o.defaults, *o.groups))]
     numbers = numbers_equal_to(run, values, ("lr", "learning_rate", "rate", "eta", "alpha"))
@@ -65,8 +67,8 @@ def check(run: Run) -> Iterator[Finding]:
         places.setdefault((site.file, site.line), site)
     yield Finding(
         "optimizer.lr-too-low",
-        "suspected",
-        0.6,
+        "likely" if sure else "suspected",
+        0.86 if sure else 0.6,
         f"Learning rate {rate:g} is too low: a step moves the weights by {middle:.1g} of their size",
         tuple(places.values()),
         (

@@ -2,9 +2,9 @@
 
 ## What it sees
 The LR of every step, whoever sets it, against the length of a run that came to its own end, and each scheduler's planned length
-against how often it moved. Wrong unit: planned in steps and moved per epoch, or the other way round. Over too early: the LR is under a ten-thousandth of
-its peak for a third of the run. Endless warm-up: the LR rises in a straight line to the very last step. Past its end: a cosine that
-moved well beyond T_max climbs again.
+against how often it moved. Wrong unit: planned in steps and moved per epoch, or the other way round. Over too early: the LR is
+under a ten-thousandth of its peak for a third of the run. Endless warm-up: the LR rises in a straight line to the very last step.
+Past its end: a cosine that moved well beyond T_max climbs again.
 
 ## Why it matters
 Most of the run trains with a rate that nobody meant.

@@ -1,0 +1,73 @@
+"""How a run goes wrong: when its loss leaves for good, and what came first, the gradient or the loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sawbones.stats.series import finite
+
+Floats = npt.NDArray[np.float64]
+
+LEAVES = 0.4  # of the first loss, above everything before
+RECENT = 5  # measured updates
+
+
+def first_trouble(losses: npt.ArrayLike) -> int | None:
+    """The first step whose loss is not finite, or above all before it by a good part of the first loss."""
+    values = np.asarray(losses, np.float64)
+    top, size = -math.inf, 0.0
+    for step, value in enumerate(values):
+        if not math.isfinite(value):
+            return step
+        if step == 0:
+            size = max(abs(float(value)), 1e-12)
+        elif value > top + LEAVES * size:
+            return step
+        top = max(top, float(value))
+    return None
+
+
+def recent_ratio(ratios: Floats, until: int | None) -> float:
+    """Update over weights: the median of the last few that were measured before this step."""
+    known = finite(ratios[:until])
+    return float(np.median(known[-RECENT:])) if len(known) else math.nan
+
+
+@dataclass(frozen=True)
+class Leap:
+    """A gradient that stands out of those before it while the loss is still an ordinary one."""
+
+    step: int
+    norm: float
+    usual: float
+    level: float  # of the loss before
+    worst: float  # of the loss right after; inf when it is not finite
+
+    @property
+    def factor(self) -> float:
+        return self.norm / max(self.usual, 1e-30)
+
+
+def gradient_leaps(norms: Floats, losses: Floats, factor: float, after: int = 6) -> list[Leap]:
+    """Steps at which the norm grows by `factor` at an ordinary loss, and the loss leaves within a few steps."""
+    first = finite(losses)
+    if len(first) < 2:
+        return []
+    size = max(abs(float(first[0])), 1e-12)
+    found: list[Leap] = []
+    for step in range(1, min(len(norms), len(losses)) - 1):
+        before, seen = finite(norms[max(0, step - 20) : step]), finite(losses[:step])
+        if not math.isfinite(losses[step]) or not len(before) or len(seen) < step:
+            break  # it is over: whatever came first has been passed
+        usual, top = float(np.median(before)), float(np.max(seen))
+        if math.isnan(norms[step]) or norms[step] < factor * usual or losses[step] > top + size:
+            continue
+        later = losses[step + 1 : step + 1 + after]
+        worst = math.inf if np.any(~np.isfinite(later)) else float(np.max(later, initial=-math.inf))
+        if worst > max(top, float(losses[step])) + size:
+            found.append(Leap(step, float(norms[step]), usual, float(np.median(seen[-20:])), worst))
+    return found
