@@ -101,4 +101,4 @@ def test_data_that_is_used_up_is_made_again() -> None:
 
     assert list(islice(endless(generator), 5)) == [1, 2, 1, 2, 1] == list(islice(endless(loader), 5))
     assert made == ["generator"] * 3 + ["loader"]
-    assert list(endless(lambda: [])) == []
+    assert list(endless(list)) == []
