@@ -12,7 +12,8 @@ import torch
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.sites import is_user_file
 
-_SCALARS = (bool, int, float, str)
+_SCALARS = frozenset({bool, int, float, str})
+_CONTAINERS = frozenset({tuple, list, dict})
 _MAX_VARIABLES = 400
 _MAX_TEXT = 200
 _user_code: dict[Any, bool] = {}
@@ -26,23 +27,29 @@ class Arrival:
     key: list[Any]  # by which a rebuilt run knows the same place: file, line, data set, its size
     value: Any
     rng: dict[str, Any]
-    scalars: dict[str, Any] = field(default_factory=dict)  # plain variables of the loop, at its first model call
-    versions: tuple[int, ...] = ()
     fetched: tuple[int, int] = (0, 0)  # step and microstep in which it came
+    scalars: dict[str, Any] = field(default_factory=dict)  # plain variables of the loop, at its first model call
+    versions: tuple[int, ...] | None = None  # of its tensors, where they were looked at
     used: bool = True  # False while a batch that came ahead waits for its step
+    num_bytes: int = 0
 
     def tensors(self) -> list[torch.Tensor]:
         return [t for _, t in tensors_in(self.value)]
 
-    def num_bytes(self) -> int:
-        return sum(t.numel() * t.element_size() for t in self.tensors())
+    def look(self) -> None:
+        tensors = self.tensors()
+        self.versions = versions_of(tensors)
+        self.num_bytes = sum(t.nbytes for t in tensors if t.layout is torch.strided)
 
     def changed_since(self) -> bool:
-        return versions_of(self.tensors()) != self.versions
+        return self.versions is not None and versions_of(self.tensors()) != self.versions
 
 
 def versions_of(tensors: list[torch.Tensor]) -> tuple[int, ...]:
-    return tuple(t._version if not t.is_inference() else 0 for t in tensors)
+    try:
+        return tuple([t._version for t in tensors])
+    except RuntimeError:  # inference tensors do not count
+        return ()
 
 
 def loop_frame(start: FrameType | None) -> FrameType | None:
@@ -63,34 +70,26 @@ def caller(depth: int = 2) -> FrameType | None:
     return loop_frame(sys._getframe(depth))
 
 
-def scalars_of(frame: FrameType | None) -> dict[str, Any]:
-    if frame is None:
-        return {}
-    found = frame.f_locals
-    if len(found) > _MAX_VARIABLES:
-        return {}
-    return {
-        k: v
-        for k, v in found.items()
-        if type(v) in _SCALARS and not k.startswith("__") and (type(v) is not str or len(v) < _MAX_TEXT)
-    }
+def variables_of(frame: FrameType | None) -> dict[str, Any]:
+    """Before Python 3.13 this is put together anew each time that it is asked for."""
+    found = frame.f_locals if frame is not None else {}
+    return found if len(found) <= _MAX_VARIABLES else {}
 
 
-def tensors_beside(frame: FrameType | None, inputs: list[torch.Tensor]) -> dict[str, Any]:
+def scalars_of(variables: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in variables.items() if v.__class__ in _SCALARS and (v.__class__ is not str or len(v) < _MAX_TEXT)}
+
+
+def tensors_beside(variables: dict[str, Any], inputs: list[torch.Tensor]) -> dict[str, Any]:
     """Variables of the loop that hold as many examples as the model is given: targets, masks, indices."""
-    if frame is None:
-        return {}
     sizes = {t.shape[0] for t in inputs if t.dim()}
     found: dict[str, Any] = {}
-    variables = frame.f_locals
-    if len(variables) > _MAX_VARIABLES:
-        return {}
     for name, value in variables.items():
-        kind = type(value)
+        kind = value.__class__
         if kind is torch.Tensor:
-            if not value.requires_grad and value.dim() and value.shape[0] in sizes:
+            if value.dim() and value.shape[0] in sizes and not value.requires_grad:
                 found[name] = value
-        elif kind in (tuple, list, dict) and 0 < len(value) <= 8:
+        elif kind in _CONTAINERS and 0 < len(value) <= 8:
             inner = tensors_in(value)
             if inner and all(not t.requires_grad and t.dim() and t.shape[0] in sizes for _, t in inner):
                 found[name] = value

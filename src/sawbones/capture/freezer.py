@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from sawbones.capture import snapshot
-from sawbones.capture.arrivals import Arrival, caller, cloned, scalars_of, tensors_beside, versions_of
+from sawbones.capture.arrivals import Arrival, caller, cloned, scalars_of, tensors_beside, variables_of
 from sawbones.capture.bundle import SUFFIX, Failure
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.capture.prints import fingerprint
@@ -35,6 +35,7 @@ COPY_SHARE = 0.004  # of the run's time goes into copies of the weights, at most
 MIN_SPACING = 10  # steps between two of them
 MAX_SPACING = 500
 ATTEMPTS = {"exception": 1, "nonfinite loss": 1, "nonfinite gradient": 1, "loss spike": 2, "rank mismatch": 1, "by hand": 20}
+LOOKS = 16
 SKIPS_IN_A_ROW = 8  # a scaler that is still looking for its scale skips fewer
 
 
@@ -59,6 +60,7 @@ class Freezer:
         self.scalers = snapshot.Scalers()
         self._arrivals: deque[Arrival] = deque()
         self._arrival_bytes = 0
+        self._batch_bytes = 0  # of the largest that was looked at
         self._ring: deque[dict[str, Any]] = deque()
         self._next_copy = 0
         self._copies = True  # False once the state is known not to fit
@@ -88,22 +90,24 @@ class Freezer:
             size = len(dataset) if dataset is not None else None
         except TypeError:
             size = None
-        where = [self._r.sites.shown(frame.f_code.co_filename), frame.f_lineno] if frame is not None else ["", 0]
+        where = [frame.f_code.co_filename, frame.f_lineno] if frame is not None else ["", 0]
         self._arrived("loader", [*where, type(dataset).__name__, size], value)
 
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         frame = caller()
-        if self._fed and not self._consumed:
+        variables: dict[str, Any] | None = None
+        if self._fed and not self._consumed and (self._ahead or self._looks()):
             self._find_consumed([t for _, t in tensors_in((args, kwargs))])
         if not self._fed:
             inputs = [t for _, t in tensors_in((args, kwargs))]
-            where = [self._r.sites.shown(frame.f_code.co_filename), frame.f_lineno] if frame is not None else ["", 0]
-            value = {"args": args, "kwargs": kwargs, "variables": tensors_beside(frame, inputs)}
+            where = [frame.f_code.co_filename, frame.f_lineno] if frame is not None else ["", 0]
+            variables = variables_of(frame)
+            value = {"args": args, "kwargs": kwargs, "variables": tensors_beside(variables, inputs)}
             self._arrived("forward", [*where, type(module).__name__, None], value)
         if self._scalars_step != self._r.step and self._arrivals:
             self._scalars_step = self._r.step
             used = next((a for a in reversed(self._arrivals) if a.used), self._arrivals[-1])
-            used.scalars = scalars_of(frame)
+            used.scalars = scalars_of(variables if variables is not None else variables_of(frame))
 
     def _find_consumed(self, inputs: list[torch.Tensor]) -> None:
         """Some loops fetch a batch ahead: then the model is given tensors of the batch before the latest."""
@@ -121,24 +125,26 @@ class Freezer:
 
     def _arrived(self, kind: str, key: list[Any], value: Any) -> None:
         step = self._r.step
-        if self._arrivals and self._arrivals[-1].step != step:
-            self._look_back()
+        if self._arrivals and not self._copy_batches and self._arrivals[-1].changed_since():
+            self._copy_batches = True  # batches that the loop writes over are copied from now on
         if step >= self._next_copy and self._copies:
             self._copy_state()
         if self._copy_batches:
             value = cloned(value)
-        arrival = Arrival(step, self._r.microstep, kind, key, value, self._streams.read(), fetched=(step, self._r.microstep))
-        tensors = arrival.tensors()
-        arrival.versions = versions_of(tensors)
+        at = (step, self._r.microstep)
+        arrival = Arrival(*at, kind, key, value, self._streams.read(), at)
+        if self._looks():
+            arrival.look()
+            self._batch_bytes = max(self._batch_bytes, arrival.num_bytes)
+        arrival.num_bytes = self._batch_bytes
         self._arrivals.append(arrival)
-        self._arrival_bytes += sum(t.numel() * t.element_size() for t in tensors)
+        self._arrival_bytes += arrival.num_bytes
         self._forget()
         self._fed, self._consumed = True, False
 
-    def _look_back(self) -> None:
-        """Batches that the loop writes over are copied from now on."""
-        if not self._copy_batches and self._arrivals[-1].changed_since():
-            self._copy_batches = True
+    def _looks(self) -> bool:
+        """What a loop does with its batches it does from the beginning, and looking at them takes longer than keeping them."""
+        return self._r.step < LOOKS or self._r.step % LOOKS == 0
 
     def _forget(self) -> None:
         oldest = self._ring[0]["step"] if self._ring else self._r.step - 1
@@ -146,7 +152,7 @@ class Freezer:
             if self._arrivals[0].step == self._r.step:
                 break
             gone = self._arrivals.popleft()
-            self._arrival_bytes -= gone.num_bytes()
+            self._arrival_bytes -= gone.num_bytes
         while self._ring and self._arrivals and self._ring[0]["step"] < self._arrivals[0].step:
             self._ring.popleft()
 
@@ -260,7 +266,7 @@ class Freezer:
         content = {
             "point": point,
             "snapshot": state,
-            "arrivals": [] if not self.settings.data else [_described(a) for a in arrivals],
+            "arrivals": [] if not self.settings.data else [self._described(a) for a in arrivals],
             "start": self.start_rng,
             "prints": self._prints(point, step),
         }
@@ -304,6 +310,11 @@ class Freezer:
         notes.append("the failure was seen after the update, and no copy of the weights was at hand")
         return None, notes
 
+    def _described(self, arrival: Arrival) -> dict[str, Any]:
+        names = ("step", "microstep", "kind", "rng", "scalars", "fetched")
+        file, *rest = arrival.key
+        return {**{n: getattr(arrival, n) for n in names}, "key": [self._r.sites.shown(file), *rest], "values": arrival.value}
+
     def _prints(self, point: str, step: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if point in ("backward", "step") and self._loss is not None:
@@ -329,8 +340,3 @@ def gradient_prints(recorder: Recorder) -> dict[str, str]:
 def _share(inputs: list[torch.Tensor], arrival: Arrival) -> bool:
     known = {t.untyped_storage().data_ptr() for t in arrival.tensors() if t.layout is torch.strided}
     return any(t.layout is torch.strided and t.untyped_storage().data_ptr() in known for t in inputs)
-
-
-def _described(arrival: Arrival) -> dict[str, Any]:
-    names = ("step", "microstep", "kind", "key", "rng", "scalars", "fetched")
-    return {**{name: getattr(arrival, name) for name in names}, "values": arrival.value}

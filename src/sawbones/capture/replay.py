@@ -129,6 +129,8 @@ class Theatre:
         remedies = [Remedy(STAGE, params)]
         if changes.dtype is not None:
             remedies.append(Remedy(changes.dtype))
+        if changes.device == "cpu" and self.bundle.environment.get("cuda"):
+            remedies.append(Remedy("sawbones.capture.on_cpu"))
         options = Options(deep_steps=(), deep_every=0, batch_samples=0, full_every=1000)
         patient = self.bench.patient
         if way == "jump" and patient.num_ranks > 1:  # other ranks' batches are not in this bundle

@@ -17,7 +17,7 @@ from typing import Any
 
 from sawbones.capture.bundle import Bundle
 from sawbones.capture.errors import CaptureError
-from sawbones.capture.replay import Theatre, plain_message, ways
+from sawbones.capture.replay import Changes, Theatre, plain_message, ways
 from sawbones.capture.reproducer import NAME
 from sawbones.experiments.bench import ChildFailed
 
@@ -64,7 +64,8 @@ def _search(theatre: Theatre, way: str, working: Path, folder: Path, seconds: fl
     follower = threading.Thread(target=_follow, args=(folder / "progress.txt", over, say), daemon=True)
     follower.start()
     try:
-        theatre.perform(way, working=working, shrink={"folder": str(folder), "seconds": seconds})
+        # A process that uses a GPU cannot fork, so the search takes place on the CPU.
+        theatre.perform(way, Changes(device="cpu"), working, shrink={"folder": str(folder), "seconds": seconds})
     except ChildFailed as error:
         if not (folder / "shrunk.json").exists():
             return {"failed": str(error).splitlines()[0]}

@@ -121,6 +121,14 @@ class Recorder:
         """False in forked workers, and while the deep observer runs a copy of the model: neither is the loop's doing."""
         return self.active and not DeepObserver.busy and os.getpid() == self.pid
 
+    def tell(self, act: Callable[..., None], *args: Any) -> None:
+        """One call of the capture, from inside a guard: another guard for each would cost as much as the calls themselves."""
+        try:
+            act(*args)
+        except Exception as error:
+            self.capture = None
+            self.guard.fail("capture", error)
+
     # top-level module calls
 
     @property
@@ -149,7 +157,7 @@ class Recorder:
             self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
         if grad:
             if self.capture is not None:
-                self.guard("capture", self.capture.forward, module, args, kwargs)
+                self.tell(self.capture.forward, module, args, kwargs)
             self.start_deep()
 
     def _forward_event(self, module: nn.Module, inner: nn.Module, grad: bool, found: list[tuple[str, torch.Tensor]]) -> None:
@@ -232,7 +240,7 @@ class Recorder:
         }
         self.steps.loss_seen(shown, data, loss)
         if self.capture is not None:
-            self.guard("capture", self.capture.backward_begins, shown, loss, data)
+            self.tell(self.capture.backward_begins, shown, loss, data)
         if self.deep is not None and loss is not None:
             self.deep_backward_seen = True
             self.guard("deep", self.deep.before_backward, loss)
@@ -244,7 +252,7 @@ class Recorder:
         self.microstep += 1
         self.steps.backward_done()
         if self.capture is not None:
-            self.guard("capture", self.capture.backward_ends)
+            self.tell(self.capture.backward_ends)
         if self.step in (0, 1, 5) or self.census.is_new or self.step % 100 == 0:  # an optimizer of a later phase is looked at too
             self.guard("census", self._note_loose_gradients)
         if self.census.is_new:  # a loop that never steps has no later moment, and its optimizer may be gone at the end
@@ -266,7 +274,7 @@ class Recorder:
     def gradients_complete(self, optimizer: torch.optim.Optimizer, skipped: bool = False) -> None:
         if self.capture is not None:
             norms = self.steps.gradient_norms(optimizer)
-            self.guard("capture", self.capture.gradients, optimizer, norms, skipped)
+            self.tell(self.capture.gradients, optimizer, norms, skipped)
 
     def step_ends(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
@@ -296,7 +304,7 @@ class Recorder:
         if self.journal is not None:
             self.journal.clear()
         if self.capture is not None:
-            self.guard("capture", self.capture.step_over)
+            self.tell(self.capture.step_over)
         self.step += 1
         self.microstep = 0
         if self.step in (1, 20) or self.step % 500 == 0 or self.census.is_new:

@@ -95,7 +95,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         if recorder.wants("batch"):
             recorder.event("batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))})
         if recorder.capture is not None:
-            recorder.guard("capture", recorder.capture.batch, iterator, value)
+            recorder.tell(recorder.capture.batch, iterator, value)
 
     def make_set_epoch(original: Any) -> Any:
         def set_epoch(self: Any, epoch: int) -> None:

@@ -33,7 +33,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             if recorder.is_host():
                 in_closure[id(optimizer)] |= recorder.microstep != passes
                 recorder.guard("step", recorder.steps.closure_returned, optimizer)
-                recorder.gradients_complete(optimizer)
+                recorder.guard("step", recorder.gradients_complete, optimizer)
             return result
 
         args = tuple(watched_closure if a is closure else a for a in args)
