@@ -12,10 +12,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from planted import altered, table, texts  # noqa: E402
+from planted import altered, table, texts
 
-from sawbones import audit  # noqa: E402
-from sawbones.schema import Report  # noqa: E402
+from sawbones import audit
+from sawbones.schema import Report
 
 Pair = tuple[pd.DataFrame, pd.DataFrame]
 

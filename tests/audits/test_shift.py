@@ -12,11 +12,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from planted import clean_pair, table  # noqa: E402
+from planted import clean_pair, table
 
-from sawbones import audit  # noqa: E402
-from sawbones.audits.shift.signs import step_in  # noqa: E402
-from sawbones.schema import Report  # noqa: E402
+from sawbones import audit
+from sawbones.audits.shift.signs import step_in
+from sawbones.schema import Report
 
 
 def faults(report: Report) -> list[str]:
@@ -110,7 +110,7 @@ def test_a_label_that_no_longer_follows_is_concept_drift(with_prediction: bool) 
 def test_without_labels_the_predictions_show_the_shift() -> None:
     before, after = world(3000, 1), world(2000, 2)
     after["said"] = np.where(some(after, 0.3), 1, after["said"])
-    report = audit.shift(before, after.drop(columns="y"), prediction="said")
+    report = audit.shift(before, after.drop(columns="y"), label="y", prediction="said")
     assert faults(report) == ["deployment.label-shift"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 from sawbones.audits.engine.session import Session, ibis_module
@@ -18,12 +19,11 @@ def read_csv(session: Session, paths: list[str], role: str, notes: list[str]) ->
     more: dict[str, Any] = {"union_by_name": True} if len(paths) > 1 else {}
     if encoding != "utf-8":
         more["encoding"] = encoding
+    # A sniffer that meets a broken row may settle for one column; the header knows better.
+    more |= {"delim": mark} if (mark := _delimiter(paths[0])) else {}
     said = ""
-    for attempt in (
-        {},
-        {"sample_size": -1},
-        {"sample_size": -1, "ignore_errors": True, "store_rejects": True, "strict_mode": False},
-    ):
+    careless = {"sample_size": -1, "ignore_errors": True, "store_rejects": True}
+    for attempt in ({}, {"sample_size": -1}, careless, {**careless, "strict_mode": False}):
         try:
             table = session.keep(session.backend.read_csv(paths, **more, **attempt))
         except Exception as error:  # DuckDB has an exception class for each way a file can be broken
@@ -37,8 +37,21 @@ def read_csv(session: Session, paths: list[str], role: str, notes: list[str]) ->
 
 
 def _reason(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in said.split("LINE 1:")[0].splitlines() if line.strip()]
     return " ".join(lines[:2])[:300] or "no reason was given"
+
+
+def _delimiter(path: str) -> str | None:
+    if path.endswith(".zst"):
+        return None
+    try:
+        with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
+            header = file.readline(1 << 16)
+    except OSError:
+        return None
+    counts = {mark: header.count(mark.encode()) for mark in (",", ";", "\t", "|")}
+    best = max(counts, key=lambda mark: counts[mark])
+    return best if counts[best] else None
 
 
 def _rejected(session: Session) -> int:

@@ -170,7 +170,11 @@ def _best_class(fit: Tally, held: Tally, same: bool, ordered: bool) -> tuple[flo
         if tp.sum() < LEAST_OF_CLASS or tn.sum() < LEAST_OF_CLASS:
             continue
         # On the rows it was fitted on, the ranking of bins flatters itself: there the plain order of the values has to do.
-        value = (ordered_auc(p, rest) if ordered else _shrunk(p, rest)) if same else encoded_auc(np.append(p, 0), np.append(rest, 0), tp, tn)
+        value = (
+            (ordered_auc(p, rest) if ordered else _shrunk(p, rest))
+            if same
+            else encoded_auc(np.append(p, 0), np.append(rest, 0), tp, tn)
+        )
         if value > best:
             best, which = value, positive
     return best, which

@@ -106,7 +106,7 @@ def compared(name: str, before: Tally, after: Tally, ordered: bool) -> Move:
 
 
 def _telling(count: float, own: float, other: float, categories: int) -> bool:
-    """Would all rows of a category fall on one side by chance, in any of so many categories? Once in ten thousand, or more rarely."""
+    """Would all rows of a category fall on one side by chance, in any of so many? Once in ten thousand, or more rarely."""
     return bool(count > 0 and own > 0 and count * np.log(own / (own + other)) + np.log(categories) < np.log(1e-4))
 
 

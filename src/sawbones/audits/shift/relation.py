@@ -62,8 +62,8 @@ def _drift(case: Case) -> Drift:
     if label_moved and by_label:
         if inputs and _given_label_same(case, inputs):
             inputs = ()  # the inputs moved because the classes did
-        elif inputs and not related:
-            consequence = True
+        elif inputs and any(_rate_change(case, m.column) < limits.concept / 2 for m in inputs):
+            consequence = True  # at equal values of an input that moved, the label has the rate it had
         elif not inputs and _label_alone_explains(case):
             related = False
         elif not inputs:
