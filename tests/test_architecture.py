@@ -165,6 +165,7 @@ def test_public_names() -> None:
 FLAGS = {
     "diagnose": "--capture-limit --html --json --keep-run --no-capture --no-data --no-experiments --no-source "
     "--nproc-per-node --only --pin --quiet --seconds --steps",
+    "profile": "--json --seconds --steps --top",
     "run": "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node --out --quiet",
     "replay": "--approximate --deep --device --dtype --seconds --yes",
     "shrink": "--out --seconds --yes",

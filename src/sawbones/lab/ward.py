@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 FAULTS = Path(__file__).resolve().parent / "faults"
 
@@ -18,6 +19,7 @@ class Bed:
     script: Path
     summary: str
     num_ranks: int = 1  # the script's RANKS
+    device: str = "cpu"  # the script's DEVICE: the fault exists there alone
 
 
 @cache
@@ -28,16 +30,19 @@ def beds() -> tuple[Bed, ...]:
             tree = ast.parse(script.read_text(encoding="utf-8"))
             text = ast.get_docstring(tree) or ""
             fault = f"{script.parent.name}.{script.stem.replace('_', '-')}"
-            found.append(Bed(fault, script, text.split("\n")[0], _ranks(tree)))
+            found.append(
+                Bed(fault, script, text.split("\n")[0], int(_constant(tree, "RANKS", 1)), str(_constant(tree, "DEVICE", "cpu")))
+            )
     return tuple(found)
 
 
-def _ranks(tree: ast.Module) -> int:
-    named = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
-    for node in named:
-        if any(isinstance(target, ast.Name) and target.id == "RANKS" for target in node.targets):
-            return int(ast.literal_eval(node.value))
-    return 1
+def _constant(tree: ast.Module, name: str, otherwise: Any) -> Any:
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
+            continue
+        if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+            return node.value.value
+    return otherwise
 
 
 def truth_lines(script: Path) -> frozenset[int]:

@@ -62,6 +62,10 @@ _MAKES_INFINITY = {
 }
 
 
+# The host waits for the device to bring a value over.
+_READS = frozenset({"item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__", "to", "nonzero", "__repr__"})
+
+
 class _Mode(TorchFunctionMode):
     def __init__(self, note: Callable[[Any, Any, Any, Any], None]) -> None:
         super().__init__()
@@ -82,6 +86,7 @@ class Journal:
         self._mode: _Mode | None = None
         self._found = False
         self._busy = False
+        self.on_read: Callable[..., None] | None = None  # told when values leave their device
         self.on_write: list[Callable[..., None]] = []  # told of operators that change their first argument
 
     def resume(self) -> None:
@@ -119,6 +124,8 @@ class Journal:
             return
         if name == "__set__" and getattr(getattr(func, "__self__", None), "__name__", "") == "requires_grad":
             name, result = "requires_grad_", args[0]  # p.requires_grad = False
+        if self.on_read is not None and name in _READS:
+            self.on_read(name, args, result, sys._getframe(2))
         if self.on_write and name.endswith("_"):
             start = sys._getframe(2)
             for act in tuple(self.on_write):

@@ -132,6 +132,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.facts.get("shards")),
         _without_fact("shards"),
     ),
+    "syncs": (
+        "no CUDA device was used, so nothing waits for one. Nothing to do",
+        lambda r: bool(r.facts.get("syncs")),
+        _without_fact("syncs"),
+    ),
     "graphs": (
         "whether graphs are kept was not recorded",
         lambda r: bool((r.facts.get("graphs") or {}).get("series")),

@@ -38,9 +38,14 @@ def changed_lines(broken: str, healthy: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def corpus_cases(corpus: Path) -> Iterator[Case]:
-    """faults/<fault>/<style>/{broken,healthy}.py and healthy/*.py. A file `ranks` beside a pair holds the number of ranks."""
+def corpus_cases(corpus: Path, cuda: bool = False) -> Iterator[Case]:
+    """faults/<fault>/<style>/{broken,healthy}.py and healthy/*.py.
+
+    A file `ranks` beside a pair holds the number of ranks; a file `device` names the device without which there is no fault.
+    """
     for broken in sorted(corpus.glob("faults/*/*/broken.py")):
+        if broken.with_name("device").exists() and not cuda:
+            continue
         healthy = broken.with_name("healthy.py")
         fault, style = broken.parent.parent.name, broken.parent.name
         lines = changed_lines(broken.read_text(encoding="utf-8"), healthy.read_text(encoding="utf-8"))
@@ -52,8 +57,10 @@ def corpus_cases(corpus: Path) -> Iterator[Case]:
         yield Case(f"healthy/{script.stem}", None, script)
 
 
-def lab_cases() -> Iterator[Case]:
-    """Every patient of the lab and its twin: one script, told apart by --healthy."""
+def lab_cases(cuda: bool = False) -> Iterator[Case]:
+    """Every patient of the lab and its twin: one script, told apart by --healthy. Those of a CUDA device only where asked for."""
     for bed in beds():
+        if bed.device == "cuda" and not cuda:
+            continue
         yield Case(f"lab/{bed.fault}", bed.fault, bed.script, lines=truth_lines(bed.script), num_ranks=bed.num_ranks)
         yield Case(f"lab/{bed.fault}/twin", None, bed.script, ("--healthy",), num_ranks=bed.num_ranks)

@@ -115,7 +115,7 @@ def _records(db: sqlite3.Connection, kind: str, cls: type[Any]) -> Iterator[Any]
 
 def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
     """Records that are written once and read as facts: the first non-finite operator, operations on data, the label probe."""
-    kinds = ("nonfinite", "data_ops", "label_probe", "samples", "vocabularies", "redraw", "updates")
+    kinds = ("nonfinite", "data_ops", "label_probe", "samples", "vocabularies", "redraw", "updates", "profile")
     marks = ", ".join("?" * len(kinds))
     rows = db.execute(f"SELECT kind, data FROM records WHERE id = 0 AND kind IN ({marks})", kinds)
     return {kind: revive(json.loads(zlib.decompress(data))) for kind, data in rows}

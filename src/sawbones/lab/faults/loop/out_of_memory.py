@@ -1,0 +1,60 @@
+"""A reader of texts that pads every batch to its longest: one text is so long that its attention scores fit no memory."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+from torch.optim import Adam
+from torch.utils.data import DataLoader
+
+from sawbones.lab.patient import admit
+
+patient = admit()
+NUM_WORDS, NUM_CLASSES, LONGEST, FAR_TOO_LONG = 60, 3, 32, 200_000
+
+
+def text(number: int) -> tuple[Tensor, int]:
+    """A third of the words comes from the words of the text's class."""
+    label = int(torch.randint(0, NUM_CLASSES, ()))
+    size = FAR_TOO_LONG if number == 700 else int(torch.randint(12, LONGEST, ()))
+    words = torch.randint(1, NUM_WORDS, (size,))
+    return torch.where(torch.rand(size) < 0.33, 1 + 8 * label + words % 8, words), label
+
+
+def collate(batch: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
+    texts = [words if patient.broken else words[:LONGEST] for words, _ in batch]
+    return pad_sequence(texts, batch_first=True), torch.tensor([label for _, label in batch])
+
+
+class Reader(nn.Module):
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.words = nn.Embedding(NUM_WORDS, width, padding_idx=0)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.head = nn.Linear(width, NUM_CLASSES)
+
+    def forward(self, words_BT: Tensor) -> Tensor:
+        is_word_BT = words_BT != 0
+        read = self.words(words_BT)
+        scores = self.query(read) @ self.key(read).mT / read.shape[-1] ** 0.5
+        mixed = read + scores.masked_fill(~is_word_BT[:, None], float("-inf")).softmax(-1) @ self.value(read)
+        mean: Tensor = (mixed * is_word_BT[..., None]).sum(1) / is_word_BT.sum(1, keepdim=True)
+        scores_BC: Tensor = self.head(mean)
+        return scores_BC
+
+
+loader = DataLoader([text(i) for i in range(960)], batch_size=16, shuffle=True, collate_fn=collate)  # type: ignore[arg-type]
+model = Reader()
+optimizer = Adam(model.parameters(), lr=4e-3)
+patient.watch(model)
+
+for _ in range(2):
+    for words_BT, labels_B in loader:
+        loss = functional.cross_entropy(model(words_BT), labels_B)
+        optimizer.zero_grad()
+        loss.backward()
+        patient.record(loss)
+        optimizer.step()
+patient.discharge()

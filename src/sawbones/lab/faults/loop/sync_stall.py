@@ -1,0 +1,51 @@
+"""A series classifier on a CUDA device that reads the norm of every gradient in every step."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.optim import AdamW
+from torch.utils.data import DataLoader, TensorDataset
+
+from sawbones.lab.patient import admit
+
+DEVICE = "cuda"
+patient = admit()
+NUM_CLASSES, NUM_FEATURES, COLUMNS, ROWS = 4, 12, 6, 960
+# A series of measurements belongs to the class whose pattern it follows, with noise.
+patterns = torch.randn(NUM_CLASSES, COLUMNS, NUM_FEATURES)
+classes = torch.randint(0, NUM_CLASSES, (ROWS,))
+series = (patterns[classes] + torch.randn(ROWS, COLUMNS, NUM_FEATURES)) / 1.4
+loader = DataLoader(TensorDataset(series, classes), batch_size=32, shuffle=True)
+
+
+class SeriesClassifier(nn.Module):
+    def __init__(self, width: int = 48) -> None:
+        super().__init__()
+        self.read = nn.Linear(NUM_FEATURES, width)
+        self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
+        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
+
+    def forward(self, series_BTF: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.layer(self.read(series_BTF) + self.places).mean(1))
+        return scores
+
+
+model = SeriesClassifier().to(DEVICE)
+optimizer = AdamW(model.parameters(), lr=1e-3, weight_decay=0.0)
+patient.watch(model)
+norms: list[float] = []
+
+for _ in range(3):
+    for step, (series_BTF, classes_B) in enumerate(loader):
+        loss = functional.cross_entropy(model(series_BTF.to(DEVICE)), classes_B.to(DEVICE))
+        optimizer.zero_grad()
+        loss.backward()
+        if patient.broken or step == 0:
+            norms = [p.grad.norm().item() for p in model.parameters() if p.grad is not None]
+        patient.record(loss)
+        optimizer.step()
+print(f"largest gradient {max(norms):.4f}")
+patient.discharge()
