@@ -54,6 +54,7 @@ def pin(finding: Finding, run: Run, root: Path) -> Pinned:
     if known is not None:
         steps = steps_needed(known, run)
         if steps is not None:
+            steps = _whole(run) if known.whole else steps
             call = f"{known.assertion}(run{', ' + known.arguments if known.arguments else ''})"
             return Pinned(finding.fault, "property", templates.observed(story, known.assertion, call, _options(run, steps, known)))
     found = checks.read(run, finding.fault).findings

@@ -9,16 +9,16 @@ from sawbones.testing.wording import broken, steps_taken
 
 
 def assert_event_order(run: Run, *order: str, optional: Sequence[str] = ()) -> None:
-    """Events of these kinds come in this order in every optimizer step, `step` among them.
+    """Events of these kinds come in this order in every optimizer step, `step` (or `scaler_step`) among them.
 
     A kind may come several times in a row (micro-batches), and a new round begins only after `step`. Kinds listed as `optional`
     may be left out of a round. The kinds are those of the recording: zero_grad, scale, backward, unscale, clip, scaler_step, step,
     scaler_update, schedule.
     """
     steps_taken(run)
-    if "step" not in order:
+    if "step" not in order and "scaler_step" not in order:
         raise ValueError(f"the order {order} has no 'step': name what comes before it and after it")
-    last = order.index("step")
+    last = order.index("step" if "step" in order else "scaler_step")
     required = [i for i, kind in enumerate(order) if kind not in optional]
     events = [e for e in run.events if e.kind in order and not (e.kind == "schedule" and e.data.get("initial"))]
     events = [e for e in events if e.phase == "train" or e.kind != "backward"]

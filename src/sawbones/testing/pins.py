@@ -13,10 +13,14 @@ from sawbones.checks import Check, all_checks
 
 @dataclass(frozen=True)
 class Pin:
-    """`assertion(run, arguments)`, on a run that was made twice where that is needed."""
+    """`assertion(run, arguments)`, on a run of as few steps as it needs to fail.
+
+    `whole`: something that must happen once in a run, and may come late. `twice`: the script runs a second time.
+    """
 
     assertion: str
     arguments: str = ""
+    whole: bool = False
     twice: bool = False
 
 
@@ -25,8 +29,8 @@ PINS = {
     "model.attention-scale": Pin("assert_attention_scaled"),
     "model.causal-leak": Pin("assert_causal"),
     "model.cross-sample-leak": Pin("assert_batch_independent"),
-    "model.detached-graph": Pin("assert_every_parameter_gets_gradient"),
-    "model.frozen-params": Pin("assert_every_parameter_gets_gradient"),
+    "model.detached-graph": Pin("assert_every_parameter_gets_gradient", whole=True),
+    "model.frozen-params": Pin("assert_every_parameter_gets_gradient", whole=True),
     "model.mask-dtype": Pin("assert_masks"),
     "model.mask-polarity": Pin("assert_masks"),
     "model.over-masking": Pin("assert_no_row_masked"),
@@ -46,16 +50,16 @@ PINS = {
     "loss.unstable-log": Pin("assert_finite"),
     "optimizer.coupled-l2": Pin("assert_decoupled_decay"),
     "optimizer.decay-on-norm-bias": Pin("assert_decay_groups"),
-    "optimizer.missing-params": Pin("assert_all_parameters_optimized"),
-    "optimizer.stale-params": Pin("assert_all_parameters_optimized"),
-    "loop.clip-after-step": Pin("assert_event_order", '"backward", "clip", "step"'),
+    "optimizer.missing-params": Pin("assert_all_parameters_optimized", whole=True),
+    "optimizer.stale-params": Pin("assert_all_parameters_optimized", whole=True),
+    "loop.clip-after-step": Pin("assert_event_order", '"backward", "clip", "step", optional=["clip"]'),
     "loop.clip-before-unscale": Pin("assert_event_order", '"backward", "unscale", "clip", "step", optional=["clip"]'),
     "loop.half-weights": Pin("assert_float32_weights"),
     "loop.no-step": Pin("assert_event_order", '"backward", "step"'),
     "loop.no-zero-grad": Pin("assert_gradients_cleared"),
     "loop.nondeterminism": Pin("assert_deterministic", twice=True),
     "loop.resume-incomplete": Pin("assert_resumes_exactly"),
-    "loop.scaler-misuse": Pin("assert_event_order", '"scale", "backward", "scaler_step", "step", "scaler_update"'),
+    "loop.scaler-misuse": Pin("assert_event_order", '"scale", "backward", "scaler_step", "scaler_update"'),
     "loop.scheduler-order": Pin("assert_event_order", '"backward", "step", "schedule", optional=["schedule"]'),
     "loop.train-in-eval-mode": Pin("assert_trains_in_train_mode"),
     "loop.zero-grad-misplaced": Pin("assert_event_order", '"zero_grad", "backward", "step"'),
