@@ -35,12 +35,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sawbones.schema import Event, Evidence, Finding, Fix, Run
-from sawbones.stats.evaluations import EQUALS, Node, consumers, nodes
+from sawbones.stats.evaluations import CASTS, EQUALS, Node, consumers, nodes
 
 NEEDS = ("events", "validation", "evaluation")
 EXPLAINS = ("evaluation.metric-averaging",)
 EXPERIMENT = None
 MIN_SHARE = 0.05
+PICKS = ("gather", "take_along_dim")
 MASKS = (
     "__getitem__", "mul", "__mul__", "__rmul__", "mul_", "__and__", "logical_and", "bitwise_and", "masked_select", "where",
     "masked_fill", "masked_fill_", "and_", "__iand__", "__imul__", "dot", "__or__", "logical_or", "bitwise_or",
@@ -63,26 +64,28 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of(run: Run, node: Node, everything: Sequence[Node]) -> Finding | None:
     seen = node.padding
-    if node.op not in EQUALS or not seen or not seen["positions"] or "output" not in node.roles:
+    picked = node.op in PICKS  # the score of the wanted token, taken out at every position
+    if (node.op not in EQUALS and not picked) or not seen or not seen["positions"] or "output" not in node.roles:
         return None
     share = seen["padded"] / seen["positions"]
     known = _known_padding(run)
     if share < MIN_SHARE or share > 0.98 or len(seen["rows"]) < 3 or (seen["value"] != -100 and seen["value"] not in known):
         return None
-    after = consumers(everything, node)
+    after = consumers(everything, node, (*CASTS, "neg", "__neg__", "log", "exp", "clamp"))
     averaged = [n for n in after if n.op in ("mean", "nanmean")] or _divided_by_all(after, node, everything)
     if not averaged or any(n.op in MASKS for n in after):
         return None
     real = seen["positions"] - seen["padded"]
     counted, without = seen["equal"] / seen["positions"], (seen["equal"] - seen["equal_padded"]) / max(real, 1)
-    if abs(counted - without) < 0.01:
+    if abs(counted - without) < 0.01 and not picked:
         return None
     places = tuple(dict.fromkeys(s for s in (node.site, averaged[0].site) if s is not None))
+    right = f"{counted:.3f} of all positions are right, of the real ones {without:.3f}"
     return Finding(
         "evaluation.metric-padding", "proven", 0.93, "The metric averages over padding", places,
         (
             Evidence(f"{share:.0%} of the compared positions are padding ({seen['value']})", "evaluation", (), share, 0.0),
-            Evidence(f"{counted:.3f} of all positions are right, of the real ones {without:.3f}", "evaluation", (), counted),
+            *(() if picked else (Evidence(right, "evaluation", (), counted, without),)),
         ),
         Fix("Average over real positions only: select them, or multiply by the mask and divide by its sum."),
     )  # fmt: skip

@@ -30,8 +30,8 @@ class _Hearing(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        self._heard(func, args, kwargs or {}, result)
-        return result
+        instead = self._heard(func, args, kwargs or {}, result)
+        return result if instead is None else instead
 
 
 class _Witness:
@@ -55,18 +55,25 @@ class _Witness:
         finally:
             self.busy = False
 
-    def heard(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> None:
+    def heard(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> Any:
+        """What the caller gets instead of the result, or None."""
         if self.busy or DeepObserver.busy or not self.r.active or torch.compiler.is_compiling():
-            return
+            return None
         name = getattr(func, "__name__", "")
+        if name == "numpy" and self.evaluations.waits and self.model is None and self.thread == threading.get_ident():
+            self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
+            return self.r.guard("evaluation", self.evaluations.as_array, args[0], result)
         if torch.is_grad_enabled():
             carries = isinstance(result, torch.Tensor) and result.requires_grad and result.grad_fn is not None
             if self.model is None and carries and name != "__get__" and self.thread == threading.get_ident():
                 self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
+            elif self.model is None and self.evaluations.waits and not carries:  # after the block without gradients
+                self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
         elif self.model is not None:
             self.guarded("evaluation", self.evaluations.inside, name, args, kwargs, self.model.training)
         else:
             self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
+        return None
 
 
 def install(recorder: Recorder, patches: Patches) -> None:

@@ -10,10 +10,12 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from sawbones.observe.batches import value_range
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.signals.arrays import Told, wrap
 from sawbones.observe.sites import SiteFinder
 
 _MAX_NODES = 200
@@ -144,6 +146,9 @@ class EvaluationLog:
                 _widen(summary, tensor)
             if outputs:
                 _widen(node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0])
+            if name in ("gather", "take_along_dim") and len(given) == 2 and given[1].dim() == given[0].dim():
+                wanted = given[1].squeeze(-1) if given[1].shape[-1] == 1 else given[1]
+                _compare(node, wanted, wanted)
             if name in ("eq", "__eq__") and len(given) == 2:
                 _compare(node, given[0], given[1])
                 _count_targets(node, given[1])
@@ -155,9 +160,50 @@ class EvaluationLog:
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
 
+    # arrays
+
+    def as_array(self, tensor: torch.Tensor, array: Any) -> Any:
+        """What `.numpy()` gives: an array that goes on telling, where the tensor is an output."""
+        tag = self._tags.get(id(tensor))
+        if tag is None or tag[0]() is not tensor or tag[1] != "output" or type(array) is not np.ndarray or array.ndim == 0:
+            return array
+        return wrap(array, self._array_used, "output", tag[2])
+
+    def _array_used(
+        self, name: str, given: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
+    ) -> tuple[str, tuple[int, ...]] | None:
+        """Arrays are read as tensors, so that one and the same reading serves both."""
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            args = [_as_tensor(x) for x in given]
+            for value, tensor in zip(given, args, strict=True):
+                if isinstance(value, Told) and isinstance(tensor, torch.Tensor):
+                    self._tag(tensor, value.role, value.nodes)
+            made = _as_tensor(result)
+            if not isinstance(made, torch.Tensor):
+                made = None
+            self.outside(name, args, kwargs, made)
+            tag = self._tags.get(id(made)) if made is not None else None
+            for tensor in (*args, made):
+                self._tags.pop(id(tensor), None)
+        return (tag[1], tag[2]) if tag is not None else None
+
+    @property
+    def waits(self) -> bool:
+        """Outputs of an evaluation are at large."""
+        return bool(self._tags)
+
     def _tag(self, tensor: torch.Tensor, role: str, nodes: tuple[int, ...]) -> None:
         if len(self._tags) < 2000:
             self._tags[id(tensor)] = (weakref.ref(tensor), role, nodes)
+
+
+def _as_tensor(value: Any) -> Any:
+    if isinstance(value, np.generic) and value.dtype.kind in "fiub":
+        return torch.tensor(value.item())
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub" or value.size > _MAX_ELEMENTS:
+        return value
+    plain = np.array(value)
+    return torch.from_numpy(plain.astype(np.int64) if plain.dtype.kind == "u" and plain.dtype.itemsize > 1 else plain)
 
 
 def _random_or_batchwise(name: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
