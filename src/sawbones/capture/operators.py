@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,36 @@ _MASKING = {
     "zeros", "log",
 }  # fmt: skip
 
+# These only pass values on.
+_MOVING = {
+    "detach", "detach_", "clone", "contiguous", "to", "float", "half", "bfloat16", "double", "view", "reshape", "flatten",
+    "unsqueeze", "squeeze", "expand", "expand_as", "transpose", "permute", "t", "cat", "stack", "__getitem__", "chunk", "split",
+    "unbind", "pad", "index_select", "gather", "repeat", "as_tensor", "tensor", "from_numpy", "cpu", "isnan", "isfinite",
+}  # fmt: skip
+
+
+def writes(short: str) -> bool:
+    """Over what it is given. x += y is __iadd__, 1 / x is __rtruediv__."""
+    return short == "__setitem__" or short.startswith("__i") or (short.endswith("_") and not short.endswith("__"))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a call was given and gave, looked at when it was made: what comes after may write over all of it."""
+
+    given: tuple[tuple[int, bool], ...]  # identity, and whether all of it was finite
+    gave: tuple[tuple[int, bool], ...]  # without what it only handed back
+    nan_in: bool
+    nan_out: bool
+
+    @property
+    def finite_in(self) -> bool:
+        return all(finite for _, finite in self.given)
+
+    @property
+    def finite_out(self) -> bool:
+        return all(finite for _, finite in self.gave)
+
 
 @dataclass
 class Call:
@@ -41,6 +72,7 @@ class Call:
     in_model: bool = False
     autocast: str | None = None  # dtype
     func: Callable[..., Any] | None = field(default=None, repr=False)
+    seen: Seen | None = field(default=None, repr=False)
 
     @property
     def short(self) -> str:
@@ -54,7 +86,7 @@ class Call:
 
     @property
     def writes_nothing(self) -> bool:
-        return self.short != "__setitem__" and not (self.short.endswith("_") and not self.short.endswith("__"))
+        return not writes(self.short)
 
     def copied(self) -> Call:
         """With tensors of its own, on the CPU and outside of every graph."""
@@ -92,6 +124,7 @@ class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.root: Any = None  # the loss
         self.gradients: dict[int, torch.Tensor] = {}  # of traced tensors, by identity; the calls keep them alive
         self._r = recorder
+        self._alive: list[torch.Tensor] = []
 
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -101,7 +134,7 @@ class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if short in _QUIET or len(self.calls) >= MAX_OPS:
             return func(*args, **kwargs)
         before = (tuple(args), kwargs)
-        if short.endswith("_") or short == "__setitem__":  # it writes over what it is given
+        if writes(short):
             with torch._C.DisableTorchFunction():
                 before = (cloned(tuple(args)), cloned(kwargs))
         try:
@@ -114,9 +147,24 @@ class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             call = self._call(func, *before)
             call.output = result if short != "__setitem__" else args[0]
             if call.inputs() or call.outputs():
-                self.calls.append(call)
                 self._watch(call)
+                self.calls.append(self._looked_at(call))
         return result
+
+    def _looked_at(self, call: Call) -> Call:
+        inputs, outputs = call.inputs(), call.outputs()
+        given = {id(t) for t in inputs}
+        fresh = [t for t in outputs if id(t) not in given]  # .to() may hand back what it was given
+        call.seen = Seen(
+            tuple((id(t), is_finite([t])) for t in inputs),
+            tuple((id(t), is_finite([t])) for t in fresh),
+            has_nan(inputs),
+            has_nan(fresh),
+        )
+        if call.seen.finite_out:
+            return call
+        self._alive += inputs  # identities must stay theirs
+        return replace(call.copied(), output=call.output)
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         name = resolve_name(func) or f"{getattr(func, '__module__', None) or 'torch'}.{getattr(func, '__name__', '?')}"
@@ -132,7 +180,7 @@ class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 self.gradients[id(tensor)] = torch.empty(0)
 
                 def keep(grad: torch.Tensor, key: int = id(tensor)) -> None:
-                    self.gradients[key] = grad.detach()
+                    self.gradients[key] = grad.detach().clone()  # clipping writes over it
 
                 tensor.register_hook(keep)
 
@@ -152,36 +200,41 @@ def first_nonfinite(trace: OperatorTrace) -> Call | None:
     """The operator that turned good values into NaN; where those came from an overflow, the operator that overflowed."""
     made: dict[int, Call] = {}
     overflowed: Call | None = None
+    spoiled: list[Call] = []  # by data or weights
     for call in trace.calls:
-        outputs, inputs = call.outputs(), call.inputs()
-        if is_finite(outputs):
-            for tensor in outputs:
-                made.setdefault(id(tensor), call)
+        seen = call.seen
+        if seen is None:
             continue
-        if has_nan(outputs) and not has_nan(inputs):
-            return _origin_of_infinity(inputs, made) or call
-        if overflowed is None and is_finite(inputs) and call.short not in _MASKING:
-            overflowed = call
-        for tensor in outputs:
-            made[id(tensor)] = call
-    return overflowed or next((c for c in trace.calls if not is_finite(c.outputs()) and c.short not in _MASKING), None)
+        if not seen.finite_out:
+            if seen.nan_out and not seen.nan_in:
+                return _origin_of_infinity(seen, made) or call
+            if overflowed is None and seen.finite_in and call.short not in _MASKING and not _is_given_infinity(call):
+                overflowed = call
+            if call.short not in _MASKING:
+                spoiled.append(call)
+        made.update((number, call) for number, _ in seen.gave)
+    return overflowed or next((c for c in spoiled if c.short not in _MOVING), spoiled[0] if spoiled else None)
 
 
-def _origin_of_infinity(inputs: list[torch.Tensor], made: dict[int, Call]) -> Call | None:
-    todo = [t for t in inputs if not is_finite([t])]
-    for _ in range(1000):
-        if not todo:
-            return None
-        tensor = todo.pop()
-        call = made.get(id(tensor))
-        if call is None:
+def _is_given_infinity(call: Call) -> bool:
+    """As a plain number: inf / norm is what clipping without a limit does."""
+    return any(isinstance(a, float) and not math.isfinite(a) for a in (*call.args, *call.kwargs.values()))
+
+
+def _origin_of_infinity(seen: Seen, made: dict[int, Call]) -> Call | None:
+    todo = [number for number, finite in seen.given if not finite]
+    known: set[int] = set()
+    while todo:
+        number = todo.pop()
+        call = made.get(number)
+        if call is None or call.seen is None or number in known:
             continue
-        before = call.inputs()
-        if is_finite(before):
+        known.add(number)
+        if call.seen.finite_in:
             if call.short not in _MASKING:
                 return call
             continue
-        todo += [t for t in before if not is_finite([t])]
+        todo += [n for n, finite in call.seen.given if not finite]
     return None
 
 

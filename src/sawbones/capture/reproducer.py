@@ -49,10 +49,15 @@ def _explain(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], kind
         lines = _script_of_nonfinite(Reducer(call, _gives_nonfinite).reduced(), head)
     elif kind == "nonfinite gradient":
         pair = operators.first_nonfinite_gradient(trace)
-        if pair is None:
+        after = operators.first_nonfinite(trace)  # clipping and scaling work on gradients with operators of their own
+        if pair is not None:
+            call, grad = pair
+            lines = _script_of_gradient(*_reduced_gradient(call, grad), head)
+        elif after is not None:
+            call = after
+            lines = _script_of_nonfinite(Reducer(call, _gives_nonfinite).reduced(), head)
+        else:
             return {"lines": ["no operator's gradient turned non-finite by itself"], "why": "no single operator is at fault"}
-        call, grad = pair
-        lines = _script_of_gradient(*_reduced_gradient(call, grad), head)
     else:
         call, lines = _script_of_loss(trace, bundle, outcome, head)
     if len(lines) >= MAX_LINES:
@@ -148,11 +153,11 @@ def _script_of_exception(call: Call, head: list[str]) -> list[str]:
 def _script_of_nonfinite(call: Call, head: list[str]) -> list[str]:
     writing = Writing()
     code = writing.call(call)
-    result = call.again()
-    first = "result" if isinstance(result, torch.Tensor) else "result[0]"
+    one = isinstance(call.again(), torch.Tensor)
+    finite = "torch.isfinite(result).all()" if one else "all(torch.isfinite(r).all() for r in result if torch.is_tensor(r))"
     return [
         *head, *writing.imports(), "", *writing.lines, *_where(call), *_in_autocast(call, [f"result = {code}"]),
-        f"print({first})", f'assert torch.isfinite({first}).all(), "not finite"',
+        "print(result)", f'assert {finite}, "not finite"',
     ]  # fmt: skip
 
 
