@@ -20,8 +20,17 @@ MAX_LINES = 60
 MAX_CHAIN = 30
 
 
-def explain(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Names the operator, writes the script. In the process that has just executed the step."""
+def explain(
+    trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], folder: Path, ordered: list[str] | None = None
+) -> dict[str, Any]:
+    """Names the operator, writes the script. In the process that has just executed the step.
+
+    `ordered`: the calls that show the failure where it is one of their order.
+    """
+    if ordered is not None:
+        lines = [*_head(bundle), "", *ordered]
+        (folder / NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return {"lines": ["the order of calls is at fault, not an operator"], "script": NAME}
     with torch._C.DisableTorchFunction():
         kind = str(outcome.get("kind"))
         try:
@@ -31,7 +40,7 @@ def explain(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], folde
 
 
 def _explain(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], kind: str, folder: Path) -> dict[str, Any]:
-    head = _head(bundle, outcome, kind)
+    head = _head(bundle)
     if kind == "exception":
         if trace.failed is None:
             return {
@@ -66,7 +75,7 @@ def _explain(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], kind
     return {"lines": _shown(call), "script": NAME, "operator": call.name}
 
 
-def _head(bundle: Bundle, outcome: dict[str, Any], kind: str) -> list[str]:
+def _head(bundle: Bundle) -> list[str]:
     text = bundle.failure.text.replace("\\", "/").replace('"""', "'''")
     title = f'"""{bundle.script}, step {bundle.step}: {text[:90]}'
     return [

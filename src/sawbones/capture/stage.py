@@ -25,6 +25,7 @@ from sawbones.capture.bundle import Bundle, read_bundle
 from sawbones.capture.freezer import gradient_prints
 from sawbones.capture.operators import OperatorTrace
 from sawbones.capture.prints import fingerprint
+from sawbones.capture.protocol import Protocol, raised_in_scaler
 from sawbones.capture.substitution import overwrite, put_in_place
 from sawbones.observe.recorder import Finished
 
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 def attach(session: Session, bundle: str, way: str, result: str, **settings: Any) -> None:
     def ready(recorder: Recorder) -> None:
-        stage = Stage(recorder, read_bundle(bundle), way, Path(result), **settings)
+        found = read_bundle(bundle)
+        if way == "rerun" and found.world_size > 1 and recorder.rank != found.rank:
+            return  # the other ranks only take part
+        stage = Stage(recorder, found, way, Path(result), **settings)
         recorder.capture = stage
         stage.install()
 
@@ -73,6 +77,8 @@ class Stage:
         self._loss: torch.Tensor | None = None
         self._tracing = False
         self._folder = result.parent
+        self.protocol = Protocol()
+        self.in_scaler = False
         self.substitutes = way == "jump" or bool(bundle.manifest.get("edited"))
 
     def install(self) -> None:
@@ -83,6 +89,7 @@ class Stage:
         start = self.bundle.unpacked("start")
         if start is not None:
             randomness.restore(start)
+        self.protocol.install()
         real_next, real_call = _BaseDataLoaderIter.__next__, nn.Module.__call__
         stage = self
 
@@ -269,6 +276,7 @@ class Stage:
         outcome: dict[str, Any] = {"kind": "exception", "exception": type(error).__name__, "message": str(error)[:4000]}
         outcome["site"] = {"file": site.file, "line": site.line} if site is not None else None
         outcome["reached"] = bool(self._next) or self.way == "rerun"
+        self.in_scaler = raised_in_scaler(error)
         self.finish(outcome, leave=False)
 
     def closing(self) -> None:
@@ -276,6 +284,9 @@ class Stage:
             self.finish({"kind": "none" if self._next else "not reached"}, leave=False)
 
     # the outcome
+
+    def ordered(self, outcome: dict[str, Any]) -> list[str] | None:
+        return self.protocol.script(str(outcome.get("exception")), str(outcome.get("message")), self.in_scaler)
 
     def finish(self, outcome: dict[str, Any], leave: bool = True) -> None:
         if self._tracing and self.trace is not None:
@@ -290,7 +301,7 @@ class Stage:
         if self.trace is not None:
             from sawbones.capture.reproducer import explain
 
-            outcome["operators"] = explain(self.trace, self.bundle, outcome, self._folder)
+            outcome["operators"] = explain(self.trace, self.bundle, outcome, self._folder, self.ordered(outcome))
         if self.trial is not None:
             rest = json.dumps(outcome).encode()
             while rest:
