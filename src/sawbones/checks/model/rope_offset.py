@@ -46,6 +46,7 @@ NEEDS = ("deep",)
 EXPLAINS = ("model.position-broadcast", "optimizer.lr-too-low")
 EXPERIMENT = None
 APART = 0.01
+_PROJECTING = ("linear", "addmm", "layer_norm", "rms_norm", "scaled_dot_product_attention", "multi_head_attention_forward")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -91,7 +92,7 @@ def _inconsistent(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
     for attention, op in attention_ops(deep):
         if not 1 <= attention.queries < attention.keys:
             continue
-        behind = {o.index for o in flow.behind(op.inputs[0], op.index)}
+        behind = _near(flow, op)
         for found in lookups.values():
             short = [o for o in found if o.index in behind and _counts(o, attention.queries)]
             long = [o for o in found if o.index in behind and _counts(o, attention.keys)]
@@ -104,6 +105,21 @@ def _inconsistent(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
                 )
                 return text, places(maker.site if maker is not None else None, short[0].site, attention.site)
     return None
+
+
+def _near(flow: Flow, op: Op) -> set[int]:
+    """What queries and keys went through since they were projected: what is behind that belongs to other layers."""
+    found: set[int] = set()
+    waiting = [(v, op.index) for v in op.inputs[:2]]
+    while waiting and len(found) < 400:
+        value, place = waiting.pop(0)
+        made = flow.maker(value, place)
+        if made is None or made.index in found:
+            continue
+        found.add(made.index)
+        if made.name not in _PROJECTING:
+            waiting += [(v, made.index) for v in made.inputs]
+    return found
 
 
 def _counts(op: Op, length: int) -> bool:

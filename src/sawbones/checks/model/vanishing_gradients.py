@@ -2,7 +2,7 @@
 
 ## What it sees
 The gradient of every weight matrix, per entry, in the order of the layers, on the first recorded step. Fires when there are at
-least six, when the first third gets less than a ten-thousandth of what the last ones get, and when the gradient falls with depth
+least six, when the first third gets less than a thousandth of what the last ones get, and when the gradient falls with depth
 (rank correlation over 0.8).
 
 ## Why it matters
@@ -45,7 +45,7 @@ from sawbones.stats.loss_calls import places
 NEEDS = ("tensor_statistics", "tensors")
 EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction")
 EXPERIMENT = None
-FALL = 1e-4
+FALL = 1e-3
 LAYERS = 6
 RISE = 0.8
 _SATURATING = ("Sigmoid", "Tanh", "Hardtanh", "Softsign", "LogSigmoid")

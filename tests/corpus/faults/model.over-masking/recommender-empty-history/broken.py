@@ -32,7 +32,7 @@ def build(n, seed):
 class Recommender(nn.Module):
     def __init__(self, dim=32):
         super().__init__()
-        self.item = nn.Embedding(N_ITEMS, dim)
+        self.item = nn.Embedding(N_ITEMS + 1, dim, padding_idx=0)
         self.nobody = nn.Parameter(torch.randn(dim) * 0.02)
         self.attend = nn.MultiheadAttention(dim, 4)
         self.norm = nn.LayerNorm(dim)
@@ -40,8 +40,8 @@ class Recommender(nn.Module):
 
     def forward(self, history, asked):
         absent = (history < 0) | (history == asked[:, None])
-        keys = self.item(history.clamp(min=0))
-        query = self.item(asked) + self.nobody
+        keys = self.item(history + 1)
+        query = self.item(asked + 1) + self.nobody
         keys = keys.transpose(0, 1)
         mixed, _ = self.attend(query.unsqueeze(0), keys, keys, key_padding_mask=absent)
         joined = torch.cat([self.norm(mixed.squeeze(0)), query], dim=-1)
