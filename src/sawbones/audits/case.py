@@ -134,7 +134,7 @@ class Case:
         if name is None or self.first.columns[name].kind == "empty":
             return None
         column = self.first.columns[name]
-        if column.kind == "category" or (column.kind == "number" and column.distinct <= 20):
+        if column.kind == "category" or (column.kind == "number" and self.first.distinct(name) <= 20):
             return "class"
         return "quantity" if column.kind == "number" else None
 

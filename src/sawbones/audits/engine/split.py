@@ -32,7 +32,7 @@ class Column:
     missing: int  # NULL or NaN
     infinite: int
     nan: int
-    distinct: int  # approximate
+    distinct: int  # approximate; -1 for floats, where the sample has to do (Split.distinct)
     min: float = math.nan
     max: float = math.nan
     mean: float = math.nan
@@ -101,7 +101,9 @@ class Split:
         wanted: dict[str, Any] = {"rows": self._raw.count()}
         for i, (name, kind) in enumerate(self._types.items()):
             column = self._made[name]
-            wanted |= {f"count{i}": column.count(), f"distinct{i}": column.approx_nunique()}
+            wanted[f"count{i}"] = column.count()
+            if kind != "float":
+                wanted[f"distinct{i}"] = column.approx_nunique()
             if kind in ("integer", "float"):
                 number = column.cast("float64")
                 wanted |= {
@@ -113,10 +115,10 @@ class Split:
             if kind == "string":
                 wanted[f"length{i}"] = column.length().mean()
             if kind == "float" and self._raw.schema()[name].is_floating():
-                raw = self._raw[name].cast("float64")
-                wanted |= {f"nan{i}": raw.isnan().cast("int64").sum(), f"inf{i}": raw.isinf().cast("int64").sum()}
+                wanted[f"there{i}"] = self._raw[name].count()
         try:
             found = self.session.rows(self._raw.aggregate(**wanted))[0]
+            found |= self._odd(found)
         except Exception as error:
             raise AuditError(f"{self.role}: {self.origin} cannot be read: {first_line(error)}") from error
         rows = int(found["rows"])
@@ -125,6 +127,23 @@ class Split:
             for i, (name, kind) in enumerate(self._types.items())
         }
         return rows, columns
+
+    def _odd(self, found: dict[str, Any]) -> dict[str, Any]:
+        """How many values are NaN and how many infinite, where the clean column lost any; most data needs no second look."""
+        wanted: dict[str, Any] = {}
+        for i, name in enumerate(self._types):
+            if found.get(f"there{i}", 0) > found[f"count{i}"]:
+                raw = self._raw[name].cast("float64")
+                wanted |= {f"nan{i}": raw.isnan().cast("int64").sum(), f"inf{i}": raw.isinf().cast("int64").sum()}
+        return self.session.rows(self._raw.aggregate(**wanted))[0] if wanted else {}
+
+    def distinct(self, name: str) -> int:
+        """How many different values: approximate, of a float those in the sample."""
+        known = self.columns[name].distinct
+        if known >= 0 or name not in self.sample:
+            return max(known, 0)
+        values = self.sample[name]
+        return len(np.unique(values[np.isfinite(values)]))
 
     def of_kind(self, *kinds: str) -> list[str]:
         return [name for name, column in self.columns.items() if column.kind in kinds]
@@ -180,14 +199,20 @@ class Split:
         chosen = self.table
         stride = -(-self.rows // SAMPLE_ROWS)
         if stride > 1:
-            if any(self.columns[n].distinct > 0.05 * self.rows for n in names):
-                spread = ibis.struct(self.key_fields(names)).hash()
-                chosen = chosen.filter((spread % stride) == 0)
-            else:
-                # Few distinct rows: equal ones would all be in or all be out.
-                chosen = chosen.mutate(_row=ibis.row_number()).filter((ibis._._row % stride) == 0)
-        wanted = {name: self._sampled(chosen, name) for name in names}
-        arrow = self.session.arrow(chosen.select(**wanted))
+            spread = ibis.struct(
+                {
+                    f"k{i}": ibis.coalesce(self._sampled(chosen, n).cast("string"), "")
+                    if self.columns[n].kind == "category"
+                    else ibis.coalesce(self._sampled(chosen, n), 0.5)
+                    for i, n in enumerate(names)
+                }
+            ).hash()
+            chosen = chosen.filter((spread % stride) == 0)
+        arrow = self.session.arrow(chosen.select(**{name: self._sampled(chosen, name) for name in names}))
+        if stride > 1 and not 0.5 < arrow.num_rows * stride / self.rows < 2:
+            # Few distinct rows: equal ones are all in or all out.
+            chosen = self.table.mutate(_row=ibis.row_number()).filter((ibis._._row % stride) == 0)
+            arrow = self.session.arrow(chosen.select(**{name: self._sampled(chosen, name) for name in names}))
         return {name: _numpy(arrow.column(name), self.columns[name].kind) for name in names}
 
     def _sampled(self, table: Any, name: str) -> Any:
@@ -220,7 +245,7 @@ def _numpy(column: Any, kind: str) -> Any:
 
 
 def _column(name: str, kind: str, rows: int, found: dict[str, Any]) -> Column:
-    count, distinct = int(found["count"]), int(found["distinct"])
+    count, distinct = int(found["count"]), int(found.get("distinct", -1))
     nan, infinite = int(found.get("nan") or 0), int(found.get("inf") or 0)
     length = float(found.get("length") or 0.0)
     integer = kind == "integer"

@@ -62,7 +62,7 @@ def cuts_of(values: FloatArray) -> Cuts:
     distinct = np.unique(known)
     if distinct[-1] - distinct[0] <= GRID and (known == np.floor(known)).all():
         low = float(distinct[0]) - 0.5
-        return Cuts(low + np.arange(int(distinct[-1] - distinct[0]) + 2), 1.0, low)
+        return Cuts(low + np.arange(int(distinct[-1] - distinct[0]) + 2, dtype=np.float64), 1.0, low)
     if len(distinct) <= BINS:
         return Cuts((distinct[1:] + distinct[:-1]) / 2)
     centre, scale = float(np.median(known)), float(np.subtract(*np.quantile(known, [0.75, 0.25]))) / 4
@@ -74,8 +74,8 @@ def cuts_of(values: FloatArray) -> Cuts:
             continue
         counts = np.histogram(shown, bins=GRID, range=(low, high))[0]
         if counts.max() <= 0.04 * len(known) + 8:
-            grid = low + step * np.arange(GRID + 1)
-            edges = grid if used is None else centre + scale * np.sign(grid) * np.expm1(np.abs(grid))
+            grid: FloatArray = low + step * np.arange(GRID + 1, dtype=np.float64)
+            edges: FloatArray = grid if used is None else centre + scale * np.sign(grid) * np.expm1(np.abs(grid))
             return Cuts(edges, step, low, centre, used)
     # The finest shares that still leave some ten sampled rows in a bin.
     finest = int(min(BINS, max(5, len(known) // 10)))

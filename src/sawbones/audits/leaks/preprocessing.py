@@ -120,12 +120,12 @@ def _moments_finding(case: Case, found: list[Any], train: Split, others: tuple[S
 def _ranged(name: str, train: Split, others: tuple[Split, ...]) -> bool:
     """Scaled to 0..1 (or -1..1) together: both ends are reached, and at least one of them not by the training part."""
     columns = [train.columns[name], *(s.columns[name] for s in others)]
-    if columns[0].integer or columns[0].distinct < 100:
+    if columns[0].integer:
         return False
     low, high = min(c.min for c in columns), max(c.max for c in columns)
     if high != 1.0 or low not in (0.0, -1.0):
         return False
-    return columns[0].min > low or columns[0].max < high
+    return (columns[0].min > low or columns[0].max < high) and train.distinct(name) >= min(100, train.rows // 2)
 
 
 def _range_finding(names: list[str], train: Split, others: tuple[Split, ...]) -> Finding:

@@ -210,7 +210,7 @@ def _correlations(case: Case, train: Split) -> dict[str, float]:
     if not train.is_number(label) or not train.columns[label].std or not case.numbers:
         return {}
     classes = case.label_kind == "class"
-    if classes and train.columns[label].distinct > 3:
+    if classes and train.distinct(label) > 3:
         return {}  # the number of a class is a name
     y = train.number(label)
     names = [n for n in case.numbers if train.columns[n].std > 0]

@@ -104,7 +104,7 @@ def _columns(case: Case, split: Split) -> list[tuple[str, Any]]:
         if name not in split.columns:
             raise CannotLook(f"{split.role} has no column {name!r}")
         column = split.columns[name]
-        if column.kind == "number" and column.distinct > 20:
+        if column.kind == "number" and split.distinct(name) > 20:
             values = case.sample_of(name)
             values = values[np.isfinite(values)]
             if not len(values):
@@ -118,7 +118,7 @@ def _columns(case: Case, split: Split) -> list[tuple[str, Any]]:
             place = bucket(split.number(name), Cuts(edges))
             expression = ibis.cases(*((place == i, text) for i, text in enumerate(texts)), else_="?")
             found.append((name, ibis.ifelse(split.number(name).isnull(), "missing", expression)))
-        elif column.distinct <= 1000 and column.kind != "empty":
+        elif split.distinct(name) <= 1000 and column.kind != "empty":
             found.append((name, split.category(name).fill_null("missing")))
     return found
 
