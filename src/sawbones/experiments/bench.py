@@ -172,7 +172,8 @@ class Bench:
         temporary.mkdir(exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         environment = {
-            **os.environ, "TMPDIR": str(temporary), "TRITON_CACHE_DIR": str(temporary / "triton"), "WANDB_MODE": "disabled", "PYTHONDONTWRITEBYTECODE": "1",
+            **os.environ, "TMPDIR": str(temporary), "WANDB_MODE": "disabled", "PYTHONDONTWRITEBYTECODE": "1",
+            "TRITON_CACHE_DIR": str(temporary / "triton"),  # native code loads from it: it has to be where it says
             "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false",
             "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
             "TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
