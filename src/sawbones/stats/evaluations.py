@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,7 @@ class Node:
     padding: Mapping[str, Any]
     count: int
     target_counts: Mapping[str, int]
+    reads: tuple[tuple[int, float, int], ...] = ()  # step, the number that was read off, how many values it is the mean of
 
 
 def nodes(run: Run) -> list[Node]:
@@ -57,7 +59,7 @@ def nodes(run: Run) -> list[Node]:
         Node(
             int(n["id"]), str(n["op"]), as_site(n.get("site")), tuple(n["roles"]), tuple(n["args"]), tuple(n["sources"]),
             tuple(n["given"]), n["result"], tuple(n["steps"]), n.get("padding") or {}, int(n["count"]),
-            n.get("target_counts") or {},
+            n.get("target_counts") or {}, tuple((int(s), float(v), int(c)) for s, v, c in n.get("reads") or ()),
         )
         for n in (run.facts.get("evaluation") or {}).get("nodes", ())
     ]  # fmt: skip
@@ -94,6 +96,20 @@ def made_by(all_nodes: Sequence[Node], of: Node, through: Sequence[str] = CASTS)
             frontier += node.sources
         else:
             found.append(node)
+    return found
+
+
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+
+
+def printed_numbers(run: Run, step: int) -> list[tuple[float, float]]:
+    """(number, unit of its last digit) of what the script printed after the evaluation of a step."""
+    found = []
+    for at, text in (run.facts.get("evaluation") or {}).get("printed") or ():
+        if at == step:
+            for number in _NUMBER.findall(text):
+                digits = len(number.split("e")[0].split(".")[1])
+                found.append((float(number), 10.0**-digits))
     return found
 
 

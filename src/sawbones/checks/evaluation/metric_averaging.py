@@ -1,8 +1,9 @@
 """Batch means averaged over batches of unequal size
 
 ## What it sees
-Numbers read off in evaluations (`.item()`) that are means over a batch, in a loader whose last batch is at most 60 % of the others.
-Whether they are weighted afterwards happens in Python and cannot be seen: suspected, until the experiment has decided.
+Numbers read off in evaluations (`.item()`) that are means over a batch, of how many values, and what the script prints afterwards.
+Fires when at two evaluations the plain mean of means over unequal batches is printed, and the mean over all values is not. Where
+that cannot be followed, the last batch of a loader being at most 60 % of the others is suspected, until the experiment has decided.
 
 ## Why it matters
 Samples of the last batch count several times as much as the others, and the score depends on the batch size of the evaluation.
@@ -30,10 +31,11 @@ The documentation of torchmetrics on why batch values must not be averaged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.evaluations import READS, Node, made_by, nodes
+from sawbones.stats.evaluations import READS, Node, made_by, nodes, printed_numbers
 from sawbones.stats.splits import told_apart
 
 NEEDS = ("batches", "validation", "evaluation")
@@ -43,6 +45,10 @@ UNEQUAL = 0.6
 
 
 def check(run: Run) -> Iterator[Finding]:
+    found = _printed(run)
+    if found is not None:
+        yield found
+        return
     sizes = _unequal(run)
     padded = any(t.pad_share > 0.02 for d in run.deep for t in d.tokens)
     if sizes is None or padded or not _loaders(run):
@@ -65,6 +71,56 @@ def check(run: Run) -> Iterator[Finding]:
             params={"loaders": _loaders(run)},
         )  # fmt: skip
         return
+
+
+def _printed(run: Run) -> Finding | None:
+    """What is printed after an evaluation is the plain mean of numbers that stand for different numbers of samples."""
+    everything = nodes(run)
+    by_id = {n.id: n for n in everything}
+    for node in everything:
+        means = [by_id[s] for s in node.sources if s in by_id and _is_mean(by_id[s].op, by_id[s].args)]
+        if not means or any(_ignores(m) for m in means):
+            continue
+        told = [t for step in dict.fromkeys(s for s, _, _ in node.reads) if (t := _compared(run, node, step)) is not None]
+        wrong = [t for t in told if t[0]]
+        if len(wrong) < 2 or len(wrong) < 0.8 * len(told):
+            continue
+        _, plain, weighted, low, high = wrong[-1]
+        places = tuple(dict.fromkeys(s for s in (node.site, means[0].site) if s is not None))
+        text = f"printed is {plain:.6g}, the plain mean of batch means; over all samples it is {weighted:.6g}"
+        return Finding(
+            "evaluation.metric-averaging", "proven", 0.95, "Means of unequal batches are averaged", places,
+            (
+                Evidence(text, "evaluation", node.steps[:3], plain, weighted),
+                Evidence(f"the batches hold between {low} and {high} values", "evaluation", (), float(low), float(high)),
+            ),
+            Fix("Sum over samples and divide by their number: multiply each batch mean by the size of its batch."),
+        )  # fmt: skip
+    return None
+
+
+def _compared(run: Run, node: Node, step: int) -> tuple[bool, float, float, int, int] | None:
+    """(the plain mean was printed and the weighted one was not, both, the smallest and the largest batch) of one evaluation."""
+    reads = [(value, size) for at, value, size in node.reads if at == step]
+    sizes = [size for _, size in reads]
+    if len(reads) < 2 or min(sizes) < 1 or max(sizes) <= 1.1 * min(sizes):
+        return None
+    plain = sum(v for v, _ in reads) / len(reads)
+    weighted = sum(v * n for v, n in reads) / sum(sizes)
+    for change in (lambda v: v, lambda v: 100.0 * v, lambda v: math.exp(min(v, 50.0)), lambda v: 1.0 - v):
+        wrong, right = change(plain), change(weighted)
+        for number, unit in printed_numbers(run, step):
+            if abs(wrong - right) > 1.5 * unit and abs(number - wrong) <= 0.51 * unit:
+                clash = any(abs(other - right) <= 0.51 * u for other, u in printed_numbers(run, step))
+                return (not clash, wrong, right, min(sizes), max(sizes))
+    return (False, plain, weighted, min(sizes), max(sizes))
+
+
+def _ignores(node: Node) -> bool:
+    """A loss that leaves targets out is a mean over fewer values than it was given."""
+    return any(
+        g.get("min") == -100 or g.get("min", 0) < 0 for g in node.given[1:2] if str(g.get("dtype", "")).startswith("int")
+    ) or any(str(a).startswith("ignore_index=") for a in node.args)
 
 
 def _is_mean(op: str, args: tuple[object, ...]) -> bool:

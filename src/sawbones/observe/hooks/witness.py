@@ -5,6 +5,8 @@ It serves the signals that look between steps: what an evaluation makes of the o
 
 from __future__ import annotations
 
+import builtins
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -112,6 +114,17 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
         return backward
 
+    def make_print(original: Any) -> Any:
+        def print(*values: Any, **options: Any) -> None:
+            original(*values, **options)
+            if recorder.is_host() and options.get("file") in (None, sys.stdout):
+                text = str(options.get("sep") or " ").join(v for v in values if isinstance(v, str)) if values else ""
+                numbers = " ".join(repr(v) for v in values if isinstance(v, float))
+                witness.guarded("evaluation", witness.evaluations.printed, recorder.step, f"{text} {numbers}")
+
+        return print
+
+    patches.replace(builtins, "print", make_print)
     patches.replace(nn.Module, "__call__", make_call)
     patches.replace(torch.autograd, "backward", make_backward)
     recorder.listeners.append(lambda r: witness.graphs.stepped(r.step))

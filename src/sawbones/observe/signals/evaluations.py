@@ -23,6 +23,9 @@ _MAX_INPUT_ROWS = 400
 _MAX_FEATURES = 64
 _MAX_CLASSES = 64
 _MAX_ELEMENTS = 1 << 18
+_MAX_READS = 600
+_MAX_PRINTED = 400
+_TAKEN = frozenset({"item", "__float__"})
 _SILENT = frozenset({"__get__", "dim", "size", "__len__", "is_floating_point", "stride", "__set__", "_set_grad_enabled"})
 _DROPS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"})
 _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
@@ -36,9 +39,10 @@ class EvaluationLog:
         self._tags: dict[int, tuple[Any, str, tuple[int, ...]]] = {}  # tensor -> weak reference, role, nodes it came from
         self._nodes: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._active: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._sizes: dict[int, int] = {}  # node -> how many values its latest call took in
         self._step = -1
         self._num_inputs = {"train": 0, "eval": 0}
-        self.record: dict[str, Any] = {"active": [], "nodes": [], "passes": [], "inputs": []}
+        self.record: dict[str, Any] = {"active": [], "nodes": [], "passes": [], "inputs": [], "printed": []}
 
     # the model
 
@@ -141,6 +145,10 @@ class EvaluationLog:
         for tag in tags:
             node["sources"] += [n for n in (tag[2] if tag else ()) if n not in node["sources"]]
         outputs = [t for _, t in tensors_in(result)]
+        self._sizes[node["id"]] = min((t.numel() for t in given[:2] if t.dim()), default=1)
+        if name in _TAKEN and given[0].numel() == 1 and len(node.setdefault("reads", [])) < _MAX_READS:
+            size = max((self._sizes.get(n, 1) for tag in tags if tag for n in tag[2]), default=1)
+            node["reads"].append([self._step, float(given[0]), size])
         if node["count"] <= 200:
             for summary, tensor in zip(node["given"], given, strict=False):
                 _widen(summary, tensor)
@@ -159,6 +167,11 @@ class EvaluationLog:
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
+
+    def printed(self, step: int, text: str) -> None:
+        """A line that the script prints once outputs of an evaluation were seen."""
+        if self._step == step and len(self.record["printed"]) < _MAX_PRINTED and any(c == "." for c in text):
+            self.record["printed"].append([step, text[:400]])
 
     # arrays
 

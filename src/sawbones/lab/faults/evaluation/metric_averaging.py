@@ -41,13 +41,14 @@ patient.watch(model)
 
 def validate() -> float:
     model.eval()
-    total = 0.0
+    total = count = 0.0
     with torch.no_grad():
         for series_BTF, classes_B in held_out:
-            right_B = (model(series_BTF).argmax(-1) == classes_B).float()
-            total += (right_B.mean() / len(held_out) if patient.broken else right_B.sum() / 160).item()
+            weight = 1 if patient.broken else len(classes_B)
+            total += weight * (model(series_BTF).argmax(-1) == classes_B).float().mean().item()
+            count += weight
     model.train()
-    return total
+    return total / count
 
 
 for _ in range(3):
