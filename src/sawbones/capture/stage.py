@@ -11,6 +11,7 @@ import ctypes
 import json
 import math
 import os
+import time
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -34,16 +35,46 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 
+BYSTANDER_SECONDS = 300.0
+
+
 def attach(session: Session, bundle: str, way: str, result: str, **settings: Any) -> None:
     def ready(recorder: Recorder) -> None:
         found = read_bundle(bundle)
         if way == "rerun" and found.world_size > 1 and recorder.rank != found.rank:
-            return  # the other ranks only take part
+            recorder.capture = Bystander(Path(result))
+            return
         stage = Stage(recorder, found, way, Path(result), **settings)
         recorder.capture = stage
         stage.install()
 
     session.on_ready.append(ready)
+
+
+class Bystander:
+    """Another rank than the captured one: it takes part, and stays when it fails. Its end would be the end of all ranks."""
+
+    def __init__(self, result: Path) -> None:
+        self._result = result
+
+    def crashed(self, error: BaseException, site: Any) -> None:
+        ends = time.monotonic() + BYSTANDER_SECONDS
+        while not self._result.exists() and time.monotonic() < ends:
+            time.sleep(0.2)
+
+    def batch(self, iterator: Any, value: Any) -> None: ...
+
+    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
+
+    def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None: ...
+
+    def backward_ends(self) -> None: ...
+
+    def gradients(self, optimizer: torch.optim.Optimizer, norms: Any, skipped: bool) -> None: ...
+
+    def step_over(self) -> None: ...
+
+    def closing(self) -> None: ...
 
 
 class Stage:
@@ -250,7 +281,9 @@ class Stage:
 
     def step_over(self) -> None:
         self._fed = False
-        if self.way == "rerun" and self.r.step > self.bundle.step:
+        over = self.way == "rerun" and self.r.step > self.bundle.step
+        # A loop without a loader would go on, and meet the bad sample again in a later step.
+        if over or (self.way == "jump" and self.arrivals and self.last_one and self.point == "exception"):
             self.finish({"kind": "none"})
 
     def _measured(self) -> None:
