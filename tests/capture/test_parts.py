@@ -106,6 +106,13 @@ def test_edits_keep_what_belongs_together() -> None:
     assert kept["target"].sum() == 36
 
 
+def test_examples_that_lie_end_to_end_are_cut_where_they_lie() -> None:
+    batch = [torch.arange(12).reshape(6, 2), torch.tensor([1, 2, 3]), torch.tensor([7, 8, 9])]
+    points, lengths, labels = edits.apply(batch, [{"edit": "rows", "of": 3, "keep": [0, 2]}])
+    assert points.tolist() == [[0, 1], [6, 7], [8, 9], [10, 11]]
+    assert (lengths.tolist(), labels.tolist()) == ([1, 3], [7, 9])
+
+
 def test_fingerprints_see_every_bit_and_type() -> None:
     tensor = torch.ones(3)
     other = tensor.clone()

@@ -57,12 +57,29 @@ def groups(value: Any) -> list[list[str]]:
 
 
 def _rows(value: Any, size: int, keep: list[int]) -> Any:
+    chosen = {size: keep, **_packed(value, size, keep)}
+
     def cut(path: str, tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.dim() or tensor.shape[0] != size:
+        if not tensor.dim() or tensor.shape[0] not in chosen:
             return tensor
-        return tensor.detach()[torch.tensor(keep, device=tensor.device)].requires_grad_(tensor.requires_grad)
+        index = torch.tensor(chosen[tensor.shape[0]], dtype=torch.long, device=tensor.device)
+        return tensor.detach()[index].requires_grad_(tensor.requires_grad)
 
     return _cut_lists(map_tensors(value, cut), size, keep)
+
+
+def _packed(value: Any, size: int, keep: list[int]) -> dict[int, list[int]]:
+    """Examples of different lengths laid end to end: tensors as long as the sum of the lengths are cut where the examples lie."""
+    tensors = [t for _, t in tensors_in(value)]
+    sizes = {t.shape[0] for t in tensors if t.dim()}
+    for lengths in tensors:
+        if lengths.dim() != 1 or lengths.shape[0] != size or lengths.is_floating_point() or lengths.dtype is torch.bool:
+            continue
+        total = int(lengths.sum())
+        if total in sizes and total != size and bool((lengths >= 0).all()):
+            ends = lengths.cumsum(0).tolist()
+            return {total: [row for i in keep for row in range(ends[i] - int(lengths[i]), ends[i])]}
+    return {}
 
 
 def _cut_lists(value: Any, size: int, keep: list[int], depth: int = 0) -> Any:
