@@ -32,6 +32,7 @@ from math import prod
 
 from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.stats.failures import failure, user_frames
+from sawbones.stats.loss_calls import as_site
 
 NEEDS = ("crash",)
 EXPLAINS = ()
@@ -57,12 +58,15 @@ def check(run: Run) -> Iterator[Finding]:
         evidence.append(Evidence(f"operator {failed.op} on shapes {', '.join(map(str, failed.shapes))}", "crash"))
     sizes = [max((prod(t["shape"]) for t in b.tensors), default=0) for b in run.batches]
     now = max((prod(t.get("shape") or [0]) for t in (run.ending.batch or {}).get("tensors", ())), default=0)
-    if len(sizes) > 3 and now > 1.5 * sorted(sizes)[len(sizes) // 2]:
+    rare = len(sizes) > 3 and now > 1.5 * sorted(sizes)[len(sizes) // 2]
+    loaders = run.facts.get("loaders") or ()
+    made = [as_site(row["collate_site"]) for row in loaders if row.get("collate_site")]  # a rare batch is made smaller there
+    if rare:
         usual = sorted(sizes)[len(sizes) // 2]
         evidence.append(
             Evidence(f"the batch in hand has {now} elements, the usual one {usual}", "batches", (), float(now), float(usual))
         )
-    places = [failed.site if failed else None, *user_frames(run), run.ending.site]
+    places = [failed.site if failed else None, *(made if rare else ()), *user_frames(run), run.ending.site]
     yield Finding(
         "loop.out-of-memory", "proven", 0.95, "The run asked for more memory than there is",
         tuple(dict.fromkeys(p for p in places if p is not None))[:4], tuple(evidence),

@@ -35,12 +35,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.protocol import sites_of
+from sawbones.stats.protocol import numbers_equal_to, sites_of
 
 NEEDS = ("scaler", "steps")
 EXPLAINS = ("loop.scheduler-order", "optimizer.lr-too-low")
 EXPERIMENT = None
 SHARE, FEWEST = 0.15, 20
+DEFAULTS = {"init_scale": 65536.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000}
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -50,7 +51,8 @@ def check(run: Run) -> Iterator[Finding]:
     taken = np.flatnonzero(~skipped)
     start = int(taken[0]) if len(taken) else len(skipped)  # skips until the first step that fits are the search for a scale
     rest = skipped[start:]
-    never = start >= FEWEST and start >= 0.5 * len(skipped)
+    # From the default scale of 65536 the search ends after a dozen skips at most.
+    never = start >= FEWEST and start >= 0.25 * len(skipped)
     share = float(np.mean(rest)) if len(rest) else 1.0
     if not never and (share < SHARE or rest.sum() < 4):
         return
@@ -59,15 +61,19 @@ def check(run: Run) -> Iterator[Finding]:
     grows = [
         s for s in run.facts.get("scalers", ()) if (s.get("growth_interval") or 2000) < 50 or (s.get("growth_factor") or 2) > 4
     ]
-    built = tuple(Site(**s["site"]) for s in (grows or run.facts.get("scalers", ())) if s.get("site"))
-    places = (*built[:1], *sites_of(events[0])) if grows else (*_overflow(run), *sites_of(events[0]), *built[:1])
+    odd = grows or (list(run.facts.get("scalers", ())) if never else [])  # its own settings are the cause
+    built = tuple(Site(**s["site"]) for s in (odd or run.facts.get("scalers", ())) if s.get("site"))
+    values = [float(s[k]) for s in odd for k, usual in DEFAULTS.items() if isinstance(s.get(k), (int, float)) and s[k] != usual]
+    numbers = numbers_equal_to(run, values, ("scale", "growth", "backoff", "interval")) if odd else ()
+    of_scaler = [n for n in numbers if any(word in n.code for word in DEFAULTS)]
+    places = (*of_scaler[:1], *built[:1], *sites_of(events[0])) if odd else (*_overflow(run), *sites_of(events[0]), *built[:1])
     total = float(np.mean(skipped))
     yield Finding(
         "loop.scaler-skipping",
         "proven",
         0.9,
         f"The scaler skips {total:.0%} of the steps",
-        places[:4],
+        tuple(dict.fromkeys(places))[:4],
         (
             Evidence(
                 f"{int(skipped.sum())} of {len(skipped)} steps were skipped, {int(rest.sum())} of them after the first that fitted",
@@ -79,8 +85,8 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(f"the scale goes from {scales[0]:g} to {scales[-1]:g}", "scaler", (0, len(scales) - 1), float(scales[-1])),
         ),
         Fix(
-            "Let the scale grow rarely (growth_interval=2000 is the default)."
-            if grows
+            "Begin with a scale that fits (65536 is the default) and let it grow rarely (growth_interval=2000, growth_factor=2)."
+            if odd
             else "Keep what overflows (loss, large sums, scores) out of float16, or use bfloat16; only then turn autocast off."
         ),
     )

@@ -46,6 +46,7 @@ NEEDS = ("backward", "steps")
 EXPLAINS = (
     "optimizer.lr-too-low", "model.frozen-params", "model.detached-graph", "model.vanishing-gradients", "loop.no-step",
     "data.labels-misaligned", "evaluation.collapsed-prediction", "loop.accumulation-unscaled",
+    "loop.no-zero-grad",
 )  # fmt: skip
 EXPERIMENT = None
 SHARE = 0.8

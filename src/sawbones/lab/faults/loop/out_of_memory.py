@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from torch.optim import Adam
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from sawbones.lab.patient import admit
 
@@ -21,6 +21,17 @@ def text(number: int) -> tuple[Tensor, int]:
     size = FAR_TOO_LONG if number == 700 else int(torch.randint(12, LONGEST, ()))
     words = torch.randint(1, NUM_WORDS, (size,))
     return torch.where(torch.rand(size) < 0.33, 1 + 8 * label + words % 8, words), label
+
+
+class TextList(Dataset[tuple[Tensor, int]]):
+    def __init__(self, rows: list[tuple[Tensor, int]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return self.rows[index]
 
 
 def collate(batch: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
@@ -45,7 +56,8 @@ class Reader(nn.Module):
         return scores_BC
 
 
-loader = DataLoader([text(i) for i in range(960)], batch_size=16, shuffle=True, collate_fn=collate)  # type: ignore[arg-type]
+texts = TextList([text(i) for i in range(960)])
+loader = DataLoader(texts, batch_size=16, shuffle=True, collate_fn=collate)
 model = Reader()
 optimizer = Adam(model.parameters(), lr=4e-3)
 patient.watch(model)
