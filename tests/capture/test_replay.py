@@ -17,6 +17,22 @@ from sawbones.capture.errors import CaptureError
 from sawbones.capture.replay import Changes, foreign, replay
 from sawbones.capture.shrink import shrink
 
+TABLE = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+rows = torch.randint(0, 20, (24, 5))
+rows[13, 2] = 57
+model = nn.Sequential(nn.Embedding(20, 8), nn.Flatten(), nn.Linear(40, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for part in torch.arange(24).split(4):
+        optimizer.zero_grad()
+        model(rows[part]).square().mean().backward()
+        optimizer.step()
+"""
+
 
 def test_watching_with_capture_changes_no_loss(loader_run: Recorded) -> None:
     plain = subprocess.run(
@@ -139,6 +155,16 @@ def test_shrinking_leaves_one_word_and_a_script(plain_run: Recorded, tmp_path: P
     assert alone.stderr.strip().endswith("IndexError: index out of range in self")
     again = replay(read_bundle(found.bundle))
     assert (again.same, again.way) == (True, "jump")
+
+
+def test_a_loop_that_meets_the_bad_row_again_later_shrinks_to_that_row(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    seen = record(tmp_path / "here", TABLE)
+    found = shrink(read_bundle(seen.bundles[0]), tmp_path / "small")
+    assert found.examples == (4, 1)
+    assert "57" in found.script.read_text()
+    small = read_bundle(found.bundle).batches()[-1]["values"]["args"][0]
+    assert small.tolist() == [[57]]
 
 
 def test_shrinking_a_nan_needs_two_examples_for_batch_norm(loader_run: Recorded, tmp_path: Path) -> None:
