@@ -30,6 +30,7 @@ from sawbones.testing.pins import PINS, Pin
 STEPS = (3, 5, 10, 20, 30, 45, 60, 80, 120, 160, 250, 400)
 NEAR_SECONDS = 120.0  # of the captured run, up to the step: as long as that a test may take to get there
 COPIED_BYTES = 64 << 20  # a plain test copies the working folder; beyond this the scratch copy of observe is cheaper
+COPIED_FILES = 5000
 _SKIPPED = (".git", "__pycache__", "node_modules")
 
 
@@ -143,7 +144,7 @@ def _plain(finding: Finding, run: Run, root: Path) -> tuple[int, bool] | None:
 
 
 def _is_small(root: Path) -> bool:
-    total = 0
+    total = files = 0
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = [d for d in subfolders if not d.startswith(".") and d not in _SKIPPED]
         for name in names:
@@ -151,7 +152,8 @@ def _is_small(root: Path) -> bool:
                 total += os.lstat(os.path.join(folder, name)).st_size
             except OSError:
                 continue
-            if total > COPIED_BYTES:
+            files += 1
+            if total > COPIED_BYTES or files > COPIED_FILES:
                 return False
     return True
 
