@@ -18,7 +18,8 @@ _PATIENTS = (os.path.join(_OWN, "trainer") + os.sep, os.path.join(_OWN, "lab") +
 
 def _library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib") if key in paths}
+    # scripts: what pip installs to start a tool, ours among them
+    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib", "scripts") if key in paths}
     folders.update(site.getsitepackages() if hasattr(site, "getsitepackages") else ())
     folders.add(site.getusersitepackages() if hasattr(site, "getusersitepackages") else paths["purelib"])
     return tuple(sorted({os.path.realpath(f) + os.sep for f in folders} | {f + os.sep for f in folders}))
