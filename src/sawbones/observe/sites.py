@@ -26,6 +26,7 @@ def _library_folders() -> tuple[str, ...]:
 
 
 _LIBRARIES = _library_folders()
+_COMMANDS = sysconfig.get_path("scripts") + os.sep
 
 
 def is_user_file(filename: str) -> bool:
@@ -84,7 +85,7 @@ class SiteFinder:
 
 def _is_plumbing(filename: str) -> bool:
     return (
-        filename.startswith((_OWN, "<"))
+        filename.startswith((_OWN, _COMMANDS, "<"))
         or f"{os.sep}torch{os.sep}" in filename
         or filename.endswith(("contextlib.py", "functools.py", "runpy.py", "threading.py"))
     )
