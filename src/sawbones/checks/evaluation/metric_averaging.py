@@ -2,8 +2,9 @@
 
 ## What it sees
 Numbers read off in evaluations (`.item()`) that are means over a batch, of how many values, and what the script prints afterwards.
-Fires when at two evaluations the plain mean of means over unequal batches is printed, and the mean over all values is not. Where
-that cannot be followed, the last batch of a loader being at most 60 % of the others is suspected, until the experiment has decided.
+Fires when at two evaluations the plain mean of these is printed and the mean over all values is not, while one batch is at most
+60 % of another and the two means differ by 2 % somewhere. Where that cannot be followed, a loader whose last batch is at most 60 %
+of the others is suspected, until the experiment has decided.
 
 ## Why it matters
 Samples of the last batch count several times as much as the others, and the score depends on the batch size of the evaluation.
@@ -42,12 +43,15 @@ NEEDS = ("batches", "validation", "evaluation")
 EXPLAINS = ()
 EXPERIMENT = "evaluation_batch_size"
 UNEQUAL = 0.6
+MATTERS = 0.02  # by which the two means differ at some evaluation
 
 
 def check(run: Run) -> Iterator[Finding]:
     found = _printed(run)
     if found is not None:
         yield found
+        return
+    if _weighted(run):
         return
     sizes = _unequal(run)
     padded = any(t.pad_share > 0.02 for d in run.deep for t in d.tokens)
@@ -83,7 +87,8 @@ def _printed(run: Run) -> Finding | None:
             continue
         told = [t for step in dict.fromkeys(s for s, _, _ in node.reads) if (t := _compared(run, node, step)) is not None]
         wrong = [t for t in told if t[0]]
-        if len(wrong) < 2 or len(wrong) < 0.8 * len(told):
+        apart = max((abs(plain - weighted) / max(abs(weighted), 1e-9) for _, plain, weighted, _, _ in wrong), default=0.0)
+        if len(wrong) < 2 or len(wrong) < 0.8 * len(told) or apart < MATTERS:
             continue
         _, plain, weighted, low, high = wrong[-1]
         places = tuple(dict.fromkeys(s for s in (node.site, means[0].site) if s is not None))
@@ -99,11 +104,21 @@ def _printed(run: Run) -> Finding | None:
     return None
 
 
+def _weighted(run: Run) -> bool:
+    """The mean over all values of something is what was printed: the script does weigh its batches."""
+    for node in nodes(run):
+        for step in dict.fromkeys(s for s, _, _ in node.reads):
+            told = _compared(run, node, step)
+            if told is not None and not told[0] and any(abs(x - told[2]) <= 0.51 * u for x, u in printed_numbers(run, step)):
+                return True
+    return False
+
+
 def _compared(run: Run, node: Node, step: int) -> tuple[bool, float, float, int, int] | None:
     """(the plain mean was printed and the weighted one was not, both, the smallest and the largest batch) of one evaluation."""
     reads = [(value, size) for at, value, size in node.reads if at == step]
     sizes = [size for _, size in reads]
-    if len(reads) < 2 or min(sizes) < 1 or max(sizes) <= 1.1 * min(sizes):
+    if len(reads) < 2 or min(sizes) < 1 or min(sizes) > UNEQUAL * max(sizes):
         return None
     plain = sum(v for v, _ in reads) / len(reads)
     weighted = sum(v * n for v, n in reads) / sum(sizes)
@@ -118,9 +133,10 @@ def _compared(run: Run, node: Node, step: int) -> tuple[bool, float, float, int,
 
 def _ignores(node: Node) -> bool:
     """A loss that leaves targets out is a mean over fewer values than it was given."""
-    return any(
-        g.get("min") == -100 or g.get("min", 0) < 0 for g in node.given[1:2] if str(g.get("dtype", "")).startswith("int")
-    ) or any(str(a).startswith("ignore_index=") for a in node.args)
+    named = [str(a).partition("=")[2] for a in node.args if str(a).startswith("ignore_index=")]
+    ignored = int(named[0]) if named and named[0].lstrip("-").isdigit() else -100
+    whole = [g for g in node.given[1:2] if str(g.get("dtype", "")).startswith("int") and "min" in g]
+    return any(g["min"] <= ignored <= g["max"] for g in whole)
 
 
 def _is_mean(op: str, args: tuple[object, ...]) -> bool:

@@ -3,7 +3,7 @@
 ## What it sees
 For every step, how long the loop waited for the next batch of a loader (without a loader: the time from one step to the next call
 of the model) and how long the whole step took, deep steps left out. Fires when the median of at least 20 steps waits longer than
-15 ms and more than 90 % of its time; from 55 % on it is suspected, because watching slows the model down and not the data.
+20 ms and more than 90 % of its time; from half on it is suspected, because watching slows the model down and not the data.
 
 ## Why it matters
 The model stands idle; the run takes several times as long as it has to.
@@ -19,10 +19,10 @@ Low use of the processor or GPU, steps that take as long for a tiny model as for
     loader = DataLoader(dataset, num_workers=8, persistent_workers=True, prefetch_factor=4)
 
 ## Confirm it
-The script runs again without its operators being watched: confirmed when it then waits for more than 80 % of its time.
+The script runs again without its operators being watched: confirmed when it then waits for more than 85 % of its time.
 
 ## False alarms
-Tiny examples wait longer than they compute, but not 15 ms per step; the first batch of an epoch starts workers and is left out by
+Tiny examples wait longer than they compute, but not 20 ms per step; the first batch of an epoch starts workers and is left out by
 the median. Steps that Sawbones itself slows down do not count.
 
 ## References
@@ -49,8 +49,8 @@ NEEDS = ("steps",)
 EXPLAINS = ()
 EXPERIMENT = "waiting_measured"
 SHARE = 0.9
-SUSPECT = 0.55
-WAIT_MS = 15.0
+SUSPECT = 0.5
+WAIT_MS = 20.0
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -105,7 +105,7 @@ def _unclosed(rows: Mapping[str, Any], targets: Mapping[str, Any]) -> tuple[str,
         return None
     end, times = max(below.items(), key=lambda item: item[1])
     closed = at.get(end, 0) / num_at
-    if times < 0.9 * num_below or closed > 0.3:
+    if times < 0.9 * num_below or closed > 0.5:
         return None
     text = f"{times / num_below:.0%} of the shorter rows end in id {end}, {closed:.0%} of those at the limit"
     return text, "Long texts are cut without their end marker", closed, times / num_below

@@ -18,7 +18,7 @@ classes = torch.randint(0, NUM_CLASSES, (ROWS,))
 series = (patterns[classes] + 3 * torch.randn(ROWS, COLUMNS, NUM_FEATURES)) / 3.2
 train, rest = TensorDataset(series[:800], classes[:800]), TensorDataset(series[800:], classes[800:])
 loader = DataLoader(train, batch_size=32, shuffle=True)
-held_out = DataLoader(rest, batch_size=50)
+held_out = DataLoader(rest, batch_size=150)
 
 
 class SeriesClassifier(nn.Module):

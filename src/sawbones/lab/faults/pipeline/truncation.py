@@ -16,8 +16,8 @@ WORDS = ["a", "stitch", "in", "time", "saves", "nine", "haste", "makes", "waste"
 numbers = {word: i for i, word in enumerate(dict.fromkeys(WORDS), start=3)}
 NUM_TOKENS, COLUMNS, ROWS = len(numbers) + 3, 16, 960
 # A saying counts on from a random word; it is as long as it likes to be.
-starts, lengths = torch.randint(0, len(numbers), (ROWS,)), torch.randint(4, 13, (ROWS,))
-LIMIT = 10
+starts, lengths = torch.randint(0, len(numbers), (ROWS,)), torch.randint(3, 20, (ROWS,))
+LIMIT = 12
 texts = torch.full((ROWS, LIMIT), PAD)
 for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
     saying = [BOS, *(3 + (start + i) % len(numbers) for i in range(length))]
