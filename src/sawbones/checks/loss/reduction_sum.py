@@ -4,8 +4,8 @@
 The weight of each target in the loss, from the gradient of the backward's root: 1 per target is a sum, 1/N a mean, whoever
 computed it. Fires when every counted target (at least 4) weighs 1. It is likely when the step is then out of scale (plain SGD with
 LR x N of 1 or more), when the script itself averages the same loss in evaluation, when clipping cuts nearly every gradient that
-it would leave alone for a mean, or when it is a loss over classes (cross-entropy, NLL, CTC) without accumulation; else only
-suspected until the experiment speaks. Earliest at step 0.
+it would leave alone for a mean, or when it is a loss over classes (cross-entropy, NLL, CTC) under an adaptive optimizer, without
+accumulation; else only suspected until the experiment speaks. Earliest at step 0.
 
 ## Why it matters
 The gradient grows with the batch size and the sequence length: an LR that fits a mean is N times too high, the last, smaller
@@ -142,7 +142,9 @@ def _reasons(run: Run, seen: Seen, number: int) -> dict[str, str]:
             found["evaluation"] = f"the script averages the same {seen.call.fn} in evaluation ({event.site})"
             break
     classes = seen.facts.get("target_is_index") or seen.call.fn == "ctc_loss"
-    if classes and seen.call.fn in ("cross_entropy", "nll_loss", "ctc_loss") and float(np.nanmax(run.steps["microsteps"])) <= 1:
+    parts = run.steps.get("microsteps", np.ones(1))
+    alone = not plain and len(parts) > 0 and float(np.nanmax(parts)) <= 1  # with plain SGD the LR itself says whether it fits
+    if classes and alone and seen.call.fn in ("cross_entropy", "nll_loss", "ctc_loss"):
         found["classes"] = f"a {seen.call.fn} is summed over all {number} and divided by nothing before the backward"
     if len(norms) >= 5 and seen.facts.get("target_is_index"):
         cut = np.mean([norm > limit for norm, limit in norms])
