@@ -32,3 +32,9 @@ def test_findings_are_ordered_by_support_then_by_layer():
 def test_the_same_fault_twice_is_one_finding_with_both_places():
     standing, _ = settle([finding("loss.double-softmax"), finding("loss.double-softmax", confidence=0.5)])
     assert len(standing) == 1
+
+
+def test_of_two_that_explain_each_other_and_are_equally_sure_one_stands():
+    pair = [finding("loop.exploding-gradients", "proven", 0.97), finding("optimizer.lr-too-high", "proven", 0.97)]
+    standing, folded = settle(pair)
+    assert (len(standing), len(folded)) == (1, 1)

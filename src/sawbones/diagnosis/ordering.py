@@ -21,6 +21,8 @@ def settle(findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
     """(what stands, in order; what was folded into a cause)."""
     causes = {check.fault: set(check.explains) for check in all_checks()}
     merged = _one_per_fault(findings)
+    # Two that explain each other: the better one stands, of two equal ones the first, never neither.
+    place = {finding.fault: number for number, finding in enumerate(sorted(merged, key=_key))}
     standing: list[Finding] = []
     folded: list[Finding] = []
     for finding in merged:
@@ -30,7 +32,7 @@ def settle(findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
             if other is not finding
             and finding.fault in causes.get(other.fault, ())
             and _rank(other) >= min(_rank(finding), STATUSES.index("likely"))
-            and not (other.fault in causes.get(finding.fault, ()) and _key(finding) < _key(other))
+            and not (other.fault in causes.get(finding.fault, ()) and place[finding.fault] < place[other.fault])
         ]
         if above:
             folded.append(finding)

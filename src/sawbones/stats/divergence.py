@@ -14,6 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 LEAVES = 0.4  # of the first loss, above everything before
 RECENT = 5  # measured updates
+FAR_LOSS, FAR_NORM = 5.0, 20.0  # times what was before
 
 
 def first_trouble(losses: npt.ArrayLike) -> int | None:
@@ -64,7 +65,11 @@ def gradient_leaps(norms: Floats, losses: Floats, factor: float, after: int = 6)
         if not math.isfinite(losses[step]) or not len(before) or len(seen) < step:
             break  # it is over: whatever came first has been passed
         usual, top = float(np.median(before)), float(np.max(seen))
-        if math.isnan(norms[step]) or norms[step] < factor * usual or losses[step] > top + size:
+        if math.isnan(norms[step]) or norms[step] < factor * usual:
+            continue
+        # A gradient that is far out at a loss that is hardly so is no bad batch either.
+        near = FAR_LOSS * max(top, size) if norms[step] > FAR_NORM * usual else top + size
+        if losses[step] > near:
             continue
         later = losses[step + 1 : step + 1 + after]
         worst = math.inf if np.any(~np.isfinite(later)) else float(np.max(later, initial=-math.inf))

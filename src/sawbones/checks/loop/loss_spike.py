@@ -41,7 +41,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.divergence import recent_ratio
+from sawbones.stats.divergence import FAR_LOSS, FAR_NORM, recent_ratio
 from sawbones.stats.protocol import sites_of, update_ratios
 from sawbones.stats.series import end_level, finite, spikes, start_level
 
@@ -79,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
         return  # in trouble before, or unharmed after
     # Out of the blue: the update before was an ordinary one from an ordinary gradient.
     calm = len(usual) > 3 and norms[first - 1] < 4 * highest and recent_ratio(update_ratios(run), first) < ORDINARY
-    both = losses[first] > 5 * max(top, size) and norms[first] > 20 * highest
+    both = losses[first] > FAR_LOSS * max(top, size) and norms[first] > FAR_NORM * highest
     sure = calm and math.isfinite(losses[first]) and (far or both)
     backward = next((e for e in run.of_kind("backward") if e.step == first), None)
     batches = [e for e in run.of_kind("batch") if e.step == first]
