@@ -45,7 +45,10 @@ def run(args: list[str]) -> None:
     from sawbones.observe.options import Options
     from sawbones.store.writer import new_run_folder
 
-    folder = Path(given.out or os.environ.get("SAWBONES_RUN_FOLDER") or new_run_folder(Path("runs"), given.script)).absolute()
+    named = (
+        given.out or os.environ.get("SAWBONES_RUN_FOLDER") or (_folder_of_all_ranks(given.script) if "RANK" in os.environ else None)
+    )
+    folder = Path(named or new_run_folder(Path("runs"), given.script)).absolute()
     if folder.exists() and (folder / "run.db").exists() and "RANK" not in os.environ:
         usage_error(f"{folder} holds a recorded run already. Choose another folder: sawbones run --out FOLDER {given.script}")
     options = Options(deep_steps=(), deep_every=0) if given.no_deep else Options()
@@ -82,6 +85,19 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
             print(f"             capture keeps under {limit_mb:g} MB; to change that: --capture-limit MB", file=sys.stderr)
     except SawbonesError as error:
         print(f"sawbones: {error}", file=sys.stderr)
+
+
+def _folder_of_all_ranks(script: str) -> str | None:
+    """One name for all ranks of a launcher, without asking each other: the time at which the launcher itself was started."""
+    import time
+
+    try:
+        ticks = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[19])
+        booted = next(int(line.split()[1]) for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime"))
+    except (OSError, IndexError, ValueError, StopIteration):
+        return None
+    began = time.localtime(booted + ticks / os.sysconf("SC_CLK_TCK"))
+    return str(Path("runs") / f"{Path(script).stem}-{time.strftime('%Y%m%d-%H%M%S', began)}-{os.getppid()}")
 
 
 def _torchrun(given: argparse.Namespace) -> int:
