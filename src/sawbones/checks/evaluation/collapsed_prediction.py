@@ -36,6 +36,7 @@ from collections.abc import Iterator, Mapping
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import EQUALS, nodes, passes
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.splits import forward_site, label_counts, told_apart
 
 NEEDS = ("steps", "validation", "evaluation")
@@ -53,7 +54,8 @@ def check(run: Run) -> Iterator[Finding]:
     if found is None:
         return
     text, site = found
-    places = tuple(s for s in (site, *(o.site for o in run.optimizers)) if s is not None)
+    lost = _lost_at(run)
+    places = tuple(dict.fromkeys(s for s in (*lost, site, *(o.site for o in run.optimizers)) if s is not None))
     yield Finding(
         "evaluation.collapsed-prediction", "likely", 0.55, "One class is predicted for everything", places,
         (Evidence(text, "evaluation"),),
@@ -97,3 +99,18 @@ def _by_comparison(run: Run) -> tuple[str, Site | None] | None:
             share = f"{target['mean']:.0%} of the targets are 1"
             return f"{predicted['num']} predictions are all {predicted['max']:g}, while {share}", node.site
     return None
+
+
+def _lost_at(run: Run) -> list[Site]:
+    """Where the samples become alike: the operator whose result no longer depends on them, and the norm that stands before it."""
+    rows = (run.facts.get("evaluation") or {}).get("constant") or ()
+    if not rows:
+        return []
+    last = rows[-1]
+    norms = [m.site for m in run.modules if m.site is not None and _same_name(m.cls, str(last.get("after", "")))]
+    return [s for s in (as_site(last.get("site")), *norms[-1:]) if s is not None]
+
+
+def _same_name(cls: str, op: str) -> bool:
+    plain = op.replace("_", "")
+    return "norm" in plain and cls.lower().startswith(plain)

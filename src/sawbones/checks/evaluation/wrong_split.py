@@ -22,6 +22,7 @@ Validation follows training to the last digit and keeps improving; the model fai
 No experiment is needed: the samples are the same bit for bit.
 
 ## False alarms
+Short windows of a text with few different words coincide: samples of whole numbers that repeat within their first round do not count.
 Accuracy on training batches beside a real validation set stays silent: some evaluated samples are new. A script that evaluates the
 loader it trains on and has no other data only watches its training: suspected at most. Folds of a cross-validation are told apart
 by their optimizers. A batch that a teacher sees inside of a training step is not an evaluation.
@@ -35,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.splits import Split, forward_site, loader_site, shared, splits
+from sawbones.stats.splits import Split, by_width, forward_site, loader_site, shared, splits
 
 NEEDS = ("batches", "validation", "steps")
 EXPLAINS = ("evaluation.leak-contamination",)
@@ -54,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _of(run: Run, part: Split) -> Finding | None:
     trained_on = part.trained_on
     sources = part.sources()
-    if not sources or _has_duplicates(part.trained):
+    if not sources or _has_duplicates(part.trained) or _coincides(part.trained):
         return None
     counts = {source: shared(batches, trained_on) for source, batches in sources.items()}
     if any(total < MIN_SAMPLES or hit < SHARE * total for hit, total in counts.values()):
@@ -76,6 +77,15 @@ def _of(run: Run, part: Split) -> Finding | None:
         "The model is validated on the samples it is trained on", sites, tuple(evidence),
         Fix("Evaluate on data held out from training: give the validation loader the other part of the split."),
     )  # fmt: skip
+
+
+def _coincides(batches: tuple[Batch, ...]) -> bool:
+    """Samples of whole numbers that come again before all of them have come once: windows of a text with few different ones."""
+    if by_width(batches)[0]:
+        return False
+    prints = [f for batch in batches for f in batch.fingerprints]
+    early = prints[: max(MIN_SAMPLES, len(set(prints)) // 2)]
+    return len(set(early)) < 0.95 * len(early)
 
 
 def _has_duplicates(batches: tuple[Batch, ...]) -> bool:

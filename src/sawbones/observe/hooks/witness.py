@@ -72,7 +72,7 @@ class _Witness:
             elif self.model is None and self.evaluations.waits and not carries:  # after the block without gradients
                 self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
         elif self.model is not None:
-            self.guarded("evaluation", self.evaluations.inside, name, args, kwargs, self.model.training)
+            self.guarded("evaluation", self.evaluations.inside, name, args, kwargs, result, self.model.training)
         else:
             self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
         return None

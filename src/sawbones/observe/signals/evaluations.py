@@ -41,8 +41,10 @@ class EvaluationLog:
         self._active: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._sizes: dict[int, int] = {}  # node -> how many values its latest call took in
         self._step = -1
+        self._following = False  # the model call in progress is looked through for a result that is the same for all samples
+        self._before = ""
         self._num_inputs = {"train": 0, "eval": 0}
-        self.record: dict[str, Any] = {"active": [], "nodes": [], "passes": [], "inputs": [], "printed": []}
+        self.record: dict[str, Any] = {"active": [], "nodes": [], "passes": [], "inputs": [], "printed": [], "constant": []}
 
     # the model
 
@@ -55,6 +57,7 @@ class EvaluationLog:
                 self._step = step
                 self.record["passes"] = [*self.record["passes"], {"step": step, "calls": 0, "predictions": {}}][-400:]
             self.record["passes"][-1]["calls"] += 1
+            self._following = step >= 20 and self.record["passes"][-1]["calls"] == 1 and len(self.record["passes"]) <= 20
             inputs = {id(t) for _, t in tensors_in(given)}
             for _, tensor in tensors_in(batch) if batch is not None else ():
                 if id(tensor) not in inputs:
@@ -101,8 +104,10 @@ class EvaluationLog:
 
     # operators
 
-    def inside(self, name: str, args: Any, kwargs: Mapping[str, Any], training: bool) -> None:
+    def inside(self, name: str, args: Any, kwargs: Mapping[str, Any], result: Any, training: bool) -> None:
         """An operator of a model that runs without gradients: does it draw, or use the statistics of the batch?"""
+        if self._following:
+            self._follow(name, args, result)
         kind = _random_or_batchwise(name, args, kwargs)
         if kind is None:
             return
@@ -117,6 +122,19 @@ class EvaluationLog:
             }  # fmt: skip
             self.record["active"].append(row)
         row["count"] += 1
+
+    def _follow(self, name: str, args: Any, result: Any) -> None:
+        """The first operator whose results are the same for all samples although what went in was not."""
+        if not isinstance(result, torch.Tensor) or not _by_row(result):
+            return
+        given = [t for _, t in tensors_in(args) if _by_row(t) and t.shape[0] == result.shape[0]]
+        scale = max((float(t.detach().abs().max()) for t in given), default=0.0)
+        small = 1e-5 * max(scale, 1e-12)
+        if given and _spread_over_rows(given[0]) > 100 * small and _spread_over_rows(result) <= small:
+            self._following = False
+            row = {"op": name, "site": self._sites.find(), "step": self._step, "after": self._before}
+            self.record["constant"] = [*self.record["constant"], row][-6:]
+        self._before = name
 
     def outside(self, name: str, args: Any, kwargs: Mapping[str, Any], result: Any) -> None:
         """An operator of the loop itself, without gradients."""
@@ -208,6 +226,16 @@ class EvaluationLog:
     def _tag(self, tensor: torch.Tensor, role: str, nodes: tuple[int, ...]) -> None:
         if len(self._tags) < 2000:
             self._tags[id(tensor)] = (weakref.ref(tensor), role, nodes)
+
+
+def _by_row(tensor: torch.Tensor) -> bool:
+    plain = tensor.is_floating_point() and tensor.dim() >= 2 and tensor.shape[0] >= 8 and tensor.device.type == "cpu"
+    return plain and not isinstance(tensor, torch.nn.Parameter) and 0 < tensor.numel() <= _MAX_ELEMENTS and not tensor.is_nested
+
+
+def _spread_over_rows(tensor: torch.Tensor) -> float:
+    plain = tensor.detach()
+    return float((plain - plain[:1]).abs().max())
 
 
 def _as_tensor(value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Sharded gradients: their local norms after the backward pass and again at the optimizer's step, on the first steps.
+"""Gradients of one rank: their norms after the backward pass and again at the optimizer's step, on the first steps.
 
-That a model is sharded is always noted, the norms under `diagnose` only. What lies between the two is clipping: by how much it
-shrank the gradients must be the same on every rank. Nothing is communicated: each rank reads its own part.
+Of a sharded model, what lies between the two is clipping: by how much it shrank the gradients must be the same on every rank. Of
+any other, it may also be a reduction written by hand. That a model is sharded is always noted, norms under `diagnose` only.
+Nothing is communicated: each rank reads its own part.
 """
 
 from __future__ import annotations
@@ -17,21 +18,25 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 STEPS = 8
+MOST = 40  # tensors of a model that is not sharded
 
 
 class ShardLog:
     def __init__(self, recorder: Recorder) -> None:
         self._r = recorder
         self._params: list[torch.Tensor] | None = None
+        self._fact = ""
         self._rows: list[dict[str, Any]] = []
         self._sites: Counter[Site] = Counter()
         self._after: list[float] | None = None
 
     def backward_ended(self) -> None:
         if self._params is None:
-            self._params = sharded(self._r)
-            if self._params:
-                self._r.facts["sharded"] = len(self._params)
+            parts = sharded(self._r)
+            self._fact = "shards" if parts else "local_gradients"
+            self._params = parts or [p for p in self._r.census.trainable() if p.device.type == "cpu"][:MOST]
+            if parts:
+                self._r.facts["sharded"] = len(parts)
                 if self._r.journal is not None:
                     self._r.journal.on_write.append(self._wrote)
         if self._params and len(self._rows) < STEPS and self._r.options.journal:
@@ -44,7 +49,7 @@ class ShardLog:
         self._after = None
         if len(self._rows) >= STEPS and self._r.journal is not None and self._wrote in self._r.journal.on_write:
             self._r.journal.on_write.remove(self._wrote)
-        self._r.facts["shards"] = {"rows": self._rows, "sites": [s for s, _ in self._sites.most_common(4)]}
+        self._r.facts[self._fact] = {"rows": self._rows, "sites": [s for s, _ in self._sites.most_common(4)]}
 
     def _norms(self) -> list[float]:
         return [float(_local(p.grad).norm()) if p.grad is not None else 0.0 for p in self._params or ()]
