@@ -22,7 +22,7 @@ Validation follows training to the last digit and keeps improving; the model fai
 No experiment is needed: the samples are the same bit for bit.
 
 ## False alarms
-Short windows of a text with few different words coincide: samples of whole numbers that repeat within their first round do not count.
+Short windows of a text with few words coincide: samples of whole numbers that repeat within their first round do not count.
 Accuracy on training batches beside a real validation set stays silent: some evaluated samples are new. A script that evaluates the
 loader it trains on and has no other data only watches its training: suspected at most. Folds of a cross-validation are told apart
 by their optimizers. A batch that a teacher sees inside of a training step is not an evaluation.
