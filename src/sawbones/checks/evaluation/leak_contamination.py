@@ -3,6 +3,7 @@
 ## What it sees
 A 64-bit fingerprint of every sample of every batch. Fires when between 2 % and 90 % of the distinct samples of a validation source
 (at least five of them) were also trained on by the same model, or more when the training set holds many copies of its own samples.
+Also when a quarter of the validation samples lies five times nearer to one trained sample than to the tenth-nearest.
 
 ## Why it matters
 The share of copies is answered from memory, so the validation score is too good by an unknown amount.
@@ -42,9 +43,32 @@ EXPLAINS = ()
 EXPERIMENT = None
 MIN_SHARE = 0.02
 MIN_COPIES = 5
+NEAR = 0.25  # share of samples with a near copy
 
 
 def check(run: Run) -> Iterator[Finding]:
+    exact = next(_exact(run), None)
+    found = exact or _near(run)
+    if found is not None:
+        yield found
+
+
+def _near(run: Run) -> Finding | None:
+    """Samples that are no copies bit for bit, but lie right beside a trained one and far from all others."""
+    seen = (run.facts.get("samples") or {}).get("copies") or {}
+    if seen.get("near", 0.0) < NEAR:
+        return None
+    text = f"{seen['near']:.0%} of {seen['evaluated']} validation samples lie five times nearer to a trained sample than to others"
+    halves = outside_of_models(run, marked_lines(run, "split"))
+    sites = [*halves[:2], forward_site(run, "eval")]
+    return Finding(
+        "evaluation.leak-contamination", "likely", 0.85, f"{seen['near']:.0%} of the validation samples are nearly trained samples",
+        tuple(dict.fromkeys(s for s in sites if s is not None)), (Evidence(text, "samples", (), seen["near"], 0.0),),
+        Fix("Split first, then make copies, windows or augmented versions from the training part alone."),
+    )  # fmt: skip
+
+
+def _exact(run: Run) -> Iterator[Finding]:
     for part in splits(run):
         for source, batches in part.sources().items():
             if source == "model":

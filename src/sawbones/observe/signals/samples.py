@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.signals.near_copies import NearCopies
 
 MAX_BATCHES = 60
 LAST_CALLS = 40  # predictions are judged at the end of training
@@ -35,6 +36,7 @@ class SampleLog:
         self._labels: list[dict[str, int]] = []  # counts of class labels, call by call
         self._num_calls = 0
         self._alike: list[float] = []
+        self._copies = NearCopies()
         self._given: Ids | None = None  # the token rows of the call in progress
         self._answers: deque[tuple[Ids, Ids, Ids]] = deque(maxlen=LAST_CALLS)  # rows, label of each, whether it was answered right
         self._of_call: list[int] = []  # the training call that each kept batch came with
@@ -42,6 +44,7 @@ class SampleLog:
 
     def saw(self, found: Sequence[tuple[str, torch.Tensor]], phase: str, loaded: Any = None) -> None:
         """A top-level model call began with these tensors, after a loader gave `loaded`."""
+        self._copies.saw(phase, [t for _, t in found])
         if phase == "train":
             self.compare(loaded, found)
         self._latest = -1
@@ -128,6 +131,8 @@ class SampleLog:
             found["predictions"] = {"calls": len(self._calls), "classes": {str(k): v for k, v in total.items()}}
         if self._alike:
             found["altered"] = {"calls": len(self._alike), "correlation": float(np.median(self._alike))}
+        if (copies := self._copies.record()) is not None:
+            found["copies"] = copies
         if len(self._labels) >= 6:
             found["labels"] = self._labels
         train, held_out = self._histograms["train"], self._histograms["eval"]

@@ -1,0 +1,64 @@
+"""Whether samples that are evaluated lie right beside samples that are trained on, far nearer than anything else does.
+
+For each evaluated sample: the distance to the nearest trained one over that to the tenth. Between independent samples the two
+distances differ little; a copy with a little noise lies a fraction as far away as any other sample.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.signals.label_probe import features
+
+MAX_TRAINED = 3000
+MAX_EVALUATED = 300
+MIN_WIDTH = 8
+_NEAR = 0.2
+_NEIGHBOURS = 10
+
+
+class NearCopies:
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[bytes, Any]] = {"train": {}, "eval": {}}
+        self._width = 0
+
+    def saw(self, phase: str, given: Any) -> None:
+        kept = self._rows.get(phase)
+        limit = MAX_TRAINED if phase == "train" else MAX_EVALUATED
+        if kept is None or len(kept) >= limit:
+            return
+        floats = [t for _, t in tensors_in(given) if t.is_floating_point() and t.dim() >= 2 and t.device.type == "cpu"]
+        if not floats:
+            return
+        rows = max(floats, key=lambda t: t.numel()).detach()
+        width = rows[0].numel() if len(rows) else 0
+        self._width = self._width or width
+        if width != self._width or width < MIN_WIDTH:
+            return
+        for row in rows[: limit - len(kept)]:
+            values = features(row)
+            kept.setdefault(values.tobytes(), values)
+
+    def record(self) -> dict[str, Any] | None:
+        """Of the evaluated samples that were not trained on as they are, the share that has a near copy among the trained ones."""
+        trained = self._rows["train"]
+        new = [values for key, values in self._rows["eval"].items() if key not in trained]
+        if len(trained) < 10 * _NEIGHBOURS or len(trained) >= MAX_TRAINED or len(new) < 40:
+            return None
+        x, y = np.stack(list(trained.values())), np.stack(new)
+        squares = (y**2).sum(1)[:, None] + (x**2).sum(1)[None, :] - 2.0 * y @ x.T
+        nearest = np.sqrt(np.maximum(np.partition(squares, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS], 0.0))
+        first, tenth = nearest.min(1), nearest.max(1)
+        known = tenth > 1e-6 * max(float(np.abs(x).max()), 1e-12)
+        if known.sum() < 40:
+            return None
+        ratio = first[known] / tenth[known]
+        return {
+            "evaluated": int(known.sum()),
+            "trained": len(x),
+            "near": float(np.mean(ratio < _NEAR)),
+            "middle": float(np.median(ratio)),
+        }
