@@ -17,14 +17,15 @@ MAX_SIZE = 4096  # entries along one dimension that are looked at
 
 
 class Reducer:
-    def __init__(self, call: Call, holds: Callable[[Call], bool]) -> None:
+    def __init__(self, call: Call, holds: Callable[[Call], bool], smaller: bool = True) -> None:
+        self._smaller = smaller
         self._call = call.copied()
         self._holds = holds
         self._tries = 0
 
     def reduced(self) -> Call:
         """The call itself where even an unchanged copy does not show the failure: random numbers, state outside of it."""
-        if not self._try(self._call):
+        if not self._smaller or not self._try(self._call):
             return self._call
         for _ in range(2):
             for unit in self._units():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +29,8 @@ def explain(
 ) -> dict[str, Any]:
     """Names the operator, writes the script. In the process that has just executed the step.
 
-    `ordered`: the calls that show the failure where it is one of their order.
+    `ordered`: the calls that show the failure where it is one of their order. Native code may die of arguments that were cut
+    to pieces, so making them smaller is done in a fork; if that does not come back, they stay as they are.
     """
     if ordered is not None:
         lines = [*_head(bundle), "", *ordered]
@@ -34,12 +39,23 @@ def explain(
     with torch._C.DisableTorchFunction():
         kind = str(outcome.get("kind"))
         try:
-            return _explain(trace, bundle, outcome, kind, folder)
+            if torch.cuda.is_initialized():
+                return _explain(trace, bundle, outcome, kind, folder, smaller=False)
+            for smaller in (True, False):
+                found = in_a_fork(partial(_explain, trace, bundle, outcome, kind, folder, smaller))
+                if found is not None:
+                    return found
+            return {"lines": ["no script: the operator's process died"], "why": "the operator's process died"}
         except Unwritable as error:
             return {"lines": [f"no script: {error}"], "why": str(error)}
+        except Exception as error:  # the outcome of the step counts for more than a script of it
+            text = f"{type(error).__name__}: {str(error)[:200]}"
+            return {"lines": [f"no script: {text}"], "why": text}
 
 
-def _explain(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], kind: str, folder: Path) -> dict[str, Any]:
+def _explain(
+    trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], kind: str, folder: Path, smaller: bool
+) -> dict[str, Any]:
     head = _head(bundle)
     if kind == "exception":
         if trace.failed is None:
@@ -48,23 +64,23 @@ def _explain(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], kind
                 "why": "no operator of torch raised the exception",
             }
         call = trace.failed
-        reducer = Reducer(call, _raises(str(outcome.get("exception")), str(outcome.get("message"))))
+        reducer = Reducer(call, _raises(str(outcome.get("exception")), str(outcome.get("message"))), smaller)
         lines = _script_of_exception(reducer.reduced(), head)
     elif kind == "nonfinite loss":
         found = operators.first_nonfinite(trace)
         if found is None:
             return {"lines": ["no operator gave a value that is not finite"], "why": "no operator gave a value that is not finite"}
         call = found
-        lines = _script_of_nonfinite(Reducer(call, _gives_nonfinite).reduced(), head)
+        lines = _script_of_nonfinite(Reducer(call, _gives_nonfinite, smaller).reduced(), head)
     elif kind == "nonfinite gradient":
         pair = operators.first_nonfinite_gradient(trace)
         after = operators.first_nonfinite(trace)  # clipping and scaling work on gradients with operators of their own
         if pair is not None:
             call, grad = pair
-            lines = _script_of_gradient(*_reduced_gradient(call, grad), head)
+            lines = _script_of_gradient(*_reduced_gradient(call, grad, smaller), head)
         elif after is not None:
             call = after
-            lines = _script_of_nonfinite(Reducer(call, _gives_nonfinite).reduced(), head)
+            lines = _script_of_nonfinite(Reducer(call, _gives_nonfinite, smaller).reduced(), head)
         else:
             return {"lines": ["no operator's gradient turned non-finite by itself"], "why": "no single operator is at fault"}
     else:
@@ -73,6 +89,31 @@ def _explain(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], kind
         raise Unwritable(f"the script would have {len(lines)} lines")
     (folder / NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return {"lines": _shown(call), "script": NAME, "operator": call.name}
+
+
+def in_a_fork(act: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+    """What it returns, None where the fork died."""
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(receive)
+        try:
+            try:
+                found = act()
+            except Unwritable as error:
+                found = {"lines": [f"no script: {error}"], "why": str(error)}
+            os.write(send, json.dumps(found).encode()[:60_000])
+        finally:
+            os._exit(0)
+    os.close(send)
+    with os.fdopen(receive, "rb") as pipe:
+        content = pipe.read()
+    os.waitpid(child, 0)
+    try:
+        answer: dict[str, Any] = json.loads(content)
+    except ValueError:
+        return None
+    return answer
 
 
 def _head(bundle: Bundle) -> list[str]:
@@ -126,12 +167,12 @@ def _gives_nonfinite(call: Call) -> bool:
     return not operators.is_finite(Call("", (), {}, result).outputs())
 
 
-def _reduced_gradient(call: Call, grad: torch.Tensor) -> tuple[Call, torch.Tensor]:
+def _reduced_gradient(call: Call, grad: torch.Tensor, smaller: bool) -> tuple[Call, torch.Tensor]:
     """The gradient of the output is one more argument of the call while it is made smaller."""
     extended = Call(
         call.name, call.args, {**call.kwargs, "__grad__": grad}, None, call.site, call.in_model, call.autocast, call.func
     )
-    reduced = Reducer(extended, _gives_nonfinite_gradient).reduced()
+    reduced = Reducer(extended, _gives_nonfinite_gradient, smaller).reduced()
     kwargs = dict(reduced.kwargs)
     return Call(reduced.name, reduced.args, kwargs, None, call.site, False, call.autocast, call.func), kwargs.pop("__grad__")
 

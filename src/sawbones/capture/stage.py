@@ -142,7 +142,7 @@ class Stage:
         if self._next >= len(self.arrivals):
             return False
         entry = self.arrivals[self._next]
-        if self.way == "rerun" and tuple(entry["fetched"]) != (self.r.step, self.r.microstep):
+        if self.way == "rerun" and tuple(entry.get("fetched", (-1, -1))) != (self.r.step, self.r.microstep):
             return False
         file, line, cls = entry["key"][:3]
         where = (os.path.basename(frame.f_code.co_filename), frame.f_lineno) if frame is not None else ("", 0)
