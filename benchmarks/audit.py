@@ -192,11 +192,8 @@ def child_near(folder: Path) -> dict[str, Any]:
 
     texts = pq.read_table(folder / "texts.parquet").column("body").combine_chunks()
     index = TextIndex(joined([shingles(text, offsets) for _, text, offsets in blocks(texts)]))
-    found = set()
-    for first, text, offsets in blocks(texts):
-        passing, indexed, _ = index.matches(shingles(text, offsets), 0.8)
-        found |= {(i, int(first + p)) for p, i in zip(passing.tolist(), indexed.tolist(), strict=True) if i < first + p}
-    return {"pairs": sorted(found)}
+    later, earlier, _ = index.within(0.8)
+    return {"pairs": list(zip(earlier.tolist(), later.tolist(), strict=True))}
 
 
 def child_datasketch(folder: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from planted import table, texts
+from planted import altered, table, texts
 
 from sawbones import audit
 from sawbones.schema import Report
@@ -121,3 +121,11 @@ DATA: dict[str, tuple[pd.DataFrame, list[str]]] = {
 def test_one_data_set_by_itself(name: str) -> None:
     rows, expected = DATA[name]
     assert faults(audit.data(rows, label="y")) == expected
+
+
+def test_texts_that_nearly_repeat_each_other() -> None:
+    some = texts(300, 4)
+    assert faults(audit.data(frame(some))) == []
+    report = audit.data(frame([*some, *(altered(text, 0.02, i) for i, text in enumerate(some[:20]))]))
+    assert faults(report) == ["data.degenerate-samples"]
+    assert "nearly repeat" in report.findings[0].title

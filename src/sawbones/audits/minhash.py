@@ -25,6 +25,7 @@ RUN = 3
 BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2**64
 MOST_IN_BUCKET = 50  # texts of one bucket that a text is compared with: boilerplate fills buckets by the thousand
 BLOCK_BYTES = 1 << 21
+WITHIN_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class TextIndex:
 
     def __init__(self, sets: Shingles) -> None:
         self.sets = sets
-        keys = band_keys(sets)
+        self._keys = keys = band_keys(sets)
         self._order = [np.argsort(keys[:, band], kind="stable") for band in range(BANDS)]
         self._sorted = [keys[order, band] for band, order in enumerate(self._order)]
 
@@ -193,6 +194,21 @@ class TextIndex:
     def matches(self, sets: Shingles, least: float) -> tuple[Places, Places, npt.NDArray[np.float64]]:
         """(passing, indexed, Jaccard) of every verified pair."""
         passing, indexed = self.candidates(band_keys(sets))
+        return self._verified(sets, passing, indexed, least)
+
+    def within(self, least: float) -> tuple[Places, Places, npt.NDArray[np.float64]]:
+        """(later, earlier, Jaccard) of every verified pair among the indexed texts themselves."""
+        met = []
+        for first in range(0, len(self._keys), WITHIN_ROWS):
+            later, earlier = self.candidates(self._keys[first : first + WITHIN_ROWS])
+            later = later + first
+            met.append(np.stack([later, earlier])[:, earlier < later])
+        later, earlier = np.concatenate(met, axis=1) if met else np.zeros((2, 0), np.int64)
+        return self._verified(self.sets, later, earlier, least)
+
+    def _verified(
+        self, sets: Shingles, passing: Places, indexed: Places, least: float
+    ) -> tuple[Places, Places, npt.NDArray[np.float64]]:
         if len(passing):
             a, b = sets.sizes[passing], self.sets.sizes[indexed]
             possible = (np.minimum(a, b) >= least * np.maximum(a, b)) & (a > 0)

@@ -19,6 +19,7 @@ FAULT = "evaluation.leak-contamination"
 MOST_TEXTS = 100_000  # of the indexed split; the other one may be of any size
 LEAST_RUNS = 5  # "thank you very much" is everyone's
 BATCH = 8192
+MOST_SHOWN = 200  # texts kept to choose the examples from
 
 
 def look(case: Case) -> Iterator[Finding]:
@@ -34,20 +35,20 @@ def look(case: Case) -> Iterator[Finding]:
                 yield from _between(case, name, base, other)
 
 
-def _texts(case: Case, split: Split, name: str) -> tuple[Any, int]:
-    """(table of one column t, how many rows one of them stands for)."""
+def texts_of(case: Case, split: Split, name: str) -> tuple[Any, int]:
+    """(Arrow array of the texts, how many rows one of them stands for)."""
+    import pyarrow as pa
+
     table = split.table.select(t=split.table[name].cast("string")).filter(ibis_module()._.t.notnull())
     stride = -(-split.rows // MOST_TEXTS)
-    return (table.filter((table.t.hash() % stride) == 0), stride) if stride > 1 else (table, 1)
+    chosen = table.filter((table.t.hash() % stride) == 0) if stride > 1 else table
+    held = case.session.arrow(chosen).column("t").combine_chunks()
+    return held.combine_chunks() if isinstance(held, pa.ChunkedArray) else held, stride
 
 
 def _between(case: Case, name: str, base: Split, other: Split) -> Iterator[Finding]:
-    import pyarrow as pa
-
     least = case.thresholds.jaccard
-    chosen, stride = _texts(case, other, name)
-    held = case.session.arrow(chosen).column("t").combine_chunks()
-    held = held.combine_chunks() if isinstance(held, pa.ChunkedArray) else held
+    held, stride = texts_of(case, other, name)
     if not len(held):
         return
     sets = joined([shingles(text, offsets) for _, text, offsets in blocks(held)])
@@ -62,7 +63,7 @@ def _between(case: Case, name: str, base: Split, other: Split) -> Iterator[Findi
             for p, i, s in zip(passing, indexed, similar, strict=True):
                 if s > best[i] and sets.sizes[i] >= LEAST_RUNS:
                     best[i] = s
-                    if i in shown or len(shown) < 10 or s < 1:
+                    if i in shown or len(shown) < MOST_SHOWN:
                         shown[int(i)] = (float(s), column[int(first + p)].as_py())
     # Where whole rows were found already, only what is not exactly equal is news.
     known = any(key[0] == "overlap" and value[0].shared >= case.thresholds.least_rows for key, value in case.found.items())
