@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,10 @@ from sawbones.capture.literals import Writing
 from sawbones.capture.minimise import shortest_window, smallest
 from sawbones.capture.operators import Call, OperatorTrace, first_nonfinite, first_nonfinite_gradient
 from sawbones.capture.prints import fingerprint
+from sawbones.capture.protocol import Protocol
 from sawbones.capture.randomness import Streams, restore
+from sawbones.capture.reduction import Reducer
+from sawbones.capture.reproducer import in_a_fork
 from sawbones.capture.secrets import is_secret_name, is_secret_value, redact_arguments
 from sawbones.capture.spikes import Spikes
 
@@ -151,6 +156,31 @@ def test_a_gradient_at_zero_is_found() -> None:
     found = first_nonfinite_gradient(trace)
     assert found is not None
     assert found[0].short == "sqrt"
+
+
+def test_a_call_made_twice_is_told_by_its_order() -> None:
+    protocol = Protocol()
+    protocol.calls.extend(["scale", "backward", "unscale_", "unscale_"])
+    lines = protocol.script("RuntimeError", "unscale_() has already been called", in_scaler=True)
+    assert lines is not None
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) has already been called"):
+        exec("\n".join(["import torch", *lines]), {})
+    assert protocol.script("RuntimeError", "another", in_scaler=False) is None
+
+
+def test_a_fork_that_dies_takes_nothing_with_it() -> None:
+    assert in_a_fork(lambda: {"found": 1}) == {"found": 1}
+    assert in_a_fork(lambda: os.kill(os.getpid(), signal.SIGKILL) or {}) is None
+
+
+def test_a_call_is_cut_down_to_what_fails() -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(6, 40, 30)
+    scores[3, 17, 21] = 100.0
+    call = Call("torch.exp", (scores,), {}, func=torch.exp)
+    small = Reducer(call, lambda c: bool(c.again().isinf().any())).reduced()
+    assert small.args[0].shape == (1, 1, 1)
+    assert float(small.args[0]) == 100.0
 
 
 def test_written_values_are_read_back_exactly() -> None:
