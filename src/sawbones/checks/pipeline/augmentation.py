@@ -3,7 +3,8 @@
 ## What it sees
 Whether inputs are changed at random: two reads of one sample of the data set differ, or what reaches the model has little to do
 with what the loader gave (their correlation is under a half). Fires when that is so, the loss has not come down by 15 %, and the
-inputs that were trained on say nothing about their labels. Needs 20 steps.
+inputs that were trained on say nothing about their labels. Also when the loss stays above 30 % of that of a constant answer and
+samples tell their labels far better with all random choices held alike. Needs 20 steps.
 
 ## Why it matters
 The label no longer belongs to the picture: there is nothing to learn, or only what survives the change.
@@ -31,10 +32,12 @@ Horizontal flips of digits, text and arrows; shuffled frames; crops that miss th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import data_function, feeding_sites, lines_in, loader_sites
+from sawbones.stats.data_lines import data_function, feeding_sites, lines_in, loader_sites, marked_lines, training_loader
+from sawbones.stats.learning import constant_answer
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 from sawbones.stats.series import end_level, fell, start_level
@@ -46,7 +49,10 @@ EXPERIMENT = "draws_held"
 
 def check(run: Run) -> Iterator[Finding]:
     trained, stored = run.facts["label_probe"].get("batches"), run.facts["label_probe"].get("dataset")
-    if trained is None or run.num_steps < 20 or fell(run.losses, 0.15) or _informative(trained):
+    if trained is None or run.num_steps < 20:
+        return
+    if fell(run.losses, 0.15) or _informative(trained):
+        yield from _in_part(run, trained)
         return
     drawn = run.facts.get("redraw") or {}
     altered = (run.facts.get("samples") or {}).get("altered") or {}
@@ -80,6 +86,38 @@ def check(run: Run) -> Iterator[Finding]:
         Fix("Leave out the transformation that changes the class (or change the label with it)."),
         params={"mode": "loop" if in_loop else "data"},
     )
+
+
+def _in_part(run: Run, trained: Mapping[str, Any]) -> Iterator[Finding]:
+    """Some classes survive and others do not: the loss falls and then stays far above zero."""
+    probes = (run.facts.get("redraw") or {}).get("probes") or {}
+    base = constant_answer(run, trained)
+    if not probes or base is None or end_level(run.losses) < 0.3 * base:
+        return
+    free, held = probes["free"], probes["held"]
+    if held["kind"] != "classes" or not _informative(held) or held["score"] - free["score"] < 0.15:
+        return
+    text = f"inputs tell {free['score']:.0%} of the labels as they are drawn, and {held['score']:.0%} with all choices held alike"
+    yield Finding(
+        "pipeline.augmentation",
+        "suspected",
+        0.6,
+        "Augmentation destroys what some labels depend on",
+        places(*_made(run), *_in_data(run))[:4],
+        (
+            Evidence(text, "redraw", value=free["score"], expected=held["score"]),
+            Evidence(f"the loss stays at {end_level(run.losses):.3g}; a constant answer has {base:.3g}", "losses"),
+        ),
+        Fix("Leave out the transformation that changes the class (or change the label with it)."),
+        params={"mode": "data"},
+    )
+
+
+def _made(run: Run) -> tuple[Site, ...]:
+    """Where the data set is built: its transformations are given to it there."""
+    loader = training_loader(run) or {}
+    name = str(loader.get("dataset") or "").rsplit(".", 1)[-1]
+    return tuple(s for s in marked_lines(run, "use") if name and f"{name}(" in s.code)[:1]
 
 
 def _informative(probe: dict[str, float]) -> bool:

@@ -20,9 +20,11 @@ from torch.utils.data import IterableDataset
 from torch.utils.data._utils import worker as worker_module
 
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.signals.label_probe import probe_pairs, split_sample
 
 NUM_SAMPLES = 12
 MAX_SECONDS = 3.0
+MAX_PROBED = 300
 
 
 def probe_redraw(dataset: Any, init: Callable[[int], Any] | None, num_workers: int) -> dict[str, Any] | None:
@@ -57,6 +59,8 @@ def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, 
     found: dict[str, Any] = {"samples": len(indices), "changed": _differ(once, again), "num_workers": num_workers}
     found["label_changed"] = _differ([s[-1:] for s in once], [s[-1:] for s in again]) if len(once[0]) > 1 else 0.0
     found["spread"] = _spread(once, again)
+    if found["changed"] >= 0.25 and found["label_changed"] == 0.0:
+        found["probes"] = _probes(dataset)
     if found["changed"] < 0.5 or num_workers < 1 or time.perf_counter() > ends:
         return found
     workers = [_as_worker(dataset, init, number, 1000, max(num_workers, 2), indices) for number in (0, 1)]
@@ -65,6 +69,31 @@ def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, 
         found["across_workers"] = 1.0 - _differ(workers[0], workers[1])
         found["across_epochs"] = 1.0 - _differ(workers[0], epoch)
     return found
+
+
+def _probes(dataset: Any) -> dict[str, Any] | None:
+    """What inputs say about their labels as they are drawn, and with every sample drawn from one state of the random streams."""
+    size = min(len(dataset), MAX_PROBED)
+    scores = {}
+    for name in ("free", "held"):
+        inputs, labels = [], []
+        ends = time.perf_counter() + MAX_SECONDS / 4
+        for i in np.linspace(0, len(dataset) - 1, size).astype(int).tolist():
+            if name == "held":
+                _seed(1234)
+            pair = split_sample(dataset[i])
+            if pair is None or time.perf_counter() > ends:
+                return None
+            inputs.append(pair[0])
+            labels.append(pair[1])
+        scores[name] = probe_pairs(inputs, labels, num_in_row=0) if size >= 100 else None
+    return scores if all(scores.values()) else None
+
+
+def _seed(number: int) -> None:
+    random.seed(number)
+    torch.manual_seed(number)
+    np.random.seed(number)
 
 
 def _compare_streams(dataset: Any, init: Callable[[int], Any] | None, num_workers: int) -> dict[str, Any] | None:
@@ -82,9 +111,7 @@ def _compare_streams(dataset: Any, init: Callable[[int], Any] | None, num_worker
 def _as_worker(dataset: Any, init: Any, number: int, base_seed: int, num_workers: int, indices: list[int] | None) -> Any:
     own = copy.deepcopy(dataset)
     seed = base_seed + number
-    random.seed(seed)
-    torch.manual_seed(seed)
-    np.random.seed(seed)
+    _seed(seed)
     before = worker_module._worker_info
     worker_module._worker_info = worker_module.WorkerInfo(id=number, num_workers=num_workers, seed=seed, dataset=own)
     try:
