@@ -81,6 +81,7 @@ class Watchdog:
         if self._stacks is not None:
             faulthandler.disable()
             self._stacks.close()
+            stacks_path(self._folder, self._r.rank).unlink(missing_ok=True)
         if threading.current_thread() is not self._thread:
             self._write({**self._position(None), "ended": True})
 

@@ -2,7 +2,8 @@
 
 ## What it sees
 The norm of every gradient at the optimizer step, on every rank. Fires when gradients differ between ranks at the first measured
-step although the parameters were the same.
+step although the parameters were the same. A gradient that is longer than the ranks' own gradients are on average cannot be their
+mean: it was summed and not divided. This is suspected, and the experiment decides.
 
 ## Why it matters
 Each rank trains its own model on its own part of the data; what is saved is the model of rank 0 alone.
@@ -19,11 +20,13 @@ Losses of the ranks drift apart; the result is that of one rank with a fraction 
     loss = criterion(model(x), y)
 
 ## Confirm it
-No experiment: after a reduction the gradients of all ranks are equal.
+After a reduction the gradients of all ranks are equal, which needs no experiment. A sum is confirmed by running the script on one
+rank with batches as large as those of all ranks together: the gradient of that is the mean.
 
 ## False alarms
 Sharded models hold different parts. Rounding between ranks stays below 1e-4. Ranks that start from different weights have another
-fault.
+fault. A loss that is divided by the number of ranks before the backward pass makes the sum a mean: the value that went backward is
+then not that of the loss.
 
 ## References
 The PyTorch notes on DistributedDataParallel: the forward must go through the wrapper.
@@ -33,6 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.stats.ranks import everyone, first_difference, is_sharded, started_apart, wrapped
 
@@ -40,11 +45,15 @@ NEEDS = ("ranks", "tensor_statistics", "tensors")
 EXPLAINS = ("loop.rank-desync",)
 EXPERIMENT = None
 TOLERANCE = 1e-4
+LONGER = 1.1
 
 
 def check(run: Run) -> Iterator[Finding]:
     if any(is_sharded(r) for r in everyone(run)):
         return
+    summed = _summed(run)
+    if summed is not None:
+        yield summed
     for other in run.ranks:
         gradient = first_difference(run, other, "grad_l2", TOLERANCE)
         weights = first_difference(run, other, "param_l2", 1e-5)
@@ -70,3 +79,38 @@ def check(run: Run) -> Iterator[Finding]:
             Fix("Call the wrapped model itself, outside of no_sync() on the last microstep; or all-reduce and average."),
         )  # fmt: skip
         return
+
+
+def _summed(run: Run) -> Finding | None:
+    """The mean of some vectors is never longer than the mean of their lengths."""
+    rows = [{int(row["step"]): row for row in (r.facts.get("local_gradients") or {}).get("rows", ())} for r in everyone(run)]
+    for step in sorted(set.intersection(*(set(r) for r in rows))) if all(rows) else ():
+        own = np.mean([np.asarray(r[step]["after_backward"], np.float64) for r in rows], axis=0)
+        used = np.asarray(rows[0][step]["at_step"], np.float64)
+        known = own > 1e-9
+        if not np.any(known) or not _is_whole_loss(run, step):
+            continue
+        ratio = float(np.median(used[known] / own[known]))
+        reduced = [e.site for e in run.of_kind("collective") if e.step == step and e.site is not None]
+        if ratio > LONGER and reduced:
+            return Finding(
+                "loop.gradient-not-reduced", "suspected", 0.6, "Gradients are summed over the ranks and not divided",
+                tuple(dict.fromkeys(reduced))[:3],
+                (
+                    Evidence(
+                        f"step {step}: gradients are {ratio:.3g} times as long as the ranks' own; a mean of them cannot be longer",
+                        "ranks", (step,), ratio, 1.0,
+                    ),
+                ),
+                Fix("Divide by the number of ranks after the reduction, or use ReduceOp.AVG."),
+                experiment="one_rank_against_two",
+            )  # fmt: skip
+    return None
+
+
+def _is_whole_loss(run: Run, step: int) -> bool:
+    """What went backward is a value that a loss function returned, not a part of it."""
+    losses = [e.data.get("value") for e in run.of_kind("loss") if e.step == step]
+    roots = [e.data.get("value") for e in run.of_kind("backward") if e.step == step]
+    pairs = [(float(a), float(b)) for a in losses for b in roots if a is not None and b is not None]
+    return any(abs(a - b) <= 1e-5 * abs(a) for a, b in pairs)
