@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import subjects
+from torch import Tensor
 
 import sawbones
 from sawbones.report.json_report import exit_code
 from sawbones.triage import Grades
-from sawbones.triage.probes import PROBES
+from sawbones.triage.probes import PROBES, Bench, CannotTell
 
 
 def test_a_healthy_subject_passes_every_layer() -> None:
@@ -83,3 +86,16 @@ def test_an_opt_out_is_not_looked_at_and_is_recorded() -> None:
 def test_the_last_rule_that_fits_decides() -> None:
     grades = Grades().with_rules("skip", ["loss.*"], "pyproject.toml").with_rules("hard", ["loss.double-softmax"], "--hard")
     assert grades.skips("loss.label-shift") is not None and grades.skips("loss.double-softmax") is None
+
+
+def test_a_probe_that_cannot_tell_says_why() -> None:
+    def flat(model: object, batch: tuple[object, ...]) -> object:
+        return model(batch[0]).flatten()  # type: ignore[operator]
+
+    def loss(outputs: Tensor, batch: tuple[object, Tensor]) -> Tensor:
+        return subjects.loss(outputs.view(-1, 3), batch)
+
+    probe = next(p for p in PROBES if p.fault == "model.cross-sample-leak")
+    with pytest.raises(CannotTell, match="which dimension of the outputs is the batch"):
+        probe.act(Bench(replace(subjects.subject, forward=flat, loss=loss), 0))
+    probe.act(Bench(subjects.subject, 0))

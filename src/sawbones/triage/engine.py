@@ -17,7 +17,7 @@ from sawbones.diagnosis.ordering import settle
 from sawbones.observe.environment import describe_environment
 from sawbones.schema import CouldNotLook, Evidence, Finding, Report, Run, Site, Verdict
 from sawbones.triage.grades import Grades
-from sawbones.triage.probes import PROBES, Bench, Probe, reason_for_no_progress
+from sawbones.triage.probes import PROBES, Bench, CannotTell, Probe, reason_for_no_progress
 from sawbones.triage.recording import record
 from sawbones.triage.subject import Subject, as_subject
 
@@ -137,6 +137,8 @@ def _measure(state: _State, probe: Probe) -> None:
         where = _where(state.bench.subject, fault)
         confidence = CONFIDENCE[probe.status]
         state.findings.append(Finding(fault, probe.status, confidence, title, where, tuple(evidence), verdict=verdict))
+    except CannotTell as unknown:
+        state.blind.append(CouldNotLook(probe.fault, f"not to be told: {unknown}"))
     else:
         state.silent.append(probe.fault)
 
@@ -170,7 +172,7 @@ def _report(subject: Subject, state: _State, seconds: float) -> Report:
     verdict = "crashed" if state.error is not None else "sick" if certain else "healthy"
     fired = {f.fault for f in state.findings}
     looked = tuple(dict.fromkeys(f for f in state.silent if f not in fired))
-    blind = tuple(b for b in state.blind if b.fault not in fired)
+    blind = tuple(b for b in state.blind if b.fault not in fired and b.fault not in looked)
     report = Report(
         verdict, subject.name or "subject", state.run.num_steps if state.run is not None else 0, round(seconds, 3), findings, (),
         blind, looked, describe_environment(), tuple(notes),

@@ -35,6 +35,10 @@ OVERFIT_SECONDS = 60.0  # for all of it; a slow model takes fewer steps
 FEWEST_STEPS = 20
 
 
+class CannotTell(Exception):
+    """What a probe would have to know and does not."""
+
+
 @dataclass
 class Bench:
     """The pieces, made once for all probes that do not train them."""
@@ -56,10 +60,13 @@ class Bench:
                 raise AssertionError("data() gives no batch; expected at least one")
         return self.batches
 
+    def fresh(self) -> Any:
+        seed_all(self.seed)
+        return self.subject.model()
+
     def built(self) -> Any:
         if self.model is None:
-            seed_all(self.seed)
-            self.model = self.subject.model()
+            self.model = self.fresh()
             self.optimizer = self.subject.optimizer(self.model.parameters())
         return self.model
 
@@ -89,24 +96,29 @@ def _independent(bench: Bench) -> None:
     """Only where the first dimension of an input is surely the batch: the outputs have it too."""
     import torch
 
-    model, batch, subject = bench.built(), bench.batch(), bench.subject
+    batch, subject = bench.batch(), bench.subject
     tensors = [batch] if isinstance(batch, torch.Tensor) else list(batch.values() if isinstance(batch, dict) else batch)
     sizes = {t.shape[0] for t in tensors if isinstance(t, torch.Tensor) and t.dim()}
     with torch.no_grad():
-        output = subject.outputs(copy.deepcopy(model).eval(), batch)
-    if len(sizes) != 1 or not isinstance(output, torch.Tensor) or not output.dim() or output.shape[:1] != (min(sizes),):
-        return
-    if min(sizes) < 2 or getattr(output, "shape", ())[-1:] == (min(sizes),):
-        return  # scores of every example against every other
+        output = subject.outputs(bench.fresh().eval(), batch)
+    if (
+        len(sizes) != 1
+        or not isinstance(output, torch.Tensor)
+        or not output.dim()
+        or output.shape[0] != min(sizes)
+        or min(sizes) < 2
+    ):
+        raise CannotTell("which dimension of the outputs is the batch")
+    if output.dim() > 1 and output.shape[-1] == output.shape[0]:
+        raise CannotTell("whether the outputs compare every example with every other on purpose")
     try:
-        assert_batch_independent(copy.deepcopy(model), batch, forward=subject.outputs)
-    except (TypeError, ValueError):
-        return
+        assert_batch_independent(bench.fresh(), batch, forward=subject.outputs)
+    except (TypeError, ValueError) as error:
+        raise CannotTell(str(error)) from error
 
 
 def _gradients(bench: Bench) -> None:
-    model = copy.deepcopy(bench.built()).train()
-    seed_all(bench.seed)
+    model = bench.fresh().train()
     frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
     assert_every_parameter_gets_gradient(model, bench.batch(), bench.subject.loss_of, frozen=frozen)
 
@@ -115,7 +127,7 @@ def _finite_loss(bench: Bench) -> None:
     import torch
 
     with torch.no_grad():
-        value = bench.subject.loss_of(copy.deepcopy(bench.built()).train(), bench.batch())
+        value = bench.subject.loss_of(bench.fresh().train(), bench.batch())
     if getattr(value, "numel", lambda: 1)() != 1:
         raise AssertionError(f"loss(outputs, batch) gives a tensor of shape {tuple(value.shape)}; expected a scalar")
     assert_finite(float(value), "the loss before training")
