@@ -54,7 +54,8 @@ EXPERIMENT = "domain_guarded"
 LARGE = 1e5  # beyond it the values themselves have exploded
 
 _LOGS = frozenset({"log", "log2", "log10", "log1p", "xlogy", "logit"})
-_ROOTS = frozenset({"sqrt", "rsqrt", "pow", "norm", "vector_norm", "cdist", "dist", "pairwise_distance", "acos", "asin", "std"})
+_ROOTS = frozenset({"sqrt", "rsqrt", "pow", "norm", "vector_norm", "cdist", "dist", "pairwise_distance", "std"})
+_EDGES = frozenset({"acos", "asin", "arccos", "arcsin"})
 _EXPS = frozenset({"exp", "expm1", "exp2", "sinh", "cosh"})
 _QUOTIENTS = frozenset({"div", "rdiv", "div_", "reciprocal", "true_divide", "__truediv__", "__rtruediv__"})
 
@@ -72,7 +73,7 @@ class _Birth:
 
 
 def check(run: Run) -> Iterator[Finding]:
-    births = [b for b in (*_from_deep(run), *_from_journal(run)) if b.name in _LOGS | _ROOTS | _EXPS | _QUOTIENTS]
+    births = [b for b in (*_from_deep(run), *_from_journal(run)) if b.name in _LOGS | _ROOTS | _EDGES | _EXPS | _QUOTIENTS]
     if not births:
         return
     birth = min(births, key=lambda b: b.step)
@@ -154,6 +155,8 @@ def _had_diverged(run: Run, step: int) -> bool:
 
 
 def _what(birth: _Birth) -> str:
+    if birth.name in _EDGES:
+        return f"{birth.name} at or past 1"
     if birth.phase == "backward":
         return f"{birth.name} at zero"
     if birth.name in _LOGS:
@@ -168,6 +171,8 @@ def _fix(birth: _Birth) -> str:
         return "Use the stable form (log_softmax, logsigmoid, xlogy, cross_entropy on logits), or clamp the argument above zero."
     if birth.name in _ROOTS:
         return "Clamp the argument to a small positive number before the root: x.clamp(min=1e-6).sqrt()."
+    if birth.name in _EDGES:
+        return "Clamp the argument a little inside of -1 and 1 (1e-6): at the edge there is no finite slope; or use atan2."
     if birth.name in _EXPS:
         return "Subtract the maximum first, or use logsumexp, softplus or log_softmax."
     return "Add a small number to the divisor, or clamp it away from zero."

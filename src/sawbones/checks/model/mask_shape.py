@@ -3,8 +3,8 @@
 ## What it sees
 Two things. A crash in the operator that applies a mask to scores, when their sizes do not fit: it names both. And on deep steps a
 mask that equals the padding of the tokens, or holds one layer per example and head, while attention still puts mass on padded
-keys (over 0.1 %), or the padding of as many examples as there are positions, applied as (queries, keys) to all of them: it was
-laid out or broadcast the wrong way.
+keys (over 0.1 %), or the padding of as many examples as there are positions, applied as (queries, keys) to all of them, or a
+mask that hides whole queries and no key: it was laid out or broadcast the wrong way.
 
 ## Why it matters
 Examples are masked with the mask of another example, queries are masked instead of keys, or the run dies at the first batch of
@@ -54,7 +54,7 @@ _SAID = ("attn_mask", "key_padding_mask", "must match the size", "expanded size"
 def check(run: Run) -> Iterator[Finding]:
     yield from _crashed(run)
     for deep in run.deep:
-        found = _leaky(deep) or _rows_for_queries(deep)
+        found = _leaky(deep) or _rows_for_queries(deep) or _hides_queries(deep)
         if found is not None:
             yield found
             return
@@ -132,6 +132,22 @@ def _rows_for_queries(deep: DeepStep) -> Finding | None:
         used = as_site(attention.mask.get("mask_site"))
         where = places(used, *[site for site in mask_makers(deep, attention, op) if site != attention.site], attention.site)
         return _finding(text, "attention", deep.step, where, "Give each example its own mask along keys: mask[:, None, None, :].")
+    return None
+
+
+def _hides_queries(deep: DeepStep) -> Finding | None:
+    """Every row of the mask is all open or all closed, both kinds within one example: no key is ever hidden from a real query."""
+    for attention, op in attention_ops(deep):
+        shape = tuple(attention.mask.get("shape") or ())
+        several = attention.mask.get("masks", 1) > 1 or "key_padding" in attention.mask  # another one may hide the keys
+        if not attention.mask.get("rows_only") or several or len(shape) < 3 or attention.queries < 3 or attention.keys < 3:
+            continue
+        text = f"the mask {shape} hides whole queries and no key from the others: padding is hidden along the wrong dimension"
+        used = as_site(attention.mask.get("mask_site"))
+        uses = [as_site(u.get("made_at")) for m in deep.masks if tuple(m["shape"]) == shape for u in m.get("uses") or ()]
+        made = [site for site in mask_makers(deep, attention, op) if site != attention.site]
+        where = places(*uses[:1], used, *made, attention.site)
+        return _finding(text, "attention", deep.step, where, "Lay the mask along keys: mask[:, None, None, :].")
     return None
 
 

@@ -151,7 +151,7 @@ def _summed(flow: Flow, user: Op, value: Value, order: list[int]) -> int | None:
     if user.name in _PRODUCTS and len(user.inputs) >= 2 and len(order) >= 2:
         return order[-1] if user.inputs[-2].id == value.id else order[-2]
     if user.name == "einsum":
-        equation = str(user.args.get("equation", "")).replace(" ", "")
+        equation = str(user.args.get("equation", user.args.get("args", ""))).replace(" ", "")
         left, _, right = equation.partition("->")
         terms = left.split(",")
         place = next((i for i, v in enumerate(user.inputs) if v.id == value.id), None)

@@ -2,7 +2,8 @@
 
 ## What it sees
 On deep steps, modules with parameters that ran inside of a model's forward and are not among its modules: kept in a plain list,
-dict or tuple. Fires from step 0 when the loss depends on their trainable parameters and no optimizer holds them.
+dict or tuple. The same for single parameters that belong to no module. Fires from step 0 when the loss depends on their trainable
+parameters and no optimizer holds them.
 
 ## Why it matters
 parameters() does not find them, so they are never trained; to() does not move them and state_dict() does not save them.
@@ -32,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("deep", "optimizers")
@@ -49,6 +50,7 @@ EXPERIMENT = None
 def check(run: Run) -> Iterator[Finding]:
     steps = [deep for deep in run.deep if deep.unregistered]
     if not steps:
+        yield from _parameters(run)
         return
     loose = [m for m in steps[0].unregistered if m.get("reached") and (m.get("trainable") or 0) > 0]
     held = sum(t.numel for t in run.tensors if not t.in_model and t.optimizer >= 0)
@@ -73,3 +75,43 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Keep them in nn.ModuleList or nn.ModuleDict (or assign each as an attribute), so that the model owns them."),
     )  # fmt: skip
+
+
+def _parameters(run: Run) -> Iterator[Finding]:
+    """Parameters in a plain list: the loss depends on them, no module has them, and no optimizer holds them."""
+    held = {t.shape for t in run.tensors if not t.in_model and t.optimizer >= 0}
+    steps = [(deep, _loose(deep) - held) for deep in run.deep if deep.losses]
+    # Sharded models gather whole parameters for a forward; those are tensors of their own.
+    apart = run.of_kind("manual_step") or run.of_kind("parallel") or run.of_kind("collective")
+    if not steps or not all(shapes for _, shapes in steps) or apart:
+        return
+    shapes = set.intersection(*[found for _, found in steps])
+    if not shapes:
+        return
+    known = sum(t.numel for t in run.tensors if t.in_model and t.requires_grad)
+    made = [
+        site
+        for row in run.facts.get("data_ops") or ()
+        if tuple(row.get("shape") or ()) in shapes and (site := as_site(row.get("site")))
+    ]
+    used = [op.site for op in steps[0][0].ops for v in op.inputs if v.requires_grad and v.shape in shapes and op.site is not None]
+    shown = ", ".join(str(shape) for shape in sorted(shapes)[:4])
+    yield Finding(
+        "model.unregistered-module",
+        "proven",
+        0.95,
+        f"{len(shapes)} kinds of parameters are used that are not part of the model",
+        places(*made[:2], *used[:1]),
+        (
+            Evidence(
+                f"the loss depends on parameters of shapes {shown} that are in no module and in no optimizer; the model itself "
+                f"knows {known} values",
+                "deep", tuple(deep.step for deep, _ in steps[:5]), float(len(shapes)), 0.0,
+            ),
+        ),
+        Fix("Keep them in nn.ParameterList or nn.ParameterDict (or assign each as an attribute), so that the model owns them."),
+    )  # fmt: skip
+
+
+def _loose(deep: DeepStep) -> set[tuple[int, ...]]:
+    return {tuple(leaf["shape"]) for leaf in deep.probes.get("loose_leaves") or () if leaf.get("is_parameter")}

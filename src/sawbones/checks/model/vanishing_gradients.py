@@ -33,6 +33,7 @@ Hochreiter 1991; Bengio et al. 1994; He et al. 2016 on residual connections.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -43,7 +44,7 @@ from sawbones.schema import Evidence, Finding, Fix, Run, Site, Tensor
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("tensor_statistics", "tensors")
-EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction")
+EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.dead-units")
 EXPERIMENT = None
 FALL = 1e-3
 LAYERS = 6
@@ -72,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield Finding(
         "model.vanishing-gradients",
         "proven",
-        0.9,
+        0.95 if _is_gradual(own) else 0.9,
         "Gradients vanish on the way to the first layers",
         _where(run, [tensor for tensor, _ in own]),
         (Evidence(text, "tensor_statistics", (int(run.tensor_steps[0]),), float(first[1]), float(last[1])),),
@@ -100,6 +101,13 @@ def _fall(own: list[tuple[Tensor, float]]) -> float | None:
     if float(np.corrcoef(ranks, np.arange(len(values)))[0, 1]) < RISE:
         return None
     return float(np.median(values[:third])) / late
+
+
+def _is_gradual(own: list[tuple[Tensor, float]]) -> bool:
+    """No single layer takes half of the whole fall: then it is depth, and units that no longer fire are a consequence."""
+    logs = [math.log(value) for _, value in own if value > 0]
+    steps = [after - before for before, after in itertools.pairwise(logs)]
+    return len(logs) == len(own) and bool(steps) and max(steps) < 0.5 * (logs[-1] - logs[0])
 
 
 def _where(run: Run, tensors: list[Tensor]) -> tuple[Site, ...]:

@@ -30,6 +30,8 @@ def install(recorder: Any, name: str, file: str, line: int) -> None:
     def guarded(args: tuple[Any, ...]) -> tuple[Any, ...]:
         if name in ("exp", "expm1", "exp2", "sinh", "cosh"):
             return (args[0].clamp(max=30.0), *args[1:])
+        if name in ("acos", "asin", "arccos", "arcsin"):
+            return (args[0].clamp(-1.0 + 1e-6, 1.0 - 1e-6), *args[1:])
         if name in ("rdiv", "reciprocal", "__rtruediv__", "__rdiv__"):
             return (apart(args[0]), *args[1:])
         if name in ("div", "div_", "true_divide", "__truediv__"):

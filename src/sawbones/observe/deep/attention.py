@@ -166,7 +166,7 @@ def _softmax(op: RawOp, graph: OpGraph, sources: list[Source], paths: Paths) -> 
     if learned or product.name == "linear":
         return None  # a classifier's softmax over (batch, time, classes), not attention
     b, h = _few(*scores.shape)
-    facts: dict[str, Any] = {"softmax_dim": dim, "axis_is_keys": axis == len(op.inputs[0].shape) - 1}
+    facts: dict[str, Any] = {"softmax_dim": dim, "axis_is_keys": axis == len(op.inputs[0].shape) - 1, "masks": len(mask_ops)}
     for mask_op in mask_ops:
         ref = mask_op.arguments.get("mask") or mask_op.arguments.get("condition")
         mask = ref.tensor() if ref is not None else None
@@ -291,6 +291,10 @@ def _mask_facts(mask: torch.Tensor | None, is_causal: bool, true_means: str) -> 
         facts["true_means"] = true_means
     facts["allowed_share"] = float(allowed.float().mean())
     facts |= triangle(allowed)
+    if allowed.dim() >= 2 and allowed.shape[-2] > 1:
+        whole, none = allowed.all(-1), ~allowed.any(-1)
+        # Rows of one example that see every key beside rows that see none: what is hidden are queries.
+        facts["rows_only"] = bool((whole | none).all()) and bool((whole.any(-1) & none.any(-1)).any())
     facts["lower_triangular"] = facts.get("triangle") == "lower"
     return facts
 

@@ -91,12 +91,12 @@ def bind(name: str, func: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     """Every argument by name, tensors included. The first positional argument is called "input" where no name is known."""
     bound: dict[str, Any] = {}
     names = _signature(func)
-    if names is not None:
-        bound.update(zip(names, args, strict=False))
-    elif name == "einsum":
+    if name == "einsum":  # its signature says no more than *args
         bound["equation"] = args[0] if args else ""
         operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
         bound.update({("input" if i == 0 else f"operand{i}"): operand for i, operand in enumerate(operands)})
+    elif names is not None:
+        bound.update(zip(names, args, strict=False))
     elif name in _VARIADIC and args:
         rest = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
         bound["input"], bound["sizes"] = args[0], tuple(rest)

@@ -13,9 +13,8 @@ from sawbones.observe.deep.trace import RawOp, Ref
 
 _HALF_MAX = 65504.0
 _NORMS = frozenset({"layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm", "normalize", "norm", "std", "var"})
-_ROOTS = frozenset(
-    {"sqrt", "norm", "pow", "std", "rsqrt", "vector_norm", "cdist", "dist", "log", "acos", "asin", "pairwise_distance"}
-)
+_ROOTS = frozenset({"sqrt", "norm", "pow", "std", "rsqrt", "vector_norm", "cdist", "dist", "log", "pairwise_distance"})
+_EDGES = frozenset({"acos", "asin", "arccos", "arcsin"})  # no slope at -1 and 1
 _MASKING = frozenset(
     {
         "masked_fill",
@@ -132,16 +131,24 @@ def _has_zero(op: RawOp) -> bool:
 
 
 def in_backward(graph: OpGraph, root: torch.Tensor, paths: Paths) -> dict[str, Any] | None:
-    """A finite forward whose gradient is not: roots and norms at exactly zero. Asks for gradients only where that can be."""
+    """A finite forward whose gradient is not: roots and norms at exactly zero, inverse sines and cosines at exactly one.
+
+    Asks for gradients only where that can be.
+    """
     suspects: list[tuple[RawOp, torch.Tensor]] = []
     for op in graph.ops:
-        if op.silent or op.name not in _ROOTS or not op.inputs or not op.inputs[0].requires_grad or op.inputs[0].is_parameter:
+        known = op.name in _ROOTS or op.name in _EDGES
+        if op.silent or not known or not op.inputs or not op.inputs[0].requires_grad or op.inputs[0].is_parameter:
             continue
         exponent = op.args.get("exponent", op.args.get("other", 0.5))
         if op.name == "pow" and not (isinstance(exponent, (int, float)) and 0 < exponent < 1):
             continue
         s = op.inputs[0].statistic
         tensor = op.inputs[0].tensor()
+        if op.name in _EDGES:
+            if tensor is not None and bool((tensor.detach().abs() == 1).any()):
+                suspects.append((op, tensor))
+            continue
         if s is not None and tensor is not None and (s.min is None or s.min <= 0) and bool((tensor == 0).any()):
             suspects.append((op, tensor))
     if not suspects:
@@ -152,6 +159,6 @@ def in_backward(graph: OpGraph, root: torch.Tensor, paths: Paths) -> dict[str, A
         if grad is not None and not bool(torch.isfinite(grad).all()):
             return _describe(op, op.outputs[0], paths) | {
                 "phase": "backward",
-                "reason": f"gradient of {op.name} at zero",
+                "reason": f"gradient of {op.name} at {'one' if op.name in _EDGES else 'zero'}",
             }
     return None
