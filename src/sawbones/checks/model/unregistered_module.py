@@ -82,7 +82,8 @@ def _parameters(run: Run) -> Iterator[Finding]:
     held = {t.shape for t in run.tensors if not t.in_model and t.optimizer >= 0}
     steps = [(deep, _loose(deep) - held) for deep in run.deep if deep.losses]
     # Sharded models gather whole parameters for a forward; those are tensors of their own.
-    apart = run.of_kind("manual_step") or run.of_kind("parallel") or run.of_kind("collective")
+    spread = run.ranks or run.facts.get("sharded") or run.of_kind("parallel") or run.of_kind("collective")
+    apart = spread or run.of_kind("manual_step") or _loose(run.deep[0]) <= {t.shape for t in run.tensors}
     if not steps or not all(shapes for _, shapes in steps) or apart:
         return
     shapes = set.intersection(*[found for _, found in steps])
