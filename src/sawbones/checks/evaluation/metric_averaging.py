@@ -4,7 +4,7 @@
 Numbers read off in evaluations (`.item()`) that are means over a batch, of how many values, and what the script prints afterwards.
 Fires when at two evaluations the plain mean of these is printed and the mean over all values is not, while one batch is at most
 60 % of another and the two means differ by 2 % somewhere. Where that cannot be followed, a loader whose last batch is at most 60 %
-of the others is suspected, until the experiment has decided.
+of the others is suspected, until the experiment has decided; so are outputs that leave torch batch by batch beside scikit-learn.
 
 ## Why it matters
 Samples of the last batch count several times as much as the others, and the score depends on the batch size of the evaluation.
@@ -36,7 +36,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.evaluations import READS, Node, made_by, nodes, printed_numbers
+from sawbones.stats.evaluations import READS, Node, made_by, nodes, passes, printed_numbers
 from sawbones.stats.splits import told_apart
 
 NEEDS = ("batches", "validation", "evaluation")
@@ -52,6 +52,10 @@ def check(run: Run) -> Iterator[Finding]:
         yield found
         return
     if _weighted(run):
+        return
+    per_batch = _by_library(run)
+    if per_batch is not None:
+        yield per_batch
         return
     sizes = _unequal(run)
     padded = any(t.pad_share > 0.02 for d in run.deep for t in d.tokens)
@@ -101,6 +105,26 @@ def _printed(run: Run) -> Finding | None:
             ),
             Fix("Sum over samples and divide by their number: multiply each batch mean by the size of its batch."),
         )  # fmt: skip
+    return None
+
+
+def _by_library(run: Run) -> Finding | None:
+    """Outputs of every batch go to a library of metrics: whether its scores are averaged then, only the experiment can tell."""
+    loaders = _loaders(run)
+    if "sklearn.metrics" not in (run.facts.get("metric_libraries") or ()) or not loaders:
+        return None
+    several = [p for p in passes(run) if p["calls"] >= 2]
+    for node in nodes(run):
+        if node.op not in ("numpy", "tolist", "__array__") or "output" not in node.roles or not several or not node.steps:
+            continue
+        if node.count >= 2 * len(node.steps):
+            text = f"outputs leave torch batch by batch, {node.count} times in {len(node.steps)} evaluations, beside sklearn"
+            return Finding(
+                "evaluation.metric-averaging", "suspected", 0.3, "Scores of single batches are averaged",
+                tuple(s for s in (node.site,) if s is not None), (Evidence(text, "evaluation", node.steps[:3]),),
+                Fix("Collect predictions and targets of all batches, and compute the score once."),
+                params={"loaders": loaders},
+            )  # fmt: skip
     return None
 
 
