@@ -160,6 +160,23 @@ def test_json_that_lies_is_refused(small: Path, tmp_path: Path) -> None:
             read_bundle(forged)
 
 
+def test_environments_that_lie_are_refused(small: Path, tmp_path: Path) -> None:
+    fine = {"script": "train.py", "argv": []}
+    lies = (
+        {"variables": []},
+        {"settings": "x"},
+        {"working_folder": 5},
+        {"script": "/bin/x.py"},
+        {"script": "../x.py"},
+        {"argv": [1]},
+    )
+    for lie in lies:
+        text = json.dumps({**fine, **lie}).encode()
+        forged = forge(small, tmp_path / "f.sawbones", lambda parts, text=text: parts.update({"environment.json": text}))
+        with pytest.raises(CaptureError):
+            read_bundle(forged)
+
+
 def test_tensor_headers_that_lie_are_refused(small: Path, tmp_path: Path) -> None:
     def header(entry: object, data: bytes = b"\0" * 8) -> bytes:
         text = json.dumps({"t0": entry}).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from tests.capture.made import forge
 
 from sawbones.capture.bundle import read_bundle
 from sawbones.capture.errors import CaptureError
-from sawbones.capture.replay import Changes, foreign, replay
+from sawbones.capture.replay import Changes, Variables, foreign, replay
 from sawbones.capture.shrink import shrink
 
 TABLE = """
@@ -107,6 +108,19 @@ def test_a_bundle_from_elsewhere_is_not_run_without_a_yes(plain_run: Recorded, t
         assert f"sawbones {command} --yes" in done.stderr
 
 
+def test_a_bundle_cannot_put_code_into_the_environment(plain_run: Recorded, tmp_path: Path) -> None:
+    def poison(parts: dict[str, bytes]) -> None:
+        more = b'"variables":{"LD_PRELOAD":"/tmp/x.so","PYTHONSTARTUP":"/tmp/x.py","BATCH_SIZE_HERE":"4","NOT_NAMED":"1",'
+        parts["environment.json"] = parts["environment.json"].replace(b'"variables":{', more)
+        parts["source/train.py"] += b"# LD_PRELOAD PYTHONSTARTUP BATCH_SIZE_HERE\n"
+
+    bundle = read_bundle(forge(plain_run.bundles[0], tmp_path / "poison.sawbones", poison))
+    with Variables(bundle, Changes()):
+        assert os.environ["BATCH_SIZE_HERE"] == "4"
+        assert not {"LD_PRELOAD", "PYTHONSTARTUP", "NOT_NAMED"} & set(os.environ)
+    assert "BATCH_SIZE_HERE" not in os.environ
+
+
 def test_changed_local_source_is_noticed(plain_run: Recorded, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(plain_run.folder, folder)
@@ -190,7 +204,8 @@ def test_secrets_stay_out_and_parts_can_be_left_out(tmp_path: Path) -> None:
     assert bundle.sources() == {}
     assert bundle.batches() == []
     assert any("--no-data" in note for note in bundle.notes)
-    done = sawbones(tmp_path, "replay", str(path))
+    assert "holds no source of its own" in sawbones(tmp_path, "replay", str(path)).stderr
+    done = sawbones(tmp_path, "replay", "--yes", str(path))
     assert done.returncode == 2
     assert "redacted as a secret" in done.stderr
 

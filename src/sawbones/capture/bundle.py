@@ -107,7 +107,7 @@ def read_bundle(path: str | Path) -> Bundle:
             _whole(manifest["world_size"]),
             _text(environment["script"]),
             tuple(_text(a) for a in environment["argv"]),
-            dict(environment),
+            _environment(environment),
             dict(state),
             tuple(dict(row) for row in steps),
             parts,
@@ -129,6 +129,21 @@ def _failure(raw: Mapping[str, Any]) -> Failure:
         _number(raw.get("loss")),
         _number(raw.get("limit")),
     )
+
+
+def _environment(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A bundle may come from anywhere: what a replay will rely on has the kind that it relies on."""
+    found = dict(raw)
+    for name in ("working_folder", "script_path", "host", "user"):
+        found[name] = _text(raw.get(name, ""))
+    for name in ("variables", "settings"):
+        if not isinstance(raw.get(name, {}), dict):
+            raise TypeError(f"{name} is no mapping")
+        found[name] = dict(raw.get(name, {}))
+    script = Path(_text(raw["script"]))
+    if script.is_absolute() or ".." in script.parts or not script.name:
+        raise ValueError("the script lies elsewhere")
+    return found
 
 
 def _whole(value: Any) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sawbones.capture.bundle import Bundle
 from sawbones.capture.errors import CaptureError
+from sawbones.capture.secrets import REDACTED
 from sawbones.experiments.bench import Bench, ChildFailed, Patient
 from sawbones.experiments.child import Remedy
 from sawbones.observe.options import Options
@@ -27,6 +28,12 @@ WAYS = {
     "rerun": "the script ran again from its start",
     "operator": "the operator that failed, with its recorded inputs",
 }
+
+STEERING = {
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED", "CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING",
+    "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+}  # fmt: skip
+RANKS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 Say = Callable[[str], None]
 
@@ -145,17 +152,25 @@ class Theatre:
         return outcome
 
 
+def _is_harmless(name: str) -> bool:
+    """Not one that loads code into every process."""
+    return (
+        not name.startswith(("LD_", "PYTHON", "DYLD_", "BASH", "GIT_", "SSH", "TORCHELASTIC"))
+        and name not in RANKS
+        and name != "PATH"
+    )
+
+
 class Variables:
-    """Environment variables of the captured run, as far as they steer the computation and were not secret."""
+    """Environment variables of the captured run: those that steer the computation, and those that its source names."""
 
     def __init__(self, bundle: Bundle, changes: Changes) -> None:
-        recorded = bundle.environment.get("variables", {})
-        skip = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONPATH"}
-        steer = ("OMP_", "MKL_", "CUBLAS", "PYTHONHASHSEED", "TORCH", "PYTORCH", "CUDA_LAUNCH")
+        text = b"\n".join(bundle.sources().values())
         self._new = {
-            k: str(v) for k, v in recorded.items() if v != "[redacted]" and k not in skip and not k.startswith("TORCHELASTIC")
-            and (k.startswith(steer) or k not in os.environ)
-        }  # fmt: skip
+            str(name): str(value)
+            for name, value in bundle.environment["variables"].items()
+            if value != REDACTED and (name in STEERING or (_is_harmless(name) and name not in os.environ and name.encode() in text))
+        }
         if changes.device == "cpu":
             self._new["CUDA_VISIBLE_DEVICES"] = ""
         self._old: dict[str, str | None] = {}
@@ -323,14 +338,14 @@ def foreign(bundle: Bundle) -> str | None:
     """Why the source in this bundle is not plainly the user's own; None when it is."""
     then = bundle.environment
     sources = bundle.sources()
-    if not sources:
-        return None
     try:
         user = getuser()
     except (KeyError, OSError):
         user = ""
     if then.get("host") != platform.node() or then.get("user") != user:
         return f"it was made on {then.get('host') or 'another machine'} by {then.get('user') or 'someone'}"
+    if not sources:
+        return f"it holds no source of its own: {then['script_path']} would be run with {' '.join(bundle.argv) or 'no arguments'}"
     folder = Path(str(then.get("working_folder", "")))
     script = Path(str(then.get("script_path", "")))
     for name, text in sources.items():

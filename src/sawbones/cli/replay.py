@@ -58,12 +58,10 @@ def agree(bundle: Bundle, yes: bool, command: str) -> None:
     why = foreign(bundle)
     if why is None or yes:
         return
-    files = ", ".join(sorted(bundle.sources())[:8])
+    files = ", ".join(sorted(bundle.sources())[:8]) or bundle.script
     if not sys.stdin.isatty():
-        usage_error(
-            f"{bundle.path} holds source code ({files}) that would be run, and {why}. To agree: sawbones {command} --yes ..."
-        )
-    print(f"This bundle holds source code ({files}), and {why}.")
+        usage_error(f"{bundle.path} would run code ({files}), and {why}. To agree: sawbones {command} --yes ...")
+    print(f"This bundle runs code ({files}), and {why}.")
     if input("Run that code? [y/N] ").strip().lower() not in ("y", "yes"):
         raise SystemExit(2)
 
