@@ -84,6 +84,7 @@ CASES: tuple[Case, ...] = (
     *pair("input_standardised", "evaluated", "raw", "right"),
     *pair("draws_held", "evaluated", "scrambled", "right"),
     *pair("evaluation_batch_size", "evaluated", "mean_of_means", "right", loaders=[1]),
+    *pair("waiting_measured", "evaluated", "slow", "right"),
     *pair("classes_weighed", "evaluated", "rare", "rare_slow", rare=["1"]),
     *pair("positions_added", "order", "blind", "placed", module="tokens", time_dim=1, shape=[32, 6, 32]),
     *pair("resume_equivalence", "resume", "model_only", "everything"),

@@ -1,6 +1,7 @@
 """A classifier with a data set of its own and a validation pass. The argument names what is wrong with its data or its score."""
 
 import sys
+import time
 
 import torch
 from torch import nn
@@ -25,6 +26,8 @@ class Points(Dataset):
 
     def __getitem__(self, i):
         x = self.x[i]
+        if fault == "slow":
+            time.sleep(0.003)
         if fault == "scrambled":
             x = x[torch.randperm(12)]
         return (x * 200 + 500 if fault == "raw" else x), self.y[i]
