@@ -3,7 +3,7 @@
 ## What it sees
 The label probe: pairs of model input and loss target as training used them, and samples of the data set in its own order. A
 nearest-neighbour vote and a ridge fit predict held-out labels; pairs are informative when that beats permuted labels by four
-standard deviations and a tenth of the way to certainty. Fires when the trained pairs are not and the loss on samples not seen
+standard deviations and a tenth of the way to certainty. Fires when trained pairs do not beat them and the loss on samples not seen
 before stays at that of a constant answer (where that is not known: has not come down by 15 %). When the data set's own pairs are
 informative and the trained ones are not, pairing broke between data set and loss, and that alone is proof. Needs 60 samples.
 
@@ -55,7 +55,7 @@ SIGNAL_SHARE = 0.1  # of the way from chance to certainty
 def check(run: Run) -> Iterator[Finding]:
     probe = run.facts["label_probe"]
     trained, stored = probe.get("batches"), probe.get("dataset")
-    if trained is None or informative(trained) or run.num_steps < 20 or learned(run, trained):
+    if trained is None or trained["z"] >= SIGNAL_Z or run.num_steps < 20 or learned(run, trained):
         return
     broken_on_the_way = stored is not None and informative(stored)
     if not math.isfinite(end_level(run.losses)):

@@ -107,8 +107,10 @@ def _lost_at(run: Run) -> list[Site]:
     if not rows:
         return []
     last = rows[-1]
-    norms = [m.site for m in run.modules if m.site is not None and _same_name(m.cls, str(last.get("after", "")))]
-    return [s for s in (as_site(last.get("site")), *norms[-1:]) if s is not None]
+    norms = {m.cls for m in run.modules if _same_name(m.cls, str(last.get("after", "")))}
+    built = [as_site(row["site"]) for row in run.facts.get("data_ops") or () if row.get("site")]
+    named = [s for s in built if s is not None and any(f"{cls}(" in s.code for cls in norms)]
+    return [s for s in (as_site(last.get("site")), *named[-1:]) if s is not None]
 
 
 def _same_name(cls: str, op: str) -> bool:
