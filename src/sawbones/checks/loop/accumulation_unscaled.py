@@ -2,8 +2,8 @@
 
 ## What it sees
 Steps that several backward passes from one line lead to, each on a new batch, and the value that each pass starts from: it equals
-the mean loss of its micro-batch, undivided. The accumulated gradient is then N times that of the same data in one batch. From
-step 1; at least 80 % of the steps.
+the mean loss of its micro-batch, undivided (of a loss written by hand, the mean itself). The accumulated gradient is then N times
+that of the same data in one batch. From step 1; at least 80 % of the steps.
 
 ## Why it matters
 The effective learning rate of SGD is N times the one that was set, and clipping acts on gradients N times too long.
@@ -49,6 +49,7 @@ NEEDS = ("backward", "steps")
 EXPLAINS = ("optimizer.lr-too-high",)
 EXPERIMENT = "gradient_until_step"
 SHARE = 0.8
+MEANS = 3  # deep steps
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -56,8 +57,9 @@ def check(run: Run) -> Iterator[Finding]:
     several = [t for t in whole if len(t.backwards) > 1]
     if len(several) < 2 or len(several) < 0.5 * len(whole):
         return
-    ratios = [r for t in several if (r := _undivided(t)) is not None]
-    if len(ratios) < SHARE * len(several) or not all(abs(r - 1) < 1e-3 for r in ratios):
+    ratios = [r for t in several if (r := _undivided(t)) is not None] or _by_trace(run, several)
+    needed = SHARE * len(several) if len(several[0].of("loss")) else MEANS
+    if len(ratios) < needed or not all(abs(r - 1) < 1e-3 for r in ratios):
         return
     turn = several[0]
     count = int(np.median([len(t.backwards) for t in several]))
@@ -78,6 +80,24 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix(f"Divide the loss by the number of micro-batches ({count}) before backward()."),
     )
+
+
+def _by_trace(run: Run, several: list[Turn]) -> list[float]:
+    """A loss written by hand: 1 for every deep step at which the mean itself is what a backward pass starts from."""
+    by_step = {t.step: t for t in several if not t.of("loss") and same_place(t.backwards)}
+    found = []
+    for deep in run.deep:
+        turn = by_step.get(deep.step)
+        values = [b.data.get("value") for b in turn.backwards] if turn is not None else []
+        known = [v for v in values if isinstance(v, float) and v]
+        if turn is None or len(set(known)) < 2 or len([e for e in turn.of("forward") if e.phase == "train"]) < len(known):
+            continue
+        ends = [op for op in deep.ops if op.outputs and op.outputs[0].shape == () and op.outputs[0].requires_grad]
+        roots = [op for op in ends if any(abs((op.outputs[0].mean or 0.0) - v) <= 1e-6 * abs(v) for v in known)]
+        if not roots:
+            continue
+        found.append(1.0 if roots[-1].name == "mean" else 0.0)
+    return found
 
 
 def _undivided(turn: Turn) -> float | None:

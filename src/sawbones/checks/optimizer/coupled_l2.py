@@ -2,7 +2,7 @@
 
 ## What it sees
 Adam, NAdam or RAdam with a weight decay of 0.005 or more that is added to the gradient, or a loss term that squares most of the
-model's weights under such an optimizer. Step 0 is enough. Smaller values are common practice and mentioned at most.
+model's weights under such an optimizer or AdamW. Step 0 is enough. Smaller values are common practice and mentioned at most.
 
 ## Why it matters
 Adam divides the decay by the size of the gradient: weights with large gradients are hardly decayed, those with small ones are
@@ -33,7 +33,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Op, Optimizer, Run, Site
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Optimizer, Run, Site
+from sawbones.stats.dataflow import Flow
 
 NEEDS = ("optimizers", "tensors")
 EXPLAINS = ("optimizer.decay-on-norm-bias",)
@@ -45,10 +46,10 @@ SQUARES = ("pow", "square", "norm", "vector_norm", "linalg_vector_norm", "__pow_
 
 def check(run: Run) -> Iterator[Finding]:
     for optimizer in run.optimizers:
-        if optimizer.cls not in ADAPTIVE or not any(t.optimizer == optimizer.index for t in run.tensors):
+        if optimizer.cls not in (*ADAPTIVE, "AdamW") or not any(t.optimizer == optimizer.index for t in run.tensors):
             continue
         decay = max((float(g.get("weight_decay") or 0.0) for g in optimizer.groups), default=0.0)
-        if decay > 0 and not any(g.get("decoupled_weight_decay") for g in optimizer.groups):
+        if decay > 0 and optimizer.cls != "AdamW" and not any(g.get("decoupled_weight_decay") for g in optimizer.groups):
             yield _by_argument(optimizer, decay)
             return
         place = _by_loss(run)
@@ -104,6 +105,18 @@ def _by_loss(run: Run) -> tuple[Site, float] | None:
         for site, ops in by_line.items():
             squared = Counter(op.inputs[0].shape for op in ops) & shapes
             share = sum(squared.values()) / sum(shapes.values())
-            if share >= 0.8:
+            if share >= 0.8 and _enters_loss(run, deep, ops):
                 return site, share
     return None
+
+
+def _enters_loss(run: Run, deep: DeepStep, ops: list[Op]) -> bool:
+    """The root of the backward pass depends on these; a norm that is only logged does not count."""
+    values = [e.data.get("value") for e in run.of_kind("backward") if e.step == deep.step]
+    reached = Flow(deep).reached({v.id for op in ops for v in op.outputs})
+    ends = [v for op in deep.ops for v in op.outputs if v.shape == () and v.requires_grad and v.mean is not None]
+    return any(
+        v.id in reached and isinstance(value, float) and v.mean is not None and abs(v.mean - value) <= 1e-5 * abs(value) + 1e-12
+        for v in ends
+        for value in values
+    )

@@ -4,7 +4,7 @@
 The LR of every step, whoever sets it, against the length of a run that came to its own end, and each scheduler's planned length
 against how often it moved. Wrong unit: planned in steps and moved per epoch, or the other way round. Over too early: the LR is
 under a ten-thousandth of its peak for a third of the run. Endless warm-up: the LR rises in a straight line to the very last step.
-Past its end: a cosine that moved well beyond T_max climbs again.
+Past its end: a cosine that moved well beyond T_max climbs again, or a schedule of fixed length refuses to go on.
 
 ## Why it matters
 Most of the run trains with a rate that nobody meant.
@@ -37,20 +37,25 @@ OneCycleLR and the schedules of Transformers count optimizer steps, CosineAnneal
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.protocol import sites_in, sites_of
+from sawbones.stats.protocol import numbers_equal_to, sites_in, sites_of
 
 NEEDS = ("steps",)
 EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.frozen-params")
 EXPERIMENT = None
+RAN_OUT = re.compile(r"Tried to step (\d+) times. The specified number of total steps is (\d+)")
 PLANNED = ("total_steps", "T_max", "total_iters")
 
 
 def check(run: Run) -> Iterator[Finding]:
+    ran_out = _ran_out(run)
+    if ran_out is not None:
+        yield ran_out
     if run.ending.kind != "finished" or run.num_steps < 10:
         return
     made = [e for e in run.of_kind("schedule") if e.data.get("initial")]
@@ -65,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
     for index in sorted(set(run.steps["optimizer"].tolist())):
         rates = run.steps["lr"][run.steps["optimizer"] == index]
         if len(rates) >= 10 and np.all(np.isfinite(rates)) and float(np.ptp(rates)) > 0:
-            found = _by_curve(rates, places)
+            found = _by_curve(rates, places, _warm_up_written(run, int(index), rates))
             if found is not None:
                 yield found
                 return
@@ -75,6 +80,21 @@ def _finding(title: str, text: str, places: tuple[Site, ...], value: float, expe
     status = "proven" if sure >= 0.9 else "likely"
     evidence = (Evidence(text, "schedule", (), value, expected),)
     return Finding("optimizer.schedule", status, sure, title, places, evidence, Fix(advice))
+
+
+def _ran_out(run: Run) -> Finding | None:
+    """A scheduler with a fixed length refuses to go on."""
+    found = RAN_OUT.search(run.ending.message or "") if run.ending.kind == "exception" else None
+    if found is None:
+        return None
+    made = [e for e in run.of_kind("schedule") if e.data.get("initial") and (e.data.get("settings") or {}).get("total_steps")]
+    asked, planned = int(found[1]), int(found[2])
+    places = (*sites_of(*made[:1]), *((run.ending.site,) if run.ending.site else ()))
+    text = f"planned for {planned} steps, asked to move {asked} times"
+    advice = (
+        "Set total_steps to the number of optimizer steps that are really taken: epochs * len(loader), partial batches included."
+    )
+    return _finding(f"The schedule is over before the run: {text}", text, places, float(asked), float(planned), advice, 0.95)
 
 
 def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
@@ -102,7 +122,17 @@ def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
     return None
 
 
-def _by_curve(rates: np.ndarray, places: tuple[Site, ...]) -> Finding | None:
+def _warm_up_written(run: Run, index: int, rates: np.ndarray) -> tuple[Site, ...]:
+    """Where the source has the number of steps that the rise would take to the optimizer's own LR."""
+    optimizer = next((o for o in run.optimizers if o.index == index), None)
+    rise = float(np.median(np.diff(rates)))
+    full = optimizer.defaults.get("lr") if optimizer is not None else None
+    if not isinstance(full, (int, float)) or rise <= 0:
+        return ()
+    return numbers_equal_to(run, [float(round(full / rise))], ("warm", "ramp"))
+
+
+def _by_curve(rates: np.ndarray, places: tuple[Site, ...], warm_up: tuple[Site, ...]) -> Finding | None:
     peak = float(np.max(rates))
     tiny = rates < 1e-4 * peak
     at = int(np.argmax(rates))
@@ -127,7 +157,7 @@ def _by_curve(rates: np.ndarray, places: tuple[Site, ...]) -> Finding | None:
         return _finding(
             "The warm-up never ends: the learning rate still rises at the last step",
             f"LR {float(rates[0]):.2g} at step 0, {peak:.2g} at the last of {len(rates)} steps, rising all the way",
-            places,
+            (*warm_up[:1], *places)[:3],
             peak,
             float("nan"),
             "Shorten the warm-up to a few per cent of the run.",
