@@ -13,6 +13,7 @@ from sawbones.schema import Ending, Event, Optimizer, Run
 X = torch.randn(16, 5, generator=torch.Generator().manual_seed(1))
 Y = torch.arange(16) % 4
 VALUES = torch.randn(16, generator=torch.Generator().manual_seed(2))
+SAME = (Y[:, None] // 2 == torch.arange(4)[None] // 2).float()
 SGD = Optimizer(0, "SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": False}, ({"lr": 0.1},))
 
 
@@ -39,6 +40,8 @@ def said(loss, width=4, lr=0.1, model=None):
         lambda m: F.mse_loss(m(X)[:, 0], VALUES),
         lambda m: -(m(X).log_softmax(-1)[torch.arange(16), Y] * (VALUES - VALUES.mean())).mean(),
         lambda m: F.cross_entropy(m(X), Y, reduction="none").sum() / 16,
+        # several positives per row, divided by their number: a supervised contrastive loss
+        lambda m: -(m(X).log_softmax(-1) * SAME / SAME.sum(1, keepdim=True)).sum(1).mean(),
     ],
 )
 def test_sound_losses_are_left_alone(loss):
