@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import Run
-from sawbones.stats.evaluations import train_losses_called
+from sawbones.stats.evaluations import train_losses_called, validation_curve
 from sawbones.stats.series import end_level, fell
 
 CLASSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits", "binary_cross_entropy"}
@@ -35,9 +35,20 @@ def learned(run: Run, probe: Mapping[str, Any]) -> bool:
     """
     base = constant_answer(run, probe)
     fresh = fresh_losses(run)
+    if base is not None and held_out_loss(run) < 0.85 * base:
+        return True
     if base is None or len(fresh) < 15:
         return fell(run.losses, 0.15)
     return end_level(fresh, 0.4) < 0.93 * base
+
+
+def held_out_loss(run: Run) -> float:
+    """The last loss of the trained kind that an evaluation took of samples the training has not seen; infinite without one."""
+    _, means, _ = validation_curve(run)
+    trained = {p for b in run.batches if b.phase == "train" for p in b.fingerprints}
+    tested = {p for b in run.batches if b.phase == "eval" for p in b.fingerprints}
+    known = len(means) > 0 and bool(np.isfinite(means[-1])) and not tested & trained
+    return float(means[-1]) if known else float("inf")
 
 
 def fresh_losses(run: Run) -> npt.NDArray[np.float64]:

@@ -53,7 +53,8 @@ class _Series:
 
     def before(self) -> None:
         self.pending = None
-        if any(self.params[r["place"]].grad is None for r in self.rows):
+        grads = [self.params[r["place"]].grad for r in self.rows]
+        if any(g is None or g.layout is not torch.strided for g in grads):
             return
         self.pending = [(self._read(i, r, False), self._read(i, r, True)) for i, r in enumerate(self.rows)]
         groups = self.optimizer.param_groups if self.optimizer is not None else []
