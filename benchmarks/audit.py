@@ -151,8 +151,9 @@ def child_deepchecks(folder: Path) -> dict[str, Any]:
     mixed = checks.TrainTestSamplesMix().add_condition_duplicates_ratio_less_or_equal()
     pairs = [
         mixed,
-        checks.FeatureLabelCorrelationChange().add_condition_feature_pps_difference_less_than(),
-        checks.FeatureLabelCorrelationChange().add_condition_feature_pps_in_train_less_than(),
+        checks.FeatureLabelCorrelationChange()
+        .add_condition_feature_pps_difference_less_than()
+        .add_condition_feature_pps_in_train_less_than(),
         checks.LabelDrift().add_condition_drift_score_less_than(),
         checks.FeatureDrift().add_condition_drift_score_less_than(),
     ]

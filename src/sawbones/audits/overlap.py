@@ -72,7 +72,7 @@ def _chance(case: Case, split: Split) -> float:
     """Expected rows of the split that equal a given row, were its columns independent of each other."""
     log = np.log(split.rows)
     for name in case.key_columns:
-        values = split.sample.get(name)
+        values = case.first.sample.get(name)  # the forms of a row are the same in every split
         if values is None:
             # Text and keys: not sampled, and different for nearly every row.
             column = split.columns[name]
@@ -122,15 +122,17 @@ def examples(case: Case, split: Split, hashes: Any, most: int = MOST_EXAMPLES) -
     """Rows of the split behind some hashes, with the columns that name a row first."""
     names = list(dict.fromkeys([*(n for n in case.row_names if n in split.columns), *case.key_columns]))
     label = [case.options.label] if case.options.label in split.columns else []
-    chosen = hashes.select("h1", "h2").order_by(["h1", "h2"]).limit(most)
-    rows = split.hashed(case.key_columns, **{n: split.table[n] for n in [*names, *label] if n not in ("h1", "h2")})
-    return case.session.rows(rows.semi_join(chosen, ["h1", "h2"]).order_by(["h1", "h2"]).limit(3 * most))
+    ibis = ibis_module()
+    wanted = [row["h1"] for row in case.session.rows(hashes.select("h1").order_by("h1").limit(most))]
+    # One hash is enough to find a few rows again by; what it brings too many is told apart by the columns.
+    rows = split.hashed(case.key_columns, wide=False, **{n: split.table[n] for n in [*names, *label] if n != "h1"})
+    return case.session.rows(rows.filter(ibis._.h1.isin(wanted)).order_by("h1").limit(3 * most))
 
 
 def pairs(case: Case, base: Split, other: Split, hashes: Any) -> list[str]:
     """Row here = row there, for at most ten shared rows, each compared column by column and not by its hash alone."""
-    left = {(r["h1"], r["h2"]): r for r in reversed(examples(case, base, hashes))}
-    right = {(r["h1"], r["h2"]): r for r in reversed(examples(case, other, hashes))}
+    left = {r["h1"]: r for r in reversed(examples(case, base, hashes))}
+    right = {r["h1"]: r for r in reversed(examples(case, other, hashes))}
     both = [key for key in left if key in right and _same(left[key], right[key], case.key_columns)][:MOST_EXAMPLES]
     return [f"{base.role}: {case.row_text(left[key])}  =  {other.role}: {case.row_text(right[key])}" for key in both]
 

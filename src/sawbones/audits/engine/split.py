@@ -181,11 +181,13 @@ class Split:
             fields[f"k{index}"] = value
         return fields
 
-    def hashed(self, names: list[str], **beside: Any) -> Any:
+    def hashed(self, names: list[str], wide: bool = True, **beside: Any) -> Any:
         """Two hashes of each row, for one of 32 or 64 bits alone would match by chance; and what is asked beside."""
         ibis = ibis_module()
         fields = self.key_fields(names)
         first = ibis.struct(fields).hash()
+        if not wide:
+            return self.table.select(h1=first, **beside)
         second = ibis.struct({"salt": ibis.literal(SALT), **fields}).hash()
         return self.table.select(h1=first, h2=second, **beside)
 
