@@ -3,7 +3,7 @@
 ## What it sees
 For every step, how long the loop waited for the next batch of a loader (without a loader: the time from one step to the next call
 of the model) and how long the whole step took, deep steps left out. Fires when the median of at least 20 steps waits longer than
-20 ms and more than 90 % of its time; from half on it is suspected, because watching slows the model down and not the data.
+20 ms and more than 90 % of its time; from 60 % and 30 ms on it is suspected, because watching slows the model down and not the data.
 
 ## Why it matters
 The model stands idle; the run takes several times as long as it has to.
@@ -49,7 +49,8 @@ NEEDS = ("steps",)
 EXPLAINS = ()
 EXPERIMENT = "waiting_measured"
 SHARE = 0.9
-SUSPECT = 0.5
+SUSPECT = 0.6
+SUSPECT_MS = 30.0
 WAIT_MS = 20.0
 
 
@@ -58,6 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
     if found is None or found.wait_ms < WAIT_MS or found.low_ms < WAIT_MS / 2 or found.share < SUSPECT:
         return
     sure = found.share >= SHARE
+    if not sure and found.wait_ms < SUSPECT_MS:
+        return
     loader = training_loader(run)
     reads = data_function(run, "reads")
     reading = Site(reads[0], reads[1], "", "") if reads is not None else None
