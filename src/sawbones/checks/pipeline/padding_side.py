@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
         "proven",
         0.95,
         f"Padding is on the {side}, and the position that is read lies in it",
-        places(*near[:1], as_site(read["site"]), *collate)[:4],
+        places(*near[:1], as_site(read["site"]), *collate, *loader_sites(run)[:1])[:4],
         (
             Evidence(
                 f"{landed} of {padded} padded sequences are read at a padded position: positions {read['at'][:6]} of rows with "

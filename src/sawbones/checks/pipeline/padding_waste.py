@@ -75,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
         "likely",
         0.85,
         f"{wasted:.0%} of all token positions are padding",
-        places(*(near[:1] if tight else orders[:1]), *by_hand, *near[:2], *samplers, *collate)[:4],
+        places(*(near[:1] if tight else orders[:1]), *by_hand, *near[:2], *samplers, *collate, *feeding_sites(run))[:4],
         (
             Evidence(
                 f"{real} real tokens in {positions} positions of {rows['batches']} batches", "samples", value=wasted, expected=0.3
