@@ -168,11 +168,11 @@ def measured(source: str, *flags: str) -> dict[str, float]:
     return {words[0]: float(words[1]) for line in done.stdout.splitlines() if len(words := line.split()) == 2}
 
 
-def cost(rows: Path, rounds: int = 5) -> None:
+def cost(rows: Path, rounds: int = 3) -> None:
     """With capture against without it, both watched, in turns: what capture alone adds to a step."""
     for name, shape in {
-        "1 ms step": {"layers": 3, "width": 96, "batch": 64, "steps": 1500},
-        "20 ms step": {"layers": 6, "width": 384, "batch": 128, "steps": 150},
+        "1 ms step": {"layers": 3, "width": 96, "batch": 64, "steps": 800},
+        "20 ms step": {"layers": 6, "width": 384, "batch": 128, "steps": 60},
     }.items():
         source = STEP.format(**shape)
         found: dict[str, list[float]] = {"plain": [], "without": [], "with": []}

@@ -79,12 +79,19 @@ class Bundle:
         return unpack(packed, self.tensors()) if packed is not None else None
 
     def batches(self) -> list[dict[str, Any]]:
-        return list(self.unpacked("arrivals") or ())
+        found = self.unpacked("arrivals") or []
+        if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+            refuse(self.path, "its batches are no list of mappings")
+        return found
 
     def weights(self) -> dict[str, torch.Tensor]:
         snapshot = self.unpacked("snapshot") or {}
-        models = snapshot.get("models") or [{}]
-        return dict(models[0].get("tensors", {}))
+        models = snapshot.get("models") if isinstance(snapshot, dict) else None
+        first = models[0] if isinstance(models, list) and models else {}
+        found = first.get("tensors", {}) if isinstance(first, dict) else {}
+        if not isinstance(found, dict):
+            refuse(self.path, "its weights are no mapping")
+        return found
 
 
 def read_bundle(path: str | Path) -> Bundle:
