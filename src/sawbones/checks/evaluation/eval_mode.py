@@ -37,7 +37,8 @@ Named in PyTorch's own notes on autograd ("evaluation mode") as a thing of its o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import EQUALS, READS, active_layers, nodes, passes
@@ -56,7 +57,7 @@ EXPERIMENT = None
 
 def check(run: Run) -> Iterator[Finding]:
     judged = _judged_steps(run)
-    rows = [r for r in active_layers(run) if r["step"] in judged]
+    rows = [r for r in active_layers(run) if r["step"] in judged and (r.get("used", True) or _by_loss(run, r))]
     if not rows:
         return
     steps = sorted({int(r["step"]) for r in rows})
@@ -79,6 +80,11 @@ def check(run: Run) -> Iterator[Finding]:
         text = f"{num_draws} calls of {chosen[0]['op']} drew in {len(steps)} evaluations although the model was in eval mode"
     evidence = Evidence(text, "evaluation", tuple(steps[:5]), float(num_draws), 0.0)
     yield Finding("evaluation.eval-mode", "proven", 0.95, title, tuple(dict.fromkeys(sites)), (evidence,), fix)
+
+
+def _by_loss(run: Run, row: Mapping[str, Any]) -> bool:
+    """The model computes its loss itself: it is read without anything being done with the outputs here."""
+    return any(e.phase == "eval" and e.step == row["step"] for e in run.of_kind("loss"))
 
 
 def _judged_steps(run: Run) -> set[int]:

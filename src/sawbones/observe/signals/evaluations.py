@@ -44,6 +44,7 @@ class EvaluationLog:
         self._step = -1
         self._following = False  # the model call in progress is looked through for a result that is the same for all samples
         self._before = ""
+        self._touched: list[dict[str, Any]] = []  # rows of `active` that the latest model call led to
         self._num_inputs = {"train": 0, "eval": 0}
         self.record: dict[str, Any] = {"active": [], "nodes": [], "passes": [], "inputs": [], "printed": [], "constant": []}
 
@@ -53,6 +54,7 @@ class EvaluationLog:
         """A top-level call of a model begins."""
         self._note_inputs(phase, step, given)
         self._tags.clear()
+        self._touched = []
         if phase == "eval":
             if step != self._step:
                 self._step = step
@@ -120,9 +122,12 @@ class EvaluationLog:
                 return
             row = self._active[key] = {
                 "op": name, "kind": kind, "site": site, "training": training, "step": self._step, "count": 0,
+                "used": False,  # whether anything was done with the outputs
             }  # fmt: skip
             self.record["active"].append(row)
         row["count"] += 1
+        if not row["used"]:
+            self._touched.append(row)
 
     def _follow(self, name: str, args: Any, result: Any) -> None:
         """The first operator whose results are the same for all samples although what went in was not."""
@@ -147,6 +152,10 @@ class EvaluationLog:
         if not any(tags):
             return
         roles = tuple(tag[1] if tag else "other" for tag in tags)
+        if self._touched and "output" in roles:
+            for row in self._touched:
+                row["used"] = True
+            self._touched = []
         site = self._sites.find()
         key = (name, site, roles, _scalars(args, kwargs))
         node = self._nodes.get(key)
