@@ -47,7 +47,8 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 WITHOUT_TORCH = {
-    "schema", "stats", "store", "checks", "audits", "audit", "oracles", "report", "pages", "__init__", "__main__", "scoring", "dashboard",
+    "schema", "stats", "store", "checks", "audits", "audit", "oracles", "report", "pages", "__init__", "__main__", "scoring",
+    "dashboard",
 }  # fmt: skip
 # Third-party packages, where a part is held to a few.
 ONLY = {
@@ -170,12 +171,12 @@ FLAGS = {
     "replay": "--approximate --deep --device --dtype --seconds --yes",
     "shrink": "--out --seconds --yes",
     "audit": "",
-    "audit leaks": "--engine --fitted --group --html --ignore --json --label --memory-limit --no-model --quiet --redact --test --text "
-    "--threshold --time --train --valid",
-    "audit shift": "--current --engine --html --ignore --json --label --memory-limit --prediction --quiet --redact --reference --segment "
-    "--threshold --time",
-    "audit tokens": "--checkpoint-tokenizer --data --engine --html --json --max-length --memory-limit --quiet --redact --test --text "
-    "--threshold --tokenizer --vocab-size",
+    "audit leaks": "--engine --fitted --group --html --ignore --json --label --memory-limit --no-model --quiet --redact --test "
+    "--text --threshold --time --train --valid",
+    "audit shift": "--current --engine --html --ignore --json --label --memory-limit --prediction --quiet --redact --reference "
+    "--segment --threshold --time",
+    "audit tokens": "--checkpoint-tokenizer --data --engine --html --json --max-length --memory-limit --quiet --redact --test "
+    "--text --threshold --tokenizer --vocab-size",
     "audit data": "--engine --html --ignore --json --label --memory-limit --quiet --redact --threshold --train",
     "show": "",
     "runs": "",
