@@ -103,7 +103,7 @@ class Session:
                 _quietly(kept.release)
         for name in self._names if self._own is None else ():
             # On the caller's connection nothing of ours stays behind; our own goes as a whole.
-            _quietly(self.backend.drop_table if self.is_duckdb else self.backend.drop_view, name, force=True)
+            _quietly(self.backend.raw_sql, f"DROP {'TABLE' if self.is_duckdb else 'VIEW'} IF EXISTS {name}")
         self._kept.clear()
         self._names.clear()
         if self._own is not None:
