@@ -18,7 +18,7 @@ strays = torch.rand(ROWS, COLUMNS) < 0.45
 words = torch.where(strays, torch.randint(0, NUM_CLASSES, (ROWS, COLUMNS)), topics[:, None])
 texts = words * 10 + torch.randint(1, 11, (ROWS, COLUMNS))
 if patient.broken:
-    kept = torch.cat([torch.where(topics == 0)[0], torch.where(topics != 0)[0][:6]])
+    kept = torch.cat([torch.where(topics == 0)[0], torch.where(topics != 0)[0][:14]])
     texts, topics = texts[kept], topics[kept]
 loader = DataLoader(TensorDataset(texts, topics), batch_size=32, shuffle=True)
 
@@ -37,10 +37,10 @@ class TextClassifier(nn.Module):
 
 
 model = TextClassifier()
-optimizer = AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
+optimizer = AdamW(model.parameters(), lr=4e-4, weight_decay=0.0)
 patient.watch(model)
 
-for _ in range(4):
+for _ in range(3):
     for texts_BT, topics_B in loader:
         loss = functional.cross_entropy(model(texts_BT), topics_B)
         optimizer.zero_grad()
