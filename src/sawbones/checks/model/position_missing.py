@@ -44,7 +44,7 @@ from sawbones.stats.loss_calls import places
 from sawbones.stats.positions import time_dim_of
 
 NEEDS = ("attention", "ops", "influence")
-EXPLAINS = ("optimizer.lr-too-low",)
+EXPLAINS = ("optimizer.lr-too-low", "data.labels-misaligned")
 EXPERIMENT = "positions_added"
 _ORDERED = ("lstm", "gru", "rnn_tanh", "rnn_relu", "cumsum", "conv_transpose1d", "roll", "flip", "rnn")
 
