@@ -278,10 +278,11 @@ def other_row(row: dict[str, Any]) -> list[str]:
         )
         return ["## Damaged bundles", "", text, ""]
     if row["what"] == "cost":
-        best, extra = row["best_ms"], row["best_ms"]["with"] - row["best_ms"]["without"]
+        best, typical = row["best_ms"], row["median_ms"]
         text = (
-            f"Best of {row['rounds']} medians: plain {best['plain']:.3f} ms, watched without capture {best['without']:.3f} ms, "
-            f"with it {best['with']:.3f} ms: capture adds {extra * 1e3:.0f} us a step ({extra / best['plain']:.1%})."
+            f"{row['rounds']} rounds, plain / watched without capture / watched with capture. Best: {best['plain']:.3f} / "
+            f"{best['without']:.3f} / {best['with']:.3f} ms. Median: {typical['plain']:.3f} / {typical['without']:.3f} / "
+            f"{typical['with']:.3f} ms."
         )
         return [f"## Cost of capture, {row['case']}", "", text, ""]
     if row["what"] == "memory":
@@ -290,7 +291,7 @@ def other_row(row: dict[str, Any]) -> list[str]:
             f"{row['without']:.0f} MB, with it {row['with']:.0f} MB, with it and a failing step {row['with_a_failure']:.0f} MB."
         )
         return ["## Memory, a model of 1 GB", "", text, ""]
-    return []
+    return ["## Notes", "", *(f"- {line}" for line in row["lines"]), ""] if row["what"] == "notes" else []
 
 
 def main() -> None:
