@@ -34,6 +34,7 @@ class _Chain:
         self.given = given  # a cache came with the first call; else the model makes one and hands it back
         self.copy: nn.Module | None = copy.deepcopy(module) if given else None
         self.first: torch.Tensor | None = None
+        self.handed: set[int] = set()  # what the first call gave back beside its scores
         self.fed: list[torch.Tensor] = []
         self.answers: list[torch.Tensor] = []
 
@@ -51,9 +52,10 @@ class Decoding:
         if tokens is None or module.training:
             return None
         chain = self._chain
-        more = any(not isinstance(v, torch.Tensor) and v is not None for v in (*args, *kwargs.values()))
+        beside = [v for v in (*args, *kwargs.values()) if not isinstance(v, torch.Tensor) and v is not None]
         follows = chain is not None and chain.module is module and tokens.shape == (chain.tokens.shape[0], 1)
-        if not follows or (chain is not None and not chain.given and not more):
+        # A cache that the model made: the next call has to bring it, or it belongs to another generation.
+        if not follows or (chain is not None and not chain.given and not chain.fed and not _things_in(beside) & chain.handed):
             self._chain = None
             keeps = len(args) + len(kwargs) > 1 and any(not isinstance(v, torch.Tensor) for v in (*args, *kwargs.values()))
             small = sum(p.numel() for p in module.parameters()) <= _MAX_PARAMETERS
@@ -74,6 +76,7 @@ class Decoding:
         last = scores[:, -1].detach().clone()
         if chain.first is None:
             chain.first = last
+            chain.handed = _things_in(output)
             return
         chain.fed.append(tokens.detach().clone())
         chain.answers.append(last)
@@ -105,6 +108,13 @@ class Decoding:
         site = recorder.sites.find()
         recorder.facts["decoding"] = {"distances": distances, "prompt": start + 1, "step": recorder.step, "site": site}
         self.done = True
+
+
+def _things_in(value: Any) -> set[int]:
+    """Objects and memory that a value is made of: by these a cache is known again."""
+    parts = list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, (list, tuple)) else []
+    things = {id(part) for part in parts if not isinstance(part, (torch.Tensor, bool, int, float, str, type(None)))}
+    return things | {t.data_ptr() for t in tensors_in(value) if t.numel()}
 
 
 def _scores(output: Any) -> torch.Tensor | None:
