@@ -186,7 +186,7 @@ def _stuck_at_zero(run: Run) -> Iterator[Finding]:
         t
         for t in run.tensors
         if len(t.shape) >= 2 and t.requires_grad and t.optimizer >= 0 and t.owner in _LAYERS and t.index < norms.shape[1]
-        and bool((norms[:, t.index] == 0).all()) and bool((gradients[:, t.index] == 0).all())
+        and _always_zero(norms[:, t.index]) and _always_zero(gradients[:, t.index])
     ]  # fmt: skip
     if len(stuck) < 2:
         return
@@ -199,6 +199,12 @@ def _stuck_at_zero(run: Run) -> Iterator[Finding]:
         _where(run, {t.shape for t in stuck}, [t.name.rpartition(".")[0] for t in stuck], 0.0),
         "Start hidden layers from random weights; zeros are for biases and for the last layer of a branch.",
     )
+
+
+def _always_zero(series: np.ndarray) -> bool:
+    """Zero on every step on which it was measured; steps left out hold a negative number."""
+    measured = series[series >= 0]
+    return len(measured) >= FEWEST and bool((measured == 0).all()) and bool(np.isfinite(series).all())
 
 
 def _where(run: Run, shapes: set[tuple[int, ...]], names: list[str], value: float) -> tuple[Site, ...]:

@@ -3,7 +3,8 @@
 ## What it sees
 On deep steps, the influence map: how much an example's scores depend on the inputs of other examples (0 when they do not). Fires
 from step 0 when sequence inputs do (share over 0.001), when attention or a recurrent layer runs over the dimension of the batch
-instead of time, or when position ids restart inside of a row (several documents packed into one) and the attention mask does not
+instead of time, when the model subtracts the mean and divides by the spread of the batch in evaluation mode too, or when position
+ids restart inside of a row (several documents packed into one) and the attention mask does not
 keep those documents apart.
 
 ## Why it matters
@@ -25,7 +26,8 @@ poor.
 The influence map is the proof: a gradient from one example's output to another's input is there or it is not.
 
 ## False alarms
-Batch normalisation mixes examples by design and is known by its operator. In contrastive losses the scores are compared across
+Batch normalisation mixes examples by design and is known by its operator; one written by hand keeps averages for evaluation, so
+that its outputs differ between the two modes. In contrastive losses the scores are compared across
 the batch, so there are as many classes as examples; those are left out. Graph networks and set models whose first dimension is no
 batch have no (batch, time) input and are only suspected. Packing without separating documents is common in pretraining; it counts
 only where positions restart, which shows that the documents were to be kept apart.
@@ -38,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Influence, Run, Site
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Influence, Op, Run, Site
 from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 
@@ -46,6 +48,11 @@ NEEDS = ("deep",)
 EXPLAINS = ("model.position-missing", "data.labels-misaligned", "evaluation.overfitting", "model.causal-leak", "loss.label-shift")
 EXPERIMENT = None
 MIXED = 1e-3
+_SPREAD = frozenset({"var", "std", "var_mean", "std_mean"})
+_GRAPH = frozenset({
+    "index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "scatter", "scatter_",
+    "index_select", "index_reduce", "index_reduce_", "segment_reduce", "cdist",
+})  # fmt: skip
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -130,10 +137,36 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
         if isinstance(probe, dict) and isinstance(probe.get("others"), float) and probe["others"] < 1e-6:
             continue  # the model keeps examples apart; it is the loss that compares them
         sure = item.source.startswith("embedding:") and item.time_dim >= 0 and len(item.source_shape) == 3
+        spread = None if sure else _standardising(deep, batch)
         text = f"{100 * share:.2g} % of an example's dependence is on the inputs of other examples"
         fix = "Keep the batch dimension apart: check every transpose, reshape and reduction on the way, and batch_first."
         where = places(*_mixing_sites(deep, item), item.site)
+        if spread is not None:
+            text += (
+                f"; {spread.name} runs over dimension 0 of {spread.inputs[0].shape}, and evaluation mode changes nothing about it"
+            )
+            fix = "Normalise every example on its own (dim=-1), or use nn.BatchNorm1d, which has its own averages for evaluation."
+            return _finding("likely", 0.85, text, deep, places(spread.site, item.site), fix, share)
         return _finding("proven" if sure else "suspected", 0.95 if sure else 0.4, text, deep, where, fix, share)
+    return None
+
+
+def _standardising(deep: DeepStep, batch: int) -> Op | None:
+    """Mean and spread over the batch inside of the model, the same in evaluation mode, where no batch statistics are kept."""
+    gap, call = deep.probes.get("eval_gap"), main_call(deep)
+    distance = gap.get("distance") if isinstance(gap, dict) else None
+    if not isinstance(distance, float) or distance > 1e-6 or call is None or call.facts.get("target_requires_grad"):
+        return None
+    if any(op.name in _GRAPH or any(v.shape[-2:] == (batch, batch) for v in op.inputs) for op in deep.ops):
+        return None  # the first dimension holds the nodes of a graph, or examples are compared on purpose
+    centred = {op.inputs[0].id for op in deep.ops if op.name == "mean" and op.inputs and op.args.get("dim") in (0, [0])}
+    for op in deep.ops:
+        if op.name not in _SPREAD or op.args.get("dim") not in (0, [0]) or not op.module or op.args.get("no_grad") or not op.inputs:
+            continue
+        value = op.inputs[0]
+        both = op.name.endswith("_mean") or value.id in centred
+        if both and len(value.shape) == 2 and value.shape[0] == batch and value.requires_grad:
+            return op
     return None
 
 
