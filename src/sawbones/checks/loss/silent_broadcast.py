@@ -3,7 +3,7 @@
 ## What it sees
 The shapes that meet in an element-wise loss (mse, l1, smooth l1, huber, binary cross-entropy; or a difference that is squared by
 hand). Fires when one has one dimension more, of size 1, and together they make more elements than either has: (B, 1) against (B,)
-gives B x B pairs. From step 0.
+gives B x B pairs. The same for one loss per example and its weight. From step 0.
 
 ## Why it matters
 Every prediction is compared with every target. The best answer is then the mean of all targets, whatever the input.
@@ -59,6 +59,7 @@ _SHAPING = frozenset({
 def check(run: Run) -> Iterator[Finding]:
     found = [seen for seen in reaching(run) if _is_mixed(seen)]
     if not found:
+        yield from _weighted(run)
         return
     seen = found[0]
     target = seen.call.target
@@ -83,6 +84,33 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Give both the same shape before the loss: squeeze the prediction's last dimension, or unsqueeze the target's."),
     )  # fmt: skip
+
+
+def _weighted(run: Run) -> Iterator[Finding]:
+    """One loss per example times one weight per example, in shapes that make every pair of the two."""
+    for seen in reaching(run):
+        made = {v.id for op in seen.deep.ops if op.index == seen.call.op for v in op.outputs if len(v.shape) <= 2}
+        for op in seen.deep.ops:
+            if op.name not in ("mul", "div") or op.index <= seen.call.op or len(op.inputs) != 2 or not op.outputs:
+                continue
+            a, b = sorted(op.inputs, key=lambda v: v.id not in made)
+            alike = [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1] and len(a.shape) != len(b.shape)
+            size = math.prod(a.shape)
+            if a.id not in made or b.requires_grad or not alike or max(len(a.shape), len(b.shape)) != 2 or size < 2:
+                continue
+            if op.outputs[0].shape != (size, size):
+                continue
+            text = f"{size} losses {_text(a.shape)} times {size} weights {_text(b.shape)} make {size * size} products"
+            yield Finding(
+                "loss.silent-broadcast",
+                "proven",
+                0.95,
+                f"Losses {_text(a.shape)} and their weights {_text(b.shape)} broadcast to {_text(op.outputs[0].shape)}",
+                places(op.site, seen.call.site),
+                (Evidence(text, "ops", (seen.deep.step,), float(size * size), float(size)),),
+                Fix("Give the losses and their weights the same shape: squeeze the last dimension of the one that has it."),
+            )
+            return
 
 
 def _is_mixed(seen: Seen) -> bool:

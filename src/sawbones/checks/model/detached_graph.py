@@ -42,6 +42,7 @@ from sawbones.stats.loss_calls import as_site, places
 NEEDS = ("deep", "tensor_statistics")
 EXPLAINS = ("optimizer.lr-too-low", "model.frozen-params", "model.vanishing-gradients", "optimizer.missing-params")
 EXPERIMENT = None
+_FRESH = frozenset({"tensor", "as_tensor", "from_numpy", "requires_grad_", "Variable"})
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -95,6 +96,9 @@ def _cuts(run: Run, deep: DeepStep, never: set[str]) -> list[Mapping[str, Any]]:
     """Cuts of learned values that no loss function or logging made, those that the loss uses first."""
     logging = {call.site for call in deep.losses} | {e.site for e in run.of_kind("backward")}
     found = []
+    # Where backward starts from a fresh leaf nothing at all is learned, and whatever left the graph outside of the layers counts.
+    fresh = {op.site for op in deep.ops if op.name in _FRESH and any(v.requires_grad for v in op.outputs)}
+    whole = all(t.name in never for t in run.tensors if t.requires_grad and t.optimizer >= 0)
     for cut in deep.probes.get("cuts") or ():
         site = as_site(cut.get("site"))
         inside = str(cut.get("module") or "")
@@ -102,8 +106,10 @@ def _cuts(run: Run, deep: DeepStep, never: set[str]) -> list[Mapping[str, Any]]:
         own = cut.get("no_grad") and cut.get("feeds_loss") and any(name.rpartition(".")[0] == inside for name in never)
         if not (cut.get("learned_input") or own) or site is None or site in logging:
             continue
-        if cut.get("feeds_loss") or (
-            inside and cut.get("name") in ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__")
+        if (
+            cut.get("feeds_loss")
+            or (whole and site in fresh)
+            or (inside and cut.get("name") in ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__"))
         ):
             found.append(cut)
     return sorted(found, key=lambda cut: not cut.get("feeds_loss")) if never else []
