@@ -3,7 +3,8 @@
 ## What it sees
 For every step, how long the loop waited for the next batch of a loader (without a loader: the time from one step to the next call
 of the model) and how long the whole step took, deep steps left out. Fires when the median of at least 20 steps waits longer than
-20 ms and more than 85 % of its time; from 60 % and 30 ms on it is suspected, because watching slows down the model and not data.
+60 ms and more than 85 % of its time. Suspected, and measured again, from 20 ms and 85 % or 30 ms and 60 % on: watching slows down
+the model and not the data, and a busy machine slows down both.
 
 ## Why it matters
 The model stands idle; the run takes several times as long as it has to.
