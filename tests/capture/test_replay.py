@@ -110,7 +110,7 @@ def test_a_bundle_from_elsewhere_is_not_run_without_a_yes(plain_run: Recorded, t
 
 def test_a_bundle_cannot_put_code_into_the_environment(plain_run: Recorded, tmp_path: Path) -> None:
     def poison(parts: dict[str, bytes]) -> None:
-        more = b'"variables":{"LD_PRELOAD":"/tmp/x.so","PYTHONSTARTUP":"/tmp/x.py","BATCH_SIZE_HERE":"4","NOT_NAMED":"1",'
+        more = b'"variables":{"LD_PRELOAD":"x.so","PYTHONSTARTUP":"x.py","BATCH_SIZE_HERE":"4","NOT_NAMED":"1",'
         parts["environment.json"] = parts["environment.json"].replace(b'"variables":{', more)
         parts["source/train.py"] += b"# LD_PRELOAD PYTHONSTARTUP BATCH_SIZE_HERE\n"
 

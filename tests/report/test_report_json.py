@@ -29,7 +29,9 @@ def test_the_schema_is_a_schema():
 
 @pytest.mark.parametrize("name", ["sick", "healthy", "crashed"])
 def test_every_report_follows_the_contract(name, request):
-    validate(through_text(request.getfixturevalue(name)))
+    document = through_text(request.getfixturevalue(name))
+    validate(document)
+    assert document["verdict"] == name
 
 
 def test_a_patched_report_follows_the_contract(sick, sources):
