@@ -37,6 +37,10 @@ class BatchLog:
         self._held: tuple[str, float, Any, int] | None = None  # source, wait, value, epoch: phase not known yet
         self.latest: Any = None  # the value of the batch in progress, for the crash report
         self.loader_seen = False
+        self.on_batch: Callable[[int, Batch], None] | None = None  # for the comparison of ranks
+
+    def sample_from_here(self) -> None:
+        self._full = self._count
 
     def loader_index(self, loader: Any) -> int:
         known = self._loaders.get(id(loader))
@@ -107,7 +111,10 @@ class BatchLog:
         counted = index < _COUNTED_BATCHES or index % 10 == 0
         facts = tuple(describe(path, tensor, sampled, counted) for path, tensor in found)
         prints = batch_fingerprints([tensor for _, tensor in found])
-        self._write(index, Batch(step, microstep, phase, source, wait_ms, facts, prints, epoch))
+        batch = Batch(step, microstep, phase, source, wait_ms, facts, prints, epoch)
+        self._write(index, batch)
+        if self.on_batch is not None:
+            self.on_batch(index, batch)
 
 
 def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True) -> dict[str, Any]:

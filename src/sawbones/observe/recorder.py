@@ -21,6 +21,7 @@ from sawbones.observe.batches import FULL_BATCHES, BatchLog, shapes_of
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
+from sawbones.observe.detail import Detail
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard
 from sawbones.observe.journal import Journal
@@ -35,21 +36,6 @@ from sawbones.observe.sites import SiteFinder
 from sawbones.observe.steps import StepLog
 from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
-
-EVENTS_IN_FULL = 500  # steps; after that the events of every 20th step, and rare kinds always
-_COMMON = {
-    "batch",
-    "forward",
-    "loss",
-    "backward",
-    "scale",
-    "unscale",
-    "scaler_step",
-    "scaler_update",
-    "clip",
-    "step",
-    "zero_grad",
-}
 
 
 class Finished(BaseException):
@@ -70,6 +56,7 @@ class Recorder:
         self.census = Census(self.sites)
         self.scalars = ScalarReader()
         self.batches = BatchLog(self.writer.batch, full=4 * FULL_BATCHES if options.journal else FULL_BATCHES)
+        self.detail = Detail(options.journal)
         self.steps = StepLog(self)
         self.journal = Journal(self.sites) if options.journal else None
         self.pairs = PairLog() if options.journal else None
@@ -97,12 +84,13 @@ class Recorder:
 
     def wants(self, kind: str) -> bool:
         """Whether an event of this kind is kept on this step. Asked before its data are put together."""
-        return self.step < EVENTS_IN_FULL or self.step % 20 == 0 or kind not in _COMMON
+        return self.detail.keeps(kind, self.step, self.phase)
 
     def event(self, kind: str, data: dict[str, Any], site: Site | None = None, step: int | None = None) -> None:
         at = self.step if step is None else step
-        if at >= EVENTS_IN_FULL and at % 20 and kind in _COMMON:
+        if not self.detail.keeps(kind, at, self.phase):
             return
+        self.detail.kept(self.phase)
         self.seq += 1
         where = site if site is not None else self.sites.find()
         row = (self.seq, kind, at, self.microstep, self.phase, time.perf_counter() - self.began, where, data)
@@ -338,6 +326,7 @@ class Recorder:
         self.facts["device"] = str(next((p.device for p in self.census.trainable()), "cpu"))
         self.facts["compiled"] = self.census.compiled
         self.facts["off"] = sorted(self.guard.off)
+        self.facts["events_in_full"] = self.detail.in_full
         self.writer.meta("facts", self.facts)
         self.writer.meta("seconds", time.perf_counter() - self.began)
 

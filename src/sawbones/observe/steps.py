@@ -220,6 +220,8 @@ class StepLog:
             "_row": self._num_rows,
         }
         r.guard.spent_s = 0.0
+        if r.detail.stepped(r.step, row["watch_ms"], row["step_ms"]):
+            r.batches.sample_from_here()
         self.wait_ms = 0.0
         self._last_time = now
         self._between = True

@@ -129,6 +129,11 @@ class Run:
     def num_steps(self) -> int:
         return len(self.steps.get("step", ()))
 
+    @property
+    def events_in_full(self) -> int:
+        """Steps whose events are all there; after them only rare kinds are, and everything of every 20th step."""
+        return int(self.facts.get("events_in_full", 500))
+
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind in kinds)
 

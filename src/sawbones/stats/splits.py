@@ -9,8 +9,6 @@ from typing import Any
 from sawbones.schema import Batch, Run, Site
 from sawbones.stats.loss_calls import as_site
 
-EVENTS_IN_FULL = 499  # steps whose events are all recorded
-
 
 @dataclass(frozen=True)
 class Split:
@@ -66,7 +64,7 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
     evaluated: list[Batch] = []
     for i, batch in enumerate(run.batches):
         key = (batch.step, batch.microstep)
-        if batch.step > EVENTS_IN_FULL:
+        if batch.step >= run.events_in_full:
             is_trained = batch.phase == "train"  # later events are thinned out
         elif batch.phase == "train":
             is_trained = key in backwards and (last[key] == i or batch.source in mostly)

@@ -49,8 +49,9 @@ SHARE = 0.8
 
 
 def check(run: Run) -> Iterator[Finding]:
-    whole = turns(run)
-    moves = [e for e in run.of_kind("schedule") if not e.data.get("initial")]
+    # Moves of the schedule are recorded longer than the steps they belong to: beyond that they cannot be counted against them.
+    whole = [t for t in turns(run) if t.step < run.events_in_full]
+    moves = [e for e in run.of_kind("schedule") if not e.data.get("initial") and e.step < run.events_in_full]
     if len(whole) < 2 or len(moves) < 2:
         return
     for scheduler in sorted({e.data.get("scheduler") for e in moves}, key=str):
