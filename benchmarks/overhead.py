@@ -251,9 +251,7 @@ def cpu_table(rounds: int) -> str:
 
 def small_models(rounds: int) -> str:
     """Processor microseconds added to a step of about a millisecond, with a DataLoader, all threads counted."""
-    lines = [
-        "| model, batches from a DataLoader | tensors | bare us | added us, mean of the first 500 steps (median, middle half) | added us, later | null us |"
-    ]
+    lines = ["| model, DataLoader | tensors | bare us | added us, first 500 steps: mean (median) | added us, later | null us |"]
     lines.append("|---|---|---|---|---|---|")
     for layers in (2, 5, 12):
         torch.manual_seed(0)
