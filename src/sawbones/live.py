@@ -15,9 +15,17 @@ LOOKS_AT = (5, 50, 500)
 
 def attach_live_warnings(session: Session) -> None:
     shown: set[str] = set()
+    known: set[tuple[str, bool]] = set()
+
+    def ranks_differ(recorder: Recorder) -> bool:
+        """Something new was found in the comparison of ranks since the last step."""
+        found = recorder.facts.get("agreement", {}).get("found", {})
+        new = {(kind, bool(row["drifted"])) for kind, row in found.items()} - known
+        known.update(new)
+        return any(drifted for _, drifted in new)
 
     def look(recorder: Recorder) -> None:
-        if recorder.step not in LOOKS_AT or recorder.rank != 0:
+        if recorder.rank != 0 or (not ranks_differ(recorder) and recorder.step not in LOOKS_AT):
             return
         from sawbones.checks import read
         from sawbones.store import read_run

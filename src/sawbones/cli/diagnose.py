@@ -53,7 +53,7 @@ def run(args: list[str]) -> None:
     from sawbones.store import read_run
 
     try:
-        if (Path(given.script) / "run.db").is_file():
+        if next(Path(given.script).glob("run*.db"), None) is not None:  # of a second machine: no rank 0
             diagnosis = diagnose_run(read_run(given.script), given.only)
         else:
             existing_script(given.script)

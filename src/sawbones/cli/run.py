@@ -121,6 +121,7 @@ def _torchrun(given: argparse.Namespace) -> int:
         "--out",
         str(folder),
         *(["--quiet"] if given.quiet else []),
+        *(["--no-deep"] if given.no_deep else []),
         *(f"--no-{name}" for name in ("capture", "source", "data") if getattr(given, f"no_{name}")),
         f"--capture-limit={given.capture_limit:g}",
         given.script,

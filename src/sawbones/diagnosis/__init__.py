@@ -16,6 +16,6 @@ def diagnose(target: str | Path, *argv: str, **settings: Any) -> Diagnosis:
 
     Settings: seconds, steps, experiments, only, num_ranks, working_folder; see `sawbones diagnose --help`.
     """
-    if (Path(target) / "run.db").is_file():
+    if next(Path(target).glob("run*.db"), None) is not None:  # of a second machine: no rank 0
         return diagnose_run(read_run(target), only=settings.get("only", "*"))
     return diagnose_script(str(target), tuple(argv), **settings)

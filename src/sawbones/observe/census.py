@@ -139,7 +139,7 @@ class Census:
 
     # records
 
-    def _named(self) -> Iterator[tuple[str, torch.Tensor, nn.Module]]:
+    def named(self) -> Iterator[tuple[str, torch.Tensor, nn.Module]]:
         roots = self.roots()
         for number, root in enumerate(roots):
             prefix = f"{type(root).__name__}{number}." if len(roots) > 1 else ""
@@ -157,7 +157,7 @@ class Census:
                     held[id(p)] = (index, g, float(decay) if isinstance(decay, (int, float)) else 0.0)
                     self.tensor_index(p)
         named: dict[int, tuple[str, nn.Module]] = {}
-        for name, parameter, module in self._named():
+        for name, parameter, module in self.named():
             named.setdefault(id(parameter), (name, module))
             self.tensor_index(parameter)
         records = []

@@ -144,8 +144,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "ranks": (
         "this run has one rank. Nothing to do",
-        lambda r: bool(r.ranks),
-        lambda r: replace(r, ranks=(), world_size=1),
+        lambda r: bool(r.ranks) or bool(r.facts.get("agreement")),
+        lambda r: replace(r, ranks=(), world_size=1, facts={k: v for k, v in r.facts.items() if k != "agreement"}),
     ),
     "crash": (
         "the script did not crash. Nothing to do",

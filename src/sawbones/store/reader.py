@@ -68,8 +68,10 @@ def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
 
 def read_run(folder: str | Path) -> Run:
     folder = Path(folder)
-    run = _read_rank(folder, 0)
     others = sorted(int(p.stem.removeprefix("run-rank")) for p in folder.glob("run-rank*.db"))
+    # On a second machine there is no rank 0: the first rank of that machine stands in for it.
+    first = others.pop(0) if others and not (folder / "run.db").exists() else 0
+    run = _read_rank(folder, first)
     return replace(run, ranks=tuple(_read_rank(folder, rank) for rank in others)) if others else run
 
 

@@ -1,11 +1,14 @@
-"""Parameters that differ between ranks that must agree
+"""Parameters or buffers that differ between ranks that must agree
 
 ## What it sees
-The norm of every parameter on every rank, on sampled steps. Fires when a norm differs by more than 1e-5 of its size, and names the
-first step and tensor.
+Every parameter and buffer on every rank: 64-bit fingerprints that the ranks exchange while they train, and the norms that each
+recorded. Fires when a norm differs by more than 1e-5 of its size, or the tensors themselves by more than 1e-4, and names the first
+step and tensor. Buffers count when nothing brings them together: DDP with `broadcast_buffers=False`, and no collective of the
+script that holds them.
 
 ## Why it matters
-Averaged gradients of different models are the gradient of none of them, and each rank would save another model.
+Averaged gradients of different models are the gradient of none of them, and each rank would save another model. Running statistics
+that drift apart are those of one rank's share of the data alone, and every rank evaluates with its own.
 
 ## Looks like
 Slow or stalled training on several ranks, validation that differs from rank to rank.
@@ -24,7 +27,9 @@ Slow or stalled training on several ranks, validation that differs from rank to 
 No experiment: the parameters were measured on every rank at the same step.
 
 ## False alarms
-Sharded models hold different parts, and drift that follows from gradients that were not averaged is a consequence.
+Sharded models hold different parts, and drift that follows from gradients that were not averaged is a consequence. DDP broadcasts
+the buffers of rank 0 before every forward pass by default: between two of them those of BatchNorm differ, as they must. Ranks that
+round differently differ in single bits.
 
 ## References
 The PyTorch notes on DDP: all replicas start from the same state, which the wrapper broadcasts once.
@@ -34,18 +39,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.ranks import everyone, first_difference, is_sharded, started_apart, written_alone
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.ranks import apart, buffers_apart, everyone, first_difference, is_sharded, started_apart, wrapped, written_alone
 
-NEEDS = ("ranks", "tensor_statistics", "tensors")
+NEEDS = ("ranks", "tensors")
 EXPLAINS = ("loop.gradient-not-reduced",)
 EXPERIMENT = None
 TOLERANCE = 1e-5
+MATERIAL = 0.02  # share of a buffer's norm by which it differs
 
 
 def check(run: Run) -> Iterator[Finding]:
     if any(is_sharded(r) for r in everyone(run)):
         return
+    yield from _by_norms(run) or _by_fingerprints(run) or _buffers(run)
+
+
+def _by_norms(run: Run) -> list[Finding]:
     for other in run.ranks:
         found = first_difference(run, other, "param_l2", TOLERANCE)
         gradient = first_difference(run, other, "grad_l2", 1e-4)
@@ -53,25 +63,68 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         step, tensor, ours, theirs = found
         name = run.tensors[tensor].name if tensor < len(run.tensors) else f"tensor {tensor}"
-        seed = next((e.site for e in run.of_kind("seed") if _differs(run, other, e.seq)), None)
-        built = next((m.built for m in run.modules if m.built is not None), None)
-        stepped = next((o.site for o in run.optimizers if o.site is not None), None)
-        start = step == 0
-        alone = written_alone(run, other)
-        places = (seed, built, *alone, stepped) if start else (*alone, stepped, seed, built)
-        when = "from the start" if start else f"from step {step} on"
-        yield Finding(
-            "loop.rank-desync", "proven", 0.93, f"Parameters differ between ranks {when}",
-            tuple(dict.fromkeys(p for p in places if p is not None))[:5],
-            (
-                Evidence(
-                    f"{name} at step {step}: norm {ours:.6g} on rank 0, {theirs:.6g} on rank {other.rank}", "tensor_statistics",
-                    (step,), theirs, ours,
-                ),
-            ),
-            Fix("Start all ranks from one state (one seed, a broadcast, or DDP), and do the same to the parameters on every rank."),
-        )  # fmt: skip
-        return
+        text = f"{name} at step {step}: norm {ours:.6g} on rank {run.rank}, {theirs:.6g} on rank {other.rank}"
+        return [_finding(run, other, step, Evidence(text, "tensor_statistics", (step,), theirs, ours))]
+    return []
+
+
+def _by_fingerprints(run: Run) -> list[Finding]:
+    row, gradients = apart(run, "parameters"), apart(run, "gradients")
+    if row is None or (gradients is not None and gradients["first"] <= row["first"]):
+        return []  # gradients that differ make parameters differ
+    first = next(t for t in row["tensors"] if t["distance"] > TOLERANCE)
+    text = (
+        f"fingerprints of ranks {row['with']} and {row['rank']} differ after {row['step']} steps"
+        + (f", after {row['same']} they were the same" if row["same"] >= 0 else "")
+        + f": {row['num']} tensors, the first {first['name']}, apart by {first['distance']:.2g} of its norm"
+    )
+    other = next((r for r in run.ranks if r.rank == row["rank"]), None)
+    evidence = Evidence(text, "ranks", (int(row["step"]),), float(first["ours"]), float(first["theirs"]))
+    return [_finding(run, other, int(row["first"]) - 1, evidence)]
+
+
+def _finding(run: Run, other: Run | None, step: int, evidence: Evidence) -> Finding:
+    seed = next((e.site for e in run.of_kind("seed") if other is not None and _differs(run, other, e.seq)), None)
+    built = next((m.built for m in run.modules if m.built is not None), None)
+    stepped = next((o.site for o in run.optimizers if o.site is not None), None)
+    start = step <= 0
+    alone = written_alone(run, other) if other is not None else ()
+    places = (seed, built, *alone, stepped) if start else (*alone, stepped, seed, built)
+    when = "from the start" if start else f"from step {step} on"
+    return Finding(
+        "loop.rank-desync", "proven", 0.93, f"Parameters differ between ranks {when}", _distinct(places), (evidence,),
+        Fix("Start all ranks from one state (one seed, a broadcast, or DDP), and do the same to the parameters on every rank."),
+    )  # fmt: skip
+
+
+def _buffers(run: Run) -> list[Finding]:
+    row, wrapper = buffers_apart(run), wrapped(run)
+    if row is None or apart(run, "parameters") is not None:
+        return []
+    far = [t for t in row["tensors"] if t["distance"] > MATERIAL and not t["name"].endswith("num_batches_tracked")]
+    if not far:
+        return []
+    worst = max(far, key=lambda t: float(t["distance"]))
+    owner = worst["name"].rpartition(".")[0]
+    built = next((m.built for m in run.modules if m.path == owner), None)
+    text = (
+        f"{worst['name']} on ranks {row['with']} and {row['rank']} differs by {worst['distance']:.2g} of its norm after "
+        f"{row['step']} steps ({row['num']} buffers differ, {row['looks']} looks since step {row['first']}); the parameters agree"
+    )
+    sure = wrapper is not None
+    fix = "Let DDP broadcast buffers (its default), use SyncBatchNorm, or average the buffers across ranks before they are used."
+    return [
+        Finding(
+            "loop.rank-desync", "proven" if sure else "suspected", 0.9 if sure else 0.4,
+            "Buffers drift apart between ranks, and nothing brings them together",
+            _distinct((wrapper.site if wrapper is not None else None, built)),
+            (Evidence(text, "ranks", (int(row["step"]),), float(worst["ours"]), float(worst["theirs"])),), Fix(fix),
+        )
+    ]  # fmt: skip
+
+
+def _distinct(places: tuple[Site | None, ...]) -> tuple[Site, ...]:
+    return tuple(dict.fromkeys(p for p in places if p is not None))[:5]
 
 
 def _differs(run: Run, other: Run, seq: int) -> bool:

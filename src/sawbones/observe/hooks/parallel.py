@@ -13,6 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data import DistributedSampler
 
+from sawbones.observe.agreement import Agreement
 from sawbones.observe.patches import Patches
 from sawbones.observe.signals.epoch_loop import epoch_site
 from sawbones.observe.signals.shards import ShardLog
@@ -41,12 +42,15 @@ def install(recorder: Recorder, patches: Patches) -> None:
         if recorder.journal is not None:
             _watch_writes(recorder, patches, WriteLog(recorder))
 
+    comparing = _compare_ranks(recorder, patches)
+
     def make_init(original: Any) -> Any:
         def __init__(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
             original(self, module, *args, **kwargs)
             if recorder.is_host():
                 data = {"cls": "DistributedDataParallel", "world_size": distributed.get_world_size()}
                 data["find_unused_parameters"] = bool(kwargs.get("find_unused_parameters", False))
+                data["broadcast_buffers"] = bool(getattr(self, "broadcast_buffers", True))
                 recorder.guard("parallel", recorder.event, "parallel", data)
 
         return __init__
@@ -69,6 +73,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
             data = {"op": original.__name__, "shape": shape}
             if kwargs.get("group") is not None:  # of some of the ranks, perhaps
                 data["group"] = distributed.get_world_size(kwargs["group"])
+            elif comparing:
+                comparing[0].saw(original.__name__, shape, args)
             site = recorder.sites.find()
             recorder.guard("collective", recorder.event, "collective", data, site)
             if watchdog is None:
@@ -134,3 +140,49 @@ def _watch_writes(recorder: Recorder, patches: Patches, writes: WriteLog) -> Non
         recorder.journal.on_write.append(wrote)
     patches.on_exit(register_optimizer_step_pre_hook(before).remove)
     patches.on_exit(register_optimizer_step_post_hook(after).remove)
+
+
+def _compare_ranks(recorder: Recorder, patches: Patches) -> list[Agreement]:
+    """From the first step in a process group of several ranks until it is destroyed. The list holds at most one."""
+    current: list[Agreement] = []
+
+    def make_backward(original: Any) -> Any:
+        def backward(*args: Any, **kwargs: Any) -> None:
+            if current and recorder.is_host():
+                current[0].saw("backward")
+            original(*args, **kwargs)
+
+        return backward
+
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not recorder.is_host() or not distributed.is_initialized():
+            return
+        if not current and "ranks" not in recorder.guard.off and distributed.get_world_size() > 1:
+            recorder.guard("ranks", lambda: current.append(Agreement(recorder)))
+        if current:
+            current[0].saw("step")
+            recorder.guard("ranks", current[0].step_begins)
+
+    def after(_: Recorder) -> None:
+        if current:
+            recorder.guard("ranks", current[0].step_ended, recorder)
+
+    def stop() -> None:
+        if current:
+            recorder.guard("ranks", current.pop().close)
+
+    def make_destroy(original: Any) -> Any:
+        def destroy_process_group(group: Any = None) -> None:
+            if recorder.is_host() and group in (None, distributed.group.WORLD):
+                stop()
+            original(group)
+
+        return destroy_process_group
+
+    patches.replace(torch.autograd, "backward", make_backward)
+    patches.replace(distributed, "destroy_process_group", make_destroy)
+    recorder.listeners.append(after)
+    patches.on_exit(register_optimizer_step_pre_hook(before).remove)
+    patches.on_exit(stop)
+    patches.on_exit(lambda: recorder.listeners.remove(after))
+    return current
