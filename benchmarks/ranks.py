@@ -7,6 +7,8 @@ Each rank trains one model. Blocks of steps alternate: bare, watched, bare, ...;
 its two bare neighbours, a null ratio that of a bare block to its two nearest bare ones. Processor time of the process: the ranks
 share cores with each other and with other programs, which wall-clock time would count. Medians, middle half in brackets. Bytes are
 those of a run of a small model with as many tensors, on the disk, by rank and step: they depend on the number of tensors alone.
+The comparison of ranks comes once in 50 steps, so it is measured by itself: processor time of all threads of a rank from the
+fingerprints of gradients to the last look into the store, requests and bytes as the store is given them.
 """
 
 from __future__ import annotations
@@ -69,12 +71,59 @@ def worker(blocks: int, steps: int, out: Path) -> None:
 
     block(True)
     times = [block(number % 2 == 1) for number in range(2 * blocks + 1)]
+    compared = _cost_of_comparing(recorder, step)
     recorder.close()
     model = DistributedDataParallel(GPT(256, 128, 6, 16, 2))  # as many tensors, and quick
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     written = _bytes_of_a_run(out / "written", rank, step, Recorder, install_all, Options)
-    (out / f"rank{rank}.json").write_text(json.dumps({"times": times, **written}), encoding="utf-8")
+    (out / f"rank{rank}.json").write_text(json.dumps({"times": times, **written, **compared}), encoding="utf-8")
     distributed.destroy_process_group()
+
+
+class CountedStore:
+    """Counts what one rank says to the store."""
+
+    def __init__(self, store) -> None:  # type: ignore[no-untyped-def]
+        self.store, self.requests, self.sent, self.received = store, 0, 0, 0
+
+    def set(self, key: str, value: bytes) -> None:
+        self.requests, self.sent = self.requests + 1, self.sent + len(key) + len(value)
+        self.store.set(key, value)
+
+    def check(self, keys: list[str]) -> bool:
+        self.requests, self.sent, self.received = self.requests + 1, self.sent + sum(map(len, keys)), self.received + 1
+        return bool(self.store.check(keys))
+
+    def get(self, key: str) -> bytes:
+        value = bytes(self.store.get(key))
+        self.requests, self.sent, self.received = self.requests + 1, self.sent + len(key), self.received + len(value)
+        return value
+
+
+def _cost_of_comparing(recorder, step, comparisons: int = 6) -> dict[str, float]:  # type: ignore[no-untyped-def]
+    from sawbones.observe import agreement
+
+    counted: list[CountedStore] = []
+    connect = agreement.own_connection
+    agreement.own_connection = lambda store: counted.append(CountedStore(connect(store))) or counted[-1]
+    comparing = agreement.Agreement(recorder)
+    main, whole = [], []
+    for number in range(1, comparisons + 1):
+        step()  # leaves gradients
+        recorder.step = number * COMPARED_EVERY - 1
+        began, began_main = time.process_time(), time.thread_time()
+        comparing.step_begins()
+        recorder.step += 1
+        comparing.step_ended(recorder)
+        main.append(time.thread_time() - began_main)
+        time.sleep(1.5)  # all looks that follow
+        whole.append(time.process_time() - began)
+    store = counted[0]
+    requests, sent, received = store.requests / comparisons, store.sent / comparisons, store.received / comparisons
+    comparing.close()
+    agreement.own_connection = connect
+    found = {"compare_ms": float(np.median(whole)) * 1e3, "compare_main_ms": float(np.median(main)) * 1e3}
+    return {**found, "compare_requests": requests, "compare_sent": sent, "compare_received": received}
 
 
 def _bytes_of_a_run(folder: Path, rank: int, step, recorder_class, install_all, options) -> dict[str, float]:  # type: ignore[no-untyped-def]
@@ -134,7 +183,14 @@ def main() -> None:
     print(f"| {given.ranks} | {np.median(bare):.0f} | {shown(watched)} | {shown(null)} |")
     print(f"bytes per rank and step {per_step:.0f}, in the first {COMPARED_EVERY} steps {results[0]['bytes_at_start']} in all,")
     print(f"beside the database {max(r['bytes_beside'] for r in results)} per rank, once")
-    print(f"10,000 ranks: {per_step * 1e4 / 1e6:.1f} MB per step to 10,000 files, 0 bytes between ranks")
+    print(f"10,000 ranks: {per_step * 1e4 / 1e6:.1f} MB per step to 10,000 files")
+    worst = {name: max(r[name] for r in results) for name in results[0] if name.startswith("compare_")}
+    share = worst["compare_ms"] / COMPARED_EVERY / float(np.median(bare))
+    print(f"comparison, once in {COMPARED_EVERY} steps: {worst['compare_ms']:.1f} ms of processor time ", end="")
+    print(f"({worst['compare_main_ms']:.1f} ms of it in the training thread), {share:.4f} of a step per step")
+    print(f"{worst['compare_requests']:.1f} requests, {worst['compare_sent']:.0f} bytes sent and ", end="")
+    print(f"{worst['compare_received']:.0f} received per rank and comparison; ", end="")
+    print(f"10,000 ranks: {worst['compare_requests'] * 1e4 / COMPARED_EVERY:.0f} requests per step at the store")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ def changed_lines(broken: str, healthy: str) -> frozenset[int]:
 def corpus_cases(corpus: Path, cuda: bool = False) -> Iterator[Case]:
     """faults/<fault>/<style>/{broken,healthy}.py and healthy/*.py.
 
-    A file `ranks` beside a pair holds the number of ranks; a file `device` names the device without which there is no fault.
+    A file `ranks` beside a pair, or <script>.ranks beside a healthy one, holds the number of ranks; a file `device` names the device
+    without which there is no fault.
     """
     for broken in sorted(corpus.glob("faults/*/*/broken.py")):
         if broken.with_name("device").exists() and not cuda:
@@ -54,7 +55,9 @@ def corpus_cases(corpus: Path, cuda: bool = False) -> Iterator[Case]:
         yield Case(f"{fault}/{style}", fault, broken, lines=lines, num_ranks=num)
         yield Case(f"{fault}/{style}/twin", None, healthy, num_ranks=num)
     for script in sorted(corpus.glob("healthy/*.py")):
-        yield Case(f"healthy/{script.stem}", None, script)
+        beside = script.with_suffix(".ranks")
+        num = int(beside.read_text(encoding="utf-8")) if beside.exists() else 1
+        yield Case(f"healthy/{script.stem}", None, script, num_ranks=num)
 
 
 def lab_cases(cuda: bool = False) -> Iterator[Case]:
