@@ -14,8 +14,9 @@ from tests.capture.conftest import LOADER, Recorded, environment, record, sawbon
 from tests.capture.made import forge
 
 from sawbones.capture.bundle import read_bundle
+from sawbones.capture.comparing import Changes
 from sawbones.capture.errors import CaptureError
-from sawbones.capture.replay import Changes, Variables, foreign, replay
+from sawbones.capture.replay import Variables, foreign, replay
 from sawbones.capture.shrink import shrink
 
 TABLE = """

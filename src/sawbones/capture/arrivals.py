@@ -28,7 +28,7 @@ class Arrival:
     value: Any
     rng: dict[str, Any]
     fetched: tuple[int, int] = (0, 0)  # step and microstep in which it came
-    scalars: dict[str, Any] = field(default_factory=dict)  # plain variables of the loop, at its first model call
+    scalars: dict[str, Any] = field(default_factory=dict)  # plain variables of the loop, at the first model call
     versions: tuple[int, ...] | None = None  # of its tensors, where they were looked at
     used: bool = True  # False while a batch that came ahead waits for its step
     num_bytes: int = 0

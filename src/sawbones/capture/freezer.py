@@ -22,7 +22,8 @@ from sawbones.capture import snapshot
 from sawbones.capture.arrivals import Arrival, caller, cloned, scalars_of, tensors_beside, variables_of
 from sawbones.capture.bundle import SUFFIX, Failure
 from sawbones.capture.freezing import RUN_LIMIT_MB
-from sawbones.capture.prints import fingerprint
+from sawbones.capture.graph import read_graph, walk
+from sawbones.capture.prints import fingerprint, gradient_prints
 from sawbones.capture.randomness import Streams
 from sawbones.capture.spikes import Spikes
 from sawbones.capture.writing import write_bundle
@@ -68,13 +69,14 @@ class Freezer:
         self._fed = False  # the current microstep has an arrival
         self._consumed = False  # and it is known which one its model call was given
         self._ahead = False
-        self._scalars_step = -1
+        self._scalars_at = (-1, -1)
         self._limit = int(settings.limit_mb * (1 << 20))
         self._spikes = Spikes()
         self._late: deque[tuple[int, dict[str, Any]]] = deque()  # losses that are still on a device
         self._pending: Failure | None = None
-        self._losses: list[str] = []  # fingerprints of the losses of this step
         self._loss: torch.Tensor | None = None
+        self._carries = False  # the gradients of this step are added to those of earlier ones
+        self._before_backward: dict[str, Any] = {}  # of a pass that is about to be frozen
         self._skips = 0
         self._counts: dict[str, int] = {}
         self._by_hand = False
@@ -104,8 +106,9 @@ class Freezer:
             variables = variables_of(frame)
             value = {"args": args, "kwargs": kwargs, "variables": tensors_beside(variables, inputs)}
             self._arrived("forward", [*where, type(module).__name__, None], value)
-        if self._scalars_step != self._r.step and self._arrivals:
-            self._scalars_step = self._r.step
+        at = (self._r.step, self._r.microstep)
+        if self._scalars_at != at and self._arrivals:
+            self._scalars_at = at
             used = next((a for a in reversed(self._arrivals) if a.used), self._arrivals[-1])
             used.scalars = scalars_of(variables if variables is not None else variables_of(frame))
 
@@ -185,6 +188,32 @@ class Freezer:
             self._judge(self._r.step, float(data["value"]), now=True)
         else:
             self._late.append((self._r.step, data))
+        at = (self._r.step, self._r.microstep)
+        if self._r.microstep == 0:
+            self._carries = bool(data.get("carried"))
+        if (self._carries or self._r.microstep) and self._ring and at == (self._ring[-1]["step"], self._ring[-1]["microstep"]):
+            self._complete(self._ring[-1])
+        self._before_backward = {}
+        if self._by_hand or (self._pending is not None and self._may(self._pending.kind)):
+            self._look_at_pass(root)
+
+    def _complete(self, copy: dict[str, Any]) -> None:
+        """A copy of the weights in the middle of an accumulation is worth nothing without the gradients so far."""
+        copy["gradients"] = snapshot.gradients_of(self._r)
+        if 2 * snapshot.size_of(copy) > self._limit // 2:
+            self._copies = False
+            self._ring.clear()
+
+    def _look_at_pass(self, root: torch.Tensor | None) -> None:
+        """The backward pass will free the graph, and add to the gradients."""
+        found: dict[str, Any] = {"microstep": self._r.microstep}
+        try:
+            found["graph"] = read_graph(walk(root))
+        except Exception as error:  # custom nodes may be of any kind; without them a replay can still be compared
+            self.notes.append(f"the forward pass was not kept: {type(error).__name__}: {str(error)[:100]}")
+        if self._carries:
+            found["gradients"] = snapshot.gradients_of(self._r)
+        self._before_backward = found
 
     def _judge(self, step: int, value: float, now: bool) -> None:
         limit = self._spikes.saw(value)
@@ -225,6 +254,7 @@ class Freezer:
     def step_over(self) -> None:
         self._fed = False
         self._loss = None
+        self._before_backward = {}
         while self._late and "value" in self._late[0][1]:
             step, data = self._late.popleft()
             self._judge(step, float(data["value"]), now=False)
@@ -259,8 +289,9 @@ class Freezer:
             return None
         self._counts[failure.kind] = self._counts.get(failure.kind, 0) + 1
         state, notes = self._state(point, step)
-        first = state["step"] if state is not None else step
-        arrivals = [a for a in self._arrivals if a.used and first <= a.step <= step]
+        notes += self.notes
+        first = (state["step"], state["microstep"]) if state is not None else (step, 0)
+        arrivals = [a for a in self._arrivals if a.used and first <= (a.step, a.microstep) and a.step <= step]
         if any(a.changed_since() for a in arrivals):
             notes.append("the loop has changed a batch in place: its values are those of afterwards")
         content = {
@@ -295,7 +326,13 @@ class Freezer:
         """The live objects while they are still what the step began with, else the last copy before it."""
         notes: list[str] = []
         if point != "late":
-            live = snapshot.collect(self._r, self.scalers)
+            if self._carries and point == "step" and self._ring and self._ring[-1]["step"] <= step:
+                return self._ring[-1], notes
+            live = {**snapshot.collect(self._r, self.scalers), "microstep": 0}
+            if self._carries and point == "backward":
+                live |= {name: self._before_backward.get(name) for name in ("microstep", "gradients")}
+            elif self._carries and point == "step":
+                notes.append("gradients were carried over from earlier steps, and no copy of them was at hand")
             size = snapshot.size_of(live)
             if size <= self._limit:
                 return live, notes
@@ -321,20 +358,9 @@ class Freezer:
             found["loss"] = fingerprint(self._loss)
         if point in ("backward", "step"):
             found["gradients"] = gradient_prints(self._r)
+            if "graph" in self._before_backward:
+                found["graph"] = self._before_backward["graph"]
         return found
-
-
-def gradient_prints(recorder: Recorder) -> dict[str, str]:
-    """Per parameter, by its name in the model; parameters outside of one by their place in the optimizer."""
-    named: dict[int, tuple[str, torch.Tensor]] = {}
-    for number, root in enumerate(recorder.census.roots()):
-        for name, parameter in root.named_parameters():
-            named.setdefault(id(parameter), (f"{number}:{name}" if number else name, parameter))
-    for index, optimizer in enumerate(recorder.census.optimizers()):
-        for g, group in enumerate(optimizer.param_groups):
-            for i, parameter in enumerate(group["params"]):
-                named.setdefault(id(parameter), (f"optimizer {index}, group {g}, parameter {i}", parameter))
-    return {name: fingerprint(p.grad) for name, p in named.values() if p.grad is not None}
 
 
 def _share(inputs: list[torch.Tensor], arrival: Arrival) -> bool:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import torch
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
 
 
 def fingerprint(tensor: torch.Tensor) -> str:
@@ -20,3 +24,20 @@ def fingerprint(tensor: torch.Tensor) -> str:
     if plain.numel():
         digest.update(plain.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def named_parameters(recorder: Recorder) -> list[tuple[str, torch.Tensor]]:
+    """Each by its name in the model; parameters outside of one by their place in the optimizer."""
+    named: dict[int, tuple[str, torch.Tensor]] = {}
+    for number, root in enumerate(recorder.census.roots()):
+        for name, parameter in root.named_parameters():
+            named.setdefault(id(parameter), (f"{number}:{name}" if number else name, parameter))
+    for index, optimizer in enumerate(recorder.census.optimizers()):
+        for g, group in enumerate(optimizer.param_groups):
+            for i, parameter in enumerate(group["params"]):
+                named.setdefault(id(parameter), (f"optimizer {index}, group {g}, parameter {i}", parameter))
+    return list(named.values())
+
+
+def gradient_prints(recorder: Recorder) -> dict[str, str]:
+    return {name: fingerprint(p.grad) for name, p in named_parameters(recorder) if p.grad is not None}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
-import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from getpass import getuser
 from pathlib import Path
 from typing import Any
 
 from sawbones.capture.bundle import Bundle
+from sawbones.capture.comparing import EXACTLY, Changes, Replay, compared, describe, plain_message
 from sawbones.capture.errors import CaptureError
+from sawbones.capture.reasons import first_operator, likely_reasons
 from sawbones.capture.secrets import REDACTED
 from sawbones.experiments.bench import Bench, ChildFailed, Patient
 from sawbones.experiments.child import Remedy
@@ -36,50 +35,6 @@ STEERING = {
 RANKS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Changes:
-    """What is deliberately different from the captured run."""
-
-    device: str | None = None
-    dtype: str | None = None
-    approximate: bool = False
-
-    @property
-    def exact(self) -> bool:
-        return self.device is None and self.dtype is None
-
-
-EXACTLY = Changes()
-
-
-@dataclass
-class Replay:
-    same: bool
-    way: str  # of WAYS
-    outcome: dict[str, Any]
-    differences: list[str] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-    tried: list[str] = field(default_factory=list)  # ways that did not give the captured failure, and why
-    seconds: float = 0.0
-
-    @property
-    def text(self) -> str:
-        return describe(self.outcome)
-
-
-def describe(outcome: dict[str, Any]) -> str:
-    kind = outcome.get("kind")
-    if kind == "exception":
-        site = outcome.get("site") or {}
-        first = (str(outcome.get("message") or "").splitlines() or [""])[0][:200]
-        return f"{outcome.get('exception')}: {first}" + (f"  ({site.get('file')}:{site.get('line')})" if site else "")
-    if kind == "not reached":
-        return "the captured step was not reached"
-    if kind == "none" and "loss" not in outcome:
-        return "the step ended without the failure"
-    return f"loss {outcome.get('loss')}" + {"nonfinite gradient": ", a gradient is not finite"}.get(str(kind), "")
 
 
 class Theatre:
@@ -213,6 +168,9 @@ def replay(
                 if found.same:
                     break
                 tried.append(f"{way}: {found.text}" + (f" ({found.differences[0]})" if found.differences else ""))
+            if best is not None and not best.same and changes.exact and best.outcome.get("reached"):
+                say(f"{bundle.path.name}: once more, with every operator traced")
+                _explain(bundle, theatre, best)
     except CaptureError as error:
         tried.append(str(error))
     if (best is None or not best.outcome.get("reached")) and bundle.state.get("call") is not None:
@@ -223,8 +181,20 @@ def replay(
     best.tried = tried
     best.seconds = time.monotonic() - began
     if not best.same:
-        best.reasons = likely_reasons(bundle, changes)
+        best.reasons += likely_reasons(bundle, changes, best.outcome)
     return best
+
+
+def _explain(bundle: Bundle, theatre: Theatre, found: Replay) -> None:
+    """A second replay tells chance from change, and its trace tells where the first operator that differs stands."""
+    try:
+        traced = theatre.perform(found.way, deep=True, places=True)
+    except ChildFailed as error:
+        found.reasons.append(f"a second replay failed: {str(error).splitlines()[0]}")
+        return
+    found.operator, chance = first_operator(bundle, found.outcome, traced)
+    found.reasons.append(chance)
+    found.outcome.setdefault("operators", traced.get("operators") or {})
 
 
 def ways(bundle: Bundle) -> list[str]:
@@ -236,79 +206,6 @@ def ways(bundle: Bundle) -> list[str]:
 
 def _nearer(bundle: Bundle, one: Replay, other: Replay) -> bool:
     return one.outcome.get("kind") == bundle.failure.kind and other.outcome.get("kind") != bundle.failure.kind
-
-
-# comparing
-
-
-def plain_message(text: str | None) -> str:
-    """Addresses and temporary paths change from process to process."""
-    return re.sub(r"0x[0-9a-f]+|/[\w./-]*sawbones-[\w./-]+", "_", text or "").strip()
-
-
-def compared(bundle: Bundle, outcome: dict[str, Any], way: str, changes: Changes) -> Replay:
-    failure, differences = bundle.failure, []
-    if failure.kind == "exception":
-        if outcome.get("kind") != "exception" or outcome.get("exception") != failure.exception:
-            differences.append(f"{describe(outcome)}, the bundle has {failure.text}")
-        elif plain_message(outcome.get("message")) != plain_message(failure.message) and not changes.approximate:
-            differences.append(f"the message is {describe(outcome)!r}, the bundle has {failure.text!r}")
-        elif failure.site is not None and not _same_line(outcome.get("site"), failure.site):
-            differences.append(f"raised at {outcome.get('site')}, the bundle has {failure.site}")
-        return Replay(not differences, way, outcome, differences)
-    if outcome.get("kind") in ("exception", "not reached") or "loss" not in outcome:
-        return Replay(False, way, outcome, [f"{describe(outcome)}, the bundle has {failure.text}"])
-    if changes.approximate or not changes.exact:
-        same = outcome["kind"] == failure.kind or failure.kind == "by hand"
-        if failure.kind == "loss spike" and failure.loss is not None:
-            same = same or math.isclose(float(outcome["loss"]), failure.loss, rel_tol=1e-2)
-        return Replay(same, way, outcome, [] if same else [f"{describe(outcome)}, the bundle has {failure.text}"])
-    return Replay(not (found := bit_differences(bundle, outcome)), way, outcome, found)
-
-
-def _same_line(found: Any, site: Any) -> bool:
-    return bool(found) and os.path.basename(found["file"]) == os.path.basename(site.file) and found["line"] == site.line
-
-
-def bit_differences(bundle: Bundle, outcome: dict[str, Any]) -> list[str]:
-    prints = bundle.unpacked("prints") or {}
-    differences = []
-    if "loss" in prints:
-        if prints["loss"] != outcome.get("loss_print"):
-            recorded = bundle.failure.loss
-            shown = f"the bundle has {recorded}" if recorded is not None else "the bundle has other bits"
-            differences.append(f"loss {outcome['loss']}, {shown}")
-    elif bundle.failure.loss is not None and str(bundle.failure.loss) != outcome["loss"]:
-        differences.append(f"loss {outcome['loss']}, the bundle has {bundle.failure.loss}")
-    recorded_gradients: dict[str, str] = prints.get("gradients") or {}
-    found: dict[str, str] = outcome.get("gradients") or {}
-    other = [name for name, value in recorded_gradients.items() if found.get(name) != value]
-    if other:  # in the order of the backward pass, the last parameter comes first
-        differences.append(f"gradient of {other[-1]} ({len(other)} of {len(recorded_gradients)} gradients differ)")
-    return differences
-
-
-def likely_reasons(bundle: Bundle, changes: Changes) -> list[str]:
-    import torch
-
-    then, reasons = bundle.environment, []
-    if not changes.exact:
-        reasons.append("another device or type was asked for")
-    if then.get("torch") != torch.__version__:
-        reasons.append(
-            f"it was captured on torch {then.get('torch')}; this is {torch.__version__}, so replay cannot be exact. Install "
-            f"{then.get('torch')}, or: sawbones replay {bundle.path} --approximate"
-        )
-    if then.get("cpu") != torch.backends.cpu.get_cpu_capability() or then.get("machine") != platform.machine():
-        reasons.append(f"another processor: {then.get('cpu')} then, {torch.backends.cpu.get_cpu_capability()} now")
-    if then.get("gpu") and not torch.cuda.is_available():
-        reasons.append(f"it was captured on {then['gpu']}; there is no such device here: --device cpu --approximate")
-    if then.get("settings", {}).get("compiled") and then.get("compiled"):
-        reasons.append("the model was compiled then; a replay runs it eagerly")
-    if then.get("hash_seed") is None:
-        reasons.append("PYTHONHASHSEED was not set: the order of sets may differ between processes")
-    reasons += [note for note in bundle.notes if "in place" in note or "left out" in note]
-    return reasons
 
 
 # the operator alone

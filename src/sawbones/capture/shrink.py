@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from sawbones.capture.bundle import Bundle
+from sawbones.capture.comparing import Changes, plain_message
 from sawbones.capture.errors import CaptureError
-from sawbones.capture.replay import Changes, Theatre, plain_message, ways
+from sawbones.capture.replay import Theatre, ways
 from sawbones.capture.reproducer import NAME
 from sawbones.experiments.bench import ChildFailed
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from sawbones.capture.prints import named_parameters
 from sawbones.capture.tensors import storable
 
 if TYPE_CHECKING:
@@ -48,7 +49,14 @@ def collect(recorder: Recorder, scalers: Scalers) -> dict[str, Any]:
     optimizers = [_optimizer(o) for o in recorder.census.optimizers()]
     # Walking over all objects takes a tenth of a second: only where a scaler was built.
     found = [_scaler(s) for s in scalers.living()] if recorder.facts.get("scalers") else []
-    return {"step": recorder.step, "models": models, "optimizers": optimizers, "scalers": found}
+    at = {"step": recorder.step, "microstep": recorder.microstep}
+    return {**at, "models": models, "optimizers": optimizers, "scalers": found, "gradients": None}
+
+
+def gradients_of(recorder: Recorder) -> dict[str, torch.Tensor]:
+    """Copies of what the next backward pass will add to: only where a loop carries gradients from one step into the next."""
+    found = {name: p.grad.detach() for name, p in named_parameters(recorder) if p.grad is not None}
+    return {name: grad.clone() for name, grad in found.items() if storable(grad)}
 
 
 def _optimizer(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -158,6 +166,13 @@ def load_scalers(saved: list[dict[str, Any]], scalers: list[Any]) -> None:
             scaler._scale = entry["scale"].to(device, copy=True)
             growth = entry.get("growth")
             scaler._growth_tracker = growth.to(device, copy=True) if isinstance(growth, torch.Tensor) else growth
+
+
+def load_gradients(saved: dict[str, torch.Tensor], recorder: Recorder) -> None:
+    for name, parameter in named_parameters(recorder):
+        value = saved.get(name)
+        fits = value is not None and value.shape == parameter.shape
+        parameter.grad = value.to(parameter.device, copy=True) if fits and value is not None else None
 
 
 def _copy(live: torch.Tensor, value: torch.Tensor) -> bool:

@@ -20,14 +20,15 @@ import torch
 from torch import nn
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from sawbones.capture import randomness, snapshot
+from sawbones.capture import graph, randomness, snapshot
 from sawbones.capture.arrivals import caller
 from sawbones.capture.bundle import Bundle, read_bundle
-from sawbones.capture.freezer import gradient_prints
 from sawbones.capture.operators import OperatorTrace
-from sawbones.capture.prints import fingerprint
+from sawbones.capture.prints import fingerprint, gradient_prints, named_parameters
 from sawbones.capture.protocol import Protocol, raised_in_scaler
 from sawbones.capture.substitution import overwrite, put_in_place
+from sawbones.capture.writing import numerics
+from sawbones.observe.environment import describe_environment
 from sawbones.observe.recorder import Finished
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Stage:
         deep: bool = False,
         shrink: dict[str, Any] | None = None,
         exact: bool = True,
+        places: bool = False,
     ) -> None:
         self.r = recorder
         self.bundle = bundle
@@ -99,8 +101,10 @@ class Stage:
         self.trace: OperatorTrace | None = OperatorTrace(recorder) if deep else None
         self.shrink = shrink
         self.trial: int | None = None  # in a forked trial: where its outcome is written
-        self.edits: list[Any] = []
+        self.alone = False  # in a trial: without what came before the last batch
         self.losses: dict[int, float] = {}
+        self._places = places  # of every node of the graph in the script, from the trace
+        self._graph: dict[str, Any] = {}
         self._next = 0  # arrival that comes next
         self._loaded = False
         self._rng: dict[str, Any] | None = None
@@ -235,6 +239,8 @@ class Stage:
                 self.problems += snapshot.load_models(saved["models"], self.r.census.roots())
                 self.problems += snapshot.load_optimizers(saved["optimizers"], self.r.census.optimizers())
                 snapshot.load_scalers(saved["scalers"], snapshot.Scalers().living())
+                if saved.get("gradients") is not None and not self.alone:
+                    snapshot.load_gradients(saved["gradients"], self.r)
         if self._rng is not None:
             randomness.restore(self._rng)
             self._rng = None
@@ -252,6 +258,18 @@ class Stage:
         self.value = float(shown.double().mean()) if shown is not None else math.nan
         if self.way == "rerun" and self.r.microstep == 0:
             self.losses[self.r.step] = self.value
+        if self.trial is None and self.exact and self._at_the_step():
+            self._read_graph(root)
+
+    def _read_graph(self, root: torch.Tensor | None) -> None:
+        nodes = graph.walk(root)
+        with torch._C.DisableTorchFunction():
+            self._graph = {"graph": graph.read_graph(nodes)}
+            used = graph.parameter_users(nodes)
+            named = named_parameters(self.r)
+            self._graph["users"] = {name: used[id(p)] for name, p in named if id(p) in used}
+            if self._places and self.trace is not None:
+                self._graph["places"] = graph.places(nodes, self.trace.calls)
 
     def backward_ends(self) -> None:
         self._fed = False
@@ -296,7 +314,7 @@ class Stage:
             kind = "nonfinite gradient"
         elif self.bundle.failure.limit is not None and self.value > self.bundle.failure.limit:
             kind = "loss spike"
-        outcome = {"kind": kind, "loss": str(self.value), "gradients": prints}
+        outcome = {"kind": kind, "loss": str(self.value), "gradients": prints, **self._graph}
         if self._loss is not None:
             outcome["loss_print"] = fingerprint(self._loss)
         self.finish(outcome)
@@ -341,6 +359,7 @@ class Stage:
                 rest = rest[os.write(self.trial, rest) :]
             os._exit(0)
         outcome |= {"problems": self.problems[:20], "losses": {k: str(v) for k, v in self.losses.items()}}
+        outcome["environment"] = {**describe_environment(), "settings": numerics()}
         unfinished = self.result.with_suffix(".part")
         unfinished.write_text(json.dumps(outcome), encoding="utf-8")
         os.replace(unfinished, self.result)

@@ -132,11 +132,12 @@ class Search:
                 self.say(f"values: {len(nonzero)} -> {len(kept)} of {paths[0]} are not zero")
 
     def _alone(self) -> bool:
-        """Without the microsteps of the same step that came before."""
-        if not any(a["step"] == self.stage.bundle.step for a in self.stage.arrivals[:-1]):
+        """Without gradients from before: of microsteps of the same step, or carried over from other steps."""
+        carried = self.stage.way == "jump" and (self.stage.bundle.unpacked("snapshot") or {}).get("gradients") is not None
+        if not carried and not any(a["step"] == self.stage.bundle.step for a in self.stage.arrivals[:-1]):
             return True
         found = self.same(self.trial(self.edits, alone=True))
-        self.say("earlier microsteps: " + ("not needed" if found else "needed"))
+        self.say("earlier gradients: " + ("not needed" if found else "needed"))
         return found
 
     # one trial
@@ -188,6 +189,7 @@ class Search:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
+        stage.alone = alone
         if alone:
             for parameter in stage.parameters():
                 parameter.grad = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import platform
@@ -119,7 +120,8 @@ def environment(settings: Settings, sources: Sources) -> dict[str, Any]:
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "variables": kept_environment(dict(os.environ), sources.files.values()),
         "hash_seed": os.environ.get("PYTHONHASHSEED"),
-        "settings": _numerics(),
+        "settings": numerics(),
+        "source_sha256": {name: hashlib.sha256(text).hexdigest() for name, text in sources.files.items()},
         "executable": os.path.basename(sys.executable),
     }
 
@@ -131,13 +133,17 @@ def _user() -> str:
         return ""
 
 
-def _numerics() -> dict[str, Any]:
+def numerics() -> dict[str, Any]:
+    attention = torch.backends.cuda  # the name is historical: these switches hold for every device
     return {
         "threads": torch.get_num_threads(),
         "default_dtype": str(torch.get_default_dtype()),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "matmul_precision": torch.get_float32_matmul_precision(),
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "cudnn_deterministic": torch.backends.cudnn.deterministic,
+        "mkldnn": bool(getattr(torch.backends.mkldnn, "enabled", True)),
+        "attention": [attention.flash_sdp_enabled(), attention.mem_efficient_sdp_enabled(), attention.math_sdp_enabled()],
         "compiled": os.environ.get("TORCHDYNAMO_DISABLE") != "1",
     }
 
@@ -149,8 +155,13 @@ def derive_bundle(stage: Stage, path: Path, batch: Any, outcome: dict[str, Any],
     bundle = stage.bundle
     state = bundle.unpacked("snapshot")
     if state is None or state["step"] != bundle.step:
+        carries = state is not None and state.get("gradients") is not None
         state = snapshot.collect(stage.r, snapshot.Scalers())
         state["step"] = bundle.step
+        if carries:
+            state["gradients"] = snapshot.gradients_of(stage.r)
+    if alone:
+        state = {**state, "gradients": None}
     arrivals = [dict(a) for a in bundle.batches() if a["step"] == bundle.step]
     arrivals = arrivals[-1:] if alone else arrivals
     arrivals[-1] = {**arrivals[-1], "values": batch, "microstep": arrivals[-1]["microstep"]}

@@ -67,7 +67,8 @@ def agree(bundle: Bundle, yes: bool, command: str) -> None:
 
 
 def _replay(bundle: Bundle, given: argparse.Namespace) -> int:
-    from sawbones.capture.replay import WAYS, Changes, replay
+    from sawbones.capture.comparing import Changes
+    from sawbones.capture.replay import WAYS, replay
 
     changes = Changes(given.device, given.dtype, given.approximate)
     found = replay(bundle, changes, given.deep, given.seconds, say=lambda text: print(f"sawbones: {text}", file=sys.stderr))
@@ -78,6 +79,8 @@ def _replay(bundle: Bundle, given: argparse.Namespace) -> int:
         print(f"NOT the same: {found.text}  ({found.seconds:.1f} s; {WAYS[found.way]})")
         for difference in found.differences:
             print(f"  first difference: {difference}")
+        if found.operator is not None:
+            print(f"  first operator that differs: {found.operator}")
         for reason in found.reasons:
             print(f"  likely reason: {reason}")
     for line in found.tried:

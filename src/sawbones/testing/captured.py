@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sawbones.capture.bundle import Bundle, read_bundle
-from sawbones.capture.replay import Theatre, describe, ways
+from sawbones.capture.comparing import describe
+from sawbones.capture.replay import Theatre, ways
 from sawbones.experiments.bench import ChildFailed
 from sawbones.testing.wording import broken
 
