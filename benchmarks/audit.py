@@ -5,7 +5,8 @@
 
 Every tool runs in a process of its own over the same files; CPU seconds (user + system, imports included) and peak memory are what
 the kernel counted for that process. Deepchecks and Evidently are not installed beside Sawbones: `--peers` is a Python with them.
-Planted: 1 % of the test rows are training rows; one feature gives the label with an AUC of about 0.974; two features moved.
+Planted: 1 % of the test rows are training rows; one feature gives the label with an AUC of about 0.974; two features moved. A
+second pair of files has an id and a date in every row, for the checks that need one (their shared rows share these too).
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ LARGE_ROWS = 20_000_000
 LABEL, LEAK, MOVED = "y", "n5", ("n7", "c1")
 
 
-def write_tables(folder: Path, rows: int = ROWS) -> None:
+def write_tables(folder: Path, rows: int = ROWS, keyed: bool = False) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(0)
+    name = "keyed_{}.parquet" if keyed else "{}.parquet"
 
     def part(count: int, late: bool) -> dict[str, Any]:
         y = (rng.random(count) < 0.3).astype("int64")
@@ -46,13 +48,18 @@ def write_tables(folder: Path, rows: int = ROWS) -> None:
         if late:
             columns[MOVED[0]] = columns[MOVED[0]] + 0.4
             columns[MOVED[1]] = np.where(rng.random(count) < 0.3, "red", columns[MOVED[1]])
+        if keyed:  # in place of two columns, so that there are 20 again
+            del columns["n11"], columns["i2"]
+            columns["user"] = np.arange(count) + late * count
+            start = np.datetime64("2026-01-01" if late else "2025-01-01", "s")
+            columns["at"] = start + rng.integers(0, 365 * 86400, count).astype("timedelta64[s]")
         return columns
 
     train, test = pa.table(part(rows, False)), part(rows, True)
     shared = rng.choice(rows, rows // 100, replace=False)
     kept = pa.table({name: values[: rows - len(shared)] for name, values in test.items()})
-    pq.write_table(train, folder / "train.parquet", row_group_size=100_000)
-    pq.write_table(pa.concat_tables([kept, train.take(pa.array(shared))]), folder / "test.parquet", row_group_size=100_000)
+    pq.write_table(train, folder / name.format("train"), row_group_size=100_000)
+    pq.write_table(pa.concat_tables([kept, train.take(pa.array(shared))]), folder / name.format("test"), row_group_size=100_000)
 
 
 def write_texts(folder: Path, count: int = TEXTS) -> None:
@@ -136,36 +143,63 @@ def child_large(folder: Path) -> dict[str, Any]:
     return {"found": found}
 
 
+def child_leaks_keyed(folder: Path) -> dict[str, Any]:
+    from sawbones import audit
+
+    files = str(folder / "keyed_train.parquet"), str(folder / "keyed_test.parquet")
+    report = audit.leaks(*files, label=LABEL, group="user", time="at", model=False)
+    return {"found": [f"{f.fault}: {f.title}" for f in report.findings]}
+
+
 def child_deepchecks(folder: Path) -> dict[str, Any]:
-    """The checks that match `audit leaks`, with their default conditions."""
+    return deepchecks(folder, "{}.parquet", {}, ())
+
+
+def child_deepchecks_keyed(folder: Path) -> dict[str, Any]:
+    from deepchecks.tabular import checks
+
+    more = (
+        checks.IndexTrainTestLeakage().add_condition_ratio_less_or_equal(),
+        checks.DateTrainTestLeakageDuplicates().add_condition_leakage_ratio_less_or_equal(),
+        checks.DateTrainTestLeakageOverlap().add_condition_leakage_ratio_less_or_equal(),
+    )
+    return deepchecks(folder, "keyed_{}.parquet", {"index_name": "user", "datetime_name": "at"}, more)
+
+
+def deepchecks(folder: Path, name: str, named: dict[str, str], more: tuple[Any, ...]) -> dict[str, Any]:
+    """The checks that match `audit leaks`, each once, with their default settings and conditions; CPU seconds of each."""
     import warnings
 
     warnings.filterwarnings("ignore")
     import pandas as pd
     from deepchecks.tabular import Dataset, checks
 
-    categories = ["c0", "c1", "c2"]
-    parts = [
-        Dataset(pd.read_parquet(folder / f"{name}.parquet"), label=LABEL, cat_features=categories) for name in ("train", "test")
-    ]
-    mixed = checks.TrainTestSamplesMix().add_condition_duplicates_ratio_less_or_equal()
-    pairs = [
-        mixed,
-        checks.FeatureLabelCorrelationChange()
-        .add_condition_feature_pps_difference_less_than()
-        .add_condition_feature_pps_in_train_less_than(),
-        checks.LabelDrift().add_condition_drift_score_less_than(),
-        checks.FeatureDrift().add_condition_drift_score_less_than(),
-    ]
-    single = [
-        checks.DataDuplicates().add_condition_ratio_less_or_equal(),
-        checks.ConflictingLabels().add_condition_ratio_of_conflicting_labels_less_or_equal(),
-        checks.FeatureLabelCorrelation().add_condition_feature_pps_less_than(),
+    cpu = {"start, imports": time.process_time()}
+    began = time.process_time()
+    train, test = (
+        Dataset(pd.read_parquet(folder / name.format(part)), label=LABEL, cat_features=["c0", "c1", "c2"], **named)
+        for part in ("train", "test")
+    )
+    cpu["reading the files"] = time.process_time() - began
+    duplicates = checks.DataDuplicates().add_condition_ratio_less_or_equal()
+    conflicts = checks.ConflictingLabels().add_condition_ratio_of_conflicting_labels_less_or_equal()
+    change = checks.FeatureLabelCorrelationChange()
+    change.add_condition_feature_pps_difference_less_than().add_condition_feature_pps_in_train_less_than()
+    wanted = [
+        (checks.TrainTestSamplesMix().add_condition_duplicates_ratio_less_or_equal(), (train, test)),
+        (checks.FeatureLabelCorrelation().add_condition_feature_pps_less_than(), (train,)),
+        (change, (train, test)),
+        *((check, (part,)) for check in (duplicates, conflicts) for part in (train, test)),
+        *((check, (train, test)) for check in more),
     ]
     found = []
-    for result in [*(check.run(*parts) for check in pairs), *(check.run(parts[0]) for check in single)]:
-        found += [f"{result.check.name()}: {c.details}" for c in result.conditions_results if not c.is_pass()]
-    return {"found": found}
+    for check, parts in wanted:
+        began = time.process_time()
+        result = check.run(*parts)
+        kind = type(check).__name__
+        cpu[kind] = cpu.get(kind, 0.0) + time.process_time() - began
+        found += [f"{kind}: {c.details}" for c in result.conditions_results if not c.is_pass()]
+    return {"found": found, "cpu": cpu}
 
 
 def child_evidently(folder: Path) -> dict[str, Any]:
@@ -259,8 +293,22 @@ def row(tool: str, result: dict[str, Any], base: dict[str, Any] | None = None) -
     return f"| {tool} | {result['cpu_s']:.1f} | {result['peak_mb']:.0f} | {result['wall_s']:.1f}{against}"
 
 
+# check of Deepchecks -> what it is matched by in `audit leaks`
+MATCHES = {
+    "TrainTestSamplesMix": "contamination: rows of the test part that are in the training part",
+    "FeatureLabelCorrelation": "target: one feature against the label",
+    "FeatureLabelCorrelationChange": "target: bins ranked on the training part, measured on the test part",
+    "DataDuplicates": "doubled rows, in both parts",
+    "ConflictingLabels": "equal features with unequal labels, in both parts",
+    "IndexTrainTestLeakage": "group (`--group`)",
+    "DateTrainTestLeakageDuplicates": "temporal (`--time`)",
+    "DateTrainTestLeakageOverlap": "temporal (`--time`)",
+}
+
+
 def tables_section(folder: Path, peers: str | None) -> list[str]:
     write_tables(folder)
+    write_tables(folder, keyed=True)
     lines = [
         "## 500,000 + 500,000 rows, 20 columns",
         "",
@@ -268,11 +316,21 @@ def tables_section(folder: Path, peers: str | None) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     leaks, shift = measured(sys.executable, "leaks", folder), measured(sys.executable, "shift", folder)
-    results = {"`audit leaks`": (leaks, None), "`audit shift`": (shift, None)}
+    keyed = measured(sys.executable, "leaks_keyed", folder)
+    results = {"`audit leaks`": (leaks, None), "`audit leaks`, with id and date": (keyed, None), "`audit shift`": (shift, None)}
+    theirs: dict[str, dict[str, Any]] = {}
     if peers:
-        results["Deepchecks, matching checks"] = (measured(peers, "deepchecks", folder), leaks)
-        results["Evidently, data drift preset"] = (measured(peers, "evidently", folder), shift)
+        theirs = {name: measured(peers, name, folder) for name in ("deepchecks", "deepchecks_keyed", "evidently")}
+        results["Deepchecks, the matching checks"] = (theirs["deepchecks"], leaks)
+        results["Deepchecks, the matching checks, with id and date"] = (theirs["deepchecks_keyed"], keyed)
+        results["Evidently, data drift preset"] = (theirs["evidently"], shift)
     lines += [row(tool, result, base) for tool, (result, base) in results.items()]
+    if theirs:
+        first, second = theirs["deepchecks"]["cpu"], theirs["deepchecks_keyed"]["cpu"]
+        lines += ["", "| Deepchecks | CPU s | with id and date | in `audit leaks` |", "|---|---|---|---|"]
+        for name, seconds in second.items():
+            alone = f"{first[name]:.1f}" if name in first else "-"
+            lines.append(f"| {name} | {alone} | {seconds:.1f} | {MATCHES.get(name, '')} |")
     for tool, (result, _) in results.items():
         lines += ["", f"{tool} found: " + ("; ".join(result["found"]) or "nothing") + "."]
     return [*lines, ""]

@@ -34,7 +34,7 @@ class Case:
             )
         self._check_names()
         self._note_columns()
-        self._tallies: dict[tuple[str, bool], dict[str, Tally]] = {}
+        self._tallies: dict[tuple[Any, ...], dict[str, Tally]] = {}
         self._keys: dict[str, Any] = {}
         self.drawings: list[dict[str, Any]] = []  # distributions side by side, for the report
         self.found: dict[Any, Any] = {}  # what one audit measured and another can use
@@ -153,25 +153,30 @@ class Case:
             raise CannotLook(f"{name!r} is neither a class with few values nor a number")
         return name
 
-    def tallies(self, split: Split, by_label: bool = False) -> dict[str, Tally]:
-        """Counts of every feature, by label on request; computed once for a split."""
-        if by_label and self.label_kind == "class":
-            known: tuple[str, bool] = (split.role, True)
-        else:
-            known = (split.role, False)
+    def tallies(self, split: Split, by_label: bool = False, only: tuple[str, ...] | None = None) -> dict[str, Tally]:
+        """Counts of every feature (or of some), by class or with sums of the label on request; computed once for a split."""
+        known = (split.role, self.label_kind if by_label else None, only)
         if known not in self._tallies:
-            by = self.label_of(split) if known[1] else None
-            value = split.number(self.need_label(split)) if by_label and self.label_kind == "quantity" else None
-            if value is not None:
-                return {**tally_numbers(split, self.cuts, None, value), **tally_categories(split, self.categories, None, value)}
-            self._tallies[known] = {**tally_numbers(split, self.cuts, by), **tally_categories(split, self.categories, by)}
+            label = self.label_of(split) if by_label else None
+            by, value = (label, None) if self.label_kind == "class" else (None, label)
+            chosen = {n: c for n, c in self.cuts.items() if only is None or n in only}
+            categories = [n for n in self.categories if only is None or n in only]
+            self._tallies[known] = {**tally_numbers(split, chosen, by, value), **tally_categories(split, categories, by, value)}
         return self._tallies[known]
 
+    @cached_property
+    def finder(self) -> str | None:
+        """The number that tells rows apart best: by it a few of them are found again without hashing all."""
+        distinct = {n: self.first.distinct(n) for n in self.numbers if n in self.key_columns}
+        best = max(distinct, key=lambda n: distinct[n], default=None)
+        return best if best is not None and distinct[best] >= min(self.first.rows, 1000) // 2 else None
+
     def keys(self, split: Split) -> Any:
-        """Hashes of the split's rows, kept; with the label beside them where there is one."""
+        """Hashes of the split's rows, kept; with label and finder beside them where there are such."""
         if split.role not in self._keys:
             labelled = self.options.label in split.columns and self.label_kind is not None
             beside = {"y": self.label_of(split)} if labelled else {}
+            beside |= {"f": split.number(self.finder)} if self.finder else {}
             self._keys[split.role] = self.session.keep(split.hashed(self.key_columns, **beside))
         return self._keys[split.role]
 

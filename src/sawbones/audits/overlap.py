@@ -58,7 +58,7 @@ def _repeats(case: Case, split: Split) -> Repeats:
     keys = case.keys(split)
     labelled = "y" in keys.columns
     extremes = {"low": keys.y.min(), "high": keys.y.max()} if labelled else {}
-    groups = keys.group_by(["h1", "h2"]).aggregate(n=keys.count(), **extremes)
+    groups = keys.group_by(list(case.session.hashes)).aggregate(n=keys.count(), **extremes)
     wanted = {"distinct": groups.count(), "singles": (groups.n == 1).cast("int64").sum()}
     if labelled:
         wanted["conflicting"] = (groups.low != groups.high).ifelse(groups.n, 0).sum()
@@ -107,10 +107,12 @@ def _overlap(case: Case, base: Split, other: Split) -> tuple[Overlap, Any]:
     mine, theirs = case.keys(base), case.keys(other)
     labelled = "y" in mine.columns and "y" in theirs.columns
     # The hash table is built over the other split's keys, as a rule the smaller one; what comes back of the base is small.
-    hits = mine.semi_join(theirs, ["h1", "h2"])
+    hashes = list(case.session.hashes)
+    hits = mine.semi_join(theirs, hashes)
     extremes = {"low": hits.y.min(), "high": hits.y.max()} if labelled else {}
-    shared = case.session.keep(hits.group_by(["h1", "h2"]).aggregate(n=hits.count(), **extremes))
-    joined = theirs.inner_join(shared, ["h1", "h2"])
+    extremes |= {"f": hits.f.min()} if case.finder else {}
+    shared = case.session.keep(hits.group_by(hashes).aggregate(n=hits.count(), **extremes))
+    joined = theirs.inner_join(shared, hashes)
     wanted = {"shared": joined.count()}
     if labelled:
         wanted["other"] = ((joined.y < joined.low) | (joined.y > joined.high)).cast("int64").sum()
@@ -123,9 +125,15 @@ def examples(case: Case, split: Split, hashes: Any, most: int = MOST_EXAMPLES) -
     names = list(dict.fromkeys([*(n for n in case.row_names if n in split.columns), *case.key_columns]))
     label = [case.options.label] if case.options.label in split.columns else []
     ibis = ibis_module()
-    wanted = [row["h1"] for row in case.session.rows(hashes.select("h1").order_by("h1").limit(most))]
+    found = case.session.rows(hashes.select(*(n for n in ("h1", "f") if n in hashes.columns)).order_by("h1").limit(most))
+    wanted = [row["h1"] for row in found]
+    values = [row.get("f") for row in found]
+    where = None
+    if wanted and case.finder and all(value is not None for value in values):
+        # As text: a bare number in a query may be read as a decimal, and be off by its last digit as a double.
+        where = split.number(case.finder).isin([ibis.literal(repr(value)).cast("float64") for value in values])
     # One hash is enough to find a few rows again by; what it brings too many is told apart by the columns.
-    rows = split.hashed(case.key_columns, wide=False, **{n: split.table[n] for n in [*names, *label] if n != "h1"})
+    rows = split.hashed(case.key_columns, where, **{n: split.table[n] for n in [*names, *label] if n not in case.session.hashes})
     return case.session.rows(rows.filter(ibis._.h1.isin(wanted)).order_by("h1").limit(3 * most))
 
 
@@ -149,7 +157,8 @@ def doubled_examples(case: Case, split: Split, conflicting: bool) -> list[str]:
     ibis = ibis_module()
     keys = case.keys(split)
     extremes = {"low": keys.y.min(), "high": keys.y.max()} if "y" in keys.columns else {}
-    groups = keys.group_by(["h1", "h2"]).aggregate(n=keys.count(), **extremes).filter(ibis._.n > 1)
+    extremes |= {"f": keys.f.min()} if case.finder else {}
+    groups = keys.group_by(list(case.session.hashes)).aggregate(n=keys.count(), **extremes).filter(ibis._.n > 1)
     if conflicting:
         groups = groups.filter(ibis._.low != ibis._.high)
     return [case.row_text(row, 8) for row in examples(case, split, groups, 5)][:MOST_EXAMPLES]

@@ -181,15 +181,15 @@ class Split:
             fields[f"k{index}"] = value
         return fields
 
-    def hashed(self, names: list[str], wide: bool = True, **beside: Any) -> Any:
-        """Two hashes of each row, for one of 32 or 64 bits alone would match by chance; and what is asked beside."""
+    def hashed(self, names: list[str], where: Any = None, **beside: Any) -> Any:
+        """A hash of each row (of those where `where` holds), in as many columns as the engine needs; and what is asked beside."""
         ibis = ibis_module()
         fields = self.key_fields(names)
-        first = ibis.struct(fields).hash()
-        if not wide:
-            return self.table.select(h1=first, **beside)
-        second = ibis.struct({"salt": ibis.literal(SALT), **fields}).hash()
-        return self.table.select(h1=first, h2=second, **beside)
+        made = {"h1": ibis.struct(fields).hash()}
+        if "h2" in self.session.hashes:
+            made["h2"] = ibis.struct({"salt": ibis.literal(SALT), **fields}).hash()
+        chosen = self.table if where is None else self.table.filter(where)
+        return chosen.select(**made, **beside)
 
     @cached_property
     def sample(self) -> dict[str, Any]:
@@ -243,7 +243,18 @@ def _belongs(key: str, index: int) -> bool:
 def _numpy(column: Any, kind: str) -> Any:
     if kind == "category":
         return np.array(column.to_pylist(), dtype=object)
-    return np.asarray(column.to_numpy(), dtype=np.float64)
+    parts = [_floats(chunk) for chunk in column.chunks if len(chunk)]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _floats(chunk: Any) -> Any:
+    """float64 with NaN for NULL, straight from the buffers: pyarrow's own ways import pandas first."""
+    there, values = chunk.buffers()
+    inside = slice(chunk.offset, chunk.offset + len(chunk))
+    numbers = np.frombuffer(values, dtype=np.float64)[inside]
+    if not chunk.null_count:
+        return numbers
+    return np.where(np.unpackbits(np.frombuffer(there, dtype=np.uint8), bitorder="little")[inside], numbers, np.nan)
 
 
 def _column(name: str, kind: str, rows: int, found: dict[str, Any]) -> Column:

@@ -46,6 +46,7 @@ from sawbones.audits.engine.split import Split
 from sawbones.audits.engine.tallies import Tally
 from sawbones.audits.model import drop_one
 from sawbones.audits.options import CannotLook
+from sawbones.audits.suspects import suspects
 from sawbones.schema import Evidence, Finding
 from sawbones.stats.distributions import Counts, encoded_auc, encoded_r2, ordered_auc
 
@@ -62,6 +63,7 @@ class Strength:
     value: float  # AUC or R2
     positive: Any  # the class it tells from the others, None for a quantity
     correlation: float
+    tally: Tally  # of the feature by label
 
 
 def look(case: Case) -> Iterator[Finding]:
@@ -144,15 +146,18 @@ def _leaning(case: Case, train: Split, test: Split, rule: str) -> Iterator[Findi
 
 
 def _strengths(case: Case, train: Split, test: Split) -> list[Strength]:
-    fit, held = case.tallies(train, by_label=True), case.tallies(test, by_label=True)
-    correlations = _correlations(case, train)
+    chosen = tuple(suspects(case, train))
+    if not chosen:
+        return []
+    fit, held = (case.tallies(split, by_label=True, only=chosen) for split in (train, test))
+    correlations = _correlations(case, train, chosen)
     found = []
     for name in fit:
         if case.label_kind == "class":
             value, positive = _best_class(fit[name], held[name], same=train is test, ordered=name in case.numbers)
         else:
             value, positive = _r2(fit[name], held[name], same=train is test), None
-        found.append(Strength(name, value, positive, correlations.get(name, float("nan"))))
+        found.append(Strength(name, value, positive, correlations.get(name, float("nan")), fit[name]))
     return found
 
 
@@ -205,7 +210,7 @@ def _r2(fit: Tally, held: Tally, same: bool) -> float:
     return encoded_r2(counts, sums, total, value, squares)
 
 
-def _correlations(case: Case, train: Split) -> dict[str, float]:
+def _correlations(case: Case, train: Split, chosen: tuple[str, ...]) -> dict[str, float]:
     label = str(case.options.label)
     if not train.is_number(label) or not train.columns[label].std or not case.numbers:
         return {}
@@ -213,7 +218,7 @@ def _correlations(case: Case, train: Split) -> dict[str, float]:
     if classes and train.distinct(label) > 3:
         return {}  # the number of a class is a name
     y = train.number(label)
-    names = [n for n in case.numbers if train.columns[n].std > 0]
+    names = [n for n in case.numbers if n in chosen and train.columns[n].std > 0]
     if not names:
         return {}
     wanted = {f"r{i}": train.number(n).corr(y, how="pop") for i, n in enumerate(names)}
@@ -223,7 +228,7 @@ def _correlations(case: Case, train: Split) -> dict[str, float]:
 
 def _distribution(case: Case, s: Strength) -> dict[str, Any] | None:
     """The feature's histogram for the class and for the rest, for the report to draw."""
-    tally = case.tallies(case.first, by_label=True)[s.feature]
+    tally = s.tally
     if s.positive is None or s.positive not in tally.counts:
         return None
     bins, sides = narrowed(
