@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from sawbones.capture import snapshot
+from sawbones.capture import ranks, snapshot
 from sawbones.capture.arrivals import Arrival, caller, cloned, scalars_of, tensors_beside, variables_of
 from sawbones.capture.bundle import SUFFIX, Failure
 from sawbones.capture.freezing import RUN_LIMIT_MB
@@ -240,6 +240,9 @@ class Freezer:
         if self._by_hand:
             self._by_hand = False
             self.freeze(Failure("by hand", f"step {self._r.step}, captured by hand"), "step", self._r.step)
+        apart = ranks.drifted(self._r.facts)
+        if apart is not None:
+            self.freeze(Failure("rank mismatch", apart), "step", self._r.step)
         if skipped:
             if self._skips == SKIPS_IN_A_ROW:
                 text = f"gradients are not finite in {self._skips} steps in a row, up to step {self._r.step}"
@@ -272,6 +275,9 @@ class Freezer:
 
     def closing(self) -> None:
         self.step_over()
+        waits = ranks.standstill(self._r.facts, self._r.rank)
+        if waits is not None:  # told by the watchdog, while the main thread stands in a distributed call
+            self.freeze(Failure("rank mismatch", waits[0], site=waits[1]), "hang", self._r.step)
         self._arrivals.clear()
         self._ring.clear()
 

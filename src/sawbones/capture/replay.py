@@ -199,6 +199,8 @@ def _explain(bundle: Bundle, theatre: Theatre, found: Replay) -> None:
 
 def ways(bundle: Bundle) -> list[str]:
     """With several ranks a step is only complete with all of them, and only the whole script has them."""
+    if bundle.state.get("point") == "hang":  # no rank waits for itself
+        return ["rerun"]
     has_state = bool(bundle.state.get("arrivals")) and bundle.state.get("snapshot") is not None
     jump = ["jump"] if has_state else []
     return ["rerun", *jump] if bundle.world_size > 1 else [*jump, "rerun"]

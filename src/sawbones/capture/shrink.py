@@ -46,6 +46,8 @@ def shrink(bundle: Bundle, out: Path, seconds: float = SECONDS, say: Say = lambd
     out.mkdir(parents=True, exist_ok=True)
     if not bundle.state.get("arrivals"):
         raise CaptureError(f"{bundle.path} holds no batches, so there is nothing to make smaller. Capture without --no-data")
+    if bundle.failure.kind == "rank mismatch":
+        raise CaptureError(f"{bundle.path} is about ranks that differ: a smaller batch on one of them says nothing about that")
     tried: list[str] = []
     with Theatre(bundle, seconds + 120.0) as theatre:
         # One rank is enough where the failure lies in what that rank was fed.

@@ -332,7 +332,8 @@ class Stage:
 
     def closing(self) -> None:
         if not self.result.exists() and self.trial is None:
-            self.finish({"kind": "none" if self._next else "not reached"}, leave=False)
+            stands = bool(self.r.facts.get("hang"))
+            self.finish({"kind": "hang" if stands else "none" if self._next else "not reached"}, leave=False)
 
     # the outcome
 

@@ -163,6 +163,11 @@ def pin_bundle(bundle: Bundle, folder: Path, root: Path) -> list[Path]:
     failure = bundle.failure
     if failure.kind == "by hand":
         raise PinRefused(f"{bundle.path} was captured by hand: nothing failed in it that a test could keep out")
+    if failure.kind == "rank mismatch" and bundle.state.get("point") != "hang":
+        raise PinRefused(
+            f"{bundle.path} is about ranks that differ, which no single step shows. Pin the finding: "
+            f"sawbones diagnose --pin tests --nproc-per-node {bundle.world_size} {bundle.script}"
+        )
     name = f"step-{bundle.step:06d}-of-{Path(bundle.script).stem}"
     where = (str(failure.site),) if failure.site is not None else ()
     story = templates.Story(name, failure.text, where, bundle.script, bundle.argv, "Captured at ")

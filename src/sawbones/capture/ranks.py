@@ -1,0 +1,47 @@
+"""When ranks count as apart: what they find out about each other while they train, and what the watchdog says of a standstill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sawbones.schema import Site
+
+# Buffers differ between two forward passes of a healthy DDP, and the order of events alone does no harm.
+KINDS = ("parameters", "gradients")
+
+
+def drifted(facts: Mapping[str, Any]) -> str | None:
+    """One line about the first difference that is more than rounding; asked on every step."""
+    agreement = facts.get("agreement")
+    if not agreement or not agreement["found"]:
+        return None
+    rows = [(kind, agreement["found"][kind]) for kind in KINDS if kind in agreement["found"]]
+    rows = [(kind, row) for kind, row in rows if row["drifted"]]
+    if not rows:
+        return None
+    kind, row = min(rows, key=lambda pair: int(pair[1]["first"]))
+    worst = max(row["tensors"], key=lambda t: float(t["distance"]))
+    before = f", after {row['same']} they were the same" if row["same"] >= 0 else ""
+    return (
+        f"{kind} of ranks {row['with']} and {row['rank']} differ after {row['first']} steps{before}: {worst['name']} is apart by "
+        f"{worst['distance']:.2g} of its norm"
+    )
+
+
+def standstill(facts: Mapping[str, Any], rank: int) -> tuple[str, Site | None] | None:
+    """One line about ranks that wait for each other, and where this one stands."""
+    positions = facts.get("hang")
+    if not positions:
+        return None
+    told = [f"rank {p['rank']} {_doing(p)}" for p in sorted(positions, key=lambda p: int(p["rank"]))[:4]]
+    site = next((p.get("site") for p in positions if p["rank"] == rank), None)
+    where = Site(site["file"], site["line"], site["function"], site["code"]) if site else None
+    return f"the ranks wait for each other: {', '.join(told)}", where
+
+
+def _doing(position: Mapping[str, Any]) -> str:
+    if position["ended"]:
+        return "has ended"
+    site = position.get("site")
+    return f"is in {position['op'] or 'a distributed call'}" + (f" at {site['file']}:{site['line']}" if site else "")

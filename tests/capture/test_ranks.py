@@ -1,0 +1,112 @@
+"""Ranks that differ, and ranks that wait for each other, are captured like any other failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.capture.conftest import record, sawbones
+
+from sawbones.capture.bundle import read_bundle
+from sawbones.capture.ranks import drifted, standstill
+from sawbones.capture.replay import replay
+
+# Rank 1 changes a weight by itself at step 12; from then on the steps are slow enough to be compared while they last.
+DRIFT = """
+import time
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+distributed.init_process_group("gloo")
+rank = distributed.get_rank()
+torch.manual_seed(0)
+model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+torch.manual_seed(rank)
+for step in range(60):
+    if step > 18:
+        time.sleep(0.25)
+    if step == 12 and rank == 1:
+        with torch.no_grad():
+            model.module[2].weight.mul_(1.5)
+    loss = model(torch.randn(8, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+HANG = """
+import torch
+from torch import distributed, nn
+
+distributed.init_process_group("gloo")
+rank = distributed.get_rank()
+torch.manual_seed(0)
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(5):
+    loss = model(torch.ones(8, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    if step == 3 and rank == 1:
+        distributed.barrier()
+    total = loss.detach().clone()
+    distributed.all_reduce(total)
+    optimizer.step()
+distributed.barrier()
+"""
+
+
+@pytest.mark.timeout(400)
+def test_drift_is_captured_on_every_rank_and_replays_bit_for_bit(tmp_path: Path) -> None:
+    seen = record(tmp_path, DRIFT, "--nproc-per-node", "2")
+    bundles = [read_bundle(path) for path in seen.bundles]
+    assert [(b.rank, b.failure.kind) for b in sorted(bundles, key=lambda b: b.rank)] == [(0, "rank mismatch"), (1, "rank mismatch")]
+    for bundle in bundles:
+        assert bundle.failure.text.startswith(
+            "parameters of ranks 0 and 1 differ after 20 steps, after 10 they were the same: 2.weight"
+        )
+        assert bundle.step >= 20
+    assert f"sawbones replay {bundles[0].path.parent}" in seen.errors
+    found = replay(bundles[1])
+    assert (found.same, found.way, found.tried) == (True, "rerun", [])
+    refused = sawbones(tmp_path, "pin", str(bundles[0].path))
+    assert refused.returncode == 2
+    assert "--nproc-per-node 2 train.py" in refused.stderr
+
+
+@pytest.mark.timeout(400)
+def test_ranks_that_wait_for_each_other_are_captured_and_wait_again(tmp_path: Path) -> None:
+    seen = record(tmp_path, HANG, "--nproc-per-node", "2")
+    bundles = [read_bundle(path) for path in seen.bundles]
+    assert bundles, seen.errors
+    bundle = bundles[0]
+    assert (bundle.failure.kind, bundle.step) == ("rank mismatch", 3)
+    assert bundle.failure.text.startswith("the ranks wait for each other: rank 0 is in all_reduce at train.py:17")
+    assert bundle.failure.site is not None
+    found = replay(bundle)
+    assert (found.same, found.way, found.text) == (True, "rerun", "the ranks wait for each other")
+
+
+def row(distance: float, first: int, apart: bool = True) -> dict[str, object]:
+    tensors = [{"name": "a", "distance": distance}, {"name": "b", "distance": distance / 2}]
+    return {"rank": 1, "with": 0, "first": first, "same": -1, "tensors": tensors, "drifted": apart}
+
+
+def test_the_first_difference_that_is_more_than_rounding_is_told() -> None:
+    assert drifted({}) is None
+    assert drifted({"agreement": {"found": {}}}) is None
+    assert drifted({"agreement": {"found": {"parameters": row(1e-7, 3, apart=False), "buffers": row(0.1, 2)}}}) is None
+    told = drifted({"agreement": {"found": {"parameters": row(0.1, 9), "gradients": row(0.2, 5)}}})
+    assert told == "gradients of ranks 0 and 1 differ after 5 steps: a is apart by 0.2 of its norm"
+
+
+def test_a_rank_that_has_ended_is_told() -> None:
+    ended = {"rank": 1, "ended": True, "op": "", "site": None}
+    waits = {"rank": 0, "ended": False, "op": "barrier", "site": {"file": "a.py", "line": 3, "function": "f", "code": "barrier()"}}
+    found = standstill({"hang": [ended, waits]}, 0)
+    assert found is not None
+    assert found[0] == "the ranks wait for each other: rank 0 is in barrier at a.py:3, rank 1 has ended"
+    assert found[1] is not None and found[1].line == 3
+    assert standstill({}, 0) is None
