@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "experiments": {"schema", "stats", "store", "observe", "oracles"},
     "capture": {"schema", "stats", "store", "observe", "experiments", "__version__"},
     "watching": {"schema", "store", "observe", "capture"},
-    "live": {"schema", "store", "observe", "checks"},
+    "live": {"schema", "store", "observe", "diagnosis"},
     "testing": {"schema", "stats", "observe", "experiments", "checks", "capture"},
     "diagnosis": {"schema", "stats", "store", "observe", "capture", "experiments", "checks", "report", "testing"},
     "triage": {"schema", "store", "observe", "checks", "testing", "diagnosis"},

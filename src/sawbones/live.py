@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 # Steps after which the recording so far is read by all checks. Cheap: it happens a handful of times per run.
-LOOKS_AT = (5, 50, 500)
+LOOKS_AT = (5, 20, 50, 150, 500, 2000)
 
 
 def attach_live_warnings(session: Session) -> None:
@@ -25,14 +25,16 @@ def attach_live_warnings(session: Session) -> None:
         return any(drifted for _, drifted in new)
 
     def look(recorder: Recorder) -> None:
-        if recorder.rank != 0 or (not ranks_differ(recorder) and recorder.step not in LOOKS_AT):
-            return
-        from sawbones.checks import read
+        if recorder.rank == 0 and (ranks_differ(recorder) or recorder.step in LOOKS_AT):
+            speak(recorder)
+
+    def speak(recorder: Recorder) -> None:
+        from sawbones.diagnosis import diagnose_run
         from sawbones.store import read_run
 
         recorder.write_census()
         recorder.writer.flush()
-        for finding in read(read_run(recorder.folder)).findings:
+        for finding in diagnose_run(read_run(recorder.folder)).report.findings:  # consequences folded into their causes
             if finding.status in ("likely", "proven") and finding.fault not in shown:
                 shown.add(finding.fault)
                 where = f" {finding.where[0]}" if finding.where else ""
@@ -42,4 +44,9 @@ def attach_live_warnings(session: Session) -> None:
                     flush=True,
                 )
 
-    session.on_ready.append(lambda recorder: recorder.listeners.append(look))
+    def begin(recorder: Recorder) -> None:
+        recorder.listeners.append(look)
+        if recorder.rank == 0:
+            recorder.on_waiting.append(speak)
+
+    session.on_ready.append(begin)

@@ -72,6 +72,7 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
         print("sawbones: the script never imported torch; nothing was recorded.", file=sys.stderr)
         return
     from sawbones.capture.freezing import bundles_of
+    from sawbones.diagnosis import diagnose_run
     from sawbones.report.summary import run_summary
     from sawbones.schema.errors import SawbonesError
     from sawbones.store import read_run
@@ -79,6 +80,10 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
     try:
         recorded = read_run(folder)
         print(run_summary(recorded), file=sys.stderr)
+        for finding in diagnose_run(recorded).report.findings:
+            if finding.status != "suspected":
+                where = f"{finding.where[0]}: " if finding.where else ""
+                print(f"  found      {finding.fault} ({finding.status}) {where}{finding.title}", file=sys.stderr)
         for bundle in bundles_of(recorded.facts):
             print(f"  captured   {bundle['text']}\n             sawbones replay {bundle['path']}", file=sys.stderr)
         if bundles_of(recorded.facts):

@@ -37,6 +37,8 @@ from sawbones.observe.steps import StepLog
 from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
 
+_MANY_PASSES = (64, 512)  # backward passes without an optimizer step, after which live warnings look at what there is
+
 
 class Finished(BaseException):
     """Raised inside the host to end a run whose step or time budget is used up. Not an Exception: user code must not swallow it."""
@@ -72,6 +74,7 @@ class Recorder:
         self.facts: dict[str, Any] = {}
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = None  # wraps what a new process is to run
         self.listeners: list[Callable[[Recorder], None]] = []  # called after every step, for live warnings
+        self.on_waiting: list[Callable[[Recorder], None]] = []  # called when many backward passes went by without a step
         self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)  # (result of scaler.scale, its unscaled input)
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
         self._late: deque[tuple[int, tuple[Any, ...]]] = deque()  # events with a number that is still on a device
@@ -239,6 +242,9 @@ class Recorder:
     def backward_ends(self) -> None:
         self.microstep += 1
         self.steps.backward_done()
+        if self.microstep in _MANY_PASSES:
+            for listener in self.on_waiting:
+                self.guard("live warnings", listener, self)
         if self.capture is not None:
             self.tell(self.capture.backward_ends)
         if self.step in (0, 1, 5) or self.census.is_new or self.step % 100 == 0:  # an optimizer of a later phase is looked at too
