@@ -98,7 +98,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _from_deep(run: Run) -> Iterator[_Birth]:
-    paths = {m.path for m in run.modules if m.path}
+    paths = _model_paths(run)
     for deep in run.deep:
         record = deep.first_nonfinite
         if not record or record.get("reason") == "weights already non-finite":
@@ -111,6 +111,13 @@ def _from_deep(run: Run) -> Iterator[_Birth]:
         inside = record.get("module", "") in paths
         phase = record.get("phase", "forward")
         yield _Birth(deep.step, record["name"], as_site(record.get("site")), low, high, number, phase, inside)
+
+
+def _model_paths(run: Run) -> set[str]:
+    """The model's modules, but for criteria that it keeps: those have no parameters and end in a single number."""
+    ends = {op.module for op in run.deep[0].ops for v in op.outputs if not v.shape and v.requires_grad} if run.deep else set()
+    criteria = {m.path for m in run.modules if m.path in ends and not m.num_params}
+    return {m.path for m in run.modules if m.path and not any(m.path == c or m.path.startswith(c + ".") for c in criteria)}
 
 
 def _behind(deep: DeepStep, record: Mapping[str, Any], paths: set[str]) -> Iterator[_Birth]:
@@ -137,7 +144,8 @@ def _from_journal(run: Run) -> Iterator[_Birth]:
     if not record or not inputs or any(i.get("nonfinite") for i in inputs):
         return
     site = as_site(record.get("site"))
-    inside = {op.site for deep in run.deep[:1] for op in deep.ops if op.module and op.name == record["op"]}
+    paths = _model_paths(run)
+    inside = {op.site for deep in run.deep[:1] for op in deep.ops if op.module in paths and op.name == record["op"]}
     low, high = _range(inputs)
     yield _Birth(int(record["step"]), record["op"], site, low, high, int(record.get("nonfinite", 0)), "forward", site in inside)
 

@@ -5,7 +5,9 @@ On the first deep step, before any update: weight matrices whose entries are all
 and get the same gradient); a first loss far over that of outputs near zero (twice log C or log 2, 30 times a squared error) while
 the weights of a layer are at least three times larger than inputs of that width call for (spread times the root of the number of
 inputs; common schemes give 0.1 to 1.5); weights so small that activations fade to a thousandth within the first half of the
-layers; and matrices of zeros whose gradient stays exactly zero. Step 0, the last one from step 3.
+layers; matrices of zeros whose gradient stays exactly zero; and a matrix of zeros whose whole input is one and the same number
+because it comes out of another matrix of zeros. A parameter that the script multiplies with by itself is measured by how much
+larger what comes out is than what went in. Step 0, the zero gradients from step 3.
 
 ## Why it matters
 Equal units stay equal: a layer of 512 learns like a layer of 1. Weights that are too large make the first predictions sure and
@@ -25,9 +27,10 @@ The weights themselves, read before the first update, are the proof.
 
 ## False alarms
 Biases and the scales of normalisations start equal on purpose and have one dimension. A zero-initialised head or residual branch
-gets a gradient at once and its inputs' layers from the second step on. Raw inputs of 0 to 255, or targets far from zero, also
-give a large first loss, but then the weights have a normal size. Small weights under a normalisation or beside a residual path
-leave activations at their size. Tables of vectors and bare parameters (positions, class tokens) follow other scales.
+gets a gradient at once and its inputs' layers from the second step on; what goes into it differs from unit to unit. Raw inputs
+of 0 to 255, or targets far from zero, also give a large first loss, but then the weights have a normal size. Small weights under a
+normalisation or beside a residual path leave activations at their size. Tables of vectors and parameters that are added or looked
+up (positions, class tokens) follow other scales.
 
 ## References
 Glorot and Bengio 2010; He et al. 2015. "Verify the loss at init" is the first advice of Karpathy's recipe.
@@ -41,6 +44,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, LossCall, Run, Site, Tensor, Value
+from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import main_call
@@ -61,15 +65,22 @@ _LAYERS = frozenset({
     "Linear", "Conv1d", "Conv2d", "Conv3d", "Conv1D", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Bilinear",
     "MultiheadAttention", "NonDynamicallyQuantizableLinear", "LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell",
 })  # fmt: skip
-_WRITING = ("fill_", "constant_", "zero_", "normal_", "uniform_", "trunc_normal_", "kaiming_normal_", "kaiming_uniform_")
+_TABLES = frozenset({"Embedding", "EmbeddingBag"})
+_PRODUCTS = frozenset({
+    "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "tensordot", "conv1d", "conv2d", "conv3d", "bilinear",
+})  # fmt: skip
+_WRITING = (
+    "fill_", "constant_", "zero_", "normal_", "uniform_", "trunc_normal_", "kaiming_normal_", "kaiming_uniform_", "randn", "rand",
+    "zeros",
+)  # fmt: skip
 
 
 def check(run: Run) -> Iterator[Finding]:
     if not run.deep or run.deep[0].step > 1:
         return
     deep = run.deep[0]
-    for found in (_equal_units(run, deep), _too_large(run, deep), _too_small(run, deep), _stuck_at_zero(run)):
-        finding = next(found, None)
+    for rule in (_equal_units, _zeros_behind_zeros, _too_large, _too_small, _stuck_at_zero):
+        finding = next(rule(run, deep), None)
         if finding is not None:
             yield finding
             return
@@ -100,13 +111,42 @@ def _equal_units(run: Run, deep: DeepStep) -> Iterator[Finding]:
     )
 
 
+def _zeros_behind_zeros(run: Run, deep: DeepStep) -> Iterator[Finding]:
+    """All units hand on the same number to weights that are the same: whatever is learned, the units stay equal."""
+    flow = Flow(deep)
+    trained = {t.shape for t in run.tensors if t.requires_grad and t.optimizer >= 0}
+    zero = {
+        op.index: (op, weight)
+        for op in flow.ops
+        for weight in (op.inputs if op.name in _PRODUCTS and deep.step == 0 else ())
+        if len(weight.shape) >= 2 and weight.requires_grad and weight.shape in trained and flow.maker(weight, op.index) is None
+        and weight.min == weight.max == 0.0
+    }  # fmt: skip
+    for op, weight in zero.values():
+        given = [v for v in op.inputs if v.id != weight.id and v.std == 0.0 and len(v.shape) >= 2 and v.requires_grad]
+        before = next((zero[b.index] for v in given for b in flow.behind(v, op.index) if b.index in zero), None)
+        if before is None:
+            continue
+        text = (
+            f"the weights of {before[0].module or 'one layer'} {before[1].shape} and of {op.module or 'the next'} {weight.shape} "
+            f"are all zero, and every value between them is {given[0].min:.3g}"
+        )
+        yield _finding(
+            "Layers start from zeros, so that all units stay the same",
+            Evidence(text, "ops", (deep.step,), 0.0),
+            _where(run, {before[1].shape, weight.shape}, [before[0].module, op.module], 0.0),
+            "Start hidden layers from random weights; zeros are for biases and for the last layer of a branch.",
+        )
+        return
+
+
 def _too_large(run: Run, deep: DeepStep) -> Iterator[Finding]:
     call = main_call(deep)
     mean = call.facts.get("mean_of_elements", call.value) if call is not None else None
     expected, times = _expected(call) if call is not None else (0.0, 0.0)
     if call is None or deep.step != 0 or not expected or not mean or not math.isfinite(mean) or mean < times * expected:
         return
-    gains = _gains(run)
+    gains = [*_gains(run), *_own_products(run, deep, call)]
     large = [(tensor, gain) for tensor, gain in gains if gain >= LARGE]
     if len(gains) < 2 or not large:
         return
@@ -153,6 +193,33 @@ def _gains(run: Run) -> list[tuple[Tensor, float]]:
     return found
 
 
+def _own_products(run: Run, deep: DeepStep, call: LossCall) -> list[tuple[Tensor, float]]:
+    """Parameters that the script multiplies with by itself, and how much larger the products are than what went in."""
+    flow = Flow(deep)
+    own = [t for t in run.tensors if len(t.shape) >= 2 and t.requires_grad and t.owner not in _LAYERS | _TABLES]
+    found: dict[str, tuple[Tensor, float]] = {}
+    first = 0.0
+    for op in flow.ops:
+        floats = [v for v in op.inputs if v.std is not None and v.dtype.startswith(("float", "bfloat"))]
+        if op.name not in _PRODUCTS or len(floats) < 2 or not op.outputs:
+            continue
+        weights = [v for v in floats if v.requires_grad and flow.maker(v, op.index) is None]
+        given = max((_size(v) for v in floats if all(v.id != w.id for w in weights)), default=0.0)
+        first = first or given
+        for weight in weights if given > 0 else ():
+            tensor = next(
+                (t for t in own if t.shape == weight.shape and t.name.startswith(op.module) and t.name not in found), None
+            )
+            if tensor is not None:
+                found[tensor.name] = (tensor, _size(op.outputs[0]) / given)
+    # Inputs of 0 to 255 give large first outputs with any weights.
+    return list(found.values()) if first > 0 and _size(call.input) >= LARGE * first else []
+
+
+def _size(value: Value) -> float:
+    return math.hypot(value.mean or 0.0, value.std or 0.0)
+
+
 def _too_small(run: Run, deep: DeepStep) -> Iterator[Finding]:
     """Every layer hands on far less than it got, until nothing is left that depends on the input."""
     gains = _gains(run)
@@ -177,7 +244,7 @@ def _too_small(run: Run, deep: DeepStep) -> Iterator[Finding]:
     )
 
 
-def _stuck_at_zero(run: Run) -> Iterator[Finding]:
+def _stuck_at_zero(run: Run, _: DeepStep) -> Iterator[Finding]:
     """Matrices of zeros behind matrices of zeros: neither ever gets a gradient."""
     norms, gradients = run.statistics.get("param_l2"), run.statistics.get("grad_l2")
     if norms is None or gradients is None or len(norms) < 3:
@@ -185,7 +252,7 @@ def _stuck_at_zero(run: Run) -> Iterator[Finding]:
     stuck = [
         t
         for t in run.tensors
-        if len(t.shape) >= 2 and t.requires_grad and t.optimizer >= 0 and t.owner in _LAYERS and t.index < norms.shape[1]
+        if len(t.shape) >= 2 and t.requires_grad and t.optimizer >= 0 and t.owner not in _TABLES and t.index < norms.shape[1]
         and _always_zero(norms[:, t.index]) and _always_zero(gradients[:, t.index])
     ]  # fmt: skip
     if len(stuck) < 2:

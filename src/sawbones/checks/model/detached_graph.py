@@ -4,6 +4,8 @@
 On deep steps, trainable parameters that an optimizer holds, whose layers ran, and which the loss does not depend on, although
 values that they made went on: through detach, .data, .item(), numpy() or a region without gradients. Fires when they have no
 gradient on any recorded step and a cut is there. A loss that needs no gradient at all crashes in backward and is named by that.
+Also a draw from a normal distribution of learned mean and spread, which hands no gradient back (sample() or torch.normal where
+rsample() is meant), when learned layers go on from the sample to the loss and nothing sets it against its own distribution.
 
 ## Why it matters
 Everything in front of the cut stays as it was initialised.
@@ -25,7 +27,8 @@ The graph itself is the proof: walking it from the loss reaches no parameter in 
 ## False alarms
 Truncated backpropagation detaches a state whose layers are reached by the newer steps. Target networks, teachers and frozen
 backbones are not in the optimizer, or not trainable. The discriminator's step of a GAN detaches the generator, which has its own
-step. A head whose output no loss uses is unused, not cut: no cut follows it.
+step. A head whose output no loss uses is unused, not cut: no cut follows it. Policy gradients and straight-through estimators
+sample without gradients on purpose: their sample meets the mean or spread again (log_prob, z + (q - z).detach()).
 
 ## References
 `torch.tensor(output)`, `.data` and `.item()` inside of a model are the usual ways to lose a graph.
@@ -36,7 +39,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import NO_GRADIENT, DeepStep, Evidence, Finding, Fix, Run
+from sawbones.schema import NO_GRADIENT, DeepStep, Evidence, Finding, Fix, Op, Run
+from sawbones.stats.dataflow import FORMING
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("deep", "tensor_statistics")
@@ -46,6 +50,11 @@ _FRESH = frozenset({"tensor", "as_tensor", "from_numpy", "requires_grad_", "Vari
 
 
 def check(run: Run) -> Iterator[Finding]:
+    found = [*_never_reached(run)]
+    yield from found or _blind_draw(run)
+
+
+def _never_reached(run: Run) -> Iterator[Finding]:
     steps = [deep for deep in run.deep if deep.losses or deep.unreached]
     if not steps or any(not deep.unreached for deep in steps):
         return
@@ -76,6 +85,56 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Remove the cut (detach, .data, .item, numpy, no_grad) on the way from these layers to the loss."),
     )  # fmt: skip
+
+
+def _blind_draw(run: Run) -> Iterator[Finding]:
+    """A sample that the rest of the model learns from, while what it was drawn from learns nothing of it."""
+    steps = [deep for deep in run.deep if deep.losses]
+    drawn = [(deep, op) for deep in steps for op in deep.ops if op.name == "normal" and _is_blind(deep, op)]
+    site = drawn[0][1].site if drawn else None
+    if site is None or {deep.step for deep, op in drawn if op.site == site} != {deep.step for deep in steps}:
+        return
+    yield Finding(
+        "model.detached-graph",
+        "likely",
+        0.9,
+        "A sample is drawn without a gradient, so what it is drawn from does not learn from it",
+        places(site),
+        (
+            Evidence(
+                f"on all {len(steps)} deep steps a normal draw at {site} takes a learned mean or spread out of the graph, and "
+                "learned layers go on from the sample to the loss",
+                "ops", tuple(d.step for d in steps[:5]),
+            ),
+        ),
+        Fix("Draw so that gradients pass: rsample() instead of sample(), or mean + spread * torch.randn_like(mean)."),
+    )  # fmt: skip
+
+
+def _is_blind(deep: DeepStep, draw: Op) -> bool:
+    """The loss comes from the sample through learned layers, and nothing sets the sample against its own distribution."""
+    made = {output.id: op for op in deep.ops if op.index < draw.index for output in op.outputs}
+    own = {v.id for v in draw.inputs if v.requires_grad and v.id in made}
+    if not own or not draw.outputs or not draw.outputs[0].dtype.startswith(("float", "bfloat")):
+        return False
+    for number in tuple(own):  # the mean and spread before they were given the shape of the sample
+        source = made.get(number)
+        while source is not None and source.name in FORMING and source.inputs and source.inputs[0].id not in own:
+            own.add(source.inputs[0].id)
+            source = made.get(source.inputs[0].id)
+    sample, behind = {v.id for v in draw.outputs}, set[int]()
+    for op in deep.ops:
+        given = {v.id for v in op.inputs}
+        if op.index == draw.index or op.args.get("no_grad"):
+            continue
+        if given & sample and given & own:
+            return False
+        if given & own:
+            own |= {v.id for v in op.outputs if v.requires_grad}
+        if given & (sample | behind):
+            behind |= {v.id for v in op.outputs if v.requires_grad}
+            sample |= {v.id for v in op.outputs if not v.requires_grad} if given & sample else set()
+    return any(call.input.id in behind for call in deep.losses if call.facts.get("reaches_root", True))
 
 
 def _tail(name: str) -> str:
