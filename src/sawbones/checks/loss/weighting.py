@@ -3,8 +3,9 @@
 ## What it sees
 How much a target of each class really weighs in the loss (from its gradient) against how often the class occurs, over all deep
 steps (positives and negatives of a binary loss likewise, so a pos_weight is seen); the smoothing; the sum of soft targets. Fires
-when classes that are at least twice as frequent weigh clearly more than the rare ones, when smoothing is 0.5 or more, or when
-soft targets sum to something else than 1.
+when classes that are at least twice as frequent weigh clearly more than the rare ones, when four or more weights are the
+inverse frequencies (or their roots) of the classes but stand at other classes, when smoothing is 0.5 or more, or when soft targets
+sum to something else than 1.
 
 ## Why it matters
 Weights are there to make up for rarity; inverted they make the rare classes vanish. Smoothing above one half means that the
@@ -26,7 +27,8 @@ The reading is the proof: weights and counts are measured on the batches that we
 
 ## False alarms
 Unweighted losses weigh all classes alike. Weights that favour rare classes, however strongly, are what weights are for. Weights
-that do not follow frequency at all (costs, curriculum) are silent: only a clear order by frequency counts. Focal losses weigh
+that do not follow frequency at all (costs, curriculum) are silent: only a clear order by frequency counts, or the very values of
+the inverse frequencies in another order. Focal losses weigh
 single targets by difficulty, not by class. Smoothing of 0.1 or 0.2 is usual. Mixup and distillation targets sum to 1.
 
 ## References
@@ -39,7 +41,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, as_site, carrying, places
 
 NEEDS = ("loss_calls",)
@@ -47,6 +49,8 @@ EXPLAINS = ("data.class-imbalance", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 IMBALANCE = 2.0
 SPREAD = 1.3  # weights closer than that are alike
+MANY = 4  # with fewer classes some order of the weights fits by chance
+UNEVEN = 4.0
 FEW = 8  # targets of a class in all deep steps, to know how often it occurs
 
 
@@ -58,9 +62,23 @@ def check(run: Run) -> Iterator[Finding]:
         seen = calls[0]
         yield Finding(
             "loss.weighting", "likely", confidence, text,
-            places(seen.built, as_site(seen.facts.get("target_soft_at")), seen.call.site), (evidence,), Fix(fix),
+            places(*_made_at(run, seen), seen.built, as_site(seen.facts.get("target_soft_at")), seen.call.site), (evidence,),
+            Fix(fix),
         )  # fmt: skip
         return
+
+
+def _made_at(run: Run, seen: Seen) -> list[Site]:
+    """The one line at which numbers became the tensor of class weights that the loss was given."""
+    classes = seen.facts.get("num_classes")
+    rows = [
+        row
+        for row in run.facts.get("data_ops") or ()
+        if row.get("op") in ("tensor", "as_tensor", "float", "to") and list(row.get("shape") or ()) == [classes]
+        and str(row.get("dtype")).startswith("float")
+    ]  # fmt: skip
+    sites = places(*(as_site(row.get("site")) for row in rows))
+    return list(sites) if seen.facts.get("has_weight") and len(sites) == 1 else []
 
 
 _Said = tuple[str, Evidence, str, float]
@@ -88,6 +106,7 @@ def _by_class(calls: list[Seen]) -> Iterator[_Said]:
         return
     follows = float(np.corrcoef(np.log(often), np.log(weight))[0, 1])
     if follows < 0.8:
+        yield from _in_wrong_order(calls, known, often, weight)
         return
     rare, common = known[int(often.argmin())], known[int(often.argmax())]
     ratio = float(weight[often.argmax()] / weight[often.argmin()])
@@ -101,6 +120,33 @@ def _by_class(calls: list[Seen]) -> Iterator[_Said]:
         "Weigh each class by the inverse of its frequency: total / (number of classes * count).",
         0.9,
     )  # fmt: skip
+
+
+def _in_wrong_order(calls: list[Seen], known: list[int], often: np.ndarray, weight: np.ndarray) -> Iterator[_Said]:
+    """The weights are those of inverse frequency, each handed to another class."""
+    counts, values = np.log(often), np.log(weight)
+    if len(known) < MANY or often.max() < UNEVEN * often.min() or weight.max() < UNEVEN**0.5 * weight.min():
+        return
+    # A count is only a sample of the frequency: its logarithm is off by about one over its root.
+    noise = float(np.sqrt(np.mean(1.0 / often)))
+    for power in (1.0, 0.5):
+        sorted_off = float(np.std(np.sort(values) + power * np.sort(counts)[::-1]))
+        off = float(np.std(values + power * counts))
+        if sorted_off < 0.1 + noise and off > 0.6 and off > 4 * sorted_off:
+            rare, common = known[int(often.argmin())], known[int(often.argmax())]
+            at = {c: float(np.exp(values[i])) for i, c in enumerate(known)}
+            yield (
+                "Class weights stand at the wrong classes: inverse frequencies in another order than the class ids",
+                Evidence(
+                    f"sorted, the {len(known)} weights are the classes' inverse frequencies to within {100 * sorted_off:.0f} %, "
+                    f"but class {common} ({int(often.max())} targets seen) weighs {at[common]:.3g} and class {rare} "
+                    f"({int(often.min())} seen) {at[rare]:.3g}",
+                    "loss_calls", tuple(s.deep.step for s in calls), off, sorted_off,
+                ),
+                "Put the weights in the order of the class ids (bincount gives it; a Counter keeps the order of first appearance).",
+                0.88,
+            )  # fmt: skip
+            return
 
 
 def _smoothing(calls: list[Seen]) -> Iterator[_Said]:

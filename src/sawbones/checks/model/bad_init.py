@@ -283,5 +283,8 @@ def _where(run: Run, shapes: set[tuple[int, ...]], names: list[str], value: floa
         if row.get("op") in _WRITING and tuple(row.get("shape") or ()) in shapes and (site := as_site(row.get("site")))
     ]
     own = [site for site in written if site not in built.values()]
-    numbers = [] if own else numbers_equal(run, value)
-    return places(*own[:1], *numbers[:1], *[s for name in names[:1] if (s := built.get(name))], *written[:1])
+    numbers = [] if own or not value else numbers_equal(run, value)
+    # A parameter of the script's own class is written in that class, whose forward is the line that is known of it.
+    owners = {t.owner for t in run.tensors if t.shape in shapes and t.owner not in _LAYERS}
+    classes = [] if own else [m.site for m in run.modules if m.cls in owners and m.site is not None]
+    return places(*own[:1], *numbers[:1], *classes[:1], *[s for name in names[:1] if (s := built.get(name))], *written[:1])
