@@ -47,8 +47,11 @@ def sample_hashes(tensor: torch.Tensor) -> Any:
 def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
     """Over all tensors of a batch that share the leading dimension of the first."""
     rows = next((t.shape[0] for t in tensors if t.dim() > 0 and t.shape[0] > 0), 0)
+    batch = _second_dimension(tensors, rows)
     total: Any = None
     for tensor in tensors:
+        if batch is not None and tensor.dim() > 1 and tensor.shape[1] == batch:
+            rows, tensor = batch, tensor.transpose(0, 1)
         if tensor.device.type != "cpu" or tensor.dim() == 0 or tensor.shape[0] != rows or tensor.numel() == 0:
             continue
         if tensor.layout is not torch.strided or tensor.is_quantized or type(tensor) is not torch.Tensor:
@@ -56,6 +59,14 @@ def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
         hashes = sample_hashes(tensor)
         total = hashes if total is None else total * 1_000_003 + hashes
     return tuple(total.tolist()) if total is not None else ()
+
+
+def _second_dimension(tensors: Sequence[torch.Tensor], rows: int) -> int | None:
+    """The number of examples where the first tensor has time in front: what all others (lengths, labels) are as long as."""
+    first = next((t for t in tensors if t.dim() > 0 and t.shape[0] > 0), None)
+    others = {t.shape[0] for t in tensors if t is not first and t.dim() == 1}
+    found = others.pop() if len(others) == 1 else None
+    return found if first is not None and found != rows and first.dim() > 1 and first.shape[1] == found else None
 
 
 def tensors_in(value: Any, path: str = "", depth: int = 0) -> list[tuple[str, torch.Tensor]]:

@@ -159,6 +159,8 @@ class TokenInput:
     lengths: tuple[int, ...] = ()  # real tokens per row
     time_dim: int | None = None  # dimension of the ids that is time, None when they are not (batch, time) or (time, batch)
     varies: tuple[int, ...] | None = None  # dimensions along which the ids differ
+    starts: tuple[int, int] | None = None  # smallest and largest id at the first position of a row
+    still: float | None = None  # share of neighbours along time that have the same id
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,9 @@ def attention_ops(deep: DeepStep) -> list[tuple[Attention, Op]]:
         name = ATTENDING[attention.kind]
         for place in range(start, len(ops)):
             op = ops[place]
-            if op.name == name and op.site == attention.site and op.module == attention.module:
+            spelled = attention.mask.get("op")  # a softmax that is written out ends in another operator
+            fits = op.name == name if spelled is None else op.index == spelled
+            if fits and op.site == attention.site and op.module == attention.module:
                 found.append((attention, op))
                 start = place + 1
                 break
@@ -95,6 +97,17 @@ def built_sites(run: Run, names: tuple[str, ...], size: int) -> list[Site]:
         shape = tuple(row.get("shape") or ())
         site = as_site(row.get("site"))
         if site is not None and row.get("op") in names and len(shape) >= 2 and shape[-1] == shape[-2] >= size:
+            found.append(site)
+    return found
+
+
+def buffer_sites(run: Run, size: int) -> list[Site]:
+    """Lines at which a square of at least this size was put among a module's buffers."""
+    found = []
+    for row in run.facts.get("buffers") or ():
+        shape = tuple(row.get("shape") or ())
+        site = as_site(row.get("site"))
+        if site is not None and len(shape) >= 2 and shape[-1] == shape[-2] >= size:
             found.append(site)
     return found
 

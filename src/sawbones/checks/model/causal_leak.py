@@ -42,6 +42,7 @@ from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import (
     Prediction,
+    buffer_sites,
     built_sites,
     calls_of_model,
     mask_sites,
@@ -161,7 +162,9 @@ def _masking(run: Run, deep: DeepStep, attention: list[Attention]) -> tuple[str,
     allowed = worst.mask.get("allowed_share")
     text = f"{mass}: the mask lets {100 * allowed:.0f} % of all pairs through" if isinstance(allowed, float) else mass
     causal = Fix("Make the mask causal as well: position t may see keys up to t, none after.")
-    return text, places(used, *mask_sites(deep, worst), worst.site), causal
+    makers = mask_sites(deep, worst)
+    kept = buffer_sites(run, worst.keys) if all(site == used for site in makers) else []  # else the step itself makes the mask
+    return text, places(*kept[:1], used, *makers, worst.site), causal
 
 
 def _without_attention(run: Run, deep: DeepStep, source: int) -> tuple[str, tuple[Site, ...], Fix]:

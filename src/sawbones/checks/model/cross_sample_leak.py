@@ -3,9 +3,9 @@
 ## What it sees
 On deep steps, the influence map: how much an example's scores depend on the inputs of other examples (0 when they do not). Fires
 from step 0 when sequence inputs do (share over 0.001), when attention or a recurrent layer runs over the dimension of the batch
-instead of time, when the model subtracts the mean and divides by the spread of the batch in evaluation mode too, or when position
-ids restart inside of a row (several documents packed into one) and the attention mask does not
-keep those documents apart.
+instead of time, when the model averages over the examples what has a time or space of its own, when it subtracts the mean and
+divides by the spread of the batch in evaluation mode too, or when position ids restart inside of a row (several documents packed
+into one) and the attention mask does not keep those documents apart.
 
 ## Why it matters
 What is learned depends on who happens to be in the same batch, and is not there when a single example is asked.
@@ -49,6 +49,8 @@ EXPLAINS = ("model.position-missing", "data.labels-misaligned", "evaluation.over
 EXPERIMENT = None
 MIXED = 1e-3
 _SPREAD = frozenset({"var", "std", "var_mean", "std_mean"})
+_PRODUCTS = frozenset({"matmul", "mm", "bmm", "einsum", "baddbmm", "tensordot", "cosine_similarity", "softmax", "spmm"})
+_POOLING = frozenset({"mean", "sum", "amax", "max", "logsumexp"})
 _GRAPH = frozenset({
     "index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "scatter", "scatter_",
     "index_select", "index_reduce", "index_reduce_", "segment_reduce", "cdist",
@@ -131,7 +133,8 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
         if share is None or share <= MIXED or item.mixes or item.dependent < 2 or _compares(deep, item):
             continue
         batch = item.source_shape[item.batch_dim]
-        if _batch_size(deep) not in (None, batch) or batch not in item.output_shape:
+        layouts = {i.batch_dim for d in run.deep for i in d.influence if i.source == item.source}
+        if _batch_size(deep) not in (None, batch) or batch not in item.output_shape or len(layouts) > 1:
             continue  # it is not certain which dimension is the batch
         probe = deep.probes.get("batch")
         if isinstance(probe, dict) and isinstance(probe.get("others"), float) and probe["others"] < 1e-6:
@@ -147,8 +150,39 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
             )
             fix = "Normalise every example on its own (dim=-1), or use nn.BatchNorm1d, which has its own averages for evaluation."
             return _finding("likely", 0.85, text, deep, places(spread.site, item.site), fix, share)
+        pooled = None if sure else _pooled_over_batch(deep, item)
+        if pooled is not None:
+            text += f"; {pooled.name} runs over dimension 0 of {pooled.inputs[0].shape}, which is the batch"
+            fix = "Reduce over time or space, not over the examples: the batch is dimension 0 there."
+            return _finding("likely", 0.88, text, deep, places(pooled.site, item.site), fix, share)
         return _finding("proven" if sure else "suspected", 0.95 if sure else 0.4, text, deep, where, fix, share)
     return None
+
+
+def _pooled_over_batch(deep: DeepStep, item: Influence) -> Op | None:
+    """Inside of the model, an average or sum over the examples of values that have a time or space of their own as well."""
+    batch, gap = item.source_shape[item.batch_dim], deep.probes.get("eval_gap")
+    if item.batch_dim != 0 or item.source_shape.count(batch) != 1 or not isinstance(gap, dict) or gap.get("batchnorm"):
+        return None
+    if _is_graph(deep, batch):
+        return None
+    for op in deep.ops:
+        dim = op.args.get("dim")
+        if op.name not in _POOLING or dim not in (0, [0], (0,)) or not op.module or op.args.get("no_grad") or not op.inputs:
+            continue
+        value = op.inputs[0]
+        if len(value.shape) >= 3 and value.shape[0] == batch and value.shape.count(batch) == 1 and value.requires_grad:
+            return op
+    return None
+
+
+def _is_graph(deep: DeepStep, batch: int) -> bool:
+    """The first dimension holds the nodes of a graph, or examples are compared on purpose."""
+    square = (batch, batch)
+    return any(
+        op.name in _GRAPH or (op.name in _PRODUCTS and any(v.shape[-2:] == square for v in (*op.inputs, *op.outputs)))
+        for op in deep.ops
+    )
 
 
 def _standardising(deep: DeepStep, batch: int) -> Op | None:
@@ -157,8 +191,8 @@ def _standardising(deep: DeepStep, batch: int) -> Op | None:
     distance = gap.get("distance") if isinstance(gap, dict) else None
     if not isinstance(distance, float) or distance > 1e-6 or call is None or call.facts.get("target_requires_grad"):
         return None
-    if any(op.name in _GRAPH or any(v.shape[-2:] == (batch, batch) for v in op.inputs) for op in deep.ops):
-        return None  # the first dimension holds the nodes of a graph, or examples are compared on purpose
+    if _is_graph(deep, batch):
+        return None
     centred = {op.inputs[0].id for op in deep.ops if op.name == "mean" and op.inputs and op.args.get("dim") in (0, [0])}
     for op in deep.ops:
         if op.name not in _SPREAD or op.args.get("dim") not in (0, [0]) or not op.module or op.args.get("no_grad") or not op.inputs:

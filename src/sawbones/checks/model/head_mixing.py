@@ -3,7 +3,9 @@
 ## What it sees
 On deep steps, every reshape of values that carry gradients. Read in memory order, a dimension of the input must stay whole or be
 split on its own. Fires when a dimension other than the last is cut across by the new shape and turns up with the same size in
-another place: (heads, time, width) reshaped to (time, heads * width), or (channels, time) to (time, channels). From step 0.
+another place: (heads, time, width) reshaped to (time, heads * width), or (channels, time) to (time, channels); and when two
+neighbouring blocks of dimensions stand the other way round: a feature map (channels, height, width) viewed as (height * width,
+channels). From step 0.
 
 ## Why it matters
 The shapes are right and the contents are shuffled: what is called position t holds parts of many positions, heads or examples.
@@ -31,6 +33,7 @@ size the shapes do not tell, and the check stays silent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Op, Run
@@ -88,6 +91,11 @@ def displaced(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int
     old, new = _spans(before), _spans(after)
     if not old or not new:
         return None
+    if not any(_crosses(one[:2], other[:2]) for one in old.values() for other in new.values()):
+        return None
+    swapped = _swapped(before, after)
+    if swapped is not None:
+        return swapped
     for place, (start, end, size) in old.items():
         if place == len(before) - 1:
             continue
@@ -96,6 +104,22 @@ def displaced(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int
         for other, (a, b, length) in new.items():
             if length == size and (a, b) != (start, end) and (a, b) not in [(s, e) for s, e, _ in old.values()]:
                 return place, other
+    return None
+
+
+def _swapped(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int] | None:
+    """Two blocks of dimensions side by side that the new shape names in the other order, whole or merged, all else as it was."""
+    old, new = [(i, n) for i, n in enumerate(before) if n > 1], [(i, n) for i, n in enumerate(after) if n > 1]
+    sizes, wanted = [n for _, n in old], [n for _, n in new]
+    for start in range(len(sizes) - 1):
+        for middle in range(start + 1, len(sizes)):
+            for end in range(middle + 1, len(sizes) + 1):
+                one, two = sizes[start:middle], sizes[middle:end]
+                if math.prod(one) == math.prod(two):
+                    continue  # the shapes would be the same either way
+                forms = ([*a, *b] for a in (two, [math.prod(two)]) for b in (one, [math.prod(one)]))
+                if any(sizes[:start] + form + sizes[end:] == wanted != sizes for form in forms):
+                    return old[start][0], new[wanted.index(one[0], start) if one[0] in wanted[start:] else start][0]
     return None
 
 

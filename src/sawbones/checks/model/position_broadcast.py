@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site, TokenInput
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.positions import REDUCING, added_codes, comes_from_table, time_dim_of
@@ -43,6 +43,7 @@ from sawbones.stats.positions import REDUCING, added_codes, comes_from_table, ti
 NEEDS = ("ops",)
 EXPLAINS = ("model.position-missing", "model.cross-sample-leak", "loss.label-shift", "optimizer.lr-too-low")
 EXPERIMENT = None
+STILL = 0.5  # padding on the left may keep ids waiting as long, but then all rows start alike
 CUTTING = frozenset({"__getitem__", "narrow", "slice", "index_select"})
 
 
@@ -75,6 +76,21 @@ def _by_ids(run: Run, deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
                 f"{length} positions"
             )
             yield text, places(*_makers(run, deep, token.shape), token.site)
+        elif text := _over_examples(token, tokens[0].shape, length):
+            yield text, places(*_makers(run, deep, token.shape), token.site)
+
+
+def _over_examples(token: TokenInput, shape: tuple[int, ...], length: int) -> str:
+    """Counted in the order of memory of (time, batch) and read as (batch, time): few codes in a row, others in the next."""
+    if token.still is None or token.starts is None or token.shape != shape or length < 4 or token.num_embeddings < length:
+        return ""
+    first, last = token.starts
+    if token.still <= STILL or last - first < length / 2:
+        return ""
+    return (
+        f"position ids of shape {token.shape} stay the same at {100 * token.still:.0f} % of the steps in time, and examples start "
+        f"anywhere from {first} to {last}: they count over the batch"
+    )
 
 
 def _makers(run: Run, deep: DeepStep, shape: tuple[int, ...]) -> list[Site]:

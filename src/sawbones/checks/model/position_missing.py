@@ -4,7 +4,8 @@
 On the first deep step, attention that looks both ways, and no way for order to enter: nothing that differs along time is added,
 multiplied or joined to the data, no position ids, no causal mask, no bias on the scores, no recurrent or overlapping
 convolutional layer, and the sequence is not flattened into features. Such a model gives the same answer for every order of its
-input. That is right for sets, so the check only suspects, and the experiment decides. Step 0.
+input. That is right for sets, so the check only suspects, and the experiment decides; unless codes are added to the data and the
+sum is never used, which is proof. Step 0.
 
 ## Why it matters
 Words become a bag of words, patches a bag of patches: whatever depends on place can't be learned.
@@ -41,7 +42,8 @@ from collections.abc import Iterator
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Value
 from sawbones.stats.dataflow import data_values, lookup
 from sawbones.stats.loss_calls import places
-from sawbones.stats.positions import time_dim_of
+from sawbones.stats.positions import ADDING, time_dim_of
+from sawbones.stats.sequences import main_call
 
 NEEDS = ("attention", "ops", "influence")
 EXPLAINS = ("optimizer.lr-too-low", "data.labels-misaligned")
@@ -57,21 +59,24 @@ def check(run: Run) -> Iterator[Finding]:
     if start is None or length < 3:
         return
     looking = [a for a in deep.attention if a.keys in (length, length + 1)]
-    if not looking or any(a.future_mass < 0.01 for a in looking if a.queries == a.keys) or _order_enters(deep, length):
+    if not looking or any(a.future_mass < 0.01 for a in looking if a.queries == a.keys):
         return
+    used = _used(deep)
+    entering = list(_order_enters(deep, length))
+    if None in entering or any(op.index in used for op in entering if op is not None):
+        return
+    lost = next((op for op in entering if op is not None and op.name in ADDING and op.site is not None), None)
+    text = f"{len(looking)} attention layers look both ways over {length} positions, and nothing on the way from the input to them "
+    text += "differs along time"
+    if lost is not None:
+        text += f"; a code for each position is added at {lost.site}, and the sum is not used"
     yield Finding(
         "model.position-missing",
-        "suspected",
-        0.6,
+        "suspected" if lost is None else "proven",
+        0.6 if lost is None else 0.95,
         "No positional information reaches the model",
-        places(start.site),
-        (
-            Evidence(
-                f"{len(looking)} attention layers look both ways over {length} positions, and nothing on the way from the input to "
-                f"them differs along time",
-                "ops", (deep.step,),
-            ),
-        ),
+        places(lost.site if lost is not None else None, start.site),
+        (Evidence(text, "ops", (deep.step,)),),
         Fix("Add positional codes (learned or sinusoidal) to the vectors before the first attention."),
         params={
             "module": start.module, "time_dim": time_dim_of(deep), "shape": list(start.outputs[0].shape),
@@ -98,28 +103,43 @@ def _start(deep: DeepStep) -> tuple[Op | None, int]:
     return None, 0
 
 
-def _order_enters(deep: DeepStep, length: int) -> bool:
+def _used(deep: DeepStep) -> set[int]:
+    """Indexes of the operators whose results go into the loss; all of them where its input is not among their results."""
+    call = main_call(deep)
+    needed = {call.input.id} if call is not None else set()
+    if not any(v.id in needed for op in deep.ops for v in op.outputs):
+        return {op.index for op in deep.ops}
+    found = set()
+    for op in reversed(deep.ops):
+        if any(v.id in needed for v in op.outputs):
+            found.add(op.index)
+            needed.update(v.id for v in op.inputs)
+    return found
+
+
+def _order_enters(deep: DeepStep, length: int) -> Iterator[Op | None]:
+    """The operators through which order may enter; None for one that is not known."""
     data = data_values(deep)
-    if any(t.role == "positions" for t in deep.tokens):
-        return True
+    for token in deep.tokens:
+        if token.role == "positions":
+            yield lookup(deep, token)
     for op in deep.ops:
         mine = [v for v in op.inputs if v.id in data]
         if not mine or op.args.get("no_grad"):
             continue
         if op.name in _ORDERED or (op.name.startswith("conv") and not _is_patching(op)):
-            return True
+            yield op
         if op.name in ("multi_head_attention_forward", "scaled_dot_product_attention"):
             if any(_is_square(v, length) for v in op.inputs if v.id not in data):
-                return True
+                yield op
             continue
         others = [v for v in op.inputs if v.id not in data and len(v.shape) >= 1]
         # A linear layer's own weights may have a side of that length; anything else of that length is tied to positions.
         if op.name not in ("linear", "layer_norm", "embedding", "batch_norm", "addmm", "rms_norm", "cross_entropy", "mse_loss"):
             if any(length in v.shape[:-1] or length + 1 in v.shape[:-1] or _is_square(v, length) for v in others):
-                return True
+                yield op
         elif op.name == "linear" and len(op.inputs) > 1 and _mixes_time(op, length):
-            return True
-    return False
+            yield op
 
 
 def _mixes_time(op: Op, length: int) -> bool:

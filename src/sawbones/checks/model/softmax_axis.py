@@ -47,6 +47,9 @@ EXPLAINS = (
 )  # fmt: skip
 EXPERIMENT = None
 _CARRYING = frozenset({"dropout", "contiguous", "to", "float", "clone", "half", "type_as", "feature_dropout"})
+_MOVING = frozenset({"transpose", "swapaxes", "swapdims", "mT", "permute"})
+_WIDENING = frozenset({"unsqueeze", "__getitem__"})
+NEW = -1  # a dimension that the softmax did not have
 _PRODUCTS = frozenset({"matmul", "bmm", "__matmul__", "baddbmm"})
 
 
@@ -99,7 +102,7 @@ def _wrong(flow: Flow, op: Op, axis: int, data: set[int]) -> str | None:
         if user.name in ("div", "div_", "__truediv__", "true_divide"):
             return None
         summed = _summed(flow, user, value, order)
-        if summed is None:
+        if summed is None or summed == NEW:
             continue
         if shape[axis] == 1 and shape[summed] > 1:
             return f"softmax of {shape} over dimension {axis}, which has size 1: every weight is 1, and {shape[summed]} are summed"
@@ -123,12 +126,31 @@ def _users(flow: Flow, op: Op) -> Iterator[tuple[Op, Value, list[int]]]:
                 continue
             if user.name in _CARRYING and user.outputs:
                 forms.setdefault(user.outputs[0].id, order)
-            elif user.name in ("transpose", "swapaxes", "swapdims", "mT", "permute") and user.outputs:
-                moved = _moved(user, order)
+            elif user.name in (*_MOVING, *_WIDENING) and user.outputs:
+                moved = _moved(user, order) if user.name in _MOVING else _widened(user, order)
                 if moved is not None:
                     forms.setdefault(user.outputs[0].id, moved)
             else:
                 yield user, value, order
+
+
+def _widened(op: Op, order: list[int]) -> list[int] | None:
+    """With new dimensions of size 1 (NEW in the order): unsqueeze, or an index of whole slices and None."""
+    if op.name == "unsqueeze":
+        dim = op.args.get("dim")
+        place = dim % (len(order) + 1) if isinstance(dim, int) else None
+        return [*order[:place], NEW, *order[place:]] if place is not None else None
+    parts = str(op.args.get("index", "")).strip("[]").replace(" ", "").split(",")
+    if not set(parts) <= {":", "None", "..."} or "None" not in parts or parts.count("...") > 1:
+        return None
+    whole = [p for p in parts if p != "None"]
+    if "..." not in parts:
+        parts.append("...")
+    rest = len(order) - sum(p == ":" for p in whole)
+    places_left, made = iter(order), []
+    for part in parts:
+        made += [NEW] if part == "None" else [next(places_left) for _ in range(1 if part == ":" else rest)]
+    return made
 
 
 def _moved(op: Op, order: list[int]) -> list[int] | None:

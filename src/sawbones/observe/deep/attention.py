@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from sawbones.observe.deep import spelled_softmax as by_hand
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import Paths
 from sawbones.observe.deep.names import DOT_PRODUCTS, RESHAPING
@@ -36,7 +37,10 @@ def find(graph: OpGraph, sources: list[Source], paths: Paths) -> tuple[Attention
         elif op.name == "multi_head_attention_forward":
             made = _mha(op, sources, paths)
         elif op.name == "softmax" and op.inputs and op.outputs and len(op.inputs[0].shape) >= 3:
-            made = _softmax(op, graph, sources, paths)
+            dim = op.args.get("dim")
+            made = _softmax(op, graph, sources, paths, op.inputs[0], dim if isinstance(dim, int) else -1)
+        elif op.name in by_hand.ENDS and (spelled := by_hand.softmax(op, graph)) is not None:
+            made = _softmax(op, graph, sources, paths, *spelled)
         if made is not None:
             found.append(made)
     return tuple(found)
@@ -150,9 +154,11 @@ def _apply_mha_masks(
     return raw, facts
 
 
-def _softmax(op: RawOp, graph: OpGraph, sources: list[Source], paths: Paths) -> Attention | None:
-    scores, weights = op.inputs[0].tensor(), op.outputs[0].tensor()
-    product, mask_ops = _product_behind(graph, op.inputs[0], op.index)
+def _softmax(
+    op: RawOp, graph: OpGraph, sources: list[Source], paths: Paths, given: Ref, dim: int
+) -> Attention | None:  # fmt: skip
+    scores, weights = given.tensor(), op.outputs[0].tensor()
+    product, mask_ops = _product_behind(graph, given, op.index)
     if product is None or scores is None or weights is None or not product.outputs:
         return None
     scores, weights = scores.detach(), weights.detach()
@@ -160,13 +166,14 @@ def _softmax(op: RawOp, graph: OpGraph, sources: list[Source], paths: Paths) -> 
         scores, weights = scores[:, None], weights[:, None]
     if scores.dim() != 4:
         return None
-    dim = op.args.get("dim")
-    axis = dim % len(op.inputs[0].shape) if isinstance(dim, int) else len(op.inputs[0].shape) - 1
     learned = any(r.is_parameter for r in product.inputs)
     if learned or product.name == "linear":
         return None  # a classifier's softmax over (batch, time, classes), not attention
     b, h = _few(*scores.shape)
-    facts: dict[str, Any] = {"softmax_dim": dim, "axis_is_keys": axis == len(op.inputs[0].shape) - 1, "masks": len(mask_ops)}
+    axis = dim % len(given.shape)
+    facts: dict[str, Any] = {"softmax_dim": dim, "axis_is_keys": axis == len(given.shape) - 1, "masks": len(mask_ops)}
+    if op.name != "softmax":
+        facts["op"] = op.index
     for mask_op in mask_ops:
         ref = mask_op.arguments.get("mask") or mask_op.arguments.get("condition")
         mask = ref.tensor() if ref is not None else None
@@ -180,7 +187,7 @@ def _softmax(op: RawOp, graph: OpGraph, sources: list[Source], paths: Paths) -> 
                 facts |= _mask_facts(added.detach(), False, "additive")
                 facts["mask_site"] = mask_op.site
     width = _head_dim(product)
-    spread, expected = _score_spread(graph, product, width, mask_ops, op)
+    spread, expected = _score_spread(graph, product, width, mask_ops, given)
     few = scores[b][:, :h].float()
     return _summary(
         op,
@@ -230,16 +237,14 @@ def _head_dim(product: RawOp) -> int:
     return operands[0].shape[-1]
 
 
-def _score_spread(
-    graph: OpGraph, product: RawOp, width: int, masks: list[RawOp], softmax: RawOp
-) -> tuple[float | None, float | None]:
+def _score_spread(graph: OpGraph, product: RawOp, width: int, masks: list[RawOp], given: Ref) -> tuple[float | None, float | None]:
     """Spread of what entered the softmax, before masking, and what the same product over sqrt(d) would have."""
     made = product.outputs[0].tensor()
     if made is None or not width:
         return None, None
     spread = float(made.detach().float().std())
     # What the scores went through until the first mask, read off the values: the ratio of the spreads.
-    last = masks[-1].inputs[0] if masks and masks[-1].inputs else softmax.inputs[0]
+    last = masks[-1].inputs[0] if masks and masks[-1].inputs else given
     scores = last.tensor()
     actual = (
         float(scores.detach().float().std())

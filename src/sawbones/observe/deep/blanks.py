@@ -25,7 +25,7 @@ def fill(graph: OpGraph, masks: tuple[dict[str, Any], ...]) -> None:
             on = (mask > -1e3) if facts["additive"] else mask != 0
             # Heads, queries: dimensions along which nothing changes.
             flat = on.squeeze()
-            for blank in blanks:
+            for blank in (form for found in blanks for form in (found, found.t())):
                 if flat.shape == blank.shape:
                     facts["equal_blank"] = float((flat == blank.to(flat.device)).float().mean())
                     facts["equal_filled"] = float((flat != blank.to(flat.device)).float().mean())
@@ -46,10 +46,13 @@ def _blank_positions(graph: OpGraph) -> list[torch.Tensor]:
             if tensor is None or id(tensor) in seen or tensor.numel() > _MAX_ELEMENTS:
                 continue
             seen.add(id(tensor))
-            blank = (tensor.detach() == 0).all(-1)
-            turns = (blank[:, 1:] != blank[:, :-1]).sum(1)
-            lengths = (~blank).sum(1)
-            to_an_end = bool((turns <= 1).all()) and bool((lengths > 0).all())
-            if to_an_end and 0.02 < float(blank.float().mean()) < 0.98 and int(lengths.unique().numel()) > 1:
-                found.append(blank)
+            zero = (tensor.detach() == 0).all(-1)
+            found += [blank for blank in (zero, zero.t()) if _fills_ends(blank)][:1]  # batch first, or time first
     return found
+
+
+def _fills_ends(blank: torch.Tensor) -> bool:
+    turns = (blank[:, 1:] != blank[:, :-1]).sum(1)
+    lengths = (~blank).sum(1)
+    to_an_end = bool((turns <= 1).all()) and bool((lengths > 0).all())
+    return to_an_end and 0.02 < float(blank.float().mean()) < 0.98 and int(lengths.unique().numel()) > 1

@@ -70,6 +70,8 @@ class Source:
             pad_share=float(padding.float().mean()) if padding is not None else 0.0, padding_idx=self.padding_idx, lengths=lengths,
             time_dim=self.time_dim if self.index.dim() == 2 else None,
             varies=tuple(d for d in range(self.index.dim()) if bool((self.index != self.index.narrow(d, 0, 1)).any())),
+            starts=(int(rows[:, 0].min()), int(rows[:, 0].max())),
+            still=float((rows[:, 1:] == rows[:, :-1]).float().mean()) if rows.shape[1] > 1 else None,
         )  # fmt: skip
 
 
@@ -158,8 +160,9 @@ def infer_padding(source: Source) -> None:
     source.pad_id = best[chosen][1]
     source.pad_ids = {dim: found[1] for dim, found in best.items()}
     source.pad_sides = {dim: found[2] for dim, found in best.items()}
-    # Rows sorted by length are padded towards the end of both dimensions: then padding says nothing about the layout.
-    if len(source.pad_sides) == 1 or best[chosen][0] > 1.5 * best[1 - chosen][0]:
+    # Rows sorted by length are padded towards an end of both dimensions: then padding says nothing about the layout.
+    alike = len(set(source.pad_sides.values())) == 1
+    if len(source.pad_sides) == 1 or (alike and best[chosen][0] > 1.5 * best[1 - chosen][0]):
         source.layout_votes["padding"] = chosen
 
 

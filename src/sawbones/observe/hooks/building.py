@@ -1,4 +1,4 @@
-"""nn.Module.__init__: where every layer and criterion was made."""
+"""nn.Module.__init__ and register_buffer: where every layer, criterion and constant was made."""
 
 from __future__ import annotations
 
@@ -10,12 +10,33 @@ from torch import nn
 
 from sawbones.observe import origins
 from sawbones.observe.patches import Patches
+from sawbones.schema import Site
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 
+_MAX_BUFFERS = 100
+
+
 def install(recorder: Recorder, patches: Patches) -> None:
+    buffers: dict[Site, dict[str, Any]] = {}
+
+    def make_buffer(original: Any) -> Any:
+        def register_buffer(self: nn.Module, name: str, tensor: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, name, tensor, *args, **kwargs)
+            if isinstance(tensor, torch.Tensor) and not torch.compiler.is_compiling() and recorder.is_host():
+                recorder.guard("building", kept, tensor, sys._getframe(1))
+
+        return register_buffer
+
+    def kept(tensor: torch.Tensor, frame: Any) -> None:
+        site = recorder.sites.find(frame)
+        if site is not None and len(buffers) < _MAX_BUFFERS:
+            row = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).removeprefix("torch."), "site": site}
+            buffers.setdefault(site, row)
+            recorder.facts["buffers"] = list(buffers.values())
+
     def make(original: Any) -> Any:
         def __init__(self: nn.Module, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
@@ -30,3 +51,4 @@ def install(recorder: Recorder, patches: Patches) -> None:
             origins.remember(module, site)
 
     patches.replace(nn.Module, "__init__", make)
+    patches.replace(nn.Module, "register_buffer", make_buffer)
