@@ -2,8 +2,8 @@
 loss).
 
 Measured: the level of the loss over the steps after them. Confirmed (the batch throws the run) when it is lower by 15 % of
-where the loss began, or finite where it was not; refuted when it is the same without them. The loss of the skipped batch itself
-is not compared.
+where the loss began, or by 40 % and more than noise, or finite where it was not; refuted when it is the same without them. The
+loss of the skipped batch itself is not compared.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import math
 from sawbones.experiments.bench import Bench
 from sawbones.experiments.child import Remedy
 from sawbones.schema import Finding, Run, Verdict
-from sawbones.stats.series import end_level, first_nonfinite, spikes, start_level
+from sawbones.stats.series import end_level, first_nonfinite, noise, spikes, start_level
 
 CLEARLY = 0.15
+FAR = 0.4  # of the loss itself: what was learnt later than the spike is small beside where the loss began
 AFTER = 30  # steps; the averages of an adaptive optimizer carry a spike for about that long
 
 
@@ -33,7 +34,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     text = (
         f"without the update of step {', '.join(map(str, steps[:5]))} the loss of the next steps is {now:.4g} instead of {was:.4g}"
     )
-    lower = math.isfinite(now) and (not math.isfinite(was) or was - now > CLEARLY * abs(begin))
+    far = was - now > FAR * abs(was) and was - now > 3 * noise(run.losses[after]) and was > 0.02 * abs(begin)
+    lower = math.isfinite(now) and (not math.isfinite(was) or was - now > CLEARLY * abs(begin) or far)
     return Verdict("skip_batch", "confirmed" if lower else "refuted", text, was, now)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from sawbones.schema import Event, Optimizer, Run
 
+SAME = 8  # steps whose LRs are the first ones again, bit for bit
+
 
 @dataclass(frozen=True)
 class Resume:
@@ -67,6 +69,9 @@ def not_restored(run: Run, resume: Resume) -> Optimizer | None:
 
 def lr_jump(run: Run, resume: Resume) -> tuple[float, float] | None:
     """LR before and after, when a schedule that was stepped starts over and was not restored."""
+    by_hand = _first_values_again(run, resume)
+    if by_hand is not None:
+        return by_hand
     stepped = [e for e in run.of_kind("schedule") if not e.data.get("initial")]
     before = [e for e in stepped if e.seq < resume.load.seq]
     after = [e for e in stepped if e.seq > resume.load.seq]
@@ -87,3 +92,16 @@ def lr_jump(run: Run, resume: Resume) -> tuple[float, float] | None:
     if jump < 0.05 or jump < 3 * float(np.median(usual)):
         return None
     return float(old[-1]), found
+
+
+def _first_values_again(run: Run, resume: Resume) -> tuple[float, float] | None:
+    """An LR that the script computes from a count of steps: after the resume it runs through its very first values again."""
+    lrs, steps = run.steps["lr"], run.steps["step"]
+    old, new = lrs[steps < resume.first_step], lrs[steps >= resume.first_step]
+    if not resume.counted or run.of_kind("schedule") or min(len(old), len(new)) < SAME:
+        return None
+    first, again = old[:SAME], new[:SAME]
+    if not np.all(np.isfinite(first)) or len(set(first.tolist())) < 4 or not np.array_equal(first, again):
+        return None
+    jump = abs(float(np.log(max(again[0], 1e-12) / max(old[-1], 1e-12))))
+    return (float(old[-1]), float(again[0])) if jump >= 0.05 else None

@@ -2,9 +2,10 @@
 
 ## What it sees
 A step whose loss stands far out of the steps before (ten robust deviations and at least double), from step 10, with the steps
-after it, or the end of the run, worse than those before by a good part of the first loss. Up to three such batches. A loss 100
-times above all before it, or five times with a gradient twenty times above, right after an ordinary update from an ordinary
-gradient, comes from the batch. Whether they are the cause is for the experiment, which leaves them out.
+after it, or the end of the run, worse than those before by a good part of the first loss. Up to three such batches, or a tenth of
+all where each is 100 times above the others. A loss 100 times above all before it, or five times with a gradient twenty times
+above, right after an ordinary update from an ordinary gradient, comes from the batch. Where the steps after it still improve, it
+is only suspected. Whether they are the cause is for the experiment, which leaves them out.
 
 ## Why it matters
 Outliers, corrupt samples and far too long sequences undo what was learnt, at every epoch anew.
@@ -40,8 +41,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.divergence import FAR_LOSS, FAR_NORM, recent_ratio
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_of, update_ratios
 from sawbones.stats.series import end_level, finite, spikes, start_level
 
@@ -49,6 +52,7 @@ NEEDS = ("steps", "losses", "backward")
 EXPLAINS = ("optimizer.lr-too-high", "loop.exploding-gradients")
 EXPERIMENT = "skip_batch"
 EARLIEST, MOST, WORSE = 10, 3, 0.15
+MOST_SHARE = 0.1  # of all steps, where every spike is far out
 FAR, ORDINARY = 100.0, 0.05
 
 
@@ -61,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     out = [s for s in high if _doubles(losses, s)]
     # One spike's aftermath is not a second one; a ripple of a run that is nearly done is none.
     heads = [s for i, s in enumerate(out) if i == 0 or s - out[i - 1] > 5]
-    if not heads or len(heads) > MOST:
+    if not heads or (len(heads) > MOST and not _far_apart(losses, heads, begin)):
         return
     first = heads[0]
     before, after = finite(losses[max(0, first - 10) : first]), losses[first + 1 : first + 9]
@@ -75,12 +79,15 @@ def check(run: Run) -> Iterator[Finding]:
     highest = float(np.max(usual, initial=0.0))
     far = losses[first] > FAR * max(top, size) or not math.isfinite(losses[first])
     least = WORSE * min(size, max(abs(level), 0.1 * size)) if far else WORSE * size
-    if level > begin + 0.5 * size or worse < level + least:
-        return  # in trouble before, or unharmed after
+    if level > begin + 0.5 * size:
+        return  # in trouble before
     # Out of the blue: the update before was an ordinary one from an ordinary gradient.
     calm = len(usual) > 3 and norms[first - 1] < 4 * highest and recent_ratio(update_ratios(run), first) < ORDINARY
     both = losses[first] > FAR_LOSS * max(top, size) and norms[first] > FAR_NORM * highest
-    sure = calm and math.isfinite(losses[first]) and (far or both)
+    harmed = worse >= level + least
+    if not harmed and not (calm and far and norms[first] > FAR_NORM * highest):
+        return  # nothing follows from it
+    sure = harmed and calm and math.isfinite(losses[first]) and (far or both)
     backward = next((e for e in run.of_kind("backward") if e.step == first), None)
     batches = [e for e in run.of_kind("batch") if e.step == first]
     yield Finding(
@@ -88,7 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
         "likely" if sure else "suspected",
         0.9 if sure else 0.55,
         f"The batch of step {first} throws the run: loss {losses[first]:.4g} after {level:.4g}",
-        sites_of(*batches[:1], backward),
+        places(*(s for s in loader_sites(run) if not _is_loop(run, s)), *sites_of(*batches[:1], backward)),
         (
             Evidence(
                 f"loss {losses[first]:.4g} at step {first}, {level:.4g} before it", "losses", (first,), float(losses[first]), level
@@ -98,6 +105,18 @@ def check(run: Run) -> Iterator[Finding]:
         Fix("Look at this batch; drop or repair it, limit the length of samples, or clip the gradient."),
         params={"steps": heads},
     )
+
+
+def _far_apart(losses: np.ndarray, heads: list[int], begin: float) -> bool:
+    """Few steps far above all the others: corrupt samples that come by in every epoch, or a handful of them."""
+    others = finite(np.delete(losses, [i for s in heads for i in range(s, min(s + 3, len(losses)))]))
+    usual = max(float(np.max(others, initial=0.0)), abs(begin))
+    return len(heads) <= MOST_SHARE * len(losses) and all(losses[s] > FAR * usual for s in heads)
+
+
+def _is_loop(run: Run, site: Site) -> bool:
+    """A loader built inside of a library's loop shows as the line that starts training."""
+    return any(e.site is not None and (e.site.file, e.site.line) == (site.file, site.line) for e in run.of_kind("backward")[:3])
 
 
 def _doubles(losses: np.ndarray, step: int) -> bool:

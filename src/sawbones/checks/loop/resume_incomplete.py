@@ -3,7 +3,7 @@
 ## What it sees
 What torch.save was given, what torch.load gave, and which objects were given their state back. Fires when a run trains, saves,
 loads and goes on with an optimizer that keeps state (momentum, Adam) and got none back, or with a schedule that starts over: the LR
-jumps at the resume and the scheduler's state was not restored.
+jumps at the resume and the scheduler's state was not restored, or an LR computed from a step count is the first one again.
 
 ## Why it matters
 The resumed run is another run: moments start from zero, warm-up comes again or the LR is back at its first value.
@@ -36,7 +36,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Optimizer, Run
+from sawbones.schema import Event, Evidence, Finding, Fix, Optimizer, Run, Site
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.resuming import Resume, is_stateful, lr_jump, not_restored, resumes
 
 NEEDS = ("events", "checkpoints", "optimizers", "steps")
@@ -71,7 +72,7 @@ def _lost(run: Run, resume: Resume) -> Finding | None:
         texts.append(Evidence(text, "checkpoints", (resume.first_step,)))
     jump = lr_jump(run, resume)
     if jump is not None:
-        missing.append("scheduler")
+        missing.append("scheduler" if run.of_kind("schedule") else "step")
         text = f"the LR goes from {jump[0]:.3g} to {jump[1]:.3g} at the resume"
         texts.append(Evidence(text, "steps", (resume.first_step,), jump[1], jump[0]))
     if not missing:
@@ -81,12 +82,25 @@ def _lost(run: Run, resume: Resume) -> Finding | None:
     if len(before) and len(after) and np.all(np.isfinite([*before, *after])):
         text = f"loss around the resume: {np.mean(before):.4g} before, {np.mean(after):.4g} after"
         texts.append(Evidence(text, "losses", (resume.first_step,), float(np.mean(after)), float(np.mean(before))))
-    places = tuple(dict.fromkeys(e.site for e in (resume.save, resume.load) if e is not None and e.site is not None))
+    lost = " and the ".join(missing)
+    way = f"Save the state_dict() of the {lost} beside the model, and load it before training goes on."
+    if missing == ["step"]:
+        way = "Save the number of steps taken beside the model, and count on from it."
     return Finding(
-        "loop.resume-incomplete", "proven", 0.93, f"Training resumes without the state of the {' and the '.join(missing)}",
-        places, tuple(texts),
-        Fix(f"Save the state_dict() of the {' and the '.join(missing)} beside the model, and load it before training goes on."),
+        "loop.resume-incomplete", "proven", 0.93, f"Training resumes without the state of the {lost}",
+        _places(run, resume, missing), tuple(texts), Fix(way),
     )  # fmt: skip
+
+
+def _places(run: Run, resume: Resume, missing: list[str]) -> tuple[Site, ...]:
+    """Where the state is given back, when the file is opened elsewhere, or holds the state already; else where it is saved."""
+    given = [r for r in run.facts.get("restored") or () if r["kind"] == "model" and r["seq"] >= resume.load.seq and r.get("site")]
+    back = as_site(given[0]["site"]) if given else None
+    saved = [e.site for e in (resume.save, resume.load) if e is not None and e.site is not None]
+    elsewhere = back is not None and all(s.function != back.function for s in saved)
+    kept = set(missing) <= set(resume.load.data.get("kinds") or ())
+    places = [back, *saved] if elsewhere or kept else [*saved, back]
+    return tuple(dict.fromkeys(p for p in places if p is not None))
 
 
 def _saved_without_optimizer(run: Run) -> Event | None:
