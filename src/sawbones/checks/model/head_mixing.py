@@ -76,14 +76,24 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _form(flow: Flow, op: Op) -> tuple[int, ...]:
-    """The shape before this and the reshapes right before it."""
+    """The shape before this and the merges right before it; where a dimension was split, its parts got names of their own."""
     value, before = op.inputs[0], op.index
     for _ in range(4):
         made = flow.maker(value, before)
-        if made is None or made.name not in (*_RESHAPING, "contiguous") or not made.inputs:
+        if (
+            made is None
+            or made.name not in (*_RESHAPING, "contiguous")
+            or not made.inputs
+            or _splits(made.inputs[0].shape, value.shape)
+        ):
             break
         value, before = made.inputs[0], made.index
     return value.shape
+
+
+def _splits(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    old, new = _spans(before), _spans(after)
+    return any(a <= c and d <= b and (a, b) != (c, d) for a, b, _ in old.values() for c, d, _ in new.values())
 
 
 def displaced(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int] | None:

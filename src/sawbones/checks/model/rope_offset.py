@@ -3,7 +3,8 @@
 ## What it sees
 Two things. Generation with a cache: what calls with one token answered is compared with one full pass over the same tokens; fires
 when they differ by more than 1 %. And on deep steps, queries and keys that look up their positions in the same table: when there
-are fewer queries than keys and both count from 0, the queries' positions lack the offset.
+are fewer queries than keys and both count from 0, the queries' positions lack the offset; the same where keys are joined from a
+memory and the queries' own tokens, and the codes of both start at 0.
 
 ## Why it matters
 Rotary codes act through the distance between query and key. With a wrong offset every distance is wrong, in generation or
@@ -35,9 +36,10 @@ The `start_pos` argument of the Llama reference code exists for this reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops
@@ -46,6 +48,7 @@ NEEDS = ("deep",)
 EXPLAINS = ("model.position-broadcast", "optimizer.lr-too-low")
 EXPERIMENT = None
 APART = 0.01
+_FROM_START = re.compile(r"\[0?:(\d+)[,\]]")
 _PROJECTING = ("linear", "addmm", "layer_norm", "rms_norm", "scaled_dot_product_attention", "multi_head_attention_forward")
 
 
@@ -62,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield _finding(Evidence(text, "decoding", (int(found["step"]),), worst, 0.0), where)
         return
     for deep in run.deep[:3]:
-        reading = _inconsistent(deep)
+        reading = _inconsistent(deep) or _restarted(deep)
         if reading is not None:
             yield _finding(Evidence(reading[0], "ops", (deep.step,)), reading[1])
             return
@@ -107,10 +110,55 @@ def _inconsistent(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
     return None
 
 
-def _near(flow: Flow, op: Op) -> set[int]:
+def _restarted(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
+    """Keys that end in the queries' own tokens, after remembered ones, and codes that start at 0 for both."""
+    flow = Flow(deep)
+    for attention, op in attention_ops(deep):
+        if not 1 <= attention.queries < attention.keys:
+            continue
+        product = (
+            op if attention.kind == "sdpa" else next((o for o in flow.behind(op.inputs[0], op.index, 24) if _is_product(o)), op)
+        )
+        if len(product.inputs) < 2:
+            continue
+        query, key = product.inputs[:2]
+        around = _near(flow, product, query), _near(flow, product, key)
+        own = next((o for o in flow.ops if o.index in around[0] and _starts(o, attention.queries)), None)
+        far = next((o for o in flow.ops if o.index in around[1] and _starts(o, attention.keys)), None)
+        if own is None or far is None or not _ends_in(flow, key, query, product):
+            continue
+        text = (
+            f"the last {attention.queries} of {attention.keys} keys are the queries' own tokens, and both are rotated by positions "
+            f"from 0 on: a token's query and its key are {attention.keys - attention.queries} places apart"
+        )
+        return text, places(attention.site, own.site)
+    return None
+
+
+def _is_product(op: Op) -> bool:
+    return op.name in ("matmul", "bmm", "einsum", "baddbmm") and len(op.inputs) >= 2
+
+
+def _starts(op: Op, length: int) -> bool:
+    """Counts 0, 1, ... length - 1, or cuts as many rows from the beginning of a table."""
+    if op.name == "arange" and op.outputs:
+        made = op.outputs[0]
+        return made.shape == (length,) and made.min == 0 and made.max == length - 1
+    cut = _FROM_START.match(str(op.args.get("index", ""))) if op.name == "__getitem__" and op.inputs else None
+    return cut is not None and int(cut[1]) == length and not op.inputs[0].requires_grad and op.inputs[0].shape[0] >= length
+
+
+def _ends_in(flow: Flow, key: Value, query: Value, product: Op) -> bool:
+    """The keys were made from something joined in front of what the queries were made from."""
+    mine = {v.id for o in flow.behind(query, product.index, 60) for v in o.inputs}
+    joined = [o for o in flow.behind(key, product.index, 60) if o.name == "cat" and len(o.inputs) >= 2]
+    return any(o.inputs[-1].id in mine and o.inputs[0].id not in mine for o in joined)
+
+
+def _near(flow: Flow, op: Op, *values: Value) -> set[int]:
     """What queries and keys went through since they were projected: what is behind that belongs to other layers."""
     found: set[int] = set()
-    waiting = [(v, op.index) for v in op.inputs[:2]]
+    waiting = [(v, op.index) for v in values or op.inputs[:2]]
     while waiting and len(found) < 400:
         value, place = waiting.pop(0)
         made = flow.maker(value, place)
