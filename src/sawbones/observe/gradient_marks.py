@@ -12,16 +12,21 @@ from collections.abc import Iterable
 import torch
 
 _Mark = tuple[torch.Tensor, int, int]  # parameter, identity and version of its gradient
+_Grad = tuple[int, int] | None  # identity and version
 
 
 class GradientMarks:
     def __init__(self) -> None:
         self._marks: dict[int, list[_Mark]] = {}
         self._backwards: dict[int, int] = {}  # passes since the optimizer's last step
+        self._thrown: dict[int, tuple[torch.Tensor, _Grad]] = {}  # parameters whose gradient was cleared before any step used it
+        self._zeros: dict[int, _Grad] = {}  # gradients that were set to zero and not to None
 
     def stepped(self, optimizer: int, params: Iterable[torch.Tensor]) -> None:
         self._marks[optimizer] = [(p, id(g), g._version) for p in params if (g := p.grad) is not None]
         self._backwards[optimizer] = 0
+        for p in params if self._thrown else ():
+            self._thrown.pop(id(p), None)
 
     def backward_begins(self) -> int:
         """Drops what was cleared; returns how many marks are left."""
@@ -39,3 +44,21 @@ class GradientMarks:
     def uncleared(self, optimizer: int) -> int:
         """Gradients that this optimizer is about to use for a second time."""
         return len(self._marks.get(optimizer, ())) if self._backwards.get(optimizer) else 0
+
+    def unused(self, params: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """Those that hold a gradient which no step has used."""
+        used = {i: version for marks in self._marks.values() for _, i, version in marks}
+        held = [p for p in params if (g := p.grad) is not None and used.get(id(g)) != g._version]
+        return [p for p in held if self._zeros.get(id(p)) != _grad(p)]
+
+    def cleared(self, params: Iterable[torch.Tensor], unused: Iterable[torch.Tensor]) -> None:
+        self._zeros.update({id(p): _grad(p) for p in params if p.grad is not None})
+        self._thrown.update({id(p): (p, _grad(p)) for p in unused})
+
+    def lost(self, params: Iterable[torch.Tensor]) -> int:
+        """Parameters that had a gradient of their own since the last step, lost it, and got no other."""
+        return sum(id(p) in self._thrown and _grad(p) in (None, self._thrown[id(p)][1]) for p in params) if self._thrown else 0
+
+
+def _grad(p: torch.Tensor) -> _Grad:
+    return (id(p.grad), p.grad._version) if p.grad is not None else None

@@ -276,6 +276,7 @@ class Recorder:
             index = self.census.optimizer_index(optimizer)
             data = {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": False, "closure": closure}
             data["uncleared"] = self.steps.marks.uncleared(index)
+            data["lost"] = self.steps.marks.lost(p for g in optimizer.param_groups for p in g["params"])
             # A fused optimizer is always called and skips inside its kernel: what the scaler found says whether it did.
             found_inf = getattr(optimizer, "found_inf", None)
             if isinstance(found_inf, torch.Tensor):

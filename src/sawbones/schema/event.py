@@ -13,7 +13,7 @@ Every kind and the keys of its `data` (all JSON values; a key may be missing whe
 | scaler_step   | scaler, optimizer, scale, skipped |
 | scaler_update | scaler, scale_before, scale_after |
 | clip          | fn, max_norm, norm, num_tensors |
-| step          | optimizer, cls, lr: [per group], skipped, closure: a backward pass ran inside of it, uncleared: gradients kept |
+| step          | optimizer, cls, lr: [per group], skipped, closure: a backward ran in it, uncleared: kept, lost: cleared unused |
 | manual_step   | num_changed (parameters changed in place although no optimizer stepped) |
 | zero_grad     | target ("optimizer" or "module"), optimizer, set_to_none |
 | schedule      | cls, scheduler, lr_before, lr_after, initial |

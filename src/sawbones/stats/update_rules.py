@@ -215,6 +215,11 @@ def adam_rules(b1: float, b2: float, eps: float) -> Iterator[Rule]:
         yield Rule(f"Adam, shared state {number}", False, "parameters of one shape share their moments", shared, rates)
 
 
+def _first_then(factor: float) -> Callable[[Moved, Array], Array]:
+    """The gradient as it is on the first step, times a factor on all others."""
+    return lambda t, g: np.asarray(np.concatenate([g[:1], factor * g[1:]]))
+
+
 def momentum_rules(mu: float) -> Iterator[Rule]:
     rates = (mu,)
 
@@ -248,6 +253,9 @@ def momentum_rules(mu: float) -> Iterator[Rule]:
         _each(lambda t, g: _weighted(g, -mu, 1.0)), rates,
     )  # fmt: skip
     yield Rule("momentum, buffer forgotten", False, "the buffer is not kept from step to step", _each(lambda t, g: g), rates, False)
+    own = "the buffer is the gradient's own tensor and not a copy: it remembers nothing"
+    for kind, later in (("sum", 2 * mu), ("mean", mu * (2 - mu))):  # the gradient fades with it, then is added to itself
+        yield Rule(f"momentum, buffer is the gradient ({kind})", False, own, _each(_first_then(later)), rates, False)
     yield Rule("momentum, step before", False, "the buffer is used before it is updated", _each(_stale(plain)), rates)
     yield Rule(
         "Nesterov, terms exchanged", False, "Nesterov's step adds momentum times the gradient to the buffer, not the other way",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sawbones.checks.loop import clip_after_step, clip_before_unscale, scheduler_order, zero_grad_misplaced
+from sawbones.checks.loop import clip_after_step, clip_before_unscale, scaler_misuse, scheduler_order, zero_grad_misplaced
 from sawbones.schema import STEP_COLUMNS, Ending, Event, Run, Site
 
 DATA: dict[str, dict[str, Any]] = {
@@ -76,3 +76,32 @@ def test_clearing_before_every_micro_batch_is_named() -> None:
 def test_a_scheduler_that_moves_before_the_first_step_is_named() -> None:
     (finding,) = scheduler_order.check(run_of("forward", "backward", "schedule", "step", "zero_grad"))
     assert finding.where[0].line == 15
+
+
+def two_optimizers(*parts: tuple[str, int | None, dict[str, Any]], rounds: int = 4) -> Run:
+    """Events that name the optimizer they belong to; every step has a number of its own."""
+    events: list[Event] = []
+    at = 0
+    for _ in range(rounds):
+        for line, (kind, optimizer, data) in enumerate(parts):
+            given = {**DATA.get(kind, {}), **({} if optimizer is None else {"optimizer": optimizer}), **data}
+            number = at - 1 if kind == "scaler_step" else at
+            events.append(Event(len(events), kind, number, 0, "train", 0.0, Site("train.py", 10 + line), 0, given))
+            at += kind == "step"
+    return Run("train.py", (), "", {}, Ending("finished"), events=tuple(events))
+
+
+def test_an_optimizer_beside_the_scaler_is_named_whichever_comes_first() -> None:
+    scaled, passed = [("scale", None, {}), ("backward", None, {})], [("step", 0, {})]
+    through: list[tuple[str, int | None, dict[str, Any]]] = [("step", 1, {}), ("scaler_step", 1, {}), ("scaler_update", None, {})]
+    for order, line in (([*scaled, *passed, *through], 12), ([*scaled, *through, *passed], 15)):
+        (finding,) = scaler_misuse.check(two_optimizers(*order))
+        assert (finding.status, finding.where[0].line) == ("proven", line)
+
+
+def test_a_discriminator_in_float32_beside_a_scaled_generator_is_right() -> None:
+    plain: list[tuple[str, int | None, dict[str, Any]]] = [("backward", None, {"scaled": False}), ("step", 0, {})]
+    scaled: list[tuple[str, int | None, dict[str, Any]]] = [
+        ("scale", None, {}), ("backward", None, {}), ("step", 1, {}), ("scaler_step", 1, {}), ("scaler_update", None, {}),
+    ]  # fmt: skip
+    assert list(scaler_misuse.check(two_optimizers(*plain, *scaled))) == []

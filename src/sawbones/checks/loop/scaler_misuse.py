@@ -2,8 +2,9 @@
 
 ## What it sees
 The order of scaler events in every step, and torch's own refusals. Bypassed: the loss is scaled, and the optimizer steps without
-the scaler and without unscale_, on gradients that are S times too large. Never scaled: the scaler divides gradients of a loss that
-it never multiplied. Never updated: no update() while steps are taken. From step 0; at least 80 % of the steps.
+the scaler and without unscale_, on gradients that are S times too large; each optimizer is read on its own. Never scaled: the
+scaler divides gradients of a loss that it never multiplied. Never updated: no update() while steps are taken. From step 0; at least
+80 % of the steps.
 
 ## Why it matters
 Steps are thousands of times too large or too small, the scale can't adapt, or the script dies at the second step.
@@ -33,15 +34,16 @@ PyTorch, Automatic Mixed Precision examples; the RuntimeErrors quoted above are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Event, Evidence, Finding, Fix, Run
 from sawbones.stats.protocol import Turn, sites_in, sites_of, turns
 
 NEEDS = ("events",)
 EXPLAINS = (
     "optimizer.lr-too-high", "optimizer.lr-too-low", "loop.exploding-gradients", "loop.scaler-skipping", "loop.loss-spike",
-    "loss.unstable-log", "model.vanishing-gradients", "loop.amp-no-scaler",
+    "loss.unstable-log", "model.vanishing-gradients", "loop.amp-no-scaler", "data.nonfinite-input",
 )  # fmt: skip
 EXPERIMENT = None
 SHARE = 0.8
@@ -76,24 +78,26 @@ def check(run: Run) -> Iterator[Finding]:
     whole = [t for t in turns(run) if t.backwards]
     if len(whole) < 2:
         return
-    bypassed = [t for t in whole if t.of("scale") and _scale(t) > 1 and t.scaler_step is None and not t.of("unscale")]
+    past = _past_the_scaler(run)
     unscaled = [t for t in whole if t.scaler_step is not None and not any(e.data.get("scaled") for e in t.backwards)]
     unscaled = [t for t in unscaled if not t.of("scale") or _root_is_plain(t)]
-    if len(bypassed) >= SHARE * len(whole):
-        turn = bypassed[0]
+    if past:
+        scale, steps, others = past
+        backward = next((e for e in reversed(run.of_kind("backward")) if e.seq < steps[0].seq), None)
+        apart = " while another optimizer goes through it" if others else ""
         yield Finding(
             "loop.scaler-misuse",
             "proven",
             0.98,
-            f"The optimizer steps past the scaler, on gradients that are {_scale(turn):g} times too large",
-            sites_of(turn.taken, turn.backwards[-1]),
+            f"The optimizer steps past the scaler, on gradients that are {scale:g} times too large{apart}",
+            sites_of(steps[0], backward),
             (
                 Evidence(
-                    f"loss scaled by {_scale(turn):g}, then optimizer.step() without unscale_ or scaler.step(), "
-                    f"at {len(bypassed)} of {len(whole)} steps",
+                    f"loss scaled by {scale:g}, then step() of {steps[0].data.get('cls', 'the optimizer')} without unscale_ or "
+                    f"scaler.step(), {len(steps)} times",
                     "events",
-                    tuple(t.step for t in bypassed[:5]),
-                    _scale(turn),
+                    tuple(e.step for e in steps[:5]),
+                    scale,
                     1.0,
                 ),
             ),
@@ -130,6 +134,41 @@ def check(run: Run) -> Iterator[Finding]:
             (Evidence(f"{len(whole)} scaler steps, 0 updates", "events", (0,), 0.0, float(len(whole))),),
             Fix("Call scaler.update() once after scaler.step().", insert_after="scaler.update()"),
         )
+
+
+def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
+    """(scale, steps, whether others go through the scaler) of an optimizer that uses scaled gradients as they are.
+
+    Each optimizer is read on its own, from one of its steps to the next: in a GAN one network may be trained without a scaler.
+    """
+    through = {(e.step, e.data.get("optimizer")) for e in run.of_kind("scaler_step")}
+    taken: Counter[int] = Counter()
+    past: dict[int, list[tuple[Event, float]]] = {}
+    backwards: list[bool] = []  # of the run so far: was the root scaled?
+    begins: dict[int, int] = {}  # optimizer -> its first backward since its last step
+    unscaled: set[int] = set()
+    fresh, scale = False, 1.0
+    for event in run.events:
+        if event.kind == "scale":
+            fresh, scale = True, float(event.data.get("scale") or 1.0)
+        elif event.kind == "backward":
+            backwards.append(fresh or bool(event.data.get("scaled")))
+            fresh = False
+        elif event.kind == "unscale":
+            unscaled.add(int(event.data.get("optimizer", -1)))
+        elif event.kind == "step" and not event.data.get("skipped"):
+            optimizer = int(event.data.get("optimizer", -1))
+            since = backwards[begins.get(optimizer, 0) :]
+            begins[optimizer] = len(backwards)
+            taken[optimizer] += 1
+            own = optimizer in unscaled or -1 in unscaled or (event.step, optimizer) in through
+            unscaled -= {optimizer, -1}
+            if since and all(since) and not own and scale != 1:  # after a NaN the scale falls below 1: no less wrong
+                past.setdefault(optimizer, []).append((event, scale))
+    for optimizer, found in past.items():
+        if len(found) >= max(2, SHARE * taken[optimizer]) and found[0][1] > 1:
+            return found[0][1], [e for e, _ in found], bool(through)
+    return None
 
 
 def _scale(turn: Turn) -> float:

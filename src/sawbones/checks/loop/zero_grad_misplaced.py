@@ -3,7 +3,9 @@
 ## What it sees
 The order of events in every step. Cleared too late: zero_grad of the stepping optimizer (or of the model) after the last backward,
 and the step then finds no gradient or zeros. Cleared too often: several backward passes from one line lead to one step, and
-gradients are cleared before each of them, so that only the last micro-batch counts. At least 80 % of the steps, from step 1.
+gradients are cleared before each of them, so that only the last micro-batch counts. Cleared between two losses: parameters that got
+a gradient since the last step have lost it at this one and got no other, because zero_grad came between the backward that reached
+them and the step. At least 80 % of the steps, from step 1.
 
 ## Why it matters
 In the first case nothing is learnt at all; in the second all but one micro-batch of work is thrown away.
@@ -26,7 +28,9 @@ The events and the gradients at the step are the proof: none, or those of one mi
 
 ## False alarms
 LBFGS and other closures clear before each evaluation. Adversarial training clears between the attack's backward and the real one:
-those stand on different lines. Clearing another optimizer's gradients between this one's backward and step is what GANs do.
+those stand on different lines, and both passes reach the same parameters. So do the two passes of sharpness-aware minimisation;
+gradient surgery puts its own gradients in place before the step. Clearing another optimizer's gradients between this one's backward
+and step is what GANs do.
 
 ## References
 A frequent answer in PyTorch's forum; the order zero_grad, backward, step is the first thing its tutorials teach.
@@ -78,6 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
             Fix("Move zero_grad() before backward(), or after step()."),
         )
         return
+    yield from _one_loss_lost(run, whole)
     several = [t for t in whole if len(t.backwards) > 1]
     often = [t for t in several if _cleared_before_each(t)]
     if len(several) >= max(2, 0.5 * len(whole)) and len(often) >= SHARE * len(several):
@@ -100,6 +105,39 @@ def check(run: Run) -> Iterator[Finding]:
             ),
             Fix("Clear gradients once per optimizer step, right after it, not once per micro-batch."),
         )
+
+
+def _one_loss_lost(run: Run, whole: list[Turn]) -> Iterator[Finding]:
+    """Of several losses, each with a backward of its own, the first is cleared away: what only it reaches never learns."""
+    lost = [(t, z) for t in whole if t.taken.data.get("lost") and (z := _cleared_between(t)) is not None]
+    if len(lost) < max(2, SHARE * len(whole)):
+        return
+    turn, clear = lost[0]
+    count = int(turn.taken.data["lost"])
+    held = sum(t.optimizer == turn.optimizer for t in run.tensors)
+    yield Finding(
+        "loop.zero-grad-misplaced",
+        "proven",
+        0.96,
+        f"Gradients are cleared between two backward passes: {count} parameters lose the only gradient they get",
+        sites_of(clear, turn.backwards[0]),
+        (
+            Evidence(
+                f"zero_grad between backward passes at {len(lost)} of {len(whole)} steps; {count} of {held} parameters had a "
+                "gradient before it and have none at the step",
+                "events",
+                tuple(t.step for t, _ in lost[:5]),
+                float(count),
+                0.0,
+            ),
+        ),
+        Fix("Clear gradients once per step, before the first backward(); the losses then add up."),
+    )
+
+
+def _cleared_between(turn: Turn) -> Event | None:
+    first, last = turn.backwards[0].seq, turn.backwards[-1].seq
+    return next((z for z in _own_clears(turn) if first < z.seq < last), None)
 
 
 def _own_clears(turn: Turn) -> tuple[Event, ...]:

@@ -37,8 +37,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import NOT_MEASURED, Evidence, Finding, Fix, Run, Tensor
-from sawbones.stats.protocol import turns
+from sawbones.schema import NOT_MEASURED, Evidence, Finding, Fix, Run, Site, Tensor
+from sawbones.stats.protocol import sites_in, turns
 
 NEEDS = ("tensors", "optimizers", "steps", "backward")
 EXPLAINS = ("model.frozen-params", "optimizer.lr-too-low")
@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
     amid = [t for t in left if order[t.name] < last_held and order[t.name] > min(order[h.name] for h in held)]
     sure = bool(behind or amid) or all(_single(t, held) for t in left)
     shown = ", ".join(t.name for t in (behind or amid or left)[:3])
-    sites = tuple(dict.fromkeys(o.site for o in run.optimizers if o.site is not None))
+    sites = tuple(dict.fromkeys((*_collected(run), *(o.site for o in run.optimizers if o.site is not None))))
     yield Finding(
         "optimizer.missing-params",
         "proven" if sure else "suspected",
@@ -80,6 +80,17 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Hand all trainable parameters to the optimizer, and build it after the model is complete."),
     )
+
+
+def _collected(run: Run) -> tuple[Site, ...]:
+    """Where a function of its own gathers the groups, when the optimizer is built elsewhere."""
+    built = {o.site.function for o in run.optimizers if o.site is not None}
+    groups = [g for g in sites_in(run, ("group",)) if g.function not in built and g.function != "<module>"]
+    if len({(g.file, g.function) for g in groups}) != 1:
+        return ()
+    place = groups[0].file, groups[0].function
+    rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == "append" and (r["file"], r["function"]) == place]
+    return (Site(rows[0]["file"], rows[0]["line"], rows[0]["function"], rows[0]["code"]),) if rows else tuple(groups[:1])
 
 
 def _single(tensor: Tensor, held: list[Tensor]) -> bool:

@@ -3,7 +3,8 @@
 ## What it sees
 The LR of every step, whoever sets it, against the length of a run that came to its own end, and each scheduler's planned length
 against how often it moved. Wrong unit: planned in steps and moved per epoch, or the other way round. Over too early: the LR is
-under a ten-thousandth of its peak for a third of the run. Endless warm-up: the LR rises in a straight line to the very last step.
+under a ten-thousandth of its peak for a third of the run. Endless warm-up: the LR rises in a straight line to the very last step,
+or by equal amounts whenever its scheduler moves, once per epoch, and ends under 0.6 of the LR that the optimizer was built with.
 Past its end: a cosine that moved well beyond T_max climbs again, or a schedule of fixed length refuses to go on.
 
 ## Why it matters
@@ -62,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
     moves = [e for e in run.of_kind("schedule") if not e.data.get("initial")]
     for scheduler in made:
         mine = [e for e in moves if e.data.get("scheduler") == scheduler.data.get("scheduler")]
-        found = _wrong_unit(run, scheduler, mine)
+        found = _wrong_unit(run, scheduler, mine) or _warm_up_by_epoch(run, scheduler, mine)
         if found is not None:
             yield found
             return
@@ -120,6 +121,28 @@ def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
         title = f"The cosine is over after {planned} moves and climbs again: it moved {moved} times"
         return _finding(title, text, sites_of(made, mine[0]), float(moved), float(planned), f"Set T_max to {moved}.", 0.9)
     return None
+
+
+def _warm_up_by_epoch(run: Run, made: Event, mine: list[Event]) -> Finding | None:
+    """A warm-up that is counted in steps and moved once per epoch: a staircase that ends long before the LR is reached."""
+    full = next((float(v) for v in made.data.get("lr_before") or () if v), np.nan)
+    rates = np.array([float((e.data.get("lr_after") or [np.nan])[0]) for e in (made, *mine)])
+    rises = np.diff(rates)
+    if len(mine) < 3 or len(mine) > 0.34 * run.num_steps or not np.all(rises > 0) or float(np.ptp(rises)) > 0.3 * float(max(rises)):
+        return None
+    reached = float(rates[-1])
+    if not reached < 0.6 * full:
+        return None
+    needs = round(full / float(np.median(rises)))
+    return _finding(
+        f"The warm-up never ends: it needs {needs} moves and makes {len(mine)}, once per epoch",
+        f"{made.data.get('cls')} moved {len(mine)} times in {run.num_steps} steps: {rates[0]:.2g} to {reached:.2g} of {full:g}",
+        sites_of(made, mine[0]),
+        reached,
+        full,
+        "Move the scheduler after every optimizer step if its warm-up counts steps, or shorten the warm-up.",
+        0.92,
+    )
 
 
 def _warm_up_written(run: Run, index: int, rates: np.ndarray) -> tuple[Site, ...]:

@@ -57,7 +57,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def make_zero(target: str) -> Any:
         def make(original: Any) -> Any:
             def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
+                watched = recorder.options.journal and recorder.is_host() and not torch.compiler.is_compiling()
+                params = _params(self) if watched else []
+                unused = recorder.guard("zero_grad", recorder.steps.marks.unused, params) if params else None
                 result = original(self, *args, **kwargs)
+                if params:
+                    recorder.guard("zero_grad", recorder.steps.marks.cleared, params, unused or ())
                 if recorder.is_host() and recorder.wants("zero_grad") and not torch.compiler.is_compiling():
                     none = bool(kwargs.get("set_to_none", args[0] if args else True))
                     data: dict[str, Any] = {"target": target, "set_to_none": none}
@@ -73,6 +78,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(torch.optim.Optimizer, "__init__", make_init)
     patches.replace(torch.optim.Optimizer, "zero_grad", make_zero("optimizer"))
     patches.replace(nn.Module, "zero_grad", make_zero("module"))
+
+
+def _params(owner: Any) -> list[torch.Tensor]:
+    if isinstance(owner, torch.optim.Optimizer):
+        return [p for group in owner.param_groups for p in group["params"]]
+    return list(owner.parameters())
 
 
 def _closure(args: Any, kwargs: Any) -> Any:
