@@ -4,7 +4,8 @@
 Token ids that go into the model and the targets of its loss, compared at shifts from -3 to 3: of a language model or a decoder
 with teacher forcing, the target at t is the input at t + 1. Fires when at least 95 % of the counted targets are the input at
 another shift (and not also at + 1), and the model is causal, so that a shift of 0 or less means copying and of 2 or more means
-predicting past the next token. From step 0, when every deep step agrees.
+predicting past the next token. From step 0, when every deep step agrees. Of forecasts from a window of numbers: the first target is
+the last number of the window, in every row.
 
 ## Why it matters
 With a shift of 0 or -1 the answer is already in the input: the loss goes to zero and nothing is learned. With + 2 the model
@@ -28,7 +29,8 @@ The shift scan is the proof: it compares the very ids that entered the model and
 Masked language models count only masked positions, where the input is not the target. Encoders that see both sides and
 autoencoders may be asked for their own input and are only suspected. Several heads for several steps ahead are silent when one of
 them predicts the next token. Models that shift inside (Hugging Face) are judged by what reaches the loss. Text that repeats, so
-that + 1 fits as well, is silent. A decoder next to an encoder with its own target as input is loss.target-in-input.
+that + 1 fits as well, is silent. Autoencoders of windows have targets as long as their input. A decoder next to an encoder with
+its own target as input is loss.target-in-input.
 
 ## References
 Hugging Face issues about labels that are shifted in the collator and again in the model; the no-shift variant is the first thing
@@ -37,9 +39,10 @@ to look at when a language model's loss is too good.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import data_function, lines_in
 from sawbones.stats.loss_calls import (
     Seen,
     as_site,
@@ -52,7 +55,7 @@ from sawbones.stats.loss_calls import (
     user_sites,
 )
 
-NEEDS = ("loss_calls", "tokens")
+NEEDS = ("loss_calls",)
 EXPLAINS = (
     "loss.target-in-input", "evaluation.leak-target", "evaluation.overfitting", "model.causal-leak", "data.labels-misaligned",
 )  # fmt: skip
@@ -69,7 +72,7 @@ _MAKING = frozenset({"tensor", "stack", "pad_sequence", "__getitem__", "cat", "f
 def check(run: Run) -> Iterator[Finding]:
     matched = [(s, k) for s in reaching(run) if (k := _shift(s)) is not None]
     if not matched:
-        yield from _packed(run)
+        yield from [*_packed(run)] or _window(run)
     if not matched or any(k == 1 for _, k in matched):
         return
     known = [(s, k) for s, k in matched if s.facts.get("main")]
@@ -126,6 +129,61 @@ def _packed(run: Run) -> Iterator[Finding]:
         (Evidence(text, "loss_calls", tuple(s.deep.step for s in looked), share, 0.0),),
         Fix("Pack the sequences without their first token as targets and those without their last as inputs."),
     )
+
+
+def _window(run: Run) -> Iterator[Finding]:
+    """A forecast whose first steps are the last of the window that the model is given."""
+    probed = [(d, d.probes["window"]) for d in run.deep if d.probes.get("window")]
+    calls = carrying(run)
+    if not calls or len({w["common"] for _, w in probed}) != 1:
+        return
+    window = probed[0][1]
+    common, horizon = int(window["common"]), int(window["horizon"])
+    what = (
+        "The target is" if horizon == 1 else f"The first {common} of {horizon} targets are" if common > 1 else "The first target is"
+    )
+    yield Finding(
+        "loss.label-shift",
+        "proven",
+        0.93,
+        f"{what} already in the window that the model is given: the targets start {common} step{'s' * (common > 1)} too early",
+        _windows_made_at(run, calls[0], horizon),
+        (
+            Evidence(
+                f"in every row the last {common} of {window['window']} inputs equal the first {common} of {horizon} targets",
+                "deep", tuple(d.step for d, _ in probed), float(common), 0.0,
+            ),
+        ),
+        Fix("Let the targets start one step after the end of the window: series[i + window : i + window + horizon]."),
+    )  # fmt: skip
+
+
+def _windows_made_at(run: Run, seen: Seen, horizon: int) -> tuple[Site, ...]:
+    """Where the targets were cut out of the series or became tensors."""
+    framework = framework_sites(run) | {e.site for e in run.of_kind("batch")}
+    cut = user_sites(seen.deep, _CUTTING, seen.call.target, seen.call.op)
+    rows = [
+        row
+        for row in run.facts.get("data_ops") or ()
+        if row.get("op") in _MAKING and str(row.get("dtype")).startswith("float") and _ends_in(row.get("shape") or (), horizon)
+    ]
+    made = [as_site(row.get("site")) for row in rows]
+    reads = data_function(run, "reads")
+    read = [Site(reads[0], max(reads[1], reads[2] - 2), "__getitem__", "")] if reads is not None else []
+    found = [site for site in (*cut, *made) if site is not None and site not in framework]
+    return places(
+        *[s for s in found if lines_in([s], reads)],
+        *read,
+        *found[:3],
+        *(as_site(entry.get("site")) for entry in (run.facts.get("loaders") or ())[:1]),
+        seen.call.site,
+    )
+
+
+def _ends_in(shape: Sequence[int], horizon: int) -> bool:
+    """Rows of targets: (rows, horizon), or (rows,) and (rows, 1) for a single step."""
+    sizes = [size for size in shape[1:] if size != 1]
+    return len(shape) >= 1 and sizes == ([horizon] if horizon > 1 else [])
 
 
 def _one_way(run: Run, seen: Seen) -> bool:

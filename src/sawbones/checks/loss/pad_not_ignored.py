@@ -4,7 +4,9 @@
 Positions whose input token is padding (the id that fills the ends of rows of different lengths, found from values) and the
 gradient of the loss with respect to the scores there. Ignored positions have a gradient of exactly zero, however they are
 ignored: ignore_index, a mask, a weight, a selection. Fires when padded positions carry at least 2 % of the weight of all targets
-and their target is one and the same id; from the first deep step on whose batch has rows of different lengths.
+and their target is one and the same id; from the first deep step on whose batch has rows of different lengths. Inputs of numbers
+are padded where all features are zero up to one end of a row; there it fires when the target is one and the same number, which
+hardly stands anywhere else.
 
 ## Why it matters
 The model is paid for predicting padding, which is easy: the loss looks better than it is, depends on how ragged a batch is, and
@@ -27,8 +29,8 @@ The reading is the proof: the gradient that reaches the scores at padded positio
 ## False alarms
 Where padding and end-of-sequence share an id, the first one is a real target: its input is a word, not padding, so it is not
 looked at. Losses that are masked or weighted after reduction="none" have zero gradient at padding. Labels of -100 are ignored by
-default. A tagger whose padded positions carry different targets has real labels there. Classifiers of whole texts have no target
-per position.
+default. Silence and empty frames of numbers have the label that silence has elsewhere too, which is at most suspected. A tagger
+whose padded positions carry different targets has real labels there. Classifiers of whole texts have no target per position.
 
 ## References
 The PyTorch translation tutorial and the Annotated Transformer both take care of it by hand (ignore_index, padding_idx in the
@@ -43,10 +45,11 @@ from typing import Any
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, carrying, data_sites, framework_sites, places, user_sites
 
-NEEDS = ("loss_calls", "tokens")
+NEEDS = ("loss_calls",)
 EXPLAINS = ("evaluation.metric-padding", "pipeline.padding-waste", "data.class-imbalance")
 EXPERIMENT = None
 SHARE = 0.02
+ELSEWHERE = 0.05
 
 _MAKING = frozenset({
     "pad_sequence", "tensor", "full", "new_full", "zeros", "new_zeros", "full_like", "zeros_like", "pad", "cat", "stack",
@@ -58,6 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
     every = carrying(run)
     seen = [(s, p) for s in every if (p := _padding(s)) is not None]
     counted = [(s, p) for s, p in seen if p["weight_share"] >= SHARE and p["counted"] > 0.5 * p["rows"]]
+    if not seen:
+        yield from _of_numbers(every)
     if not counted or 2 * len(counted) < len(seen) or 3 * len(seen) < len(every):
         return
     first, padding = max(counted, key=lambda item: item[1]["weight_share"])
@@ -87,6 +92,41 @@ def check(run: Run) -> Iterator[Finding]:
             if own
             else "Pad the labels with the id that the loss ignores (-100), not with a real label."
         ),
+    )  # fmt: skip
+
+
+def _of_numbers(every: list[Seen]) -> Iterator[Finding]:
+    """Rows of numbers of different lengths, filled up with zeros."""
+    seen = [(s, b) for s in every if (b := s.facts.get("blank")) and (s.facts.get("weights") or {}).get("fit", 0.0) >= 0.9]
+    counted = [
+        (s, b) for s, b in seen if b["weight_share"] >= SHARE and b["counted"] > 0.9 * b["rows"] and b["target_share"] > 0.999
+    ]  # fmt: skip
+    if not counted or len(counted) < 0.9 * len(seen) or 2 * len(seen) < len(every):
+        return
+    elsewhere = max(b["elsewhere"] for _, b in counted)
+    if elsewhere > 0.5:
+        return
+    first, blank = counted[0]
+    share = sum(b["weight_share"] for _, b in counted) / len(counted)
+    own = elsewhere < ELSEWHERE
+    yield Finding(
+        "loss.pad-not-ignored",
+        "proven" if own else "suspected",
+        0.95 if own else 0.4,
+        f"Padding counts in the loss: {100 * share:.0f} % of its weight lies on padded positions",
+        places(first.call.site, first.built),
+        (
+            Evidence(
+                f"{blank['counted']} of {blank['rows']} positions at the ends of rows whose input is all zeros get a gradient; "
+                f"together they carry {100 * blank['weight_share']:.1f} % of the weight of all targets",
+                "loss_calls", tuple(s.deep.step for s, _ in counted), round(share, 4), 0.0,
+            ),
+            Evidence(
+                f"their target is always {blank['target']:g}, which {100 * elsewhere:.1f} % of the other targets are",
+                "loss_calls", (first.deep.step,), blank["target_share"],
+            ),
+        ),
+        Fix("Take the loss over the real positions only: select them by their lengths, or mask and divide by their number."),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ _MAX_ELEMENTS = 1 << 24
 
 def fill(graph: OpGraph, masks: tuple[dict[str, Any], ...]) -> None:
     """Adds to every mask how well it equals the blank and the filled positions of a float input of its size."""
-    blanks = _blank_positions(graph)
+    blanks = positions(graph)
     ops = {op.index: op for op in graph.ops}
     for facts in masks if blanks else ():
         for use in facts.get("uses") or ():
@@ -33,7 +33,7 @@ def fill(graph: OpGraph, masks: tuple[dict[str, Any], ...]) -> None:
                     break
 
 
-def _blank_positions(graph: OpGraph) -> list[torch.Tensor]:
+def positions(graph: OpGraph) -> list[torch.Tensor]:
     """(batch, time), True where all features of a float input are zero, in runs to one end of some examples but not all."""
     found: list[torch.Tensor] = []
     seen: set[int] = set()

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from sawbones.observe.deep import blanks
+from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found, class_rows
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.shift import Frame
@@ -18,7 +20,7 @@ _MAX_ELEMENTS = 1 << 26
 _MAX_CLASSES = 64
 
 
-def measure(loss: Found, frame: Frame | None, sources: list[Source], root: torch.Tensor) -> None:
+def measure(loss: Found, frame: Frame | None, sources: list[Source], root: torch.Tensor, graph: OpGraph) -> None:
     scores = loss.input.tensor()
     target = loss.target.tensor() if loss.target is not None else None
     if scores is None or target is None or not scores.requires_grad or scores.numel() > _MAX_ELEMENTS:
@@ -44,6 +46,8 @@ def measure(loss: Found, frame: Frame | None, sources: list[Source], root: torch
         facts["by_class"] = _by_class(flat, weights, used)
     if frame is not None and weights.numel() == frame.shape[0] * frame.shape[1]:
         _padding(loss, frame, sources, flat, weights, used)
+    if "padding" not in loss.facts:
+        _blank(loss, blanks.positions(graph), target.detach(), weights.abs())
 
 
 def _weights(loss: Found, scores: torch.Tensor, target: torch.Tensor, gradient: torch.Tensor) -> tuple[torch.Tensor, float] | None:
@@ -64,6 +68,8 @@ def _weights(loss: Found, scores: torch.Tensor, target: torch.Tensor, gradient: 
     goal = target.to(scores.dtype)
     if loss.fn == "mse_loss":
         direction = 2.0 * (scores - goal)
+    elif loss.fn in ("huber_loss", "smooth_l1_loss"):
+        direction = (scores - goal).clamp(-1.0, 1.0)
     elif loss.fn == "l1_loss":
         direction = torch.sign(scores - goal)
     elif loss.fn == "binary_cross_entropy_with_logits":
@@ -129,5 +135,25 @@ def _padding(
             "row_share": number / padded.numel(), "counted": int((padded & counts).sum()),
             "weight_share": float(weight[padded].abs().sum()) / total if total else 0.0,
             "target": common, "target_share": float((values == common).float().mean()),
+        }  # fmt: skip
+        return
+
+
+def _blank(loss: Found, blank: list[torch.Tensor], target: torch.Tensor, weights: torch.Tensor) -> None:
+    """The same for inputs of numbers: positions at the ends of rows at which every feature is zero."""
+    for padded in blank:
+        flattened = target.dim() == 1 and target.numel() == padded.numel()
+        rows = padded.shape if flattened else target.shape[:2]
+        if tuple(padded.shape) != tuple(rows) or weights.numel() % padded.numel():
+            continue
+        padded = padded.to(target.device)
+        goal, weight = target.reshape(*rows, -1), weights.reshape(*rows, -1).sum(-1)
+        common = goal[padded].reshape(-1).mode().values
+        total = float(weight.sum())
+        loss.facts["blank"] = {
+            "rows": int(padded.sum()), "counted": int((weight[padded] > 1e-6 * float(weight.max())).sum()),
+            "weight_share": float(weight[padded].sum()) / total if total else 0.0, "target": float(common),
+            "target_share": float((goal[padded] == common).float().mean()),
+            "elsewhere": float((goal[~padded] == common).float().mean()),
         }  # fmt: skip
         return

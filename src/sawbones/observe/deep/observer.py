@@ -29,6 +29,7 @@ from sawbones.observe.deep import (
     roles,
     shift,
     stepwise,
+    windows,
 )
 from sawbones.observe.deep.activations import Activations
 from sawbones.observe.deep.graph import OpGraph
@@ -258,7 +259,7 @@ class DeepObserver:
             self._note_text("influence: left out, the graph carries backward hooks")
             return
         if main is not None and root.requires_grad:
-            self._contained("loss weights", lambda: loss_weights.measure(main, frame, sources, root), None)
+            self._contained("loss weights", lambda: loss_weights.measure(main, frame, sources, root, graph), None)
             self._contained("stepwise", lambda: self._stepwise(graph, main, frame), None)
         if self._tracer.unpacks and not self._may_recompute(root):
             self._note_text("influence: left out, the backward recomputes or fetches what it needs")
@@ -314,8 +315,9 @@ class DeepObserver:
             with torch._C.DisableTorchFunction(), torch.no_grad(), _quiet(), _no_autocast(), untouched(self._tops()):
                 self._probes.update(probes.run(call, self._sources, self._decoded))
                 if (main := self._main) is not None:
-                    ahead = self._contained("forecast", lambda: forecast.probe(call, main), None)
-                    self._probes.update({"forecast": ahead} if ahead else {})
+                    for name, probe in (("forecast", forecast.probe), ("window", windows.overlap)):
+                        found = self._contained(name, partial(probe, call, main), None)
+                        self._probes.update({name: found} if found else {})
         finally:
             DeepObserver.busy = False
 
