@@ -29,6 +29,7 @@ from sawbones.schema import (
 )
 from sawbones.schema.errors import SawbonesError
 from sawbones.store.codec import from_plain, revive
+from sawbones.store.joined_shards import join_shards
 from sawbones.store.ring import read_ring, stacks_path
 from sawbones.store.tables import SCHEMA_VERSION
 
@@ -72,7 +73,7 @@ def read_run(folder: str | Path) -> Run:
     # On a second machine there is no rank 0: the first rank of that machine stands in for it.
     first = others.pop(0) if others and not (folder / "run.db").exists() else 0
     run = _read_rank(folder, first)
-    return replace(run, ranks=tuple(_read_rank(folder, rank) for rank in others)) if others else run
+    return join_shards(replace(run, ranks=tuple(_read_rank(folder, rank) for rank in others))) if others else run
 
 
 def _read_rank(folder: Path, rank: int) -> Run:

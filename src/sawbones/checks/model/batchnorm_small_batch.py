@@ -26,7 +26,8 @@ normalised by itself.
 
 ## False alarms
 Convolutions over large images or long sequences see thousands of values with a batch of two. Layers in evaluation mode use their
-running statistics. A small last batch of an epoch is one of many.
+running statistics. A small last batch of an epoch is one of many. On several ranks each normalises its own share: what counts is
+the batch of a rank, and SyncBatchNorm counts those of all.
 
 ## References
 Ioffe 2017, "Batch Renormalization"; Wu and He 2018, "Group Normalization", measure the loss of accuracy with small batches.
@@ -86,5 +87,8 @@ def _finding(run: Run, path: str, text: str, site: Site | None, status: str, bat
         "Batch normalisation over too few values",
         places(*(numbers[:1] if len(numbers) <= 2 else ()), built, loader, site),
         (Evidence(text, "ops", tuple(d.step for d in run.deep[:5])),),
-        Fix("Use larger batches, or a normalisation that does not look at the batch (GroupNorm, LayerNorm)."),
+        Fix(
+            "Use larger batches, or a normalisation that does not look at the batch (GroupNorm, LayerNorm)."
+            + (f" SyncBatchNorm takes the batches of all {run.world_size} ranks together." if run.world_size > 1 else "")
+        ),
     )

@@ -37,6 +37,7 @@ class ShardLog:
             self._params = parts or [p for p in self._r.census.trainable() if p.device.type == "cpu"][:MOST]
             if parts:
                 self._r.facts["sharded"] = len(parts)
+                self._r.facts["parts_of_all"] = _make_up_the_whole(parts, self._r.census.trainable())
                 if self._r.journal is not None:
                     self._r.journal.on_write.append(self._wrote)
         if self._params and len(self._rows) < STEPS and self._r.options.journal:
@@ -72,6 +73,13 @@ def _local(tensor: torch.Tensor) -> torch.Tensor:
     to_local = getattr(tensor, "to_local", None)
     plain: torch.Tensor = to_local() if callable(to_local) else tensor
     return plain.detach()
+
+
+def _make_up_the_whole(parts: list[torch.Tensor], trainable: list[torch.Tensor]) -> bool:
+    """Every parameter is cut once, over all ranks: squares of norms may be added up over them."""
+    meshes = [getattr(p, "device_mesh", None) for p in parts]
+    world = torch.distributed.get_world_size()
+    return len(parts) == len(trainable) and all(m is not None and m.ndim == 1 and m.size() == world for m in meshes)
 
 
 def sharded(recorder: Recorder) -> list[torch.Tensor]:
