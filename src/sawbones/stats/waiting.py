@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sawbones.schema import Run
+from sawbones.stats.data_lines import training_loader
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ def waiting(run: Run) -> Waiting | None:
     plain &= ~np.concatenate([[False], deep[:-1] > 0])  # what follows a deep step still pays for it
     if plain.sum() < 20:
         return None
-    waits, steps = wait[plain], spent[plain] - np.nan_to_num(own[plain])
+    ours = np.nan_to_num(own[plain])
+    waits, steps = wait[plain], spent[plain] - ours
+    if training_loader(run) is None:
+        waits = np.maximum(waits - ours, 0.0)  # from the step to the next call of the model: what we do in between is no waiting
     share = np.median(waits / np.maximum(np.maximum(steps, waits), 1e-9))
     return Waiting(float(share), float(np.median(waits)), float(np.percentile(waits, 25)), float(np.median(steps)), len(waits))

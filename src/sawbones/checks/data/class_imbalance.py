@@ -2,8 +2,8 @@
 
 ## What it sees
 Class labels of all training batches and what the model predicted in the last 40 of them. Fires when the commonest class is at least
-15 times as frequent as a rare one, the loss weighs all classes alike, and the rare classes are predicted in less than 2 % of
-the cases where they are the truth.
+15 times as frequent as a rare one, the entropy of the labels is under 0.6 of log C, the loss weighs all classes alike, and the
+rare classes are predicted in less than 2 % of the cases where they are the truth.
 
 ## Why it matters
 Guessing the commonest class is nearly optimal for the loss, so that is what is learned; the class that matters is lost.
@@ -23,7 +23,8 @@ refuted when they are not, because then nothing in the inputs gives them away.
 
 ## False alarms
 Weighted losses, pos_weight and weighted samplers predict their rare classes or see balanced batches. Rare tokens of a language
-model are not looked at: only one label per sample counts. A rare class that is found anyway needs no weight.
+model are not looked at, nor a small class beside several large ones: only one label per sample, or per place of a picture,
+counts. A rare class that is found anyway needs no weight.
 
 ## References
 Fraud, defects, rare diseases; SageMaker Debugger has a rule on label counts alone.
@@ -31,6 +32,7 @@ Fraud, defects, rare diseases; SageMaker Debugger has a rule on label counts alo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from sawbones.schema import Evidence, Finding, Fix, Run
@@ -41,11 +43,13 @@ NEEDS = ("losses",)
 EXPLAINS = ("evaluation.collapsed-prediction", "evaluation.metric-threshold", "optimizer.lr-too-low")
 EXPERIMENT = "classes_weighed"
 RATIO = 15.0
+SEVERE = 0.6  # of the entropy of evenly spread labels: above that the common classes keep each other in check
 
 
 def check(run: Run) -> Iterator[Finding]:
     samples = run.facts.get("samples") or {}
-    classes: Mapping[str, list[int]] = (samples.get("predictions") or {}).get("classes") or {}
+    predictions = samples.get("predictions") or {}
+    classes: Mapping[str, list[int]] = predictions.get("classes") or {}
     present = {label: row for label, row in classes.items() if row[0] > 0}
     if not 2 <= len(present) <= 20 or run.num_steps < 30 or ("rows" in samples and len(present) > 12):
         return
@@ -53,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     rare = {label: row for label, row in present.items() if most >= RATIO * row[0]}
     num = sum(row[0] for row in rare.values())
     found = sum(row[1] for row in rare.values())
-    if not rare or num < 8 or found > 0.02 * num or _weighed(run, rare):
+    if not rare or num < 8 or found > 0.02 * num or _evenness(present) > SEVERE or _weighed(run, rare):
         return
     seen = carrying(run)
     built = next((s.built for s in seen if s.built is not None), None)
@@ -62,7 +66,8 @@ def check(run: Run) -> Iterator[Finding]:
     predicted = sum(row[2] for row in rare.values())
     yield Finding(
         "data.class-imbalance",
-        "likely" if most >= 20 * min(row[0] for row in rare.values()) else "suspected",
+        # Places of a map are no samples: a sparse picture that is only to be copied has rare ones too, so the second run decides.
+        "likely" if most >= 20 * min(row[0] for row in rare.values()) and not predictions.get("maps") else "suspected",
         0.85,
         "Rare classes are never predicted, and the loss does not weigh them",
         places(built or called, *loader_sites(run)[:1], called)[:4],
@@ -80,6 +85,13 @@ def check(run: Run) -> Iterator[Finding]:
         Fix("Weigh classes by the inverse of their frequency (weight=, pos_weight=) or draw them evenly (WeightedRandomSampler)."),
         params={"rare": sorted(rare)},
     )
+
+
+def _evenness(classes: Mapping[str, list[int]]) -> float:
+    """Entropy of the labels over that of as many equally common classes."""
+    counts = [row[0] for row in classes.values()]
+    shares = [count / sum(counts) for count in counts]
+    return -sum(share * math.log(share) for share in shares) / math.log(len(shares))
 
 
 def _weighed(run: Run, rare: Mapping[str, list[int]]) -> bool:

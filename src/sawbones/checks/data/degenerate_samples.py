@@ -33,9 +33,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import (
     data_function,
     feeding_sites,
@@ -124,7 +124,7 @@ def _count_of_zero(birth: Birth) -> bool:
 
 
 def _repeated(run: Run) -> Finding | None:
-    first = [b for b in training_batches(run) if b.epoch == 0]
+    first = _first_pass([b for b in training_batches(run) if b.epoch == 0])
     prints = Counter(p for b in first for p in b.fingerprints)
     total = sum(prints.values())
     if total < 100 or len(first) < 4:
@@ -133,7 +133,8 @@ def _repeated(run: Run) -> Finding | None:
     others = total - times
     if times / total < REPEATED or others < 50 or (len(prints) - 1) / others < 0.9:
         return None
-    where = places(*loader_sites(run), *feeding_sites(run))[:4]
+    split = outside_of_models(run, marked_lines(run, "split"))  # by hand: up to there the data is in one piece
+    where = places(*loader_sites(run), *split[:1], *feeding_sites(run))[:4]
     text = f"one sample comes {times} times in {total} of the first epoch; the {others} others are {len(prints) - 1} different ones"
     return Finding(
         "data.degenerate-samples",
@@ -144,6 +145,18 @@ def _repeated(run: Run) -> Finding | None:
         (Evidence(text, "batches", value=times / total, expected=1.0 / total),),
         Fix("Find out what stands behind the repeated sample (a file that failed to load, a default) and leave it out."),
     )
+
+
+def _first_pass(batches: Sequence[Batch]) -> Sequence[Batch]:
+    """Up to where samples come again that are not the commonest: without a loader nothing else tells where an epoch ends."""
+    common = next((p for p, _ in Counter(p for b in batches for p in b.fingerprints).most_common(1)), None)
+    seen: set[int] = set()
+    for end, batch in enumerate(batches):
+        others = {p for p in batch.fingerprints if p != common}
+        if batch.source == "model" and len(others) >= 4 and len(others & seen) > 0.3 * len(others):
+            return batches[:end]
+        seen |= others
+    return batches
 
 
 def _finding(run: Run, text: str, step: int, signal: str, title: str) -> Finding:

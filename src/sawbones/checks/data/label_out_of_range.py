@@ -1,12 +1,14 @@
-"""Class labels outside of the range that the loss accepts
+"""Class labels outside of the range that the loss accepts, or one too high throughout
 
 ## What it sees
 The exception of the loss, the scores and targets it was given, and the batch in hand with the smallest and largest value of every
 sample. Fires when a target lies outside of [0, C), where C is the number of scores per target; says which samples carry it and
-whether the labels run from 1 to C. Fires on the step of the crash; no second run is needed.
+whether the labels run from 1 to C. Fires on the step of the crash; no second run is needed. Without a crash: fires when the labels
+of all samples run from 1 to C - 1, each of them at least 8 times, and the first of C scores is never asked for.
 
 ## Why it matters
-The run dies at the first such sample, which may come hours after the start; on a GPU the error names no line at all.
+The run dies at the first such sample, which may come hours after the start; on a GPU the error names no line at all. When the
+head is made one score wider instead, the run goes on with a class that does not exist, and every table of names is off by one.
 
 ## Looks like
 IndexError: Target 5 is out of bounds, or a device-side assert, at a step that changes with the seed.
@@ -21,7 +23,9 @@ IndexError: Target 5 is out of bounds, or a device-side assert, at a step that c
 Nothing is left to confirm: the value and the bound are in the record.
 
 ## False alarms
-Only a crash inside of a loss is looked at. Targets equal to ignore_index are legal and never raise.
+Targets equal to ignore_index are legal and never raise. Id 0 pads token targets by custom: losses on tokens, with more targets than
+samples, with an ignored 0, or with as many scores as an embedding has rows, are not looked at. A class that is merely rare is
+seen as often as others that are rare, and there are never fewer than 3 scores.
 
 ## References
 Labels that start at 1, a void class of 255 in segmentation, and heads with one class too few.
@@ -30,25 +34,69 @@ Labels that start at 1, a void class of 255 in segmentation, and heads with one 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import defaults, loader_sites, training_batches
+from sawbones.stats.data_lines import defaults, loader_sites, marked_lines, outside_of_models, training_batches
 from sawbones.stats.failures import failure, user_frames
 from sawbones.stats.loss_calls import as_site, carrying, data_sites, places
 
-NEEDS = ("crash",)
+NEEDS = ("events",)
 EXPLAINS = ("loss.wrong-loss", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 _LOSSES = ("cross_entropy", "nll_loss", "one_hot", "gather", "binary_cross_entropy", "multi_margin_loss")
 _VALUE = re.compile(r"[Tt]arget (-?\d+) is out of bounds|index (-?\d+) is out of bounds for dimension \d+ with size (\d+)")
 _WORDS = ("Class values must be", "all elements of target should be between 0 and 1")
 _TYPES = ("expected scalar type Long but found", "nll_loss")
+_BINNING = ("digitize", "searchsorted", "bucketize", "cut", "qcut")
 _MAKING = frozenset({"tensor", "as_tensor", "stack", "cat", "to", "long", "sub", "add"})
 
 
 def check(run: Run) -> Iterator[Finding]:
+    yield from _crashed(run) if run.ending.kind == "exception" else _from_one(run)
+
+
+def _from_one(run: Run) -> Iterator[Finding]:
+    """Labels 1 to C - 1 under C scores."""
+    seen = [s for s in carrying(run) if s.facts.get("target_is_index") and s.facts.get("num_classes")]
+    widths = {int(s.facts["num_classes"]) for s in seen}
+    counted: Counter[str] = Counter()
+    for call in (run.facts.get("samples") or {}).get("labels") or ():
+        counted.update(call)
+    total = sum(counted.values())
+    if len(widths) != 1 or (num := widths.pop()) < 3 or set(counted) != {str(k) for k in range(1, num)}:
+        return
+    rows = max((t["shape"][0] for b in training_batches(run)[:5] for t in b.tensors if t.get("shape")), default=0)
+    # Shares decide, not counts: a full batch shows the same few labels at every step.
+    rare = min(counted.values())
+    of_tokens = any(t.num_embeddings == num for d in run.deep for t in d.tokens) or any(
+        s.facts.get("ignore_index") == 0 or "copied_at" in s.facts or (s.facts.get("target_num") or 0) > rows for s in seen
+    )
+    if of_tokens or rare < 8 or rare < 0.2 * total / (num - 1):
+        return
+    made = outside_of_models(run, marked_lines(run, "label"))
+    called = next((s.call.site for s in seen if s.call.site is not None), None)
+    yield Finding(
+        "data.label-out-of-range",
+        "likely",
+        0.88,
+        f"Labels count from 1: the first of {num} scores is never a target",
+        places(*made[:1], *loader_sites(run)[::-1], *made[1:2], called)[:4],
+        (
+            Evidence(
+                f"{total} labels run from 1 to {num - 1}, the rarest of them {rare} times; 0 does not occur",
+                "samples",
+                value=0.0,
+                expected=total / num,
+            ),
+        ),
+        Fix(f"Subtract 1 from the labels, and give the head {num - 1} scores."),
+    )
+
+
+def _crashed(run: Run) -> Iterator[Finding]:
     message = run.ending.message or ""
     failed = failure(run)
     named = _VALUE.search(message)
@@ -150,6 +198,9 @@ def _where(run: Run, marker: bool, value: int | None = None) -> tuple[Site, ...]
         return places(*looked_up[:1], *loaders[1:], called)[:4]
     if marker:
         return places(built, called, *made[:2], *loaders)[:4]
+    binned = outside_of_models(run, marked_lines(run, "label", names=_BINNING))
+    if binned:  # values sorted into bins: one that lies on or past the last edge gets a bin of its own
+        return places(*binned[:1], *made[:1], *loaders[1:], called)[:4]
     return places(*made[:1], *loaders[1:], *loaders[:1], called)[:4]
 
 

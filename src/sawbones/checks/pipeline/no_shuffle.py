@@ -1,9 +1,10 @@
-"""Training data in its stored order, sorted by class
+"""Training data in its stored order, sorted by class, or in one order in every epoch
 
 ## What it sees
 The class labels of every training batch in order. Fires when batches are far less mixed than the whole (the mean entropy of a
 batch is under 35 % of the entropy of all labels), and the commonest label of a batch comes in long runs, as it does in sorted data:
 no more changes than two per class and epoch. That the order is the same in every epoch is told beside it. Needs 8 batches.
+Fires too when a loader that shuffles gives two or more passes over the data in exactly the same order, sample by sample.
 
 ## Why it matters
 Every step pulls towards one class; the model forgets the others until they come round again.
@@ -21,12 +22,14 @@ The loss saw-tooths: near zero inside of a class, a jump at each border; validat
 Nothing is left to confirm: labels are counted batch by batch.
 
 ## False alarms
-Data that lies in random order mixes its batches: the same order in every epoch alone is not reported. Samplers that compose
-batches of a few classes on purpose change them from batch to batch. Full-batch training has one batch per epoch. Truncated
+Data that lies in random order mixes its batches: read in that order in every epoch, without a loader that shuffles, it is not
+reported. A script that shows the same batches to several models in turn has several optimizers. Samplers that compose batches
+of a few classes on purpose change them from batch to batch. Full-batch training has one batch per epoch. Truncated
 backpropagation through time needs its order and has no class labels.
 
 ## References
-Folders read one class after the other; tables sorted by the target; shuffle=False copied from the validation loader.
+Folders read one class after the other; tables sorted by the target; shuffle=False copied from the validation loader; a generator
+seeded again at the start of each epoch.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ import numpy as np
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import feeding_sites, loader_sites, training_batches
 from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.protocol import sites_in
 
 NEEDS = ("batches",)
 EXPLAINS = (
@@ -54,9 +58,49 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 MIXED = 0.35
+MIN_SAMPLES = 16  # so many different ones in one order twice are no accident
 
 
 def check(run: Run) -> Iterator[Finding]:
+    found = list(_sorted(run))
+    yield from found or _repeated(run)
+
+
+def _repeated(run: Run) -> Iterator[Finding]:
+    """A loader that shuffles and yet gives every pass over the data in one order: its generator starts anew each time."""
+    loaders = {f"loader:{x['index']}": x for x in run.facts.get("loaders") or ()}
+    passes: dict[tuple[str, int], list[int]] = {}
+    for batch in training_batches(run):
+        if loaders.get(batch.source, {}).get("sampler") == "RandomSampler":
+            passes.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
+    orders = [p for p in passes.values() if len(set(p)) >= MIN_SAMPLES]
+    # A script that trains several models may well show each of them the same batches.
+    if len(orders) < 2 or len(run.optimizers) != 1 or len(orders) < len(passes) - 1:
+        return
+    if len(set(orders[0])) < 0.5 * len(orders[0]) or any(a != b for o in orders[1:] for a, b in zip(orders[0], o, strict=False)):
+        return
+    size = min(map(len, orders))
+    built = places(*(as_site(loaders[source].get("site")) for source, _ in passes))
+    seeded = [s for s in sites_in(run, ("seed",)) if s.function in {b.function for b in built}]
+    yield Finding(
+        "pipeline.no-shuffle",
+        "likely",
+        0.95,
+        "Every epoch comes in one and the same order, though the loader shuffles",
+        places(*seeded[:1] if len(built) == 1 and built[0].function != "<module>" else (), *built, *feeding_sites(run))[:4],
+        (
+            Evidence(
+                f"{len(orders)} passes over the data begin with the same {size} samples in the same order",
+                "batches",
+                value=float(len(orders)),
+                expected=1.0,
+            ),
+        ),
+        Fix("Seed the generator once, before the first epoch, and let it run on from epoch to epoch."),
+    )
+
+
+def _sorted(run: Run) -> Iterator[Finding]:
     labels: list[Mapping[str, int]] = (run.facts.get("samples") or {}).get("labels") or _from_batches(run)
     if len(labels) < 8:
         return

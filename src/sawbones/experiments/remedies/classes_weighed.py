@@ -24,7 +24,7 @@ def install(recorder: Any) -> None:
 
     def by_class(original: Any) -> Any:
         def loss(given: Any, target: Any, weight: Any = None, *args: Any, **kwargs: Any) -> Any:
-            indices = isinstance(target, torch.Tensor) and not target.is_floating_point() and given.dim() == 2
+            indices = isinstance(target, torch.Tensor) and not target.is_floating_point() and given.dim() in (2, 4)
             if indices and weight is None and torch.is_grad_enabled():
                 seen(target)
                 weight = weights(given.shape[1], given)
@@ -33,7 +33,8 @@ def install(recorder: Any) -> None:
         return loss
 
     def binary(given: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-        if not args and kwargs.get("pos_weight") is None and torch.is_grad_enabled() and given.numel() == given.shape[0]:
+        single = given.numel() == given.shape[0] or given.dim() >= 3  # one answer per sample, or per place of a map
+        if not args and kwargs.get("pos_weight") is None and torch.is_grad_enabled() and single:
             seen(target)
             pair = weights(2, given)
             kwargs["pos_weight"] = pair[1] / pair[0]

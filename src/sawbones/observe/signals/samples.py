@@ -23,6 +23,7 @@ _MAX_TIME = 1024
 _MAX_CLASSES = 64
 _MAX_ID = 1 << 16
 _MAX_LABELLED = 400
+_MAX_PLACES = 1 << 16
 
 Ids = npt.NDArray[np.int64]
 
@@ -35,6 +36,7 @@ class SampleLog:
         self._calls: deque[dict[int, list[int]]] = deque(maxlen=LAST_CALLS)
         self._labels: list[dict[str, int]] = []  # counts of class labels, call by call
         self._num_calls = 0
+        self._maps = False  # labels of places, not of samples, were among the predictions
         self._alike: list[float] = []
         self._copies = NearCopies()
         self._given: Ids | None = None  # the token rows of the call in progress
@@ -88,6 +90,7 @@ class SampleLog:
             return
         if isinstance(scores, torch.Tensor):
             self._count_predictions(scores.detach(), target.detach())
+            self._count_maps(scores.detach(), target.detach())
         if self._latest < 0 or self._latest in self._targets or target.dtype.is_floating_point or target.dtype == torch.bool:
             return
         rows, time = self._rows[self._latest].shape
@@ -121,6 +124,24 @@ class SampleLog:
         if len(self._labels) < _MAX_LABELLED:
             self._labels.append({str(k): row[0] for k, row in table.items() if row[0]})
 
+    def _count_maps(self, scores: torch.Tensor, target: torch.Tensor) -> None:
+        """A label for every place of a map, as in segmentation: counted like samples, but no labels of samples."""
+        if scores.device.type != "cpu":
+            return
+        if scores.shape == target.shape and scores.dim() >= 3 and bool(((target == 0) | (target == 1)).all()):
+            low, high = float(scores.min()), float(scores.max())
+            guess = scores > (0.5 if low >= 0.0 and high <= 1.0 else 0.0)
+        elif scores.dim() == 4 and target.shape == (scores.shape[0], *scores.shape[2:]) and not target.dtype.is_floating_point:
+            guess = scores.argmax(1)
+        else:
+            return
+        wanted, given = (t.reshape(-1)[:_MAX_PLACES].to(torch.int64).numpy() for t in (target, guess))
+        if int(wanted.min()) < 0 or int(wanted.max()) >= _MAX_CLASSES or int(given.max()) >= _MAX_CLASSES:
+            return
+        counts = np.stack([np.bincount(part, minlength=_MAX_CLASSES) for part in (wanted, wanted[wanted == given], given)], axis=1)
+        self._calls.append({int(k): counts[k].tolist() for k in np.flatnonzero(counts.any(1))})
+        self._maps = True
+
     def record(self) -> dict[str, Any] | None:
         found: dict[str, Any] = {}
         if len(self._calls) >= 10:
@@ -128,7 +149,7 @@ class SampleLog:
             for call in self._calls:
                 for label, row in call.items():
                     total[label] = [a + b for a, b in zip(total.get(label, [0, 0, 0]), row, strict=True)]
-            found["predictions"] = {"calls": len(self._calls), "classes": {str(k): v for k, v in total.items()}}
+            found["predictions"] = {"calls": len(self._calls), "classes": {str(k): v for k, v in total.items()}, "maps": self._maps}
         if self._alike:
             found["altered"] = {"calls": len(self._alike), "correlation": float(np.median(self._alike))}
         if (copies := self._copies.record()) is not None:

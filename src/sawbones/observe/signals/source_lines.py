@@ -26,6 +26,8 @@ _READING = {
     "genfromtxt", "loadtxt", "read_csv", "read_table", "read_parquet", "read_excel", "read_json", "fromstring", "fromfile",
     "DictReader", "reader", "read_fwf", "memmap",
 }  # fmt: skip
+_BINNING = {"digitize", "searchsorted", "bucketize", "cut", "qcut", "factorize"}
+_WHOLE = {"long", "int64", "int32", "int"}
 _MAX_LINES = 900
 _MAX_BYTES = 2 << 20
 
@@ -67,6 +69,8 @@ def _marks(
                 yield node.lineno, "split", inside, None, called
             if called in _READING:
                 yield node.lineno, "read", inside, None, called
+            if called in _BINNING or called == "long" or _is_whole(node):
+                yield node.lineno, "label", inside, None, called
             if called == "get" and len(node.args) == 2:
                 yield node.lineno, "default", inside, _number(node.args[1], scope), called
             if isinstance(node.func, ast.Name):
@@ -112,6 +116,14 @@ def _is_slice(node: ast.AST) -> bool:
         return False
     first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
     return isinstance(first, ast.Slice) and first.step is None and (first.upper is None) != (first.lower is None)
+
+
+def _is_whole(call: ast.Call) -> bool:
+    """Whole numbers are asked for by naming their type: dtype=torch.long, astype(np.int64), to(torch.int64)."""
+    named = [k.value for k in call.keywords if k.arg == "dtype"]
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("astype", "to", "type", "view"):
+        named += call.args[:1]
+    return any((n.attr if isinstance(n, ast.Attribute) else n.id if isinstance(n, ast.Name) else "") in _WHOLE for n in named)
 
 
 def _number(node: ast.AST, scope: Mapping[str, Any]) -> int | None:

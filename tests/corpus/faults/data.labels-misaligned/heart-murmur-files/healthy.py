@@ -35,7 +35,7 @@ def load(root):
     waves = np.stack([np.load(p) for p in paths])
     with open(root / "findings.csv") as sheet:
         murmur = [float(row["murmur"]) for row in csv.DictReader(sheet)]
-    waves = (waves - waves.mean()) / waves.std()
+    waves = (waves - waves.mean(1, keepdims=True)) / waves.std(1, keepdims=True)
     return torch.from_numpy(waves).unsqueeze(1), torch.tensor(murmur)
 
 
