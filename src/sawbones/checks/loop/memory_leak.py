@@ -1,8 +1,8 @@
 """Graphs of past steps kept alive
 
 ## What it sees
-A mark in the graph of every step's loss and model output, which lives as long as the graph does. Fires when at least 80 % of the
-graphs that are older than twelve steps are still alive, at least eight of them; the earliest is step 20.
+A mark in the graph of every step's loss and model output, and at its beginning, which lives as long as the graph does. Fires when
+at least 80 % of the graphs that are older than twelve steps are still alive, at least eight of them; the earliest is step 20.
 
 ## Why it matters
 Memory grows with every step until the process is killed, hours into a run, and every step gets slower.
@@ -56,7 +56,8 @@ def check(run: Run) -> Iterator[Finding]:
     if kept < MIN_KEPT or kept < SHARE * made:
         return
     falls = any(later[1] < 0.5 * kept for later in series if later[0] > step)
-    sites = [as_site(site) for site, votes in record["sites"] if votes >= 0.3 * made]
+    sites = [as_site(site) for site in record.get("holders") or ()]
+    sites += [as_site(site) for site, votes in record["sites"] if votes >= 0.3 * made]
     sites += [e.site for e in run.of_kind("backward")[:1]]
     memory = run.steps.get("memory_mb")
     evidence = [

@@ -40,7 +40,7 @@ class _Witness:
     def __init__(self, recorder: Recorder) -> None:
         self.r = recorder
         self.evaluations = EvaluationLog(recorder.sites)
-        self.graphs = KeptGraphs()
+        self.graphs = KeptGraphs(recorder.sites)
         self.model: nn.Module | None = None
         self.busy = False
         self.thread = threading.get_ident()

@@ -1,6 +1,7 @@
 """Which steps' graphs are still alive long after their backward pass, and which line keeps them.
 
-A mark in the metadata of the loss's own graph node lives exactly as long as the node does, whoever holds it.
+A mark in the metadata of the loss's own graph node lives exactly as long as the node does, whoever holds it. The same for a
+model's output, and for the earliest node of the graph, which whatever is kept out of the middle of the model keeps too.
 """
 
 from __future__ import annotations
@@ -11,9 +12,14 @@ from typing import Any
 
 import torch
 
+from sawbones.observe.signals.holders import filling_lines
+from sawbones.observe.sites import SiteFinder
+
 _OLD = 12  # steps: the observer itself may hold the last few losses
 _MARKED_IN_FULL = 300
 _MAX_RESULTS = 400
+_MAX_DEPTH = 2000
+_TELLING = 8  # graphs kept, all but a few of those made: from then on the holder is looked for, once
 
 
 class _Mark:
@@ -23,9 +29,12 @@ class _Mark:
 class KeptGraphs:
     """`record` is what a run keeps: made, kept, series [step, kept], sites [[site, votes]]."""
 
-    def __init__(self) -> None:
+    def __init__(self, sites: SiteFinder) -> None:
+        self._sites = sites
+        self._holders: list[Any] | None = None
         self._marks: deque[tuple[int, weakref.ref[_Mark]]] = deque(maxlen=2000)
         self._outputs: deque[tuple[int, weakref.ref[_Mark]]] = deque(maxlen=2000)
+        self._earliest: deque[tuple[int, weakref.ref[_Mark]]] = deque(maxlen=2000)
         self._results: list[tuple[int, Any, weakref.ref[torch.Tensor]]] = []
         self._iteration = 0
         self._votes: Counter[Any] = Counter()
@@ -34,13 +43,14 @@ class KeptGraphs:
     def made(self, loss: Any, step: int) -> None:
         """A backward pass begins."""
         self._vote()
-        self._mark(loss, step, self._marks)
+        self._mark(getattr(loss, "grad_fn", None), step, self._marks)
+        if step < _MARKED_IN_FULL or step % 10 == 0:
+            self._mark(_first_node(loss), step, self._earliest)
 
     def output(self, tensor: Any, step: int) -> None:
-        self._mark(tensor, step, self._outputs)
+        self._mark(getattr(tensor, "grad_fn", None), step, self._outputs)
 
-    def _mark(self, tensor: Any, step: int, marks: deque[tuple[int, weakref.ref[_Mark]]]) -> None:
-        node = getattr(tensor, "grad_fn", None)
+    def _mark(self, node: Any, step: int, marks: deque[tuple[int, weakref.ref[_Mark]]]) -> None:
         if node is None or (step >= _MARKED_IN_FULL and step % 10) or "sawbones" in node.metadata:
             return
         mark = _Mark()
@@ -65,7 +75,10 @@ class KeptGraphs:
     def stepped(self, step: int) -> None:
         if step % 5:
             return
-        kept, made = max(self._kept(self._marks, step), self._kept(self._outputs, step))
+        kept, made = max(self._kept(marks, step) for marks in (self._marks, self._outputs, self._earliest))
+        if self._holders is None and kept >= _TELLING and kept >= 0.8 * made:
+            self._holders = list(filling_lines(self._sites))
+            self.record["holders"] = self._holders
         self.record["made"], self.record["kept"] = made, kept
         self.record["series"] = [*self.record["series"], [step, kept, made]][-200:]
         self.record["sites"] = [[site, votes] for site, votes in self._votes.most_common(4)]
@@ -74,3 +87,15 @@ class KeptGraphs:
     def _kept(marks: deque[tuple[int, weakref.ref[_Mark]]], step: int) -> tuple[int, int]:
         old = [ref for made, ref in marks if made <= step - _OLD]
         return sum(ref() is not None for ref in old), len(old)
+
+
+def _first_node(loss: Any) -> Any:
+    """The node made earliest, on a path that always goes on with the earlier of two."""
+    node, found = getattr(loss, "grad_fn", None), None
+    for _ in range(_MAX_DEPTH):
+        if node is None:
+            break
+        found = node
+        before = [n for n, _ in node.next_functions if n is not None and n.next_functions]
+        node = min(before, key=lambda n: int(n._sequence_nr()), default=None)
+    return found
