@@ -3,8 +3,9 @@
 ## What it sees
 Numbers read off in evaluations (`.item()`) that are means over a batch, of how many values, and what the script prints afterwards.
 Fires when at two evaluations the plain mean of these is printed and the mean over all values is not, while one batch is at most
-60 % of another and the two means differ by 2 % somewhere. Where that cannot be followed, a loader whose last batch is at most 60 %
-of the others is suspected, until the experiment has decided; so are outputs that leave torch batch by batch beside scikit-learn.
+60 % of another and the two means differ by 2 % somewhere; also when roots or exponentials of batch means are averaged. Where that
+cannot be followed, a loader whose last batch is at most 60 % of the others is suspected, until the experiment has decided; so are
+outputs that leave torch batch by batch beside scikit-learn.
 
 ## Why it matters
 Samples of the last batch count several times as much as the others, and the score depends on the batch size of the evaluation.
@@ -33,7 +34,9 @@ The documentation of torchmetrics on why batch values must not be averaged.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.stats.evaluations import READS, Node, made_by, nodes, passes, printed_numbers
@@ -43,6 +46,7 @@ NEEDS = ("batches", "validation", "evaluation")
 EXPLAINS = ()
 EXPERIMENT = "evaluation_batch_size"
 UNEQUAL = 0.6
+BENT = ("sqrt", "sqrt_", "exp", "exp_")
 MATTERS = 0.02  # by which the two means differ at some evaluation
 
 
@@ -86,7 +90,7 @@ def _printed(run: Run) -> Finding | None:
     everything = nodes(run)
     by_id = {n.id: n for n in everything}
     for node in everything:
-        means = [by_id[s] for s in node.sources if s in by_id and _is_mean(by_id[s].op, by_id[s].args)]
+        means = [m for m in _read_off(node, by_id) if _is_mean(m.op, m.args)]
         if not means or any(_ignores(m) for m in means):
             continue
         told = [t for step in dict.fromkeys(s for s, _, _ in node.reads) if (t := _compared(run, node, step)) is not None]
@@ -96,7 +100,7 @@ def _printed(run: Run) -> Finding | None:
             continue
         _, plain, weighted, low, high = wrong[-1]
         places = tuple(dict.fromkeys(s for s in (node.site, means[0].site) if s is not None))
-        text = f"printed is {plain:.6g}, the plain mean of batch means; over all samples it is {weighted:.6g}"
+        text = f"printed is {plain:.6g}, the plain mean over the batches; over all samples it is {weighted:.6g}"
         return Finding(
             "evaluation.metric-averaging", "proven", 0.95, "Means of unequal batches are averaged", places,
             (
@@ -138,12 +142,21 @@ def _weighted(run: Run) -> bool:
     return False
 
 
+def _read_off(node: Node, by_id: Mapping[int, Node]) -> list[Node]:
+    """What a number was read off from, a root or an exponential passed over."""
+    direct = [by_id[s] for s in node.sources if s in by_id]
+    return [m for d in direct for m in ([by_id[s] for s in d.sources if s in by_id] if d.op in BENT else [d])]
+
+
 def _compared(run: Run, node: Node, step: int) -> tuple[bool, float, float, int, int] | None:
     """(the plain mean was printed and the weighted one was not, both, the smallest and the largest batch) of one evaluation."""
     reads = [(value, size) for at, value, size in node.reads if at == step]
     sizes = [size for _, size in reads]
-    if len(reads) < 2 or min(sizes) < 1 or min(sizes) > UNEQUAL * max(sizes):
+    if len(reads) < 2 or min(sizes) < 1:
         return None
+    bent = _bent(run, node, step, reads)
+    if bent is not None or min(sizes) > UNEQUAL * max(sizes):
+        return bent
     plain = sum(v for v, _ in reads) / len(reads)
     weighted = sum(v * n for v, n in reads) / sum(sizes)
     for change in (lambda v: v, lambda v: 100.0 * v, lambda v: math.exp(min(v, 50.0)), lambda v: 1.0 - v):
@@ -153,6 +166,24 @@ def _compared(run: Run, node: Node, step: int) -> tuple[bool, float, float, int,
                 clash = any(abs(other - right) <= 0.51 * u for other, u in printed_numbers(run, step))
                 return (not clash, wrong, right, min(sizes), max(sizes))
     return (False, plain, weighted, min(sizes), max(sizes))
+
+
+def _bent(run: Run, node: Node, step: int, reads: list[tuple[float, int]]) -> tuple[bool, float, float, int, int] | None:
+    """A root or an exponential of each batch's mean is averaged: that is not the root of the mean, however large the batches."""
+    values, sizes = np.array([v for v, _ in reads]), np.array([n for _, n in reads], float)
+    numbers = printed_numbers(run, step)
+    by_torch = {n.op for n in nodes(run) if n.id in node.sources}
+    for name, bend, straighten in (("sqrt", np.sqrt, np.square), ("exp", lambda v: np.exp(np.minimum(v, 50.0)), np.log)):
+        done = name in by_torch
+        if values.min() <= (0 if done or name == "sqrt" else -50.0):
+            continue
+        plain = float(np.mean(values if done else bend(values)))
+        whole = float(bend(np.average(straighten(values) if done else values, weights=sizes)))
+        for number, unit in numbers:
+            if abs(plain - whole) > 1.5 * unit and abs(number - plain) <= 0.51 * unit:
+                clash = any(abs(other - whole) <= 0.51 * u for other, u in numbers)
+                return (not clash, plain, whole, int(sizes.min()), int(sizes.max()))
+    return None
 
 
 def _ignores(node: Node) -> bool:

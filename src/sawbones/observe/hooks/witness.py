@@ -6,6 +6,7 @@ It serves the signals that look between steps: what an evaluation makes of the o
 from __future__ import annotations
 
 import builtins
+import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -124,7 +125,16 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
         return print
 
+    def make_handle(original: Any) -> Any:
+        def handle(self: logging.Logger, record: logging.LogRecord) -> None:
+            original(self, record)
+            if recorder.is_host():
+                witness.guarded("evaluation", lambda: witness.evaluations.printed(recorder.step, record.getMessage()))
+
+        return handle
+
     patches.replace(builtins, "print", make_print)
+    patches.replace(logging.Logger, "handle", make_handle)
     patches.replace(nn.Module, "__call__", make_call)
     patches.replace(torch.autograd, "backward", make_backward)
     recorder.listeners.append(lambda r: witness.graphs.stepped(r.step))
