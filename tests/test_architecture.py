@@ -175,8 +175,8 @@ FLAGS = {
     "--text --threshold --time --train --valid",
     "audit shift": "--current --engine --html --ignore --json --label --memory-limit --prediction --quiet --redact --reference "
     "--segment --threshold --time",
-    "audit tokens": "--checkpoint-tokenizer --data --engine --html --json --max-length --memory-limit --quiet --redact --test "
-    "--text --threshold --tokenizer --vocab-size",
+    "audit tokens": "--answer --checkpoint-tokenizer --data --engine --html --json --max-length --memory-limit --quiet --redact "
+    "--test --text --threshold --tokenizer --vocab-size",
     "audit data": "--engine --html --ignore --json --label --memory-limit --quiet --redact --threshold --train",
     "show": "",
     "runs": "",

@@ -84,6 +84,63 @@ def test_a_checkpoint_with_another_vocabulary(tokenizer: str, tmp_path: Path) ->
     assert report.findings[0].params["moved"] == 2
 
 
+def test_a_checkpoint_that_cuts_the_same_words_differently(tokenizer: str, tmp_path: Path) -> None:
+    other = json.loads(Path(tokenizer).read_text())
+    other["normalizer"] = {"type": "Lowercase"}
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    loud = [*(text.upper() for text in TEXTS[:20]), *TEXTS]
+    report = audit.tokens(tokenizer, frame(loud), checkpoint_tokenizer=str(tmp_path / "other.json"), thresholds={"unknown": 0.5})
+    found = [f for f in report.findings if "checkpoint" in f.title]
+    assert [(f.fault, f.params["moved"], f.params["texts"]) for f in found] == [("pipeline.tokenizer-mismatch", 0, 20)]
+
+
+def test_answers_and_ends_that_are_cut_off_are_counted(tokenizer: str, tmp_path: Path) -> None:
+    document = json.loads(Path(tokenizer).read_text())
+    end = document["added_tokens"][2]
+    assert end["content"] == "</s>"
+    document["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"</s>": {"id": "</s>", "ids": [end["id"]], "tokens": ["</s>"]}},
+    }
+    (tmp_path / "ending.json").write_text(json.dumps(document))
+    from tokenizers import Tokenizer
+
+    loaded = Tokenizer.from_file(str(tmp_path / "ending.json"))
+    prompts, answers = texts(100, 5), [f" {text}" for text in texts(100, 6)]
+    whole = [len(loaded.encode(p + a).ids) for p, a in zip(prompts, answers, strict=True)]
+    limit = sorted(whole)[60]
+    spoken = [len(loaded.encode(a).ids) - 1 for a in answers]
+    rows = pd.DataFrame({"prompt": prompts, "answer": answers})
+    report = audit.tokens(str(tmp_path / "ending.json"), rows, text="prompt", answer="answer", max_length=limit)
+    (finding,) = report.findings
+    assert finding.fault == "pipeline.truncation"
+    assert finding.params["ends_lost"] == sum(n > limit for n in whole)
+    assert finding.params["answers_cut"] == sum(n - 1 > limit for n in whole)
+    assert finding.params["answers_lost"] == sum(n - 1 - limit >= a for n, a in zip(whole, spoken, strict=True))
+    # Few texts are cut, but each of them loses its whole answer.
+    long = [*prompts[:95], *(f"{p} {p} {p} {p} {p} {p} {p} {p}" for p in prompts[95:])]
+    rare = pd.DataFrame({"prompt": long, "answer": [answers[0][:4]] * 100})
+    report = audit.tokens(
+        str(tmp_path / "ending.json"), rare, text="prompt", answer="answer", max_length=max(whole), thresholds={"truncated": 0.2}
+    )
+    assert [(f.fault, f.params["answers_lost"]) for f in report.findings] == [("pipeline.truncation", 5)]
+
+
+def test_ids_that_were_made_before_are_compared_with_the_embedding(tokenizer: str, tmp_path: Path) -> None:
+    rows = pd.DataFrame({"body": TEXTS[:100], "input_ids": [[1, 2, 3, -100, i % 50] for i in range(100)]})
+    assert faults(audit.tokens(tokenizer, rows)) == []
+    rows["input_ids"] = [[1, 2, 300 if i == 7 else 4] for i in range(100)]
+    report = audit.tokens(tokenizer, rows, text="body")
+    assert [(f.fault, f.params["column"], f.params["rows"]) for f in report.findings] == [
+        ("pipeline.token-out-of-vocab", "input_ids", 1)
+    ]
+    (tmp_path / "tokenizer.json").write_text(Path(tokenizer).read_text())
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": 120}))
+    assert faults(audit.tokens(str(tmp_path), frame(TEXTS[:100]))) == ["pipeline.token-out-of-vocab"]
+
+
 def test_pad_that_is_eos_is_suspected(tokenizer: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(Path(tokenizer).read_text())
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"pad_token": "</s>", "eos_token": {"content": "</s>"}}))

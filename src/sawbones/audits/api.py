@@ -66,6 +66,7 @@ def tokens(
     *,
     test: Any = None,
     text: str | None = None,
+    answer: str | None = None,
     max_length: int | None = None,
     vocab_size: int | None = None,
     checkpoint_tokenizer: str | None = None,
@@ -77,6 +78,7 @@ def tokens(
     """What a tokenizer makes of the texts: round trip, unknown tokens, special tokens, lengths, truncation, ids."""
     options = Options(
         text=text,
+        answer=answer,
         redact=redact,
         tokenizer=tokenizer,
         checkpoint_tokenizer=checkpoint_tokenizer,

@@ -51,6 +51,7 @@ class Case:
             "time": options.time,
             "text": options.text,
             "prediction": options.prediction,
+            "answer": options.answer,
         }
         for flag, name in [*named.items(), *(("segment", n) for n in options.segments)]:
             if name is not None and name not in self.first.columns:

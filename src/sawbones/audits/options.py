@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sawbones.schema.errors import SawbonesError
+from sawbones.stats.moments import NEAR
+from sawbones.stats.overlaps import WHOLE
 
 
 class AuditError(SawbonesError):
@@ -25,7 +27,7 @@ class Thresholds:
     """A value at the threshold counts as a finding. Shares are of rows."""
 
     contamination: float = 0.001  # rows of one split that are in the other too
-    wrong_split: float = 0.9  # so many of them: the split is not one
+    wrong_split: float = WHOLE  # so many of them: the split is not one
     least_rows: float = 3  # fewer shared or doubled rows than this are no finding
     jaccard: float = 0.8  # of the sets of three-word runs of two texts
     near_duplicates: float = 0.001  # texts with such a twin in the other split
@@ -35,7 +37,7 @@ class Thresholds:
     importance: float = 0.15  # score lost without one feature, where the score with all is at least `auc`
     group: float = 0.0  # rows of one split whose group is in the other too, more than this
     time_overlap: float = 0.01  # training rows later than the first per cent of the test rows
-    moments: float = 1e-5  # how near to 0 and 1 the joint mean and spread of a standardised feature are
+    moments: float = NEAR  # how near to 0 and 1 the joint mean and spread of a standardised feature are
     duplicates: float = 0.01  # rows that are in one split twice
     conflicts: float = 0.01  # rows with equal features and different labels
     psi: float = 0.2  # population stability index, noise taken off
@@ -52,6 +54,7 @@ class Thresholds:
     round_trip: float = 0.01  # texts that do not come back from the tokenizer
     unknown: float = 0.01  # tokens that are unknown to the tokenizer
     truncated: float = 0.05  # texts longer than the limit
+    lost_answer: float = 0.01  # texts of which the limit leaves no token of the answer
     empty: float = 0.01  # empty samples
 
     def changed(self, values: Mapping[str, Any]) -> Thresholds:
@@ -101,5 +104,6 @@ class Options:
     thresholds: Thresholds = Thresholds()
     tokenizer: str | None = None
     checkpoint_tokenizer: str | None = None
+    answer: str | None = None  # column of what the model is to say after the text
     max_length: int | None = None
     vocab_size: int | None = None

@@ -10,7 +10,7 @@ import numpy as np
 from sawbones.audits.case import Case
 from sawbones.audits.engine.session import ibis_module
 from sawbones.audits.engine.split import Split
-from sawbones.stats.distributions import chance_of_match
+from sawbones.stats.overlaps import chance_of_match
 
 MOST_EXAMPLES = 10
 # Rows match by chance where a row has few possible forms; expected matches per row above this, and equal rows prove nothing.

@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     tokens.add_argument("--data", required=True, metavar="DATA", help="texts")
     tokens.add_argument("--test", metavar="DATA", help="texts of another split, to compare with")
     tokens.add_argument("--text", metavar="COLUMN", help="column of the texts (default: the first long text)")
+    tokens.add_argument("--answer", metavar="COLUMN", help="what the model is to say after the text: is it cut off?")
     tokens.add_argument("--max-length", type=int, metavar="N", help="tokens that the model takes")
     tokens.add_argument("--vocab-size", type=int, metavar="N", help="rows of the embedding")
     tokens.add_argument("--checkpoint-tokenizer", metavar="FILE", help="tokenizer that the checkpoint was trained with")
@@ -148,6 +149,7 @@ def _report(given: argparse.Namespace) -> Any:
             given.data,
             test=given.test,
             text=given.text,
+            answer=given.answer,
             max_length=given.max_length,
             vocab_size=given.vocab_size,
             checkpoint_tokenizer=given.checkpoint_tokenizer,

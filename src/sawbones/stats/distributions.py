@@ -181,8 +181,3 @@ def wilson(hits: float, n: float, z: float = 1.96) -> tuple[float, float]:
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def chance_of_match(singles: float, rows: float) -> float:
-    """Good and Turing: how likely a further row of the same source equals one that is there already."""
-    return 1 - singles / rows if rows else 0.0

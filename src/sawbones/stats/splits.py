@@ -8,6 +8,7 @@ from typing import Any
 
 from sawbones.schema import Batch, Run, Site
 from sawbones.stats.loss_calls import as_site
+from sawbones.stats.overlaps import repeat_share, shared_of
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,15 @@ def _stretches(run: Run) -> list[tuple[int, int]]:
 
 def shared(batches: Iterable[Batch], trained_on: set[int]) -> tuple[int, int]:
     """(samples that were trained on, samples), each distinct sample once."""
-    samples = {f for batch in batches for f in batch.fingerprints}
-    return len(samples & trained_on), len(samples)
+    return shared_of((f for batch in batches for f in batch.fingerprints), trained_on)
+
+
+def repeats(batches: Iterable[Batch]) -> float:
+    """Share of samples seen before within one epoch of one loader."""
+    by_epoch: dict[tuple[str, int], list[int]] = {}
+    for batch in batches:
+        by_epoch.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
+    return max((repeat_share(prints) for prints in by_epoch.values()), default=0.0)
 
 
 def loader_site(run: Run, source: str) -> Site | None:

@@ -231,6 +231,19 @@ class Split:
     def is_number(self, name: str) -> bool:
         return self._types[name] in ("integer", "float")
 
+    @cached_property
+    def id_columns(self) -> list[str]:
+        """Lists of whole numbers: texts that were tokenized before."""
+        return [n for n, kind in self._raw.schema().items() if kind.is_array() and kind.value_type.is_integer()]
+
+    def ids_beyond(self, name: str, size: int) -> tuple[int, int, int]:
+        """(lowest, highest, how many below 0 or from `size` on) of the numbers in a column of lists; -100 is passed over."""
+        ibis = ibis_module()
+        ids = self._raw.select(i=self._raw[name].unnest().cast("int64")).filter(ibis._.i != -100)
+        outside = ((ids.i < 0) | (ids.i >= size)).cast("int64").sum()
+        row = self.session.rows(ids.aggregate(low=ids.i.min(), high=ids.i.max(), outside=outside))[0]
+        return int(row["low"] or 0), int(row["high"] or 0), int(row["outside"] or 0)
+
     def is_text(self, name: str) -> bool:
         return self._types[name] == "string"
 

@@ -9,6 +9,7 @@ from sawbones.audits.case import Case, made, per_cent
 from sawbones.audits.options import CannotLook
 from sawbones.audits.overlap import overlap, pairs, repeats
 from sawbones.schema import Evidence, Finding
+from sawbones.stats.overlaps import judged, least_share
 
 FAULT = "evaluation.leak-contamination"
 ALSO = ("evaluation.wrong-split",)
@@ -21,17 +22,18 @@ def look(case: Case) -> Iterator[Finding]:
     for base, other in combinations(case.splits.values(), 2):
         rows = repeats(case, base)
         found, hashes = overlap(case, base, other)
-        excess = found.share - rows.chance
-        if not rows.telling and rows.chance > 0.5 and excess < case.thresholds.wrong_split:
+        limits = case.thresholds
+        if not rows.telling and rows.chance > 0.5 and found.share - rows.chance < limits.wrong_split:
             blind.append(
                 f"rows of {base.role} have so few forms ({rows.distinct:,} in {rows.rows:,}) that equal ones prove nothing"
             )
             continue
         # A row that is as common as this within its own split would be met in the other one anyway.
-        noise = 0.0 if rows.telling else 4 * (max(rows.chance, 1 / other.rows) * (1 - rows.chance) / other.rows) ** 0.5 + 0.02
-        if excess < case.thresholds.contamination + noise or found.shared < case.thresholds.least_rows:
+        least = least_share(limits.contamination, rows.chance, other.rows, rows.telling)
+        said = judged(found.shared, found.rows, limits.least_rows, least, limits.wrong_split)
+        if said == "none":
             continue
-        whole = found.share >= case.thresholds.wrong_split
+        whole = said == "whole"
         evidence = [
             Evidence(
                 f"{found.shared:,} of {found.rows:,} rows of {other.role} are in {base.role} too ({per_cent(found.share)}); "
@@ -60,7 +62,7 @@ def look(case: Case) -> Iterator[Finding]:
             else f"Remove the shared rows from {base.role}, or drop duplicates before splitting, and score again.",
             splits=[base.role, other.role],
             share=found.share,
-            threshold=case.thresholds.contamination,
+            threshold=limits.contamination,
             examples=shown,
         )
     if blind:

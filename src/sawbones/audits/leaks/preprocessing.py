@@ -1,40 +1,7 @@
-"""Statistics that were fitted before the split
-
-## What it sees
-Mean, spread, minimum and maximum of every numeric feature, in the training part alone and in all parts together. Fires when the
-joint mean is 0 and the joint spread 1 to within `moments` (1e-5) while the training part's own are not, or when the range 0 to
-1 is reached only by both together. A scaler, imputer or vocabulary given by `--fitted FILE` is compared with both.
-
-## Why it matters
-The test rows have spoken through the scaler, the vocabulary or the imputer before the model was trained. With few rows, or with
-a shift between the splits, the score is better than in use.
-
-## Looks like
-Nothing in the training shows it. The training part is standardised almost, but not exactly.
-
-## Example
-    features = StandardScaler().fit_transform(all_features)
-    train, test = features[:8000], features[8000:]
-
-## Use instead
-    scaler = StandardScaler().fit(all_features[:8000])
-    train, test = scaler.transform(all_features[:8000]), scaler.transform(all_features[8000:])
-
-## Confirm it
-No experiment is needed: joint moments of exactly 0 and 1 do not come about by chance.
-
-## False alarms
-Both parts standardised each by its own moments have a joint mean of 0 too; the training part's own is 0 as well, and the audit
-stays silent. A feature that lies between 0 and 1 by nature is only suspected, and only where both ends are reached once.
-
-## References
-Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L1.2. scikit-learn
-user guide, "Common pitfalls: data leakage during pre-processing".
-"""
+"""Features standardised, or scaled to a range, by the statistics of all parts; fitted objects from a file compared with both."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
@@ -44,6 +11,7 @@ from sawbones.audits.engine.split import Column, Split
 from sawbones.audits.fitted import Fitted, fitted_objects, vocabulary_in
 from sawbones.audits.options import CannotLook
 from sawbones.schema import Evidence, Finding
+from sawbones.stats.moments import Moments, joint, standardised_together
 
 FAULT = "evaluation.leak-preprocessing"
 SHOWN = 6
@@ -68,28 +36,15 @@ def look(case: Case) -> Iterator[Finding]:
                 return
 
 
-def joint(columns: list[Column]) -> tuple[float, float, int]:
-    """(mean, spread, rows) of several parts together, from the moments of each."""
-    rows = sum(c.count for c in columns)
-    mean = sum(c.count * c.mean for c in columns) / max(1, rows)
-    square = sum(c.count * (c.std**2 + (c.mean - mean) ** 2) for c in columns) / max(1, rows)
-    return mean, math.sqrt(max(0.0, square)), rows
+def _moments(column: Column) -> Moments:
+    return Moments(column.count, column.mean, column.std)
 
 
 def _standardised(case: Case, name: str, train: Split, others: tuple[Split, ...]) -> tuple[float, float, float, float] | None:
     """(joint mean, joint spread, own mean, own spread) when only the joint ones are 0 and 1."""
-    own = train.columns[name]
-    columns = [own, *(s.columns[name] for s in others)]
-    if not all(math.isfinite(c.mean) and math.isfinite(c.std) for c in columns):
-        return None
-    mean, spread, rows = joint(columns)
-    near = case.thresholds.moments
-    both = [spread, spread * math.sqrt(rows / (rows - 1))] if rows > 1 else [spread]
-    if abs(mean) > near or all(abs(s - 1) > near for s in both):
-        return None
-    off = max(abs(own.mean), abs(own.std - 1))
-    own_off = min(off, max(abs(own.mean), abs(own.std * math.sqrt(own.count / max(1, own.count - 1)) - 1)))
-    return (mean, spread, own.mean, own.std) if own_off > 5 * near else None
+    own = _moments(train.columns[name])
+    both = standardised_together(own, [_moments(s.columns[name]) for s in others], case.thresholds.moments)
+    return (both.mean, both.spread, own.mean, own.spread) if both is not None else None
 
 
 def _moments_finding(case: Case, found: list[Any], train: Split, others: tuple[Split, ...]) -> Finding:
@@ -183,15 +138,15 @@ def _compared(fitted: Fitted, name: str, train: Split, others: list[Split]) -> t
     if name not in train.columns or not all(name in s.columns for s in others):
         return None
     columns = [train.columns[name], *(s.columns[name] for s in others)]
-    mean, spread, _ = joint(columns)
+    together = joint([_moments(c) for c in columns])
     own, whole = {
-        "mean": (columns[0].mean, mean),
-        "spread": (columns[0].std, spread),
+        "mean": (columns[0].mean, together.mean),
+        "spread": (columns[0].std, together.spread),
         "minimum": (columns[0].min, min(c.min for c in columns)),
         "maximum": (columns[0].max, max(c.max for c in columns)),
     }[fitted.what]
     value = fitted.values[name]
-    scale = max(abs(whole), spread, 1e-12)
+    scale = max(abs(whole), together.spread, 1e-12)
     near = abs(value - whole) / scale < 1e-4
     return (
         (name, value, own, whole)

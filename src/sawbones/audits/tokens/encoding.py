@@ -18,6 +18,7 @@ from sawbones.audits.options import AuditError, CannotLook
 
 MOST_TEXTS = 50_000
 MOST_DECODED = 5_000
+MOST_COMPARED = 2_000
 CHUNK = 1000
 ROLES = {
     "unk": ("<unk>", "[UNK]", "<UNK>", "<|unk|>"),
@@ -37,6 +38,8 @@ class Vocabulary:
     special: dict[str, int]  # text -> id
     roles: dict[str, str]  # unk, pad, bos, eos -> text
     limit: int | None = None  # tokens at which the file itself cuts
+    from_left: bool = False  # the file says to cut at the front
+    rows: int | None = None  # of the embedding, where a config.json beside it says so
 
     def id_of(self, role: str) -> int | None:
         return self.tokens.get(self.roles.get(role, ""))
@@ -60,7 +63,10 @@ class Encoded:
     with_special: int = 0  # hold the text of a special token
     ends_in_eos: int = 0
     no_token: int = 0
+    other_ids: int = 0  # texts that the checkpoint's tokenizer encodes differently
+    compared: int = 0
     lengths: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    answers: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # tokens of each answer, with --answer
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def show(self, kind: str, text: str) -> None:
@@ -85,12 +91,19 @@ def vocabulary(path: str) -> Vocabulary:
         raise AuditError(f"--tokenizer {path} cannot be read as a tokenizer.json: {str(error).splitlines()[0][:200]}") from error
     tokens: dict[str, int] = loaded.get_vocab(with_added_tokens=True)
     special = {str(t.content): int(i) for i, t in loaded.get_added_tokens_decoder().items() if t.special}
-    return Vocabulary(loaded, path, tokens, special, _roles(file, tokens, special, loaded), _limit(loaded))
-
-
-def _limit(loaded: Any) -> int | None:
     truncation = getattr(loaded, "truncation", None) or {}
-    return int(truncation["max_length"]) if truncation.get("max_length") else None
+    limit = int(truncation["max_length"]) if truncation.get("max_length") else None
+    left = str(truncation.get("direction", "")).lower() == "left"
+    return Vocabulary(loaded, path, tokens, special, _roles(file, tokens, special, loaded), limit, left, _rows(file))
+
+
+def _rows(file: Path) -> int | None:
+    """`vocab_size` of the model's config.json in the same folder: what the embedding was made with."""
+    try:
+        found = json.loads(file.with_name("config.json").read_text(encoding="utf-8")).get("vocab_size")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def _roles(file: Path, tokens: dict[str, int], special: dict[str, int], loaded: Any) -> dict[str, str]:
@@ -126,7 +139,9 @@ def vocabulary_of(case: Case) -> Vocabulary:
 def text_column(case: Case) -> str:
     if case.options.text:
         return case.options.text
-    texts = [n for n in case.shared if case.first.columns[n].kind == "text"] or [n for n in case.shared if case.first.is_text(n)]
+    apart = {case.options.answer, *case.first.id_columns}
+    strings = [n for n in case.shared if case.first.is_text(n) and n not in apart]
+    texts = [n for n in strings if case.first.columns[n].kind == "text"] or strings
     if not texts:
         raise CannotLook("no column of text (name one: --text COLUMN)")
     return texts[0]
@@ -141,10 +156,16 @@ def encoded(case: Case) -> list[Encoded]:
 
 
 def _encoded(case: Case, split: Split) -> Encoded:
-    known, name = vocabulary_of(case), text_column(case)
-    known.tokenizer.no_truncation()
-    known.tokenizer.no_padding()
-    table = split.table.select(t=split.table[name].cast("string").fill_null(""))
+    known, name, answer = vocabulary_of(case), text_column(case), case.options.answer
+    other = vocabulary(case.options.checkpoint_tokenizer) if case.options.checkpoint_tokenizer else None
+    for one in (known, other):
+        if one is not None:
+            one.tokenizer.no_truncation()
+            one.tokenizer.no_padding()
+    columns = {"t": split.table[name].cast("string").fill_null("")}
+    if answer is not None and answer in split.columns:
+        columns["a"] = split.table[answer].cast("string").fill_null("")
+    table = split.table.select(**columns)
     found = Encoded(split, stride=-(-split.rows // MOST_TEXTS))
     _doubled(case, table, found)
     if found.stride > 1:
@@ -152,12 +173,16 @@ def _encoded(case: Case, split: Split) -> Encoded:
         case.notes.append(f"{split.role}: one text in {found.stride} was tokenized")
     unknown, eos = known.id_of("unk"), known.id_of("eos")
     lengths: list[int] = []
+    answers: list[int] = []
     for batch in case.session.batches(table, CHUNK):
-        texts = batch.column(0).to_pylist()
+        texts, starts = _whole(batch)
         made = known.tokenizer.encode_batch(texts)
-        for text, one in zip(texts, made, strict=True):
+        _compare(other, texts, made, found)
+        for text, one, start in zip(texts, made, starts, strict=True):
             ids = one.ids
             lengths.append(len(ids))
+            if start is not None:
+                answers.append(sum(1 for (a, b), i in zip(one.offsets, ids, strict=True) if a >= start and b > a and i != eos))
             found.texts += 1
             found.empty += not text.strip()
             if ids:
@@ -173,13 +198,37 @@ def _encoded(case: Case, split: Split) -> Encoded:
                 found.with_special += 1
                 found.show("special", case.shown(text))
         _decode(case, known, texts, made, found)
-    found.lengths = np.array(lengths, dtype=np.int64)
+    found.lengths, found.answers = np.array(lengths, dtype=np.int64), np.array(answers, dtype=np.int64)
     return found
+
+
+def _whole(batch: Any) -> tuple[list[str], list[int | None]]:
+    """Each sample as one text, and where its answer begins; a text that ends in its answer already is whole."""
+    texts = batch.column(0).to_pylist()
+    if batch.num_columns == 1:
+        return texts, [None] * len(texts)
+    answers = batch.column(1).to_pylist()
+    joined = [t if a and t.endswith(a) else t + a for t, a in zip(texts, answers, strict=True)]
+    return joined, [len(t) - len(a) for t, a in zip(joined, answers, strict=True)]
+
+
+def _compare(other: Vocabulary | None, texts: list[str], made: list[Any], found: Encoded) -> None:
+    """Equal vocabularies may still make other tokens of a text: merges, normaliser and template belong to a tokenizer too."""
+    room = MOST_COMPARED - found.compared
+    if other is None or room <= 0:
+        return
+    again = other.tokenizer.encode_batch(texts[:room])
+    found.compared += len(again)
+    for text, one, two in zip(texts, made, again, strict=False):
+        if one.ids != two.ids:
+            found.other_ids += 1
+            found.show("checkpoint", text)
 
 
 def _doubled(case: Case, table: Any, found: Encoded) -> None:
     ibis = ibis_module()
-    wide = table.select(a=table.t.hash(), b=ibis.literal("#").concat(table.t).hash())
+    text = table.t.concat("\x1f", table.a) if "a" in table.columns else table.t
+    wide = table.select(a=text.hash(), b=ibis.literal("#").concat(text).hash())
     groups = wide.group_by(["a", "b"]).aggregate(n=wide.count())
     row = case.session.rows(groups.aggregate(distinct=groups.count()))[0]
     found.doubled = found.split.rows - int(row["distinct"])

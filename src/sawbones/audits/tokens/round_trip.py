@@ -61,7 +61,7 @@ def look(case: Case) -> Iterator[Finding]:
             )
     yield from _between(case, encoded(case))
     if case.options.checkpoint_tokenizer:
-        yield from _checkpoint(known, vocabulary(case.options.checkpoint_tokenizer))
+        yield from _checkpoint(case, known, vocabulary(case.options.checkpoint_tokenizer))
 
 
 def _between(case: Case, parts: list[Encoded]) -> Iterator[Finding]:
@@ -86,10 +86,18 @@ def _between(case: Case, parts: list[Encoded]) -> Iterator[Finding]:
         )
 
 
-def _checkpoint(known: Vocabulary, other: Vocabulary) -> Iterator[Finding]:
+def _checkpoint(case: Case, known: Vocabulary, other: Vocabulary) -> Iterator[Finding]:
+    """Vocabulary, special tokens, and what both make of the same texts."""
     moved = sorted(t for t, i in known.tokens.items() if t in other.tokens and other.tokens[t] != i)
     only = sorted(set(known.tokens) ^ set(other.tokens))
-    if not moved and not only:
+    roles = [
+        f"{role} is {known.roles.get(role)} here and {other.roles.get(role)} there"
+        for role in sorted({*known.roles, *other.roles})
+        if known.roles.get(role) != other.roles.get(role)
+    ]
+    parts = encoded(case)
+    differ, compared = sum(p.other_ids for p in parts), sum(p.compared for p in parts)
+    if not moved and not only and not roles and not differ:
         return
     evidence = [
         Evidence(
@@ -97,16 +105,20 @@ def _checkpoint(known: Vocabulary, other: Vocabulary) -> Iterator[Finding]:
             "vocabulary",
             value=len(moved) + len(only),
             expected=0,
-        )
+        ),
+        Evidence(f"{differ:,} of {compared:,} texts become other ids", "texts", value=differ / max(1, compared), expected=0.0),
+        *(Evidence(text, "special tokens") for text in roles),
     ]
     evidence += [Evidence(f"{t!r}: {known.tokens[t]} here, {other.tokens[t]} in the checkpoint's", "vocabulary") for t in moved[:3]]
     yield made(
         FAULT,
-        "proven",
-        0.95,
+        "proven" if differ else "likely",
+        0.95 if differ else 0.8,
         f"{known.path} is not the tokenizer of the checkpoint ({other.path})",
         evidence,
         "Use the tokenizer that was saved with the checkpoint, or train anew with this one.",
         moved=len(moved),
         only=len(only),
+        texts=differ,
+        examples=[case.shown(text) for part in parts for text in part.examples.get("checkpoint", [])][:10],
     )

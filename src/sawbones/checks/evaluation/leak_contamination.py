@@ -36,7 +36,8 @@ from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
 from sawbones.stats.data_lines import marked_lines, outside_of_models
-from sawbones.stats.splits import Split, by_width, forward_site, loader_site, shared, splits
+from sawbones.stats.overlaps import judged, least_share
+from sawbones.stats.splits import Split, by_width, forward_site, loader_site, repeats, shared, splits
 
 NEEDS = ("batches", "validation", "steps")
 EXPLAINS = ()
@@ -83,16 +84,16 @@ def _exact(run: Run) -> Iterator[Finding]:
 
 def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | None:
     copies, total = shared(batches, part.trained_on)
-    if copies < MIN_COPIES or copies < MIN_SHARE * total:
-        return None
-    within = _repeats(batches)
-    in_training = _repeats([b for b in part.trained if b.epoch == 0])
-    if copies >= 0.9 * total and in_training < 0.2:
-        return None  # the whole set was trained on: another fault
+    in_training = repeats(b for b in part.trained if b.epoch == 0)
+    chance = repeats(batches) + in_training
     real, width = by_width(batches)
-    chance = within + in_training
-    if not (real and width >= 3) and (width < 6 or copies < 3 * chance * total):
+    many_forms = real and width >= 3
+    if not many_forms and width < 6:
         return None
+    least = least_share(MIN_SHARE, min(1.0, chance), total, many_forms or chance == 0, times=3)
+    found = judged(copies, total, MIN_COPIES, least)
+    if found == "none" or (found == "whole" and in_training < 0.2):
+        return None  # the whole set was trained on: another fault
     halves = outside_of_models(run, marked_lines(run, "split"))
     sites = [
         *halves[:2],
@@ -128,12 +129,3 @@ def _partly_known(part: Split, batches: list[Batch]) -> list[Batch]:
     mixed = [b for b in batches if len(b.fingerprints) >= 16 and 0.03 < shared([b], known)[0] / len(set(b.fingerprints)) < 0.97]
     whole = [b for b in batches if len(b.fingerprints) >= 16]
     return mixed if len(mixed) >= max(2, 0.3 * len(whole)) else []
-
-
-def _repeats(batches: list[Batch]) -> float:
-    """Share of samples seen before within one epoch of one loader."""
-    by_epoch: dict[tuple[str, int], list[int]] = {}
-    for batch in batches:
-        by_epoch.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
-    shares = [1.0 - len(set(prints)) / len(prints) for prints in by_epoch.values() if len(prints) > 1]
-    return max(shares, default=0.0)

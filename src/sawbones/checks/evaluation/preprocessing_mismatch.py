@@ -40,6 +40,7 @@ import numpy as np
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import model_inputs, passes
 from sawbones.stats.loss_calls import as_site
+from sawbones.stats.moments import spread_factor, standard_distance
 from sawbones.stats.splits import loader_site, told_apart
 
 NEEDS = ("validation", "evaluation", "steps")
@@ -83,16 +84,15 @@ def _overall(before: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, An
     usual_mean, usual = float(np.median(means)), float(np.median(spreads))
     if usual <= 0:
         return None
-    wide = max(float(spreads.max()) / usual, usual / max(float(spreads.min()), 1e-12))
-    ratio = max(spread, 1e-12) / usual
-    factor = max(ratio, 1 / ratio)
+    wide = float(spread_factor(spreads, usual).max())
+    factor = float(spread_factor(spread, usual))
     if factor >= SPREAD and factor >= 1.5 * wide:
         text = (
             f"inputs spread by {spread:.3g} (mean {mean:.3g}) in evaluation and by {usual:.3g} (mean {usual_mean:.3g}) in training"
         )
         return text, spread, usual
     moves = float(np.abs(means - usual_mean).max())
-    if abs(mean - usual_mean) >= SHIFT * usual and abs(mean - usual_mean) >= 4 * moves:
+    if standard_distance(mean, usual_mean, usual) >= SHIFT and abs(mean - usual_mean) >= 4 * moves:
         return f"inputs average {mean:.3g} in evaluation and {usual_mean:.3g} +- {usual:.3g} in training", mean, usual_mean
     return None
 
@@ -110,15 +110,14 @@ def _by_feature(before: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str,
     alive = (usual > 1e-6) & (spread > 1e-6)
     if alive.sum() < 2:
         return None
-    ratio = np.maximum(spread, 1e-12) / np.maximum(usual, 1e-12)
-    factor = np.maximum(ratio, 1 / ratio)
-    wide = np.maximum(spreads.max(0) / np.maximum(usual, 1e-12), usual / np.maximum(spreads.min(0), 1e-12))
+    factor, distance = spread_factor(spread, usual), standard_distance(mean, usual_mean, usual)
+    wide = spread_factor(spreads, usual).max(0)
     moves = np.abs(means - usual_mean).max(0)
-    shifted = (np.abs(mean - usual_mean) >= SHIFT * usual) & (np.abs(mean - usual_mean) >= 3 * moves)
+    shifted = (distance >= SHIFT) & (np.abs(mean - usual_mean) >= 3 * moves)
     odd = alive & (((factor >= SPREAD) & (factor >= 1.5 * wide)) | shifted)
     if odd.sum() < max(2, 0.3 * alive.sum()):
         return None
-    one = int(np.argmax(np.where(odd, factor + np.abs(mean - usual_mean) / np.maximum(usual, 1e-12), -1)))
+    one = int(np.argmax(np.where(odd, factor + distance, -1)))
     text = (
         f"{int(odd.sum())} of {width} features differ; {one} has mean {mean[one]:.3g}, spread {spread[one]:.3g} in evaluation, "
         f"{usual_mean[one]:.3g} and {usual[one]:.3g} in training"

@@ -36,12 +36,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.overlaps import WHOLE, judged, repeat_share
 from sawbones.stats.splits import Split, by_width, forward_site, loader_site, shared, splits
 
 NEEDS = ("batches", "validation", "steps")
 EXPLAINS = ("evaluation.leak-contamination",)
 EXPERIMENT = None
-SHARE = 0.9
+SHARE = WHOLE
 MIN_SAMPLES = 8
 
 
@@ -58,7 +59,7 @@ def _of(run: Run, part: Split) -> Finding | None:
     if not sources or _has_duplicates(part.trained) or _coincides(part.trained):
         return None
     counts = {source: shared(batches, trained_on) for source, batches in sources.items()}
-    if any(total < MIN_SAMPLES or hit < SHARE * total for hit, total in counts.values()):
+    if any(judged(hit, total, 0, SHARE) != "whole" or total < MIN_SAMPLES for hit, total in counts.values()):
         return None
     if any(shared([b], trained_on)[0] < 0.5 * len(b.fingerprints) for batches in sources.values() for b in batches):
         return None  # one batch of new samples among them is a validation set
@@ -85,7 +86,7 @@ def _coincides(batches: tuple[Batch, ...]) -> bool:
         return False
     prints = [f for batch in batches for f in batch.fingerprints]
     early = prints[: max(MIN_SAMPLES, len(set(prints)) // 2)]
-    return len(set(early)) < 0.95 * len(early)
+    return repeat_share(early) > 0.05
 
 
 def _has_duplicates(batches: tuple[Batch, ...]) -> bool:
@@ -94,7 +95,7 @@ def _has_duplicates(batches: tuple[Batch, ...]) -> bool:
     for batch in batches:
         if batch.source != "model":
             first.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
-    return any(len(set(prints)) < 0.8 * len(prints) for prints in first.values() if len(prints) >= MIN_SAMPLES)
+    return any(repeat_share(prints) > 0.2 for prints in first.values() if len(prints) >= MIN_SAMPLES)
 
 
 def _unused_loaders(run: Run) -> list[int]:
