@@ -3,7 +3,8 @@
 ## What it sees
 Backward passes per step when gradients are accumulated. At the end of an epoch a few micro-batches are left over. Leaked: the first
 step of the next epoch holds them on top of its own, so it has more backward passes than all the others and batches of two epochs.
-Dropped: zero_grad throws them away unused. One epoch border is enough. An epoch ends where its loader does or, without a loader,
+Dropped: zero_grad throws them away unused, one epoch border is enough; or they are drawn from the loader and no backward pass comes
+of them, the same number in two epochs or more. An epoch ends where its loader does or, without a loader,
 where the first sample comes again; where neither is known, steps that are too large by the same number at regular intervals say it.
 
 ## Why it matters
@@ -31,7 +32,8 @@ The number of backward passes per step, and the epochs of their batches, are the
 
 ## False alarms
 Counting micro-batches across epochs gives every step the same number and is no fault. A shorter last step of an epoch is the right
-way. A run that ends with micro-batches left over once, at its very end, is not named.
+way. A run that ends with micro-batches left over once, at its very end, is not named, nor is a single short batch per epoch that is
+drawn and passed over: small batches are left out on purpose.
 
 ## References
 Transformers and Accelerate both carried this for years before syncing at the end of the data loader.
@@ -43,8 +45,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.protocol import Turn, same_place, sites_of, turns
+from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.protocol import Turn, same_place, sites_in, sites_of, turns
 
 NEEDS = ("backward", "steps", "batches")
 EXPLAINS = ()
@@ -58,6 +60,10 @@ def check(run: Run) -> Iterator[Finding]:
     sizes = Counter(len(t.backwards) for t in whole)
     usual, times = sizes.most_common(1)[0]
     if usual < 2 or times < 0.5 * len(whole):
+        return
+    unused = _drawn_in_vain(run, usual) if times >= 0.95 * len(whole) else 0
+    if unused:
+        yield _never_used(run, whole, usual, unused)
         return
     epochs = _epochs(run)
     steady = [t for t in whole if same_place(t.backwards)]
@@ -77,7 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
         "proven",
         0.95,
         f"The last {extra} micro-batches of every epoch {what}",
-        sites_of(turn.taken, turn.backwards[-1]),
+        _end_of_batches(turn),
         (
             Evidence(
                 f"{usual} backward passes per step, but {len(turn.backwards)} at {len(heavy)} of {len(borders)} epoch borders",
@@ -88,6 +94,57 @@ def check(run: Run) -> Iterator[Finding]:
             ),
         ),
         Fix("Step at the last batch of an epoch as well: `if (i + 1) % n == 0 or i + 1 == len(loader):`."),
+    )
+
+
+def _end_of_batches(turn: Turn) -> tuple[Site, ...]:
+    """Where a step may be added: at the step's own condition, or behind the loop over batches, where the model is called."""
+    forward = next((e for e in turn.of("forward") if e.phase == "train" and e.site is not None), None)
+    return sites_of(turn.taken, forward, turn.backwards[-1])
+
+
+def _drawn_in_vain(run: Run, usual: int) -> int:
+    """Batches at the end of every epoch that were drawn and not trained on, when windows of `usual` leave just as many over."""
+    by_epoch: dict[tuple[str, int], list[Batch]] = {}
+    for batch in run.batches:
+        if batch.source != "model":
+            by_epoch.setdefault((batch.source, batch.epoch), []).append(batch)
+    trained = Counter(b.source for b in run.batches if b.phase == "train" and b.source != "model")
+    if not trained:
+        return 0
+    source = trained.most_common(1)[0][0]
+    mine = [by_epoch[key] for key in sorted(by_epoch) if key[0] == source]
+    ends = [epoch[0].step for epoch in mine[1:]] + ([run.num_steps] if run.ending.kind == "finished" else [])
+    left = [len(epoch) - usual * (end - epoch[0].step) for epoch, end in zip(mine, ends, strict=False)]
+    if len(left) < 2 or len(set(left)) != 1 or not 0 < left[0] < usual:
+        return 0
+    sizes = [_size(b) for b in mine[0]]
+    return 0 if left[0] == 1 and sizes[-1] < max(sizes) else left[0]
+
+
+def _size(batch: Batch) -> int:
+    shape = next((t["shape"] for t in batch.tensors if t.get("shape")), [0])
+    return int(shape[0])
+
+
+def _never_used(run: Run, whole: list[Turn], usual: int, unused: int) -> Finding:
+    drawn = next((e for t in whole for e in t.of("batch")), None)
+    return Finding(
+        "loop.accumulation-remainder",
+        "proven",
+        0.93,
+        f"The last {unused} micro-batches of every epoch are drawn and thrown away: they do not fill a window of {usual}",
+        (*sites_in(run, ("window",))[:1], *sites_of(drawn, whole[0].taken)),
+        (
+            Evidence(
+                f"{usual} backward passes at every step; {unused} more batches are drawn in every epoch, with no backward",
+                "batches",
+                (),
+                float(unused),
+                0.0,
+            ),
+        ),
+        Fix("Let the last window be shorter, and divide its loss by its own number of micro-batches."),
     )
 
 

@@ -10,7 +10,8 @@ gradients") is the same fault. From step 0.
 An update below half a unit in the last place (1/2048 of a weight in float16, 1/256 in bfloat16) rounds to nothing.
 
 ## Looks like
-Training stalls at a loss that float32 gets below; lowering the LR makes it stop altogether; Adam's epsilon of 1e-8 is 0 in float16.
+Training stalls at a loss that float32 gets below; lowering the LR makes it stop altogether; Adam's epsilon of 1e-8 is 0 in float16,
+and so is the square of a small gradient, which makes its updates huge.
 
 ## Example
     model = model.half()
@@ -39,16 +40,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Optimizer, Run, Tensor
+from sawbones.schema import Evidence, Finding, Fix, Optimizer, Run, Site, Tensor
 from sawbones.stats.protocol import measured, sites_in
 
 NEEDS = ("tensors", "optimizers")
 EXPLAINS = (
     "optimizer.lr-too-low", "loop.amp-no-scaler", "loop.scaler-misuse", "model.unstable-norm", "loop.scaler-skipping",
-    "loss.unstable-log", "model.frozen-params",
+    "loss.unstable-log", "model.frozen-params", "optimizer.lr-too-high",
 )  # fmt: skip
 EXPERIMENT = None
 HALF = ("float16", "bfloat16")
+NAMES = {"float16": ("half", "fp16", "16-true"), "bfloat16": ("bf16", "bf16-true")}
 ADAM_LIKE = ("Adam", "AdamW", "NAdam", "RAdam")
 
 
@@ -71,7 +73,6 @@ def check(run: Run) -> Iterator[Finding]:
         status, confidence = "suspected", 0.5
     else:
         status, confidence = ("proven", 0.96) if broken else ("likely", 0.85)
-    casts = sites_in(run, ("cast",))
     evidence = [
         Evidence(
             f"{len(half)} of {len(held)} trained tensors are {dtype} ({half[0].name}, ...)", "tensors", (), float(len(half)), 0.0
@@ -86,10 +87,19 @@ def check(run: Run) -> Iterator[Finding]:
         status,
         confidence,
         f"The weights themselves are {dtype}: small updates round to nothing",
-        (*casts[:2], *((optimizer.site,) if optimizer.site else ())),
+        (*_written(run, dtype), *((optimizer.site,) if optimizer.site else ())),
         tuple(evidence),
         Fix("Keep the weights in float32 and run the forward pass under torch.autocast."),
     )
+
+
+def _written(run: Run, dtype: str) -> tuple[Site, ...]:
+    """Where the source casts to half precision or names the type, one of each before a second of either."""
+    casts, named = sites_in(run, ("cast",)), sites_in(run, ("dtype",), (dtype, *NAMES[dtype]))
+    places: dict[tuple[str, int], Site] = {}
+    for site in (*casts[:1], *named[:1], *casts[1:2], *named[1:3]):
+        places.setdefault((site.file, site.line), site)
+    return tuple(places.values())[:3]
 
 
 def _kept(run: Run, optimizer: Optimizer, half: list[Tensor]) -> float:

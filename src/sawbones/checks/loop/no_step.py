@@ -35,10 +35,12 @@ changed parameters. Optimizers that step inside of hooks during backward do step
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections import Counter
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.protocol import STEP_KINDS, sites_in, sites_of
+from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.protocol import STEP_KINDS, numbers_equal_to, sites_in, sites_of
 
 NEEDS = ("backward", "optimizers")
 EXPLAINS = (
@@ -47,6 +49,7 @@ EXPLAINS = (
 )  # fmt: skip
 EXPERIMENT = None
 ENOUGH = 3
+WINDOW_WORDS = ("accum", "window", "every", "per_step", "per_update", "micro")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -64,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         "proven",
         0.97,
         f"{len(backwards)} backward passes and not one optimizer step: nothing is learnt",
-        (*unused[:1], *sites_of(backwards[0]), *written[:2]),
+        (*unused[:1], *_window(run, backwards), *sites_of(backwards[0]), *written[:2]),
         (
             Evidence(
                 f"{len(backwards)} backward passes, 0 steps of {run.optimizers[0].cls}, no parameter changed",
@@ -80,3 +83,14 @@ def check(run: Run) -> Iterator[Finding]:
             insert_after=None if unused or written else "optimizer.step()",
         ),
     )
+
+
+def _window(run: Run, backwards: list[Event]) -> tuple[Site, ...]:
+    """Where the number stands that the loss is divided by, when it is more micro-batches than ever come between two clearings."""
+    shares = [call.facts.get("root_over_mean") for deep in run.deep for call in deep.losses if call.facts.get("reaches_root")]
+    known = [1 / s for s in shares if isinstance(s, float) and 0 < s < 0.9]
+    if not known or abs(known[0] - round(known[0])) > 0.01:
+        return ()
+    clears = [e.seq for e in run.of_kind("zero_grad")]
+    reached = Counter(bisect(clears, e.seq) for e in backwards)
+    return numbers_equal_to(run, [float(round(known[0]))], WINDOW_WORDS)[:1] if max(reached.values()) < known[0] else ()

@@ -1,4 +1,4 @@
-"""Calls in the user's own source that shuffle, sort, draw, seed, step, cast or write, and the numbers written there.
+"""Calls in the user's own source that shuffle, sort, draw, seed, step, cast or write, and the numbers and types written there.
 
 A location aid: no check concludes anything from it alone.
 """
@@ -28,6 +28,7 @@ LOOPING = {"step", "zero_grad", "backward", "update", "unscale_"}
 WRITING = {"write", "write_bytes", "copyfileobj", "copyfile", "copy2", "truncate", "dump", "tofile", "sendfile"}
 CASTING = {"half", "bfloat16", "set_default_dtype", "to"}
 _HALF = ("float16", "half", "bfloat16")
+_HALF_NAMES = {*_HALF, "fp16", "bf16", "16-true", "bf16-true", "torch.float16", "torch.bfloat16"}
 _MAX_CALLS = 400
 _MAX_BYTES = 2 << 20
 
@@ -104,6 +105,10 @@ def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
                 given_to = child.arg or name if isinstance(child, ast.keyword) and not is_default else flag or name
                 yield from walk(child.value if isinstance(child, ast.keyword) else child, given_to)
             return
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+            for target, value in zip(node.targets[0].elts, node.value.elts, strict=False):
+                yield from walk(value, _dotted(target) or name)
+            return
         if isinstance(node, ast.Assign):
             name = _dotted(node.targets[0]) if isinstance(node.targets[0], (ast.Name, ast.Attribute)) else name
         elif isinstance(node, ast.AnnAssign):
@@ -125,23 +130,33 @@ def user_files(script: str | None) -> set[str]:
 
 def _kind(node: ast.expr, last: str) -> str | None:
     if not isinstance(node, ast.Call):
+        if _half_name(node):
+            return "dtype"
         return {"set": "draw", "params": "group", "lr": "rate"}.get(last, "bare")
     if last in CASTING:
         given = " ".join(_dotted(a) for a in (*node.args, *(k.value for k in node.keywords)))
         return "cast" if last in ("half", "bfloat16") or any(word in given for word in _HALF) else None
+    if last == "zip" and any(_is_repeated(a.value) for a in node.args if isinstance(a, ast.Starred)):
+        return "window"
     named = (("order", ORDERING), ("draw", DRAWING), ("seed", SEEDING), ("loop", LOOPING), ("write", WRITING))
     return next((kind for kind, names in named if last in names), None)
 
 
 def _calls(tree: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
-    """Calls, sets written out, parameter groups, learning rates that are set, and methods of the loop that are named but not
-    called (`optimizer.step`)."""
+    """Calls, sets written out, parameter groups, learning rates that are set, half-precision types outside of autocast, and methods
+    of the loop that are named but not called (`optimizer.step`)."""
 
     def walk(node: ast.AST, function: str) -> Iterator[tuple[ast.expr, str, str]]:
         for child in ast.iter_child_nodes(node):
             inside = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
             if isinstance(child, ast.Call) and (name := _dotted(child.func)):
                 yield child, name, inside
+                if name.rsplit(".", 1)[-1] == "autocast":
+                    continue
+            elif isinstance(child, ast.keyword) and child.arg == "mixed_precision":
+                continue
+            elif isinstance(child, ast.expr) and (half := _half_name(child)) and child is not getattr(node, "func", None):
+                yield child, half, inside
             elif isinstance(child, (ast.Set, ast.SetComp)):
                 yield child, "set", inside
             elif isinstance(child, ast.Dict) and any(isinstance(k, ast.Constant) and k.value == "params" for k in child.keys):
@@ -153,6 +168,20 @@ def _calls(tree: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
             yield from walk(child, inside)
 
     yield from walk(tree, "<module>")
+
+
+def _half_name(node: ast.AST) -> str:
+    """The name of a half-precision type, written as an attribute (torch.float16) or as a string."""
+    if isinstance(node, ast.Attribute):
+        return node.attr if node.attr in _HALF else ""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _HALF_NAMES else ""
+
+
+def _is_repeated(node: ast.AST) -> bool:
+    """One iterator several times over, as in zip(*[it] * n): windows of n, of which a partial last one is dropped."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Mult)
+    return isinstance(node, ast.Call) and _dotted(node.func).rsplit(".", 1)[-1] == "repeat"
 
 
 def _is_rate(node: ast.AST) -> bool:

@@ -3,7 +3,7 @@ import torch
 import torch.nn as nn
 
 SEED = 31
-NODES, FEATS, STATE, ROUNDS = 12, 4, 24, 10
+NODES, FEATS, STATE, ROUNDS = 12, 4, 24, 12
 
 
 def heat_graphs(count, rng):
@@ -27,7 +27,7 @@ class RecurrentGNN(nn.Module):
         self.neighbour = nn.Linear(STATE, STATE, bias=False)
         self.read_out = nn.Linear(STATE, 1)
         nn.init.xavier_uniform_(self.self_loop.weight, gain=0.6)
-        nn.init.xavier_uniform_(self.neighbour.weight, gain=0.45)
+        nn.init.xavier_uniform_(self.neighbour.weight, gain=0.38)
 
     def forward(self, feats, adj):
         first = self.read_in(feats)
@@ -57,7 +57,7 @@ def main():
     rng = np.random.default_rng(SEED)
     train, test = list(heat_graphs(800, rng)), list(heat_graphs(160, rng))
     net = RecurrentGNN()
-    sgd = torch.optim.SGD(net.parameters(), lr=0.03, momentum=0.9)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9)
     for epoch in range(4):
         net.train()
         total = 0.0
