@@ -222,8 +222,10 @@ def token_shift(train: Ids, held_out: Ids) -> dict[str, Any]:
 def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: list[int]) -> dict[str, Any]:
     """Rows of all batches together. Time is the dimension along which padding fills the ends."""
     # Read the wrong way round, a last column that few rows reach looks like padding: time first needs more of it.
-    found = {flipped: find_padding([b.T if flipped else b for b in batches], 0.3 if flipped else 0.1) for flipped in (False, True)}
-    best = {flipped: f[0] for flipped, f in found.items() if f is not None}
+    told = ignored_along(targets)
+    least = {False: 0.1, True: 0.3 if told is None else 0.1}
+    found = {way: find_padding([b.T if way else b for b in batches], least[way]) for way in (False, True)}
+    best = {way: f[0] for way, f in found.items() if f is not None and told in (None, way)}
     # Batches sorted by length seem padded along both dimensions: then the usual layout is believed.
     flipped = True in best and (False not in best or best[True] > 3 * best[False])
     padding = found[flipped] if best else None
@@ -255,9 +257,24 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
         "empty": empty[:50], "interior_share": interior / max(real, 1), "ends": ends_by_length(lengths, ends),
         "starts": _top(starts),
     }  # fmt: skip
-    if targets and not flipped:
+    if flipped:
+        batches = [b.T for b in batches]
+        targets = {k: (t.T, mark) for k, (t, mark) in targets.items() if t.T.shape == batches[k].shape}
+    if targets:
         facts["targets"] = read_targets(batches, places, targets)
     return facts
+
+
+def ignored_along(targets: dict[int, tuple[Ids, int]]) -> bool | None:
+    """Whether time is the first dimension, told by targets that do not count: they fill the ends of rows, and of rows only."""
+    ended = {False: 0, True: 0}
+    total = 0
+    for target, mark in targets.values():
+        total += int((target == mark).sum())
+        for flipped in ended:
+            ended[flipped] += int(end_runs(target.T if flipped else target, mark, "right").sum())
+    sure = [way for way in ended if ended[way] > 0.95 * total and ended[not way] < 0.6 * total]
+    return sure[0] if total >= 20 and sure else None
 
 
 def find_padding(batches: list[Ids], least: float) -> tuple[float, int, str] | None:
