@@ -50,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     samples = run.facts.get("samples") or {}
     predictions = samples.get("predictions") or {}
     classes: Mapping[str, list[int]] = predictions.get("classes") or {}
-    present = {label: row for label, row in classes.items() if row[0] > 0}
+    present = {label: row for label, row in classes.items() if row[0] > 0 and not label.startswith("-")}  # -100 is no class
     if not 2 <= len(present) <= 20 or run.num_steps < 30 or ("rows" in samples and len(present) > 12):
         return
     most = max(row[0] for row in present.values())

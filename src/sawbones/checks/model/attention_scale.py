@@ -25,9 +25,9 @@ The factor is measured on the scores themselves.
 
 ## False alarms
 Dot-product attention of recurrent models scores raw states, without projections, and is left alone. T5 leaves the division out,
-starts from smaller weights and adds a learned bias to scores that spread by about 1. A scale of 1/d (maximal update
-parametrisation) is written in one place; only two separate scalings count as twice. Cosine attention with a learned temperature
-has another factor.
+starts from smaller query weights (queries are smaller than keys by sqrt(d)) and may add a learned bias to the scores. A scale of
+1/d (maximal update parametrisation) is written in one place; only two separate scalings count as twice. Cosine attention with a
+learned temperature has another factor.
 
 ## References
 Vaswani et al. 2017, section 3.2.1, give the reason for the division. scaled_dot_product_attention scales by itself.
@@ -103,6 +103,8 @@ def _by_hand(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Findin
     if (spread < PEAKED and _adds_learned(behind, product)) or not _projected(flow, product):
         return None
     if abs(ratio / root - 1.0) < NEAR or abs(ratio / attention.head_dim - 1.0) < NEAR:
+        if spread < PEAKED and _in_the_weights(product, root):
+            return None
         text = (
             f"scores spread by {spread:.3g}, {ratio:.3g} times what the division by sqrt({attention.head_dim}) would give; "
             f"attention entropy is {attention.entropy:.2f} of its maximum"
@@ -124,6 +126,12 @@ def _adds_learned(behind: list[Op], product: Op) -> bool:
     """A bias that is learned is added to the scores: they have a scale of their own."""
     after = [o for o in behind if o.index > product.index and o.name in ("add", "add_")]
     return any(len(o.inputs) > 1 and o.inputs[0].requires_grad and o.inputs[1].requires_grad for o in after)
+
+
+def _in_the_weights(product: Op, root: float) -> bool:
+    """Queries are smaller than keys by the factor itself: their weights were drawn so, as in T5."""
+    small, large = sorted(v.std or 0.0 for v in product.inputs[-2:])
+    return small > 0.0 and small / large < 1.3 / root
 
 
 def _projected(flow: Flow, product: Op) -> bool:
