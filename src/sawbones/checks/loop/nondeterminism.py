@@ -148,7 +148,7 @@ def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Sit
         if library not in seeded and used.get(library) and calls:
             near = tuple(s for s in seed_lines if s.file == calls[0]["file"])
             places = (*near[:1], _site(calls[0]), *near[1:2])
-            call = "random.seed(seed)" if library == "random" else "numpy.random.seed(seed)"
+            call = "random.seed(0)" if library == "random" else "numpy.random.seed(0)"
             return (
                 f"{library} is drawn from and never seeded",
                 places,
@@ -176,7 +176,8 @@ def _seeded_late(run: Run) -> bool:
 def _weights(run: Run, seeded: set[str], seed_lines: tuple[Site, ...]) -> tuple[str, tuple[Site, ...], Fix]:
     built = tuple(dict.fromkeys(m.built for m in run.modules if m.built is not None))
     if "torch" not in seeded:
-        advice = Fix("Call torch.manual_seed(seed) before the model is made.", insert_after="torch.manual_seed(seed)")
+        text, call = "Call torch.manual_seed before the model is made.", "torch.manual_seed(0)"
+        advice = Fix(text, insert_after=call) if seed_lines else Fix(text, insert_before=call)
         return "torch is never seeded", (*seed_lines[:1], *built[:1]), advice
     late = tuple(e.site for e in run.of_kind("seed") if e.data.get("library") == "torch" and e.site is not None)
     return "torch is seeded after the model is made", (*late[:1], *built[:1]), Fix("Seed before the model is made.")
