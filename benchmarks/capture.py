@@ -2,7 +2,7 @@
 
 python benchmarks/capture.py failures  [--only GLOB] [--rows FILE]
 python benchmarks/capture.py fuzz
-python benchmarks/capture.py cost
+python benchmarks/capture.py cost [--rounds N]
 python benchmarks/capture.py memory
 python benchmarks/capture.py page      # benchmarks/results/capture_<hardware>_<yyyymm>.md from the rows
 """
@@ -10,6 +10,7 @@ python benchmarks/capture.py page      # benchmarks/results/capture_<hardware>_<
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import platform
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -137,23 +139,20 @@ def fuzz(rows: Path, count: int = 10_000) -> None:
 
 
 STEP = """
-import time, torch
+import torch
 from torch import nn
 torch.manual_seed(0)
 torch.set_num_threads(1)
-model = nn.Sequential(*[m for _ in range({layers}) for m in (nn.Linear({width}, {width}), nn.GELU())])
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-times = []
+model = nn.Sequential(*[m for _ in range({layers}) for m in (nn.utils.skip_init(nn.Linear, {width}, {width}), nn.GELU())])
+for p in model.parameters():
+    p.data.fill_(1e-4)
+optimizer = torch.optim.{optimizer}(model.parameters(), lr=1e-4)
 for step in range({steps}):
     x = torch.randn({batch}, {width})
-    began = time.perf_counter()
     loss = model(x).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    times.append(time.perf_counter() - began)
-times.sort()
-print("median_ms", 1e3 * times[len(times) // 2])
 with open("/proc/self/status") as status:
     print("peak_mb", next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")))
 """
@@ -168,34 +167,95 @@ def measured(source: str, *flags: str) -> dict[str, float]:
     return {words[0]: float(words[1]) for line in done.stdout.splitlines() if len(words := line.split()) == 2}
 
 
-def cost(rows: Path, rounds: int = 3) -> None:
-    """With capture against without it, both watched, in turns: what capture alone adds to a step."""
-    for name, shape in {
-        "1 ms step": {"layers": 3, "width": 96, "batch": 64, "steps": 800},
-        "20 ms step": {"layers": 6, "width": 384, "batch": 128, "steps": 60},
-    }.items():
-        source = STEP.format(**shape)
-        found: dict[str, list[float]] = {"plain": [], "without": [], "with": []}
-        for _ in range(rounds):
-            found["plain"].append(measured(source, "plain")["median_ms"])
-            found["without"].append(measured(source, "--no-capture")["median_ms"])
-            found["with"].append(measured(source)["median_ms"])
-        best = {key: min(values) for key, values in found.items()}
-        spread = {key: round(statistics.median(values), 4) for key, values in found.items()}
-        note(rows, {"what": "cost", "case": name, "best_ms": best, "median_ms": spread, "rounds": rounds})
+def cost(rows: Path, rounds: int) -> None:
+    """Bare, watched, and watched with capture: steps of the same training that alternate in one process, as overhead.py has it.
+
+    Medians tell what a step costs; the mean also holds the steps on which weights are copied.
+    """
+    from overhead import compare, spread
+
+    for name, make, steps in (("6-layer GPT of overhead.py", gpt(), 1), ("six linear layers, DataLoader", small(), 20)):
+        bare, ways = make(), {key: make() for key in ("null", "watched", "with capture")}
+        for key in ("watched", "with capture"):
+            watching = watched(capture=key == "with capture")
+            ways[key].around, ways[key].close = watching, watching.close
+        compare(bare, ways, rounds, time.process_time, steps=steps, untimed=1)
+        row: dict[str, Any] = {"what": "cost", "case": name, "rounds": rounds, "bare_ms": spread(bare.times)}
+        for key, way in ways.items():
+            row[key] = {"ratio": spread(way.ratios, 4), "mean": round(statistics.fmean(way.ratios), 4)}
+        added = [1e3 * (b - a) for a, b in zip(ways["watched"].times, ways["with capture"].times, strict=True)]
+        row["added_us"] = spread(added, 1)
+        note(rows, row)
+
+
+def watched(capture: bool) -> Any:
+    from overhead import SHALLOW, Sawbones
+
+    from sawbones.capture.freezer import Freezer, Settings
+
+    watching = Sawbones(SHALLOW)
+    if capture:
+        folder = str(Path(__file__).parent)
+        watching.recorder.capture = Freezer(watching.recorder, Settings(root=folder, script=__file__, working_folder=folder))
+    return watching
+
+
+def gpt() -> Callable[[], Any]:
+    import torch
+    from engine import GPT
+    from overhead import Training
+
+    torch.manual_seed(0)
+    model, ids = GPT(4096, 128, 6, 256, 8), torch.randint(0, 4096, (8, 129))
+
+    def make() -> Training:
+        own = copy.deepcopy(model)
+        return Training(own, torch.optim.AdamW(own.parameters(), lr=3e-4), lambda m: m(ids[:, :-1], ids[:, 1:]))
+
+    return make
+
+
+def small() -> Callable[[], Any]:
+    import torch
+    from overhead import Training
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.manual_seed(0)
+    model = nn.Sequential(*[part for _ in range(5) for part in (nn.Linear(64, 64), nn.ReLU())], nn.Linear(64, 10))
+    loader = DataLoader(TensorDataset(torch.randn(3200, 64), torch.randint(0, 10, (3200,))), batch_size=32, shuffle=True)
+
+    def make() -> Training:
+        own = copy.deepcopy(model)
+        batches = (batch for _ in iter(int, 1) for batch in loader)
+
+        def loss_of(m: nn.Module) -> torch.Tensor:
+            x, wanted = next(batches)
+            return nn.functional.cross_entropy(m(x), wanted)
+
+        return Training(own, torch.optim.AdamW(own.parameters(), lr=1e-3), loss_of)
+
+    return make
 
 
 def memory(rows: Path) -> None:
-    """A model of 1 GB of weights (4 GB with gradients and Adam's state): the peak with capture against without it."""
-    source = STEP.format(layers=16, width=4096, batch=4, steps=4)
+    """A model of 1 GB of weights, SGD: the peak with capture against without it, with a failing step and with a higher limit."""
+    source = STEP.format(layers=16, width=4096, batch=4, steps=3, optimizer="SGD")
     failing = source.replace(
-        "loss = model(x).square().mean()", "loss = model(x).square().mean() * (float('nan') if step == 2 else 1.0)"
+        "loss = model(x).square().mean()", "loss = model(x).square().mean() * (float('nan') if step == 1 else 1.0)"
     )
     row: dict[str, Any] = {"what": "memory", "weights_mb": 16 * 4096 * 4097 * 4 / 2**20}
-    row["plain"] = measured(source, "plain")["peak_mb"]
-    row["without"] = measured(source, "--no-capture")["peak_mb"]
-    row["with"] = measured(source)["peak_mb"]
-    row["with_a_failure"] = measured(failing)["peak_mb"]
+    # Told as they come: on a busy machine one of these runs takes minutes, and what was measured must not be lost.
+    variants: list[tuple[str, str, tuple[str, ...]]] = [
+        ("plain", source, ("plain",)),
+        ("without", source, ("--no-capture",)),
+        ("with", source, ()),
+        ("with_a_failure", failing, ()),
+        ("with_a_failure_kept", failing, ("--capture-limit", "1100")),
+    ]
+    for key, text, flags in variants:
+        row[key] = measured(text, *flags)["peak_mb"]
+        print(f"{key}: {row[key]:.0f} MB", file=sys.stderr, flush=True)
     note(rows, row)
 
 
@@ -278,17 +338,19 @@ def other_row(row: dict[str, Any]) -> list[str]:
         )
         return ["## Damaged bundles", "", text, ""]
     if row["what"] == "cost":
-        best, typical = row["best_ms"], row["median_ms"]
         text = (
-            f"{row['rounds']} rounds, plain / watched without capture / watched with capture. Best: {best['plain']:.3f} / "
-            f"{best['without']:.3f} / {best['with']:.3f} ms. Median: {typical['plain']:.3f} / {typical['without']:.3f} / "
-            f"{typical['with']:.3f} ms."
+            f"{row['rounds']} rounds of alternating steps, processor time; ratios to the bare step: median (middle half), mean. "
+            f"Bare step {row['bare_ms']} ms."
         )
+        table = ["| | ratio | mean |", "|---|---|---|"]
+        table += [f"| {key} | {row[key]['ratio']} | {row[key]['mean']} |" for key in ("null", "watched", "with capture")]
+        text += f" With capture against without it: {row['added_us']} us a step.\n\n" + "\n".join(table)
         return [f"## Cost of capture, {row['case']}", "", text, ""]
     if row["what"] == "memory":
         text = (
             f"{row['weights_mb']:.0f} MB of weights. Peak of the process: plain {row['plain']:.0f} MB, watched without capture "
-            f"{row['without']:.0f} MB, with it {row['with']:.0f} MB, with it and a failing step {row['with_a_failure']:.0f} MB."
+            f"{row['without']:.0f} MB, with it {row['with']:.0f} MB, with it and a failing step {row['with_a_failure']:.0f} MB, "
+            f"and with a limit that lets the weights into the bundle {row['with_a_failure_kept']:.0f} MB."
         )
         return ["## Memory, a model of 1 GB", "", text, ""]
     return ["## Notes", "", *(f"- {line}" for line in row["lines"]), ""] if row["what"] == "notes" else []
@@ -300,11 +362,14 @@ def main() -> None:
     p.add_argument("--only", default="*", metavar="GLOB")
     p.add_argument("--rows", type=Path, default=ROWS, metavar="FILE")
     p.add_argument("--quick", action="store_true", help="a minute for each search, and no replay of the shrunk bundle")
+    p.add_argument("--rounds", type=int, default=200, metavar="N", help="of the cost (default 200)")
     given = p.parse_args()
     if given.what == "failures":
         failures(given.only, given.rows, given.quick)
+    elif given.what == "cost":
+        cost(given.rows, given.rounds)
     else:
-        {"fuzz": fuzz, "cost": cost, "memory": memory, "page": page}[given.what](given.rows)
+        {"fuzz": fuzz, "memory": memory, "page": page}[given.what](given.rows)
 
 
 if __name__ == "__main__":
