@@ -97,6 +97,7 @@ def _differs(deep: DeepStep, mask: Mapping[str, Any]) -> bool:
 def _where(run: Run, hits: list[tuple[DeepStep, Mapping[str, Any]]], made: list[Site | None]) -> tuple[Site, ...]:
     """Where the mask was made, between two steps or by the collate function, then where it is used."""
     building = [op.site for deep, mask in hits for op in deep.ops if not op.module and _compares(op, tuple(mask["shape"]))]
+    building += [op.site for deep, mask in hits for op in deep.ops if not op.module and _fills(op, mask)]
     lines = outside_of_models(run, marked_lines(run, "compare"))
     used = as_site(hits[0][1].get("site"))
     ones = outside_of_models(run, marked_lines(run, "mask"))
@@ -107,3 +108,11 @@ def _where(run: Run, hits: list[tuple[DeepStep, Mapping[str, Any]]], made: list[
 
 def _compares(op: Op, shape: tuple[int, ...]) -> bool:
     return op.name in ("eq", "ne", "lt", "gt", "le", "ge") and bool(op.outputs) and op.outputs[0].shape == shape
+
+
+def _fills(op: Op, mask: Mapping[str, Any]) -> bool:
+    """Part of a tensor like the mask is set, to nothing but 0 and 1."""
+    made = op.outputs[0] if op.outputs else None
+    if op.name != "__setitem__" or made is None or made.dtype != mask["dtype"] or made.shape != tuple(mask["shape"]):
+        return False
+    return made.max is None or made.max <= 1.0

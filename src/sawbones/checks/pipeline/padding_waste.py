@@ -35,6 +35,7 @@ from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, outside_of_models, sample_rows
+from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 
@@ -69,13 +70,14 @@ def check(run: Run) -> Iterator[Finding]:
     collate = loader_sites(run)[1:]
     near = [s for s in pads if any(c.file == s.file and c.line <= s.line <= c.line + 15 for c in collate)] or list(pads[:1])
     orders = _ordering(run)
+    fixed = numbers_equal(run, float(widths[0])) if tight and len(set(widths)) == 1 else []
     by_hand = () if samplers else feeding_sites(run)[:1]
     yield Finding(
         "pipeline.padding-waste",
         "likely",
         0.85,
         f"{wasted:.0%} of all token positions are padding",
-        places(*(near[:1] if tight else orders[:1]), *by_hand, *near[:2], *samplers, *collate, *feeding_sites(run))[:4],
+        places(*(near[:1] if tight else orders[:1]), *fixed[:1], *by_hand, *near[:2], *samplers, *collate, *feeding_sites(run))[:4],
         (
             Evidence(
                 f"{real} real tokens in {positions} positions of {rows['batches']} batches", "samples", value=wasted, expected=0.3

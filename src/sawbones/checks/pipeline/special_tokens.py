@@ -140,4 +140,5 @@ def _has_beginning(rows: Mapping[str, Any]) -> bool:
 def _lines(compared: tuple[Site, ...], run: Run) -> tuple[Site, ...]:
     loaders = loader_sites(run)
     near = [s for s in compared if any(site.file == s.file and site.line <= s.line <= site.line + 25 for site in loaders[1:])]
-    return places(*near[:1], *compared[:1], *loaders[::-1])[:4]
+    told = marked_lines(run, "assign", names=("pad_token", "pad_token_id"))  # what a library's tokenizer is told to pad with
+    return places(*near[:1], *told[:1], *compared[:1], *loaders[::-1])[:4]

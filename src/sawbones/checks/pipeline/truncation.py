@@ -64,12 +64,13 @@ def check(run: Run) -> Iterator[Finding]:
         return
     text, title, value, expected = found
     cuts = outside_of_models(run, marked_lines(run, "cut", limit))
+    named = [s for number in _numbers(run, limit) for s in numbers_equal(run, float(number))]
     yield Finding(
         "pipeline.truncation",
         "likely",
         0.93,
         title,
-        places(*cuts[:1], *numbers_equal(run, float(limit))[:1], *cuts[1:2], *loader_sites(run)[::-1])[:4],
+        places(*cuts[:1], *named[:1], *cuts[1:2], *loader_sites(run)[::-1])[:4],
         (
             Evidence(
                 f"{at} of {total} rows have exactly {limit} tokens, the lengths just below {max(before)} at most",
@@ -80,6 +81,12 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Cut the part that can be spared (the text before EOS, the beginning of the prompt) and keep EOS and the answer."),
     )
+
+
+def _numbers(run: Run, limit: int) -> list[int]:
+    """The limit as it may be written: as it is, or as the cut has it when the model is given a token less."""
+    rows = [r["value"] for r in run.facts.get("source_lines") or () if r["kind"] == "cut" and r.get("value") is not None]
+    return [limit, *sorted({v for v in rows if 0 < v - limit <= 2})]
 
 
 def _lost(targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:

@@ -223,7 +223,7 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
     """Rows of all batches together. Time is the dimension along which padding fills the ends."""
     # Read the wrong way round, a last column that few rows reach looks like padding: time first needs more of it.
     told = ignored_along(targets)
-    least = {False: 0.1, True: 0.3 if told is None else 0.1}
+    least = {False: 0.1, True: 0.3} if told is None else {told: 0.02, not told: 1.0}
     found = {way: find_padding([b.T if way else b for b in batches], least[way]) for way in (False, True)}
     best = {way: f[0] for way, f in found.items() if f is not None and told in (None, way)}
     # Batches sorted by length seem padded along both dimensions: then the usual layout is believed.

@@ -80,6 +80,8 @@ def _marks(
             if called in _PADDING:
                 yield node.lineno, "pad", inside, None, called
             for word in node.keywords:
+                if word.arg in ("pad_token", "pad_token_id"):
+                    yield word.value.lineno, "assign", inside, _number(word.value, scope), word.arg
                 if word.arg in ("truncation", "max_length", "max_len", "padding", "padding_side"):
                     kind = "cut" if word.arg in ("truncation", "max_length", "max_len") else "pad"
                     yield node.lineno, kind, inside, _number(word.value, scope), called
