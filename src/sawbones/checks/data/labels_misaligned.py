@@ -42,6 +42,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.learning import constant_answer, learned
 from sawbones.stats.series import end_level, start_level
 
@@ -106,9 +107,17 @@ def places(run: Run, on_the_way: bool) -> tuple[Site, ...]:
     loop = {e.site.function for e in run.of_kind("backward") if e.site is not None} - {"<module>"}
     fetching = {e.site for e in run.of_kind("batch") if e.site is not None}
     begun = {(o.site.file, o.site.function): o.site.line for o in run.optimizers if o.site is not None}
+    kept = {(s.file, s.line) for s in marked_lines(run, "split", names=("random_split", "Subset"))}  # whole samples are split
     for row in run.facts.get("data_ops", ()):
         site = _site(row["site"])
-        if site in fetching or site.function in loop or site.line > begun.get((site.file, site.function), site.line):
+        if row["op"].endswith("_") and not row["op"].startswith("__"):
+            continue  # sets values in place, as initialisation does: it moves none
+        if (
+            (site.file, site.line) in kept
+            or site in fetching
+            or site.function in loop
+            or site.line > begun.get((site.file, site.function), site.line)
+        ):
             continue  # the last: below the optimizer stands the loop, with the order of each epoch
         labels = len(row["shape"]) == 1 and row["dtype"].startswith("int")
         scored[site] = scored.get(site, 0.0) + (2.0 if labels else 1.0)
@@ -116,6 +125,8 @@ def places(run: Run, on_the_way: bool) -> tuple[Site, ...]:
             scored[site] += 3.0
         if row["op"] in ("randperm", "repeat_interleave", "roll", "flip"):
             scored[site] += 1.5
+    for site in _drawn_apart(run):
+        scored[site] = scored.get(site, 0.0) + 4.0
     for row in run.facts.get("calls", ()):
         site = _site(row)
         if row["kind"] == "order" and site not in fetching and site.function not in loop:
@@ -126,6 +137,16 @@ def places(run: Run, on_the_way: bool) -> tuple[Site, ...]:
     if not best:
         best = [_site(entry["site"]) for entry in run.facts.get("loaders", ()) if entry.get("site")]
     return tuple(best[:3])
+
+
+def _drawn_apart(run: Run) -> tuple[Site, ...]:
+    """One function draws two sets of indices of one size for every batch: the second is where the pairs come apart."""
+    drawn: dict[tuple[str, str, tuple[int, ...]], list[Site]] = {}
+    for row in run.facts.get("data_ops", ()):
+        if row["op"] in ("randint", "randperm", "multinomial") and row["count"] > 1 and row["dtype"].startswith("int"):
+            site = _site(row["site"])
+            drawn.setdefault((site.file, site.function, tuple(row["shape"])), []).append(site)
+    return tuple(max(sites, key=lambda s: s.line) for sites in drawn.values() if len(set(sites)) > 1)
 
 
 def _site(raw: Any) -> Site:
