@@ -92,6 +92,42 @@ def test_redacted_examples_show_no_word_of_the_data() -> None:
     assert not set(train[0].split()) & set(shown.split())
 
 
+def edited(rows: pd.DataFrame, how: str) -> pd.DataFrame:
+    """Copies that no hash of the row finds again."""
+    rng, rows = np.random.default_rng(0), rows.copy()
+    for name in [f"f{i}" for i in range(6)] + ["gap", "price"]:
+        noise = 0.002 * rows[name].std() * rng.normal(size=len(rows))
+        rows[name] = rows[name].round(2) if how == "rounded" else rows[name] + noise if how == "noised" else rows[name]
+    if how == "one column changed":
+        rows["city"] = "elsewhere"
+    return rows
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2])
+@pytest.mark.parametrize("how", ["rounded", "noised", "one column changed"])
+def test_rows_that_nearly_repeat_others_are_found(how: str, share: float) -> None:
+    train, test = table(1500, 1), table(800, 2)
+    count = round(share * 800)
+    report = audit.leaks(train, pd.concat([test.iloc[count:], edited(train.iloc[:count], how)]), label="y", model=False)
+    assert faults(report) == {"evaluation.leak-contamination"}
+    (finding,) = report.findings
+    assert 0.85 * share <= finding.params["share"] <= share
+    assert finding.params["examples"]
+
+
+def test_rows_of_one_customer_are_alike_by_nature() -> None:
+    customers = table(100, 3)
+
+    def orders(count: int, seed: int) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        rows = customers.iloc[rng.integers(0, 100, count)].reset_index(drop=True)
+        return rows.assign(amount=rng.normal(size=count))
+
+    report = audit.leaks(orders(1500, 1), orders(800, 2), model=False)
+    assert faults(report) == set()
+    assert any("no sign of copies" in note for note in report.notes)
+
+
 def leaking(make: Callable[[np.ndarray, np.random.Generator], np.ndarray]) -> Pair:
     pair = []
     for seed in (1, 2):

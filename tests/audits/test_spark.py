@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from planted import table
+from planted import altered, table, texts
 
 from sawbones import audit
 from sawbones.schema import Report
@@ -69,25 +70,97 @@ def rows(count: int, seed: int) -> pd.DataFrame:
     return frame
 
 
-def test_leaks_are_the_same_on_both_engines(spark, tmp_path: Path) -> None:
-    train, test = rows(400, 1), rows(250, 2)
-    test = pd.concat([test, train.iloc[:12]])
-    train.to_parquet(tmp_path / "train.parquet")
-    test.to_parquet(tmp_path / "test.parquet")
-    paths = str(tmp_path / "train.parquet"), str(tmp_path / "test.parquet")
-    options = {"label": "y", "group": "user", "model": False}
-    here = audit.leaks(*paths, **options)
-    there = audit.leaks(*paths, **options, engine=spark)
-    assert {f.fault for f in here.findings} == {"evaluation.leak-contamination", "evaluation.leak-group", "evaluation.leak-target"}
+def both(spark, call, *data: object, **options: object) -> Report:
+    """The audit on both engines; what Spark says is what DuckDB says."""
+    here, there = call(*data, **options), call(*data, **options, engine=spark)
     assert said(there) == said(here)
+    assert [blind.why for blind in there.could_not_look] == [blind.why for blind in here.could_not_look]
     assert there.environment["audit"]["engine"] == "pyspark"
+    return here
+
+
+def faults(report: Report) -> set[str]:
+    return {f.fault for f in report.findings}
+
+
+def test_leaks_are_the_same_on_both_engines(spark, tmp_path: Path) -> None:
+    train, valid, test = rows(400, 1), rows(150, 3), rows(250, 2)
+    test = pd.concat([test, train.iloc[:12]])
+    valid = pd.concat([valid, valid.iloc[:9].assign(y=lambda f: 1 - f["y"])])  # doubled, and contradicting
+    paths = []
+    for name, frame in (("train", train), ("test", test), ("valid", valid)):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+        paths.append(str(tmp_path / f"{name}.parquet"))
+    found = both(spark, audit.leaks, *paths[:2], valid=paths[2], label="y", group="user", model=False)
+    assert faults(found) == {
+        "evaluation.leak-contamination", "evaluation.leak-group", "evaluation.leak-target", "data.degenerate-samples",
+        "data.labels-misaligned",
+    }  # fmt: skip
+
+
+def test_near_rows_and_near_texts_are_the_same_on_both_engines(spark) -> None:
+    train, test = table(300, 1), table(150, 2)
+    near = train.iloc[:20].assign(**{f"f{i}": train[f"f{i}"].round(2) for i in range(6)})
+    found = both(spark, audit.leaks, train, pd.concat([test, near]), model=False)
+    assert [f.title.split(" % ")[1] for f in found.findings] == ["of test nearly repeats rows of train"]
+    some, others = texts(120, 1), texts(60, 2)
+    others[:8] = [altered(some[i], 0.03, i) for i in range(8)]
+    found = both(spark, audit.leaks, pd.DataFrame({"body": some}), pd.DataFrame({"body": others}), text="body", model=False)
+    assert faults(found) == {"evaluation.leak-contamination"}
+
+
+def test_time_and_preprocessing_are_the_same_on_both_engines(spark, tmp_path: Path) -> None:
+    train, test = rows(500, 1).drop(columns="leak"), rows(300, 2).drop(columns="leak")
+    whole = pd.concat([train, test])["f1"]
+    for number, frame in enumerate((train, test)):
+        frame["f1"] = (frame["f1"] - whole.mean()) / whole.std(ddof=0)
+        frame["at"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(frame)) * 2 + 300 * number, unit="h")
+        frame["day"] = frame["at"].dt.strftime("%Y-%m-%d")
+    found = both(spark, audit.leaks, train, test, label="y", time="at")
+    assert faults(found) == {"evaluation.leak-temporal", "evaluation.leak-preprocessing"}
+    found = both(spark, audit.leaks, train, test, time="day", ignore=["at", "user", "f1"], model=False)
+    assert faults(found) == {"evaluation.leak-temporal"}
+    means = {"mean": {"f0": float(pd.concat([train, test])["f0"].mean())}}
+    (tmp_path / "scaler.json").write_text(json.dumps(means))
+    found = both(spark, audit.leaks, train, test, fitted=str(tmp_path / "scaler.json"), ignore=["f1"], model=False)
+    assert faults(found) == {"evaluation.leak-preprocessing"}
 
 
 def test_shifts_are_the_same_on_both_engines(spark) -> None:
     before, after = rows(400, 1).drop(columns=["user", "leak"]), rows(300, 2).drop(columns=["user", "leak"])
     after["f1"] += 1.0
     after["plan"] = after["plan"].replace("free", "gratis")
-    here = audit.shift(before, after, label="y")
-    there = audit.shift(before, after, label="y", engine=spark)
-    assert {f.fault for f in here.findings} == {"deployment.covariate-shift", "deployment.pipeline-drift"}
-    assert said(there) == said(here)
+    found = both(spark, audit.shift, before, after, label="y")
+    assert faults(found) == {"deployment.covariate-shift", "deployment.pipeline-drift"}
+
+
+def test_segments_predictions_and_dates_are_the_same_on_both_engines(spark) -> None:
+    frames = []
+    for seed, late in ((1, False), (2, True)):
+        rng = np.random.default_rng(seed)
+        frame = table(600, seed)[["f0", "f3", "plan", "visits", "y"]].assign(region=rng.choice(["eu", "us", "br"], 600))
+        frame["at"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.uniform(0, 50, 600) + 25 * late, unit="D")
+        frame["f3"] += 3.0 * (frame["at"] >= pd.Timestamp("2024-02-10"))
+        wrong = rng.random(600) < np.where((frame["region"] == "br") & late, 0.6, 0.05)
+        frame["said"] = np.where(wrong, 1 - frame["y"], frame["y"])
+        frames.append(frame)
+    found = both(spark, audit.shift, *frames, label="y", prediction="said", segment=["region", "plan"], time="at", ignore=["at"])
+    assert faults(found) >= {"deployment.pipeline-drift", "deployment.subgroup"}
+
+
+def test_tokens_and_one_data_set_are_the_same_on_both_engines(spark, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE(unk_token="<unk>"))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    made.train_from_iterator(texts(100, 1), trainers.BpeTrainer(vocab_size=200, special_tokens=["<unk>"], show_progress=False))
+    made.save(str(tmp_path / "tokenizer.json"))
+    some = [*texts(60, 2), "", "", "", *(f"{t} äöü" for t in texts(20, 3))]
+    data = pd.DataFrame({"body": some, "answer": [" bal"] * len(some), "input_ids": [[1, 2, 999]] * len(some)})
+    found = both(spark, audit.tokens, str(tmp_path / "tokenizer.json"), data, text="body", answer="answer", max_length=80)
+    assert faults(found) == {
+        "pipeline.truncation", "pipeline.tokenizer-mismatch", "pipeline.token-out-of-vocab", "data.degenerate-samples",
+    }  # fmt: skip
+    frame = table(400, 1).assign(f1=lambda f: f["f1"].where(f.index != 5, np.inf), y=lambda f: f["y"].where(f.index % 10 > 0))
+    found = both(spark, audit.data, pd.concat([frame, frame.iloc[:30]]), label="y")
+    assert faults(found) == {"data.degenerate-samples", "data.label-out-of-range", "data.nonfinite-input"}
