@@ -143,3 +143,29 @@ def validation_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.fl
             site = site or event.site
     steps = sorted(by_step)
     return np.array(steps, np.int64), np.array([np.mean(by_step[s]) for s in steps], np.float64), site
+
+
+ERRORS = ("sub", "__sub__", "__rsub__", "rsub", "square", "pow", "__pow__", "abs", "mean", "sum", "sqrt", "norm", *CASTS)
+
+
+def error_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], Site | None]:
+    """(steps, mean, where it is read off) of an error computed by hand: outputs less targets, with nothing but powers and means."""
+    everything = nodes(run)
+    by_id = {n.id: n for n in everything}
+    for node in everything:
+        before, frontier = {node.id}, list(node.sources)
+        while frontier:
+            number = frontier.pop()
+            if number in by_id and number not in before:
+                before.add(number)
+                frontier += by_id[number].sources
+        made = [by_id[n] for n in before if n != node.id]
+        differs = any("sub" in n.op and "output" in n.roles and len(n.roles) == 2 for n in made)
+        if not node.reads or not differs or not all(n.op in ERRORS for n in made):
+            continue
+        by_step: dict[int, list[float]] = {}
+        for step, value, _ in node.reads:
+            by_step.setdefault(step, []).append(value)
+        steps = sorted(by_step)
+        return np.array(steps, np.int64), np.array([np.mean(by_step[s]) for s in steps], np.float64), node.site
+    return np.zeros(0, np.int64), np.zeros(0), None
