@@ -40,10 +40,10 @@ import math
 from collections.abc import Iterator
 
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Value
-from sawbones.stats.dataflow import data_values, lookup
+from sawbones.stats.dataflow import Flow, data_values, lookup
 from sawbones.stats.loss_calls import places
 from sawbones.stats.positions import ADDING, time_dim_of
-from sawbones.stats.sequences import main_call
+from sawbones.stats.sequences import attention_ops, keys_of, main_call
 
 NEEDS = ("attention", "ops", "influence")
 EXPLAINS = ("optimizer.lr-too-low", "data.labels-misaligned")
@@ -58,14 +58,16 @@ def check(run: Run) -> Iterator[Finding]:
     start, length = _start(deep)
     if start is None or length < 3:
         return
-    looking = [a for a in deep.attention if a.keys in (length, length + 1)]
-    if not looking or any(a.future_mass < 0.01 for a in looking if a.queries == a.keys):
+    flow = Flow(deep)
+    mine = flow.reached([v.id for v in start.outputs])
+    looking = [a for a, op in attention_ops(deep) if a.keys in (length, length + 1) and keys_of(flow, a, op) in mine]
+    if not looking or (looking[0].queries == looking[0].keys and looking[0].future_mass < 0.01):
         return
     used = _used(deep)
-    entering = list(_order_enters(deep, length))
-    if None in entering or any(op.index in used for op in entering if op is not None):
+    entering = list(_order_enters(deep, mine, length))
+    if any(op.index in used for op in entering):
         return
-    lost = next((op for op in entering if op is not None and op.name in ADDING and op.site is not None), None)
+    lost = next((op for op in entering if op.name in ADDING and op.site is not None), None)
     text = f"{len(looking)} attention layers look both ways over {length} positions, and nothing on the way from the input to them "
     text += "differs along time"
     if lost is not None:
@@ -79,10 +81,17 @@ def check(run: Run) -> Iterator[Finding]:
         (Evidence(text, "ops", (deep.step,)),),
         Fix("Add positional codes (learned or sinusoidal) to the vectors before the first attention."),
         params={
-            "module": start.module, "time_dim": time_dim_of(deep), "shape": list(start.outputs[0].shape),
-            "channels_first": start.name.startswith("conv"),
+            "module": start.module if _is_leaf(run, start.module) else None, "op": start.name,
+            "file": start.site.file if start.site is not None else "", "line": start.site.line if start.site is not None else 0,
+            "time_dim": time_dim_of(deep), "shape": list(start.outputs[0].shape), "channels_first": start.name.startswith("conv"),
         },
     )  # fmt: skip
+
+
+def _is_leaf(run: Run, path: str) -> bool:
+    """A layer that holds no others: what it returns is what its operator made."""
+    paths = {m.path for m in run.modules}
+    return path in paths and not any(p.startswith(f"{path}.") for p in paths) and path != ""
 
 
 def _start(deep: DeepStep) -> tuple[Op | None, int]:
@@ -117,15 +126,11 @@ def _used(deep: DeepStep) -> set[int]:
     return found
 
 
-def _order_enters(deep: DeepStep, length: int) -> Iterator[Op | None]:
-    """The operators through which order may enter; None for one that is not known."""
-    data = data_values(deep)
-    for token in deep.tokens:
-        if token.role == "positions":
-            yield lookup(deep, token)
+def _order_enters(deep: DeepStep, mine: set[int], length: int) -> Iterator[Op]:
+    """The operators through which order may reach what was made of the input."""
+    data = data_values(deep) | mine
     for op in deep.ops:
-        mine = [v for v in op.inputs if v.id in data]
-        if not mine or op.args.get("no_grad"):
+        if op.args.get("no_grad") or not any(v.id in mine for v in op.inputs):
             continue
         if op.name in _ORDERED or (op.name.startswith("conv") and not _is_patching(op)):
             yield op

@@ -1,15 +1,37 @@
-"""Add sinusoidal codes to what one module returns, along its dimension of time."""
+"""Add sinusoidal codes to the vectors that one layer, or one operator of the script, makes of its input, along their time."""
 
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook
+from torch.overrides import TorchFunctionMode, _push_mode
+
+from sawbones.observe.deep.names import name_of
 
 
-def install(recorder: Any, module: str, time_dim: int, shape: list[int], channels_first: bool = False) -> None:
+def install(
+    recorder: Any, module: str | None, time_dim: int, shape: list[int], channels_first: bool = False,
+    op: str = "", file: str = "", line: int = 0,
+) -> None:  # fmt: skip
+    def with_codes(output: Any) -> Any:
+        if not isinstance(output, torch.Tensor) or output.dim() != len(shape) or output.dim() < 3 or not output.is_floating_point():
+            return None
+        if channels_first:
+            rows = output.flatten(2).transpose(1, 2)
+            return (rows + _codes(rows, 1)).transpose(1, 2).reshape(output.shape)
+        return output + _codes(output, time_dim) if output.dim() == 3 else None
+
+    if module is None:
+        _push_mode(_AtLine(recorder, op, file, line, with_codes))  # stays for the whole run
+    else:
+        _at_layer(recorder, module, with_codes)
+
+
+def _at_layer(recorder: Any, module: str, with_codes: Any) -> None:
     wanted: dict[int, bool] = {}
 
     def is_wanted(candidate: Any) -> bool:
@@ -20,15 +42,28 @@ def install(recorder: Any, module: str, time_dim: int, shape: list[int], channel
         return wanted.get(id(candidate), False)
 
     def add(candidate: Any, args: Any, output: Any) -> Any:
-        fits = isinstance(output, torch.Tensor) and output.dim() == len(shape) and output.dim() >= 3 and output.is_floating_point()
-        if not fits or not is_wanted(candidate):
-            return None
-        if channels_first:
-            rows = output.flatten(2).transpose(1, 2)
-            return (rows + _codes(rows, 1)).transpose(1, 2).reshape(output.shape)
-        return output + _codes(output, time_dim) if output.dim() == 3 else None
+        return with_codes(output) if is_wanted(candidate) else None
 
     register_module_forward_hook(add)
+
+
+class _AtLine(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+    """For vectors that no layer of their own makes: rows of a table, a product with a parameter."""
+
+    def __init__(self, recorder: Any, op: str, file: str, line: int, with_codes: Any) -> None:
+        super().__init__()
+        self._recorder, self._op, self._place, self._with_codes = recorder, op, (file, line), with_codes
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if name_of(func) != self._op:
+            return result
+        site = self._recorder.sites.find(sys._getframe(1))
+        if site is None or (site.file, site.line) != self._place:
+            return result
+        with torch._C.DisableTorchFunction():
+            changed = self._with_codes(result)
+        return result if changed is None else changed
 
 
 def _codes(output: torch.Tensor, time_dim: int) -> torch.Tensor:
