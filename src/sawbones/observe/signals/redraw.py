@@ -25,6 +25,8 @@ from sawbones.observe.signals.label_probe import probe_pairs, split_sample
 NUM_SAMPLES = 12
 MAX_SECONDS = 3.0
 MAX_PROBED = 300
+MAX_NUMBERS = 32  # a longer label is a picture or a series, not a few numbers
+MAX_PLACES = 4
 
 
 def probe_redraw(dataset: Any, init: Callable[[int], Any] | None, num_workers: int) -> dict[str, Any] | None:
@@ -72,22 +74,44 @@ def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, 
 
 
 def _probes(dataset: Any) -> dict[str, Any] | None:
-    """What inputs say about their labels as they are drawn, and with every sample drawn from one state of the random streams."""
+    """What inputs say about their labels as they are drawn, and with every sample drawn from one state of the random streams.
+
+    Of a label of several numbers (a box, a pose) the one that loses most by the draws.
+    """
     size = min(len(dataset), MAX_PROBED)
-    scores = {}
+    read: dict[str, tuple[list[Any], list[list[float]]]] = {}
     for name in ("free", "held"):
         inputs, labels = [], []
         ends = time.perf_counter() + MAX_SECONDS / 4
         for i in np.linspace(0, len(dataset) - 1, size).astype(int).tolist():
             if name == "held":
                 _seed(1234)
-            pair = split_sample(dataset[i])
+            pair = _labelled(dataset[i])
             if pair is None or time.perf_counter() > ends:
                 return None
             inputs.append(pair[0])
             labels.append(pair[1])
-        scores[name] = probe_pairs(inputs, labels, num_in_row=0) if size >= 100 else None
-    return scores if all(scores.values()) else None
+        read[name] = (inputs, labels)
+    if size < 100 or len({len(label) for _, labels in read.values() for label in labels}) != 1:
+        return None
+    found = []
+    for place in range(min(len(read["free"][1][0]), MAX_PLACES)):
+        scores = {name: probe_pairs(x, [label[place] for label in y], num_in_row=0) for name, (x, y) in read.items()}
+        free, held = scores["free"], scores["held"]
+        if free is not None and held is not None:
+            found.append((held["score"] - free["score"], {"free": free, "held": held, "place": place}))
+    return max(found, key=lambda f: f[0])[1] if found else None
+
+
+def _labelled(sample: Any) -> tuple[Any, list[float]] | None:
+    """Input and label of a sample; the label may be a short vector."""
+    pair = split_sample(sample)
+    if pair is not None:
+        return pair[0], [float(pair[1])]
+    tensors = [t for _, t in tensors_in(sample)]
+    if len(tensors) != 2 or not tensors[1].is_floating_point() or not 2 <= tensors[1].numel() <= MAX_NUMBERS:
+        return None
+    return tensors[0], tensors[1].flatten().tolist()
 
 
 def _seed(number: int) -> None:
