@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class Node:
     count: int
     target_counts: Mapping[str, int]
     reads: tuple[tuple[int, float, int], ...] = ()  # step, the number that was read off, how many values it is the mean of
+    blanks: Mapping[str, Any] = field(default_factory=dict)  # of a difference of real numbers: what is blanked out at row ends
 
 
 def nodes(run: Run) -> list[Node]:
@@ -60,6 +61,7 @@ def nodes(run: Run) -> list[Node]:
             int(n["id"]), str(n["op"]), as_site(n.get("site")), tuple(n["roles"]), tuple(n["args"]), tuple(n["sources"]),
             tuple(n["given"]), n["result"], tuple(n["steps"]), n.get("padding") or {}, int(n["count"]),
             n.get("target_counts") or {}, tuple((int(s), float(v), int(c)) for s, v, c in n.get("reads") or ()),
+            n.get("blanks") or {},
         )
         for n in (run.facts.get("evaluation") or {}).get("nodes", ())
     ]  # fmt: skip

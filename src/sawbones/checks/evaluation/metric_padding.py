@@ -4,6 +4,7 @@
 Comparisons of predictions with targets in evaluations, position by position, with the share that lies on padding (-100, or the one
 value that fills the ends of rows), and what becomes of the result. Fires when at least 5 % of the positions are padding and the
 comparison is averaged whole, with no mask and no selection; also when training ignores a class that the validation loss counts.
+Of real numbers, padding is where predictions equal targets exactly up to the end of the row and hardly anywhere else.
 
 ## Why it matters
 Padding is easy (or impossible) to predict, so the score is too high (or too low), and changes with the batch size and the lengths.
@@ -53,7 +54,7 @@ TELLS_APART = ("ne", "__ne__", "gt", "__gt__", "ge", "__ge__", "eq", "__eq__", "
 def check(run: Run) -> Iterator[Finding]:
     everything = nodes(run)
     for node in everything:
-        finding = _of(run, node, everything)
+        finding = _of(run, node, everything) or _of_reals(node, everything)
         if finding is not None:
             yield finding
             return
@@ -87,6 +88,28 @@ def _of(run: Run, node: Node, everything: Sequence[Node]) -> Finding | None:
             Evidence(f"{share:.0%} of the compared positions are padding ({seen['value']})", "evaluation", (), share, 0.0),
             *(() if picked else (Evidence(right, "evaluation", (), counted, without),)),
         ),
+        Fix("Average over real positions only: select them, or multiply by the mask and divide by its sum."),
+    )  # fmt: skip
+
+
+def _of_reals(node: Node, everything: Sequence[Node]) -> Finding | None:
+    """An error of real numbers, averaged with the ends of rows where predictions and targets are blanked out."""
+    seen = node.blanks
+    if not seen or "output" not in node.roles or len(seen["rows"]) < 4 or seen["full_rows"] < 0.9 * seen["batches"]:
+        return None
+    share, real = seen["padded"] / seen["positions"], seen["positions"] - seen["padded"]
+    if share < MIN_SHARE or share > 0.98 or seen["equal_inside"] > 0.01 * real:
+        return None
+    after = consumers(everything, node, (*CASTS, "abs", "square", "pow", "__pow__", "neg", "__neg__"))
+    at_once = node.op.endswith("_loss") and not any(a in ("reduction=sum", "reduction=none") for a in node.args)
+    averaged = [node] if at_once else [n for n in after if n.op in ("mean", "nanmean")] or _divided_by_all(after, node, everything)
+    if not averaged or any(n.op in MASKS for n in after):
+        return None
+    text = f"{share:.0%} of the compared positions are blank ends of rows, with no error: the mean is {1 - share:.2f} of the real one"
+    return Finding(
+        "evaluation.metric-padding", "proven", 0.92, "The metric averages over padding",
+        tuple(dict.fromkeys(s for s in (node.site, averaged[0].site) if s is not None)),
+        (Evidence(text, "evaluation", (), share, 0.0),),
         Fix("Average over real positions only: select them, or multiply by the mask and divide by its sum."),
     )  # fmt: skip
 

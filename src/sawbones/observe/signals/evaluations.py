@@ -26,6 +26,7 @@ _MAX_ELEMENTS = 1 << 18
 _MAX_READS = 600
 _ROWS_COMPARED = 32
 _MAX_PRINTED = 400
+_DIFFERS = frozenset({"sub", "__sub__", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"})
 _TAKEN = frozenset({"item", "__float__"})
 _SILENT = frozenset({"__get__", "dim", "size", "__len__", "is_floating_point", "stride", "__set__", "_set_grad_enabled"})
 _DROPS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"})
@@ -185,6 +186,8 @@ class EvaluationLog:
             if name in ("gather", "take_along_dim") and len(given) == 2 and given[1].dim() == given[0].dim():
                 wanted = given[1].squeeze(-1) if given[1].shape[-1] == 1 else given[1]
                 _compare(node, wanted, wanted)
+            if name in _DIFFERS and len(given) >= 2:
+                _compare_reals(node, given[0], given[1])
             if name in ("eq", "__eq__") and len(given) == 2:
                 _compare(node, given[0], given[1])
                 _count_targets(node, given[1])
@@ -323,6 +326,30 @@ def _compare(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
     seen["equal"] += int(equal.sum())
     seen["equal_padded"] += int((equal & pads).sum())
     for length in pads.sum(1).tolist():
+        seen["rows"][str(length)] = seen["rows"].get(str(length), 0) + 1
+
+
+def _compare_reals(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
+    """How much of a difference lies where both are one and the same number up to the end of the row: blanked out on either side.
+
+    Real-valued predictions hit a target exactly nowhere else. What is equal inside of rows is counted beside it.
+    """
+    if a.device.type != "cpu" or a.shape != b.shape or not 2 <= a.dim() <= 3 or a.shape[1] < 2 or a.numel() > _MAX_ELEMENTS:
+        return
+    if not (a.is_floating_point() and b.is_floating_point()):
+        return
+    last = b.detach()[:, -1:]
+    equal = (a.detach() == b.detach()) & (b.detach() == last)
+    if equal.dim() == 3:
+        equal = equal.all(-1)
+    ends = equal.flip(1).long().cumprod(1).flip(1).bool()
+    seen = node.setdefault("blanks", {"positions": 0, "padded": 0, "equal_inside": 0, "full_rows": 0, "batches": 0, "rows": {}})
+    seen["positions"] += ends.numel()
+    seen["padded"] += int(ends.sum())
+    seen["equal_inside"] += int((equal & ~ends).sum())
+    seen["full_rows"] += int(bool((~ends.any(1)).any()))
+    seen["batches"] += 1
+    for length in ends.sum(1).tolist():
         seen["rows"][str(length)] = seen["rows"].get(str(length), 0) + 1
 
 
