@@ -105,7 +105,7 @@ def _of_reals(node: Node, everything: Sequence[Node]) -> Finding | None:
     averaged = [node] if at_once else [n for n in after if n.op in ("mean", "nanmean")] or _divided_by_all(after, node, everything)
     if not averaged or any(n.op in MASKS for n in after):
         return None
-    text = f"{share:.0%} of the compared positions are blank ends of rows, with no error: the mean is {1 - share:.2f} of the real one"
+    text = f"{share:.0%} of the positions are blank ends of rows, without error: the mean is {1 - share:.2f} of the true one"
     return Finding(
         "evaluation.metric-padding", "proven", 0.92, "The metric averages over padding",
         tuple(dict.fromkeys(s for s in (node.site, averaged[0].site) if s is not None)),

@@ -3,7 +3,7 @@
 ## What it sees
 Mean and spread of the real-valued inputs of the model, over all values and per feature or channel, in training and in evaluation.
 Fires when the spread differs by a factor of 2.5 or more, or the mean by 3 training deviations or more, and by far more than
-training batches differ among themselves.
+training batches differ among themselves. A single feature counts from a factor, or from deviations, of 8.
 
 ## Why it matters
 The model is judged on inputs it has never seen the like of: the score says nothing about the model.
@@ -48,6 +48,8 @@ EXPLAINS = ("evaluation.overfitting", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 SPREAD = 2.5
 SHIFT = 3.0
+MADE = ("tensor", "as_tensor", "from_numpy", "stack", "cat", "div", "__truediv__", "float", "to")
+ALONE = 8.0  # for a single feature
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -115,7 +117,13 @@ def _by_feature(before: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str,
     moves = np.abs(means - usual_mean).max(0)
     shifted = (distance >= SHIFT) & (np.abs(mean - usual_mean) >= 3 * moves)
     odd = alive & (((factor >= SPREAD) & (factor >= 1.5 * wide)) | shifted)
+    # One column in another unit: far wider or far off. A count of days goes on after the split, but not so far.
+    alone = alive & (
+        ((spread >= ALONE * usual) & (factor >= 1.5 * wide)) | (np.abs(mean - usual_mean) >= ALONE * np.maximum(usual, 4 * moves))
+    )
     if odd.sum() < max(2, 0.3 * alive.sum()):
+        odd = alone
+    if not odd.any():
         return None
     one = int(np.argmax(np.where(odd, factor + distance, -1)))
     text = (
@@ -142,4 +150,7 @@ def _sites(run: Run, rows: Sequence[Mapping[str, Any]]) -> tuple[Site, ...]:
         if "mean" in t
     )
     places = [*built, called] if same else [called, *built]
+    if not built:  # the whole set is given to the model at once: where a tensor of that shape was made, outside of any loop
+        ops = [r for r in run.facts.get("data_ops") or () if r.get("shape") == list(rows[0]["shape"]) and r.get("count") == 1]
+        places = [*(as_site(r["site"]) for r in ops if r["op"] in MADE), *places]
     return tuple(dict.fromkeys(p for p in places if p is not None))
