@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
+from sawbones.observe.signals import redraw
 from sawbones.observe.signals.redraw import probe_redraw
 from sawbones.observe.signals.samples import SampleLog, token_shift
 from sawbones.observe.signals.vocabularies import Vocabularies
@@ -83,6 +84,32 @@ def test_predictions_are_counted_by_class() -> None:
     assert found["predictions"]["classes"] == {"0": [10, 10, 20], "1": [10, 0, 0]}
 
 
+def test_places_of_a_map_are_counted_but_are_no_labels_of_samples() -> None:
+    log = SampleLog()
+    target = torch.zeros(2, 1, 4, 4)
+    target[0, 0, 0, 0] = 1.0
+    for _ in range(10):
+        log.asked(torch.full((2, 1, 4, 4), -1.0), target, None)
+    found = log.record()
+    assert found is not None
+    assert found["predictions"]["maps"]
+    assert found["predictions"]["classes"] == {"0": [310, 310, 320], "1": [10, 0, 0]}
+    assert "labels" not in found
+
+
+def test_targets_that_do_not_count_tell_that_time_comes_first() -> None:
+    log, rng = SampleLog(), np.random.default_rng(0)
+    for _ in range(12):
+        rows = [rng.integers(5, 20, n).tolist() for n in (8, *rng.choice([5, 6, 7, 8], 19, p=[0.03, 0.03, 0.04, 0.9]))]
+        whole = padded([[1, *row, 2] for row in rows]).T.contiguous()
+        log.saw([("", whole[:-1])], "train")
+        log.asked(None, whole[1:].reshape(-1), 0)
+    found = log.record()
+    assert found is not None
+    assert (found["rows"]["time_first"], found["rows"]["pad_id"], found["rows"]["pad_side"]) == (True, 0, "right")
+    assert found["rows"]["targets"]["copies"] == 1.0
+
+
 def test_renumbered_ids_differ_as_they_are_and_agree_by_rank() -> None:
     train = np.array([50, 30, 10, 5, 5])
     assert token_shift(train, train)["distance"] == pytest.approx(0.0)
@@ -142,3 +169,35 @@ def test_workers_with_a_copied_generator_draw_the_same() -> None:
     assert (alike["across_workers"], alike["across_epochs"]) == (1.0, 1.0)
     assert (apart["across_workers"], apart["across_epochs"]) == (0.0, 0.0)
     assert torch.equal(before, torch.get_rng_state())
+
+
+class Pointed(Dataset[tuple[torch.Tensor, torch.Tensor]]):
+    """A bright spot in a row of 16, and where it is along two axes; half of the rows are mirrored."""
+
+    def __init__(self, with_label: bool) -> None:
+        self.with_label = with_label
+        self.places = np.random.default_rng(0).integers(0, 16, (200, 2))
+
+    def __len__(self) -> int:
+        return 200
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        picture = torch.zeros(2, 16)
+        picture[[0, 1], self.places[index]] = 1.0
+        point = torch.tensor(self.places[index] / 7.5 - 1.0)
+        if torch.rand(()) < 0.5:
+            picture[0] = picture[0].flip(0)
+            point = point * torch.tensor([-1.0, 1.0]) if self.with_label else point
+        return picture, point
+
+
+def test_the_number_that_mirrored_pictures_lose_is_singled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redraw, "MAX_SECONDS", 600.0)  # a busy machine must not decide
+    torch.manual_seed(0)
+    left = probe_redraw(Pointed(with_label=False), None, 0)
+    moved = probe_redraw(Pointed(with_label=True), None, 0)
+    assert left is not None
+    assert moved is not None
+    assert left["probes"]["place"] == 0
+    assert left["probes"]["free"]["score"] < 0.35 * left["probes"]["held"]["score"]
+    assert "probes" not in moved

@@ -223,8 +223,9 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
     """Rows of all batches together. Time is the dimension along which padding fills the ends."""
     # Read the wrong way round, a last column that few rows reach looks like padding: time first needs more of it.
     told = ignored_along(targets)
+    marks = {mark for _, mark in targets.values()} if told is not None else set()
     least = {False: 0.1, True: 0.3} if told is None else {told: 0.02, not told: 1.0}
-    found = {way: find_padding([b.T if way else b for b in batches], least[way]) for way in (False, True)}
+    found = {way: find_padding([b.T if way else b for b in batches], least[way], marks) for way in (False, True)}
     best = {way: f[0] for way, f in found.items() if f is not None and told in (None, way)}
     # Batches sorted by length seem padded along both dimensions: then the usual layout is believed.
     flipped = True in best and (False not in best or best[True] > 3 * best[False])
@@ -277,12 +278,12 @@ def ignored_along(targets: dict[int, tuple[Ids, int]]) -> bool | None:
     return sure[0] if total >= 20 and sure else None
 
 
-def find_padding(batches: list[Ids], least: float) -> tuple[float, int, str] | None:
+def find_padding(batches: list[Ids], least: float, marks: Iterable[int] = ()) -> tuple[float, int, str] | None:
     """(how much it fills, id, side) of the id that fills row ends in runs of different lengths."""
     best: tuple[float, int, str] | None = None
     for side in ("right", "left"):
         edge = Counter(int(i) for b in batches for i in (b[:, -1] if side == "right" else b[:, 0]))
-        for candidate, _ in edge.most_common(3):
+        for candidate in dict.fromkeys([*(i for i, _ in edge.most_common(3)), *marks]):
             runs = np.concatenate([end_runs(b, candidate, side) for b in batches])
             total = sum(int((b == candidate).sum()) for b in batches)
             long = runs >= 2
