@@ -7,13 +7,15 @@ clearly lower; refuted when gradients and loss are the same without autocast.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sawbones.experiments.bench import Bench
 from sawbones.experiments.child import Remedy
 from sawbones.schema import Finding, Run, Verdict
 from sawbones.stats.protocol import measured
-from sawbones.stats.series import end_level
+from sawbones.stats.series import end_level, ends_lower, start_level
 
 BACK = 0.05
 
@@ -32,7 +34,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"at step {first} {cured_zero:.0%} of the gradient elements are zero instead of {zero:.0%}; "
         f"the loss ends at {cured_loss:.4g} instead of {loss:.4g}"
     )
-    back = zero - cured_zero > BACK or (is_finite and not was_finite) or cured_loss < loss - 0.2 * abs(loss)
+    lower = math.isfinite(loss) and ends_lower(cured_loss, loss, start_level(run.losses), 0.2)
+    back = zero - cured_zero > BACK or (is_finite and not was_finite) or lower
     return Verdict("autocast_off", "confirmed" if back else "refuted", text, zero, cured_zero)
 
 

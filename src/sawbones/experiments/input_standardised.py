@@ -5,12 +5,10 @@ Confirmed when the loss ends at least a quarter lower than it did (as a share of
 
 from __future__ import annotations
 
-import math
-
 from sawbones.experiments.bench import Bench
 from sawbones.experiments.child import Remedy
 from sawbones.schema import Finding, Run, Verdict
-from sawbones.stats.series import end_level
+from sawbones.stats.series import end_level, ends_lower, start_level
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
@@ -18,5 +16,5 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     steps = min(cured.num_steps, run.num_steps)
     before, after = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
     text = f"with standardised inputs the loss ends at {after:.4g} instead of {before:.4g} after {steps} steps"
-    better = math.isfinite(after) and (not math.isfinite(before) or after < 0.75 * before)
+    better = ends_lower(after, before, start_level(run.losses), 0.25)
     return Verdict("input_standardised", "confirmed" if better else "refuted", text, before, after)

@@ -37,6 +37,14 @@ def end_level(values: npt.ArrayLike, share: float = 0.2) -> float:
     return float(np.median(tail[np.isfinite(tail)]))
 
 
+def ends_lower(now: float, was: float, start: float, share: float) -> bool:
+    """A remedy's end level against the run's own. Two runs that both solved the task end at other tiny numbers: the gain has to be
+    worth something beside where the run began, too."""
+    if not math.isfinite(now) or not math.isfinite(was):
+        return math.isfinite(now)
+    return now < was - share * abs(was) and was - now > 0.03 * abs(start)
+
+
 def noise(values: npt.ArrayLike) -> float:
     """Step-to-step spread: median absolute difference of neighbours, free of any trend."""
     known = finite(values)
