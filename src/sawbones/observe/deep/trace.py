@@ -204,6 +204,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         for key, value in bound.items():
             if isinstance(value, torch.Tensor):
                 op.arguments[key] = self.ref(value, light)
+                if key == "other" and name == "__getitem__" and op.inputs and op.inputs[0].is_parameter:
+                    op.arguments["index0"] = op.arguments[key]  # rows of a table
             elif key == "other" and name == "__getitem__":
                 indices = [t for t in tensors_in(value) if not t.is_floating_point()]
                 for number, index in enumerate(indices[:4]):
