@@ -137,8 +137,9 @@ class EvaluationLog:
         given = [t for _, t in tensors_in(args) if _by_row(t) and t.shape[0] == result.shape[0]]
         scale = max((float(t.detach()[:_ROWS_COMPARED].abs().max()) for t in given), default=0.0)
         small = 1e-5 * max(scale, 1e-12)
-        if given and _spread_over_rows(given[0]) > 100 * small and _spread_over_rows(result) <= small:
-            self._following = False
+        alike = bool(given) and _spread_over_rows(given[0]) > 100 * small and _spread_over_rows(result) <= small
+        if alike or any(_one_choice(t, result) for t in given[:2]):
+            self._following = not alike  # hidden features may agree on the largest by chance: the last place counts
             row = {"op": name, "site": self._sites.find(), "step": self._step, "after": self._before}
             self.record["constant"] = [*self.record["constant"], row][-6:]
         self._before = name
@@ -244,6 +245,14 @@ class EvaluationLog:
 def _by_row(tensor: torch.Tensor) -> bool:
     plain = tensor.is_floating_point() and tensor.dim() >= 2 and tensor.shape[0] >= 8 and tensor.device.type == "cpu"
     return plain and not isinstance(tensor, torch.nn.Parameter) and tensor.numel() > 0 and not tensor.is_nested
+
+
+def _one_choice(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Scores of classes that chose different ones now all choose the same."""
+    if before.shape != after.shape or after.dim() != 2 or not 2 <= after.shape[1] <= _MAX_CLASSES or after.requires_grad:
+        return False
+    chosen, then = after.detach().argmax(1), before.detach().argmax(1)
+    return bool((chosen == chosen[0]).all()) and float((then == then.mode().values).float().mean()) < 0.8
 
 
 def _spread_over_rows(tensor: torch.Tensor) -> float:
