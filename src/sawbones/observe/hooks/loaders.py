@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 from torch.utils.data.distributed import DistributedSampler
 
@@ -52,13 +52,14 @@ def install(recorder: Recorder, patches: Patches) -> None:
             "generator": loader.generator is not None,
             "site": site,
             "collate_site": _definition(loader.collate_fn),
+            "stream_site": _definition(type(dataset).__iter__) if isinstance(dataset, IterableDataset) else None,
         }
         known = recorder.facts.setdefault("loaders", [])
         if len(known) < MAX_LOADERS:
             known.append(entry)
 
     def _definition(function: Any) -> Site | None:
-        """Where the user's own collate function is defined; None for a library's."""
+        """Where a function of the user's own is defined; None for a library's."""
         function = getattr(function, "func", function)  # functools.partial
         function = getattr(function, "data_collator", function)  # the wrapper of Hugging Face's Trainer
         code = getattr(function, "__code__", None)

@@ -19,10 +19,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def wrap(process: Any) -> None:
         target = process._target
-        # torch's spawn starts its own function, which is handed the user's as its first argument.
+        # torch's spawn starts its own function, which is handed the user's as its first argument, or that of a trainer that calls the
+        # user's. Nobody starts processes that way to load data.
         through_torch = getattr(target, "__module__", "") == "torch.multiprocessing.spawn" and process._args
         function = process._args[0] if through_torch else target
-        if recorder.for_process is None or not _is_users(function):
+        if recorder.for_process is None or not (through_torch or _is_users(function)):
             return
         watched = recorder.for_process(function, next(numbers))
         if through_torch:
