@@ -27,7 +27,7 @@ def pinned_by(bed: Bed, folder: Path) -> Pinned:
     shutil.copy(bed.script, folder)
     twice = "twin_run" in next((c.needs for c in checks.all_checks() if c.fault == bed.fault), ())
     for steps in STEPS:
-        run = observe(bed.script.name, steps=steps, root=folder, twice=twice)
+        run = observe(bed.script.name, steps=steps, root=folder, ranks=bed.num_ranks, twice=twice)
         pinned = pin(finding_of(bed, run), replace(run, script=bed.script.name), folder)
         if pinned.kind != "diagnose":
             break

@@ -13,6 +13,7 @@ from sawbones.capture.comparing import Changes, other_gradients
 from sawbones.capture.graph import Node, Parting, first_parting, nodes_of, suspects_of_the_end
 
 SHOWN = 3  # suspects
+NOT_CHANCE = "two replays on this machine agree: it is not chance"
 _SETTINGS = {
     "threads": "threads of a CPU operator",
     "default_dtype": "torch.get_default_dtype()",
@@ -38,7 +39,7 @@ def first_operator(bundle: Bundle, one: dict[str, Any], traced: dict[str, Any]) 
             "own without a seed, the order of a set, the time, additions in no fixed order on a GPU)"
         )
         return where, text
-    text = "two replays on this machine agree: it is not chance"
+    text = NOT_CHANCE
     if then and now and not any(node.name == "CompiledFunction" for node in then):
         parting = _parted(then, now, "loss" in prints and prints["loss"] != traced.get("loss_print"))
         if parting is not None:
@@ -77,7 +78,7 @@ def _by_gradient(prints: Mapping[str, Any], now: list[Node], traced: dict[str, A
     return f"the backward pass of {now[user].name}, which gives the gradient of {other[0]}: {place}"
 
 
-def likely_reasons(bundle: Bundle, changes: Changes, outcome: dict[str, Any]) -> list[str]:
+def likely_reasons(bundle: Bundle, changes: Changes, outcome: dict[str, Any], chance: bool) -> list[str]:
     import torch
 
     then, reasons = bundle.environment, []
@@ -99,7 +100,7 @@ def likely_reasons(bundle: Bundle, changes: Changes, outcome: dict[str, Any]) ->
     reasons += _other_settings(then.get("settings", {}), now.get("settings") or {})
     both = [name for name in _LIBRARIES if name in then and name in now]
     reasons += [f"{name} {then[name]} then, {now[name]} now" for name in both if then[name] != now[name]]
-    if then.get("hash_seed") is None:
+    if chance and then.get("hash_seed") is None:
         reasons.append("PYTHONHASHSEED was not set: the order of sets may differ between processes")
     reasons += [str(problem) for problem in (outcome.get("problems") or ())[:3]]
     reasons += [note for note in bundle.notes if "in place" in note or "left out" in note]

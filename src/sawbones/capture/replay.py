@@ -14,7 +14,7 @@ from typing import Any
 from sawbones.capture.bundle import Bundle
 from sawbones.capture.comparing import EXACTLY, Changes, Replay, compared, describe, plain_message
 from sawbones.capture.errors import CaptureError
-from sawbones.capture.reasons import first_operator, likely_reasons
+from sawbones.capture.reasons import NOT_CHANCE, first_operator, likely_reasons
 from sawbones.capture.secrets import REDACTED
 from sawbones.experiments.bench import Bench, ChildFailed, Patient
 from sawbones.experiments.child import Remedy
@@ -181,7 +181,7 @@ def replay(
     best.tried = tried
     best.seconds = time.monotonic() - began
     if not best.same:
-        best.reasons += likely_reasons(bundle, changes, best.outcome)
+        best.reasons += likely_reasons(bundle, changes, best.outcome, chance=NOT_CHANCE not in best.reasons)
     return best
 
 
