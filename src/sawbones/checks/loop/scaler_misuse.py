@@ -3,8 +3,8 @@
 ## What it sees
 The order of scaler events in every step, and torch's own refusals. Bypassed: the loss is scaled, and the optimizer steps without
 the scaler and without unscale_, on gradients that are S times too large; each optimizer is read on its own. Never scaled: the
-scaler divides gradients of a loss that it never multiplied. Never updated: no update() while steps are taken. From step 0; at least
-80 % of the steps.
+scaler divides gradients of a loss that it never multiplied. Never updated: no update() while steps are taken. Made anew: one line
+builds a scaler for every step, so that what the last one learnt is lost. From step 0; at least 80 % of the steps.
 
 ## Why it matters
 Steps are thousands of times too large or too small, the scale can't adapt, or the script dies at the second step.
@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.protocol import Turn, sites_in, sites_of, turns
 
 NEEDS = ("events",)
@@ -47,6 +47,7 @@ EXPLAINS = (
 )  # fmt: skip
 EXPERIMENT = None
 SHARE = 0.8
+MOST = 400  # scalers of which a recording tells
 # What torch says -> (what is wrong, what to do, which call to look for)
 REFUSALS = {
     "step() has already been called since the last update()": (
@@ -123,6 +124,27 @@ def check(run: Run) -> Iterator[Finding]:
             ),
             Fix("Call scaler.scale(loss).backward()."),
         )
+    elif anew := _made_anew(run):
+        site, made = anew
+        scales = [float(e.data.get("scale") or 1.0) for e in run.of_kind("scale")]
+        yield Finding(
+            "loop.scaler-misuse",
+            "proven",
+            0.96,
+            "A new GradScaler is made for every step: the scale starts over each time and never adapts",
+            (site, *sites_of(run.of_kind("scale")[0])),
+            (
+                Evidence(
+                    f"{made} scalers built on one line for {len(scales)} scaled losses; the scale is {scales[0]:g} at the first "
+                    f"and {scales[-1]:g} at the last",
+                    "scaler",
+                    (),
+                    float(made),
+                    1.0,
+                ),
+            ),
+            Fix("Build the scaler once, before the loop, and keep it."),
+        )
     elif not run.of_kind("scaler_update") and sum(t.scaler_step is not None for t in whole) >= 5:
         turn = next(t for t in whole if t.scaler_step is not None)
         yield Finding(
@@ -169,6 +191,15 @@ def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
         if len(found) >= max(2, SHARE * taken[optimizer]) and found[0][1] > 1:
             return found[0][1], [e for e, _ in found], bool(through)
     return None
+
+
+def _made_anew(run: Run) -> tuple[Site, int] | None:
+    """A line that builds about as many scalers as there are steps. One per fold or per model is another matter."""
+    places = Counter(Site(**row["site"]) for row in run.facts.get("scalers") or () if row.get("site"))
+    if not places:
+        return None
+    site, made = places.most_common(1)[0]
+    return (site, made) if made >= max(5, SHARE * min(len(run.of_kind("scaler_step")), MOST)) else None
 
 
 def _scale(turn: Turn) -> float:

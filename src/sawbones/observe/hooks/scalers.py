@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 
+MAX_SCALERS = 500  # described; a script may build one per step
+
+
 def install(recorder: Recorder, patches: Patches) -> None:
     scaler_class = torch.amp.GradScaler
     inside: list[Any] = []  # scalers whose step is running: what they call themselves is no event of the loop's
@@ -35,7 +38,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
                     settings = {name[1:]: getattr(self, name, None) for name in names}
                     site = recorder.sites.find()
                     row = {"site": asdict(site) if site is not None else None, **settings}
-                    recorder.facts.setdefault("scalers", []).append(row)
+                    known = recorder.facts.setdefault("scalers", [])
+                    if len(known) < MAX_SCALERS:
+                        known.append(row)
 
                 recorder.guard("scaler", note)
 
