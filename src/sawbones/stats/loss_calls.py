@@ -17,6 +17,10 @@ PASSING = frozenset({
 })  # fmt: skip
 
 
+# Layers that a model reads numbers with.
+_READING = frozenset({"linear", "conv1d", "conv2d", "conv3d", "gru", "lstm", "rnn_tanh", "rnn_relu", "matmul", "layer_norm"})
+
+
 def as_site(value: Any) -> Site | None:
     """Facts carry sites as plain mappings once they have been on disk."""
     if isinstance(value, Site):
@@ -134,3 +138,17 @@ def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> list[
             if len(made.shape) == len(shape) and any(a == b for a, b in zip(made.shape, shape, strict=True)):
                 found.append(op.site)
     return list(places(*found))
+
+
+def given_numbers(seen: Seen) -> bool:
+    """A sequence or image of numbers goes into the model beside the tokens, one for each example of the batch."""
+    sizes = {n for t in seen.deep.tokens if t.role == "tokens" and len(t.shape) == 2 for n in t.shape}
+    for op in seen.deep.ops:
+        for value in op.inputs if op.module and op.index < seen.call.op and not op.args.get("no_grad") else ():
+            real = value.dtype.startswith(("float", "bfloat")) and not value.requires_grad and not value.nonfinite
+            # Numbers between 0 and 1 may be a mask; one row for all examples is a table of positions.
+            if not real or len(value.shape) < 3 or value.min is None or value.max is None or (value.min >= 0 and value.max <= 1):
+                continue
+            if value.shape[0] in sizes or value.shape[1] in sizes:
+                return op.name in _READING
+    return False

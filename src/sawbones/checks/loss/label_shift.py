@@ -49,6 +49,7 @@ from sawbones.stats.loss_calls import (
     carrying,
     data_sites,
     framework_sites,
+    given_numbers,
     places,
     reaching,
     shift_table,
@@ -219,7 +220,7 @@ def _has_other_input(seen: Seen) -> bool:
     steps = seen.facts.get("stepwise")
     mine = set(steps["sources"]) if steps else {seen.facts.get("copied_from")}
     others = [t for i, t in enumerate(seen.deep.tokens) if t.role == "tokens" and i not in mine]
-    return any(steps or len(t.shape) == 2 for t in others)
+    return any(steps or len(t.shape) == 2 for t in others) or given_numbers(seen)
 
 
 def _title(shift: int) -> str:

@@ -39,10 +39,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Influence, Run, Site, Value
-from sawbones.stats.loss_calls import Seen, as_site, carrying, framework_sites, places, shift_table, user_sites
+from sawbones.stats.loss_calls import Seen, as_site, carrying, framework_sites, given_numbers, places, shift_table, user_sites
 
 NEEDS = ("loss_calls",)
-EXPLAINS = ("loss.label-shift", "evaluation.leak-target", "evaluation.overfitting", "data.labels-misaligned", "model.causal-leak")
+EXPLAINS = (
+    "loss.label-shift", "evaluation.leak-target", "evaluation.overfitting", "data.labels-misaligned", "model.causal-leak",
+    "pipeline.tokenizer-mismatch",
+)  # fmt: skip
 EXPERIMENT = None
 COPIES = 0.95
 MOVED = 1e-3  # of the outputs' spread
@@ -129,7 +132,7 @@ def _other_input(seen: Seen) -> bool:
     if any(i.source not in names and i.dependent > 0 and _is_content(seen, i) for i in seen.deep.influence):
         return True
     others = [t for n, t in enumerate(seen.deep.tokens) if t.role == "tokens" and n not in mine]
-    return any(steps or len(t.shape) == 2 for t in others)
+    return any(steps or len(t.shape) == 2 for t in others) or given_numbers(seen)
 
 
 def _is_content(seen: Seen, item: Influence) -> bool:

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, as_site, places, reaching
 
 NEEDS = ("events",)
@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     for seen in calls:
         by_place.setdefault((seen.call.fn, seen.call.site), []).append(seen)
     for group in by_place.values():
-        said = _on_log_space(group) or _on_classes(group) or _on_binary(group) or _on_indices(group)
+        said = _on_log_space(group) or _on_classes(group) or _on_binary(group) or _on_signs(group) or _on_indices(group)
         if said is None:
             continue
         title, status, confidence, text, fix = said
@@ -67,10 +67,21 @@ def check(run: Run) -> Iterator[Finding]:
         made = as_site(seen.facts.get("input_made_at"))
         # A softmax where a log-softmax is meant is mended where it stands.
         first = made if seen.facts.get("input_made_by") == "softmax" else None
+        if seen.call.fn == "cosine_embedding_loss":
+            first = _labels_made_at(run, seen)
         yield Finding(
             "loss.wrong-loss", status, confidence, title, places(first, seen.built, seen.call.site, made),
             (Evidence(text, "loss_calls", tuple(s.deep.step for s in group), seen.call.value),), Fix(fix),
         )  # fmt: skip
+
+
+def _labels_made_at(run: Run, seen: Seen) -> Site | None:
+    """Where the labels of the pairs became a tensor."""
+    kind = seen.call.target.dtype if seen.call.target is not None else ""
+    rows = [r for r in run.facts.get("data_ops") or () if r.get("op") in ("tensor", "as_tensor", "float", "to")]
+    mine = [r for r in rows if r.get("dtype") == kind and r.get("shape")]
+    # Several tensors made on one line are known by the first of them.
+    return as_site(min(mine, key=lambda r: len(r["shape"])).get("site")) if mine else None
 
 
 def _on_log_space(group: list[Seen]) -> _Said | None:
@@ -136,6 +147,21 @@ def _on_binary(group: list[Seen]) -> _Said | None:
             "Use cross_entropy with class indices when classes exclude each other.",
         )  # fmt: skip
     return None
+
+
+def _on_signs(group: list[Seen]) -> _Said | None:
+    """Losses of pairs know 1 for alike and -1 for different; a pair labelled 0 adds nothing at all."""
+    first = group[0]
+    low, high = min(s.number("target_min") for s in group), max(s.number("target_max") for s in group)
+    number = sum(int(s.facts.get("target_num") or 0) for s in group)
+    whole = all(s.facts.get("target_is_whole") and s.facts.get("target_num_values", 3) <= 2 for s in group)
+    if first.call.fn != "cosine_embedding_loss" or not whole or (low, high) != (0.0, 1.0) or number < 16:
+        return None
+    return (
+        f"{first.call.fn} gets labels of 0 and 1 where it expects -1 and 1", "proven", 0.95,
+        f"all {number} labels seen are 0 or 1; a pair labelled 0 has a loss of zero, so nothing pushes different pairs apart",
+        "Label different pairs with -1: 2 * label - 1.",
+    )  # fmt: skip
 
 
 def _on_indices(group: list[Seen]) -> _Said | None:

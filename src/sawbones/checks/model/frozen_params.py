@@ -27,7 +27,7 @@ The optimizer's own groups and the parameters' flags are the proof.
 ## False alarms
 Frozen backbones, adapters, teachers and target networks hold weights that were trained or loaded before; random features, and
 bases of adapters that only demonstrate the method, are left out of the optimizer. A group that is unfrozen later in the run gets
-gradients then and is silent.
+gradients then and is silent; gradients of an earlier stage, under another optimizer, do not count.
 
 ## References
 Embedding.from_pretrained freezes by default.
@@ -38,7 +38,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from sawbones.schema import NO_GRADIENT, Evidence, Finding, Fix, Run, Site, Tensor
+from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import as_site, places
 
@@ -54,13 +57,13 @@ def check(run: Run) -> Iterator[Finding]:
     for tensor in run.tensors:
         if tensor.optimizer >= 0 and tensor.in_model:
             groups.setdefault((tensor.optimizer, tensor.group), []).append(tensor)
-    frozen = {key: [t for t in own if not t.requires_grad and not _ever_trained(run, t)] for key, own in groups.items()}
+    frozen = {key: [t for t in own if not t.requires_grad and not _trained_by_its_own(run, t)] for key, own in groups.items()}
     whole = [key for key, own in groups.items() if len(frozen[key]) == len(own)]
     alive = any(len(frozen[key]) < len(own) for key, own in groups.items())
     if whole and alive:
         yield _finding(run, [t for key in whole for t in frozen[key]], whole, "proven")
         return
-    partly = [t for own in frozen.values() for t in own if len(t.shape) >= 2]
+    partly = [t for own in frozen.values() for t in own if len(t.shape) >= 2 and not _ever_trained(run, t)]
     if partly and alive:
         layers = [t for t in partly if t.owner not in ("Embedding", "EmbeddingBag")]  # tables often come ready made
         sure = bool(layers) and all(_is_fresh(run, t) and not _is_adapted(run, t) for t in layers)
@@ -107,6 +110,15 @@ def _ever_trained(run: Run, tensor: Tensor) -> bool:
     )
 
 
+def _trained_by_its_own(run: Run, tensor: Tensor) -> bool:
+    """By the optimizer that holds it now: one of an earlier stage says nothing of this one."""
+    gradients, by = run.statistics.get("grad_l2"), run.steps.get("optimizer")
+    if gradients is None or by is None or gradients.shape[1] <= tensor.index:
+        return False
+    now = np.array([0 <= step < len(by) and by[step] == tensor.optimizer for step in run.tensor_steps], dtype=bool)
+    return bool((gradients[now, tensor.index] > NO_GRADIENT + 1.5).any())
+
+
 def _finding(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]], status: str) -> Finding:
     total = sum(t.numel for t in frozen)
     rates = [
@@ -140,7 +152,11 @@ def _where(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]]) -> tup
     numbers = [n for n in numbers_equal(run, float(len(blocks))) if _is_setting(n)] if switched and blocks else []
     optimizer = run.optimizers[groups[0][0]].site if groups and groups[0][0] < len(run.optimizers) else None
     written = numbers if len(numbers) == 1 else []
-    return places(*switched[:1], *(written or made[:1] if switched else made[:1]), optimizer)
+    # A module takes any attribute: `block.requires_grad = True` says nothing to its parameters.
+    assigned = marked_lines(run, "assign", names=("requires_grad",))
+    idle = [site for site in assigned if re.search(r"=\s*True\b", site.code)]
+    first = [*(idle if len(idle) == 1 else ()), *switched[:1]]
+    return places(*first, *(written or made[:1] if switched else made[:1]), optimizer)
 
 
 def _is_setting(site: Site) -> bool:

@@ -120,8 +120,10 @@ def _where(run: Run, tensors: list[Tensor]) -> tuple[Site, ...]:
         module = modules.get(".".join(parts[:count]))
         if module is not None and module.site is not None:
             forwards.append(module.site)
-            break
+            if len(forwards) == 2:
+                break
     ops = [op.site for deep in run.deep[:1] for op in deep.ops if op.module == middle or op.module == middle.rpartition(".")[0]]
     layer = modules.get(middle)
     used = next((site for site in ops if site is not None), None)
-    return places(*saturating[:1], used, *forwards, layer.built if layer is not None else None)
+    # The layers are mended where they are written, or where one is put behind the other.
+    return places(*saturating[:1], used, *forwards[::-1], layer.built if layer is not None else None)
