@@ -124,7 +124,10 @@ def _count_of_zero(birth: Birth) -> bool:
 
 
 def _repeated(run: Run) -> Finding | None:
-    first = _first_pass([b for b in training_batches(run) if b.epoch == 0])
+    given = [b for b in training_batches(run) if b.epoch == 0]
+    if len(given) > 1.5 * len({(b.step, b.microstep) for b in given}) and all(b.source == "model" for b in given):
+        return None  # parts of a model are called one by one, or again and again: what they get are no samples
+    first = _first_pass(given)
     prints = Counter(p for b in first for p in b.fingerprints)
     total = sum(prints.values())
     if total < 100 or len(first) < 4:

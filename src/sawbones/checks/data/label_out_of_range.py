@@ -72,7 +72,8 @@ def _from_one(run: Run) -> Iterator[Finding]:
     # Shares decide, not counts: a full batch shows the same few labels at every step.
     rare = min(counted.values())
     of_tokens = any(t.num_embeddings == num for d in run.deep for t in d.tokens) or any(
-        s.facts.get("ignore_index") == 0 or s.facts.get("copied_at") is not None or (s.facts.get("target_num") or 0) > rows for s in seen
+        s.facts.get("ignore_index") == 0 or s.facts.get("copied_at") is not None or (s.facts.get("target_num") or 0) > rows
+        for s in seen
     )
     if of_tokens or rare < 8 or rare < 0.2 * total / (num - 1):
         return
