@@ -19,7 +19,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def wrap(process: Any) -> None:
         target = process._target
-        # torch's spawn starts its own function, which is handed the user's as its first argument, or that of a trainer that calls the
+        # torch's spawn starts its own function, which is handed the user's as its first argument, or a trainer's that calls the
         # user's. Nobody starts processes that way to load data.
         through_torch = getattr(target, "__module__", "") == "torch.multiprocessing.spawn" and process._args
         function = process._args[0] if through_torch else target
