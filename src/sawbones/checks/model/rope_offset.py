@@ -4,7 +4,8 @@
 Two things. Generation with a cache: what calls with one token answered is compared with one full pass over the same tokens; fires
 when they differ by more than 1 %. And on deep steps, queries and keys that look up their positions in the same table: when there
 are fewer queries than keys and both count from 0, the queries' positions lack the offset; the same where keys are joined from a
-memory and the queries' own tokens, and the codes of both start at 0.
+memory and the queries' own tokens, and the codes of both start at 0. Where there are as many of both, fires when only one of
+them is multiplied by sines and cosines of its positions, or each by others.
 
 ## Why it matters
 Rotary codes act through the distance between query and key. With a wrong offset every distance is wrong, in generation or
@@ -39,7 +40,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
+from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops
@@ -65,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield _finding(Evidence(text, "decoding", (int(found["step"]),), worst, 0.0), where)
         return
     for deep in run.deep[:3]:
-        reading = _inconsistent(deep) or _restarted(deep)
+        reading = _inconsistent(deep) or _restarted(deep) or _uneven(deep)
         if reading is not None:
             yield _finding(Evidence(reading[0], "ops", (deep.step,)), reading[1])
             return
@@ -133,6 +134,55 @@ def _restarted(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
         )
         return text, places(attention.site, own.site)
     return None
+
+
+def _uneven(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
+    """As many queries as keys, and only one of them is rotated, or each by angles of its own."""
+    flow = Flow(deep)
+    for attention, op in attention_ops(deep):
+        product = _product(flow, attention, op)
+        if attention.queries != attention.keys or attention.queries < 3 or len(product.inputs) < 2 or attention.kind == "mha":
+            continue
+        sides = [_near(flow, product, value) for value in product.inputs[:2]]
+        made = [[o for o in flow.ops if o.index in side and o.name in _PROJECTING] for side in sides]
+        turned = [_tables(flow, side, attention.queries) for side in sides]
+        if not all(made) or not any(_rotates(t) for t in turned):
+            continue
+        where = places(attention.site, made[1 if _rotates(turned[0]) else 0][0].site)
+        if not turned[0] or not turned[1]:
+            names = ("queries", "keys") if turned[0] else ("keys", "queries")
+            return f"the {names[0]} are rotated by their positions before they meet, the {names[1]} are not", where
+        if all(_rotates(t) for t in turned) and "complex" not in turned[0] | turned[1] and not turned[0] & turned[1]:
+            return "queries and keys of the same tokens are rotated by different angles", where
+    return None
+
+
+def _tables(flow: Flow, near: set[int], length: int) -> set[object]:
+    """What queries or keys are multiplied by that differs along time and lies between -1 and 1, as sines and cosines do."""
+    found: set[object] = set()
+    for op in flow.ops:
+        if op.index not in near or op.name not in ("mul", "mul_") or len(op.inputs) < 2:
+            continue
+        table = next((v for v in op.inputs[:2] if not v.requires_grad and length in v.shape), None)
+        if table is None or not any(v.requires_grad and len(v.shape) >= 3 for v in op.inputs[:2]):
+            continue
+        if table.dtype.startswith("complex"):
+            found.add("complex")
+        elif table.mean is not None and table.std is not None and -1.001 < (table.min or 0.0) <= (table.max or 0.0) < 1.001:
+            found.add((round(table.mean, 4), round(table.std, 4)))
+        else:
+            found.add(table.id)
+    return found
+
+
+def _rotates(tables: set[object]) -> bool:
+    return "complex" in tables or sum(isinstance(t, tuple) for t in tables) >= 2
+
+
+def _product(flow: Flow, attention: Attention, op: Op) -> Op:
+    """The operator that queries and keys meet in."""
+    scored = flow.behind(op.inputs[0], op.index, 24) if attention.kind == "softmax" else ()
+    return next((o for o in scored if _is_product(o)), op)
 
 
 def _is_product(op: Op) -> bool:
