@@ -2,7 +2,8 @@
 
 ## What it sees
 A 64-bit fingerprint of every sample of every batch. Fires when at least 90 % of the distinct samples that were evaluated were also
-trained on by the same model, and no other evaluation reads new samples; after the first evaluation of a trained sample.
+trained on by the same model, and no other evaluation reads new samples; after the first evaluation of a trained sample. Of windows
+cut out of one long text: fires when all evaluated ones lie in the stretch that training reads, and another stretch is never read.
 
 ## Why it matters
 The validation score measures memory. Overfitting is invisible, and early stopping and model selection have nothing to go by.
@@ -36,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.overlaps import WHOLE, judged, repeat_share
 from sawbones.stats.splits import Split, by_width, forward_site, loader_site, shared, splits
 
@@ -44,6 +46,8 @@ EXPLAINS = ("evaluation.leak-contamination",)
 EXPERIMENT = None
 SHARE = WHOLE
 MIN_SAMPLES = 8
+MIN_WINDOWS = 200
+UNREAD = 0.03  # of a text: held out, and forgotten
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -51,6 +55,10 @@ def check(run: Run) -> Iterator[Finding]:
     found = [f for part in parts if (f := _of(run, part)) is not None]
     if found and len(found) == len(parts):
         yield found[0]
+        return
+    from_stream = _one_stretch(run)
+    if from_stream is not None:
+        yield from_stream
 
 
 def _of(run: Run, part: Split) -> Finding | None:
@@ -77,6 +85,34 @@ def _of(run: Run, part: Split) -> Finding | None:
         "evaluation.wrong-split", "likely" if sure else "suspected", 0.9 if sure else 0.4,
         "The model is validated on the samples it is trained on", sites, tuple(evidence),
         Fix("Evaluate on data held out from training: give the validation loader the other part of the split."),
+    )  # fmt: skip
+
+
+def _one_stretch(run: Run) -> Finding | None:
+    """Windows of one long text: evaluations read the stretch that training reads, and the rest of it is never read."""
+    rows = [r for r in (run.facts.get("evaluation") or {}).get("streams") or () if r["train"]["windows"] or r["eval"]["windows"]]
+    both = [r for r in rows if r["eval"]["windows"]]
+    if not both or any(not r["train"]["windows"] for r in both):
+        return None
+    row = max(both, key=lambda r: int(r["train"]["windows"]))
+    train, held, size = row["train"], row["eval"], int(row["size"])
+    width = size / max(train["windows"], 1)  # between neighbours among windows at random places
+    unread = max(train["first"], size - 1 - train["last"])
+    if train["windows"] < MIN_WINDOWS or held["windows"] < MIN_SAMPLES or len(row["steps"]) < 2:
+        return None
+    inside = held["first"] >= train["first"] - 5 * width and held["last"] <= train["last"] + 5 * width
+    if not inside or not max(UNREAD * size, 10 * width) <= unread <= 0.5 * size:
+        return None  # a run that stops early in a long text leaves most of it unread
+    site = as_site(row.get("site"))
+    text = (
+        f"{held['windows']} evaluated windows lie between places {held['first']} and {held['last']} of a text, training reads "
+        f"{train['first']} to {train['last']}; the other {unread} of {size} places are never read"
+    )
+    return Finding(
+        "evaluation.wrong-split", "likely", 0.9, "The model is validated on the stretch of text it is trained on",
+        tuple(s for s in (site, forward_site(run, "eval", row["steps"])) if s is not None),
+        (Evidence(text, "evaluation", tuple(row["steps"][:5]), float(held["last"]), float(train["last"])),),
+        Fix("Cut the windows of an evaluation out of the part that training does not read."),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.patches import Patches
 from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.signals.kept_graphs import KeptGraphs
+from sawbones.observe.signals.streams import Streams
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -42,6 +43,7 @@ class _Witness:
         self.r = recorder
         self.evaluations = EvaluationLog(recorder.sites)
         self.graphs = KeptGraphs(recorder.sites)
+        self.streams = Streams(self.evaluations.record.setdefault("streams", []))
         self.model: nn.Module | None = None
         self.busy = False
         self.thread = threading.get_ident()
@@ -66,6 +68,8 @@ class _Witness:
         if name == "numpy" and self.evaluations.waits and self.model is None and self.thread == threading.get_ident():
             self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
             return self.r.guard("evaluation", self.evaluations.as_array, args[0], result)
+        if name == "__getitem__" and self.model is None and self.thread == threading.get_ident():
+            self.guarded("streams", self.streams.sliced, args, result, self.r.sites.find())
         if torch.is_grad_enabled():
             carries = isinstance(result, torch.Tensor) and result.requires_grad and result.grad_fn is not None
             if self.model is None and carries and name != "__get__" and self.thread == threading.get_ident():
@@ -92,6 +96,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 return original(self, *args, **kwargs)
             phase = "train" if torch.is_grad_enabled() else "eval"
             witness.guarded("evaluation", witness.evaluations.called, phase, recorder.step, (args, kwargs), recorder.batches.latest)
+            witness.guarded("streams", witness.streams.called, phase, recorder.step)
             if phase == "train":
                 witness.graphs.model_called()
             witness.model = self
