@@ -98,3 +98,18 @@ def test_codes_that_are_added_and_lost_are_positions_missing(keeps):
     found = checks.read(run, "model.position-missing").findings
     assert [f.status for f in found] == ([] if keeps else ["proven"])
     assert keeps or "add(self.codes)" in found[0].where[0].code
+
+
+@pytest.mark.parametrize(("inverted", "causal"), [(True, False), (True, True), (False, False), (False, True)])
+def test_a_window_the_wrong_way_round_is_an_inverted_mask(inverted, causal):
+    embed, attention, head = nn.Embedding(20, 16), nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, 3)
+    ids, back = torch.randint(0, 20, (6, 9)), torch.arange(9)[:, None] - torch.arange(9)
+    window = (back >= 0) & (back < 3) if causal else back.abs() < 3
+
+    def loss():
+        x = embed(ids)
+        y = attention(x, x, x, attn_mask=window if inverted else ~window, need_weights=False)[0]
+        return F.cross_entropy(head(y.mean(1)), torch.arange(6) % 3)
+
+    run = Run("train.py", (), "", {}, Ending("finished", 0), deep=(observe([embed, attention, head], loss),))
+    assert len(checks.read(run, "model.mask-polarity").findings) == inverted

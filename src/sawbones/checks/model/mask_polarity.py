@@ -2,9 +2,10 @@
 
 ## What it sees
 On deep steps, the masks that reach attention, compared with the padding found in the token ids and with the diagonal. Fires from
-step 0 in three cases: a mask that is True exactly on the real tokens where True means "leave out" (or the reverse), as told by
-the operator that used it; an attention that puts all of its mass on padding (95 % in rows that have any); or a mask that lets
-every later key through, and neither the earlier ones nor the position itself.
+step 0 in four cases: a mask that is True exactly on the real tokens where True means "leave out" (or the reverse), as told by
+the operator that used it; an attention that puts all of its mass on padding (95 % in rows that have any); a mask that lets
+every later key through, and neither the earlier ones nor the position itself; or a window the wrong way round, that hides a
+position and its neighbours and shows all that is farther away.
 
 ## Why it matters
 Tokens attend to padding or to the future only. The model sees nothing of its input, or only the answer.
@@ -41,7 +42,7 @@ from typing import Any
 
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.loss_calls import as_site, places
-from sawbones.stats.sequences import attention_ops, built_sites, mask_makers
+from sawbones.stats.sequences import attention_ops, buffer_sites, built_sites, mask_makers
 
 NEEDS = ("deep",)
 EXPLAINS = (
@@ -57,7 +58,10 @@ ALL_MASS = 0.95
 
 def check(run: Run) -> Iterator[Finding]:
     for deep in run.deep:
-        readings = (_inverted_triangle(run, deep), _inverted_padding(deep), _inverted_blanks(deep), _mass_on_padding(deep))
+        readings = (
+            _inverted_triangle(run, deep), _inverted_padding(deep), _inverted_blanks(deep), _mass_on_padding(deep),
+            _inverted_window(run, deep),
+        )  # fmt: skip
         for reading in readings:
             if reading is not None:
                 evidence, where = reading
@@ -84,6 +88,19 @@ def _inverted_triangle(run: Run, deep: DeepStep) -> tuple[Evidence, tuple[Site, 
         used = as_site(facts.get("mask_site")) or attention.site
         made = mask_makers(deep, attention, op) or built_sites(run, ("tril", "triu"), attention.keys)
         return Evidence(text, "attention", (deep.step,), attention.future_mass, 0.0), places(used, *made)
+    return None
+
+
+def _inverted_window(run: Run, deep: DeepStep) -> tuple[Evidence, tuple[Site, ...]] | None:
+    """Local attention the other way round: itself and its neighbours are hidden, all that is far away is seen."""
+    for attention, op in attention_ops(deep):
+        width = attention.mask.get("hidden_window")
+        if attention.queries != attention.keys or not isinstance(width, int) or not 2 <= width < attention.keys:
+            continue
+        text = f"the mask hides a position itself and what is less than {width} places away, and lets everything farther through"
+        used = as_site(attention.mask.get("mask_site")) or attention.site
+        made = mask_makers(deep, attention, op) or buffer_sites(run, attention.keys)
+        return Evidence(text, "attention", (deep.step,), attention.self_mass, 1.0 / width), places(used, *made)
     return None
 
 

@@ -337,4 +337,18 @@ def triangle(on: torch.Tensor) -> dict[str, Any]:
         "future_share": float(square[later].float().mean()),
         "past_share": float(square[ones.tril(-1)].float().mean()),
         "self_share": float(square.diagonal().float().mean()),
+        "hidden_window": _hidden_window(square),
     }
+
+
+def _hidden_window(square: torch.Tensor) -> int | None:
+    """How many places, a position's own first, a mask hides that lets everything farther away through."""
+    place = torch.arange(square.shape[0], device=square.device)
+    back = place[:, None] - place[None, :]
+    if bool(square.diagonal().any()) or not bool(square.any()):
+        return None
+    width = int(back[~square].max()) + 1
+    for inside in (back.abs() < width, (back >= 0) & (back < width)):
+        if torch.equal(square, ~inside):
+            return width
+    return None
