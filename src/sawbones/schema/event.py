@@ -16,7 +16,7 @@ Every kind and the keys of its `data` (all JSON values; a key may be missing whe
 | step          | optimizer, cls, lr: [per group], skipped, closure: a backward ran in it, uncleared: kept, lost: cleared unused |
 | manual_step   | num_changed (parameters changed in place although no optimizer stepped) |
 | zero_grad     | target ("optimizer" or "module"), optimizer, set_to_none |
-| schedule      | cls, scheduler, lr_before, lr_after, initial |
+| schedule      | cls, scheduler, lr_before, lr_after, initial, metric: what ReduceLROnPlateau was given |
 | mode          | module, training |
 | save, load    | path, kinds: [model, optimizer, scheduler, scaler, rng, step, other], keys: [...] |
 | seed          | library, value |

@@ -5,6 +5,7 @@ The LR of every step, whoever sets it, against the length of a run that came to 
 against how often it moved. Wrong unit: planned in steps and moved per epoch, or the other way round. Over too early: the LR is
 under a ten-thousandth of its peak for a third of the run. Endless warm-up: the LR rises in a straight line to the very last step,
 or by equal amounts whenever its scheduler moves, once per epoch, and ends under 0.6 of the LR that the optimizer was built with.
+Wrong way: ReduceLROnPlateau waits for a value to rise that falls with the training loss, and lowers the LR three times or more.
 Past its end: a cosine that moved well beyond T_max climbs again, or a schedule of fixed length refuses to go on.
 
 ## Why it matters
@@ -45,6 +46,7 @@ import numpy as np
 
 from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.protocol import numbers_equal_to, sites_in, sites_of
+from sawbones.stats.series import fell
 
 NEEDS = ("steps",)
 EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.frozen-params")
@@ -63,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     moves = [e for e in run.of_kind("schedule") if not e.data.get("initial")]
     for scheduler in made:
         mine = [e for e in moves if e.data.get("scheduler") == scheduler.data.get("scheduler")]
-        found = _wrong_unit(run, scheduler, mine) or _warm_up_by_epoch(run, scheduler, mine)
+        found = _wrong_unit(run, scheduler, mine) or _warm_up_by_epoch(run, scheduler, mine) or _wrong_way(run, scheduler, mine)
         if found is not None:
             yield found
             return
@@ -121,6 +123,25 @@ def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
         title = f"The cosine is over after {planned} moves and climbs again: it moved {moved} times"
         return _finding(title, text, sites_of(made, mine[0]), float(moved), float(planned), f"Set T_max to {moved}.", 0.9)
     return None
+
+
+def _wrong_way(run: Run, made: Event, mine: list[Event]) -> Finding | None:
+    """A plateau that is looked for in the wrong direction: every improvement counts as none."""
+    if (made.data.get("settings") or {}).get("mode") != "max":
+        return None  # in mode "min" a rising value may be a validation loss that gets worse
+    given = [float(e.data["metric"]) for e in mine if isinstance(e.data.get("metric"), float)]
+    lowered = sum(e.data["lr_after"][:1] < e.data["lr_before"][:1] for e in mine)
+    if len(given) < 4 or lowered < 3 or not given[-1] < given[0] - 0.1 * abs(given[0]) or not fell(run.losses):
+        return None
+    return _finding(
+        'ReduceLROnPlateau waits for its value to rise (mode="max"), and it falls as it should: the LR is lowered for nothing',
+        f"the value goes from {given[0]:.4g} to {given[-1]:.4g} with the training loss; the LR was lowered {lowered} times",
+        sites_of(made, mine[0]),
+        float(lowered),
+        0.0,
+        'Say mode="min" for a loss.',
+        0.93,
+    )
 
 
 def _warm_up_by_epoch(run: Run, made: Event, mine: list[Event]) -> Finding | None:

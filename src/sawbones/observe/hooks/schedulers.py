@@ -28,12 +28,24 @@ def install(recorder: Recorder, patches: Patches) -> None:
             finally:
                 depth -= 1
             if not depth and recorder.is_host():
-                recorder.guard("schedule", note, self, before)
+                recorder.guard("schedule", note, self, before, args[0] if args else kwargs.get("metrics"))
             return result
 
         return step
 
-    def note(scheduler: Any, before: list[float]) -> None:
+    def make_init(original: Any) -> Any:
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if recorder.is_host():  # the only scheduler that takes no step in its constructor
+                recorder.guard("schedule", plateau_built, self)
+
+        return __init__
+
+    def plateau_built(scheduler: Any) -> None:
+        built[id(scheduler)] = recorder.sites.find()
+        tell(scheduler, _lrs(scheduler), True)
+
+    def note(scheduler: Any, before: list[float], given: Any) -> None:
         # torch takes one step inside the constructor; that one is no step of the loop's.
         frame = inspect.currentframe()
         initial = False
@@ -44,8 +56,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
             frame = frame.f_back
         if initial:
             built[id(scheduler)] = recorder.sites.find()
+        tell(scheduler, before, initial, given)
+
+    def tell(scheduler: Any, before: list[float], initial: bool, given: Any = None) -> None:
         settings = {k: v for k, v in vars(scheduler).items() if isinstance(v, (int, float, str, bool)) and not k.startswith("_")}
-        data = {
+        data: dict[str, Any] = {
             "cls": type(scheduler).__name__,
             "scheduler": len(built) if id(scheduler) not in built else list(built).index(id(scheduler)),
             "lr_before": before[:8],
@@ -54,10 +69,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
         }
         if initial:
             data["settings"] = settings
+        elif isinstance(scheduler, lr_scheduler.ReduceLROnPlateau) and isinstance(given, (int, float)):
+            data["metric"] = float(given)
         recorder.event("schedule", data)
 
     for cls in [c for c in vars(lr_scheduler).values() if inspect.isclass(c) and "step" in vars(c)]:
         patches.replace(cls, "step", make_step)
+    patches.replace(lr_scheduler.ReduceLROnPlateau, "__init__", make_init)
 
 
 def _lrs(scheduler: Any) -> list[float]:

@@ -26,6 +26,7 @@ DRAWING = {
 SEEDING = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "initial_seed"}
 LOOPING = {"step", "zero_grad", "backward", "update", "unscale_"}
 WRITING = {"write", "write_bytes", "copyfileobj", "copyfile", "copy2", "truncate", "dump", "tofile", "sendfile"}
+COPYING = {"deepcopy"}
 CASTING = {"half", "bfloat16", "set_default_dtype", "to"}
 _HALF = ("float16", "half", "bfloat16")
 _HALF_NAMES = {*_HALF, "fp16", "bf16", "16-true", "bf16-true", "torch.float16", "torch.bfloat16"}
@@ -138,7 +139,7 @@ def _kind(node: ast.expr, last: str) -> str | None:
         return "cast" if last in ("half", "bfloat16") or any(word in given for word in _HALF) else None
     if last == "zip" and any(_is_repeated(a.value) for a in node.args if isinstance(a, ast.Starred)):
         return "window"
-    named = (("order", ORDERING), ("draw", DRAWING), ("seed", SEEDING), ("loop", LOOPING), ("write", WRITING))
+    named = (("order", ORDERING), ("draw", DRAWING), ("seed", SEEDING), ("loop", LOOPING), ("write", WRITING), ("copy", COPYING))
     return next((kind for kind, names in named if last in names), None)
 
 
