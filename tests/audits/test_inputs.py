@@ -129,11 +129,15 @@ def hostile(folder: Path) -> dict[str, tuple[str, str]]:
     for name, content in files.items():
         (folder / f"{name}.csv").write_bytes(content)
     many = pd.DataFrame(
-        {"id": [f"key {i}" for i in range(1_000_000)], "x": np.arange(1_000_000) % 97, "y": np.arange(1_000_000) % 2}
+        {"city": [f"key {i}" for i in range(1_000_000)], "visits": np.arange(1_000_000) % 12, "y": np.arange(1_000_000) % 2}
     )
     pq.write_table(pa.Table.from_pandas(many), folder / "a million categories.parquet")
-    names = [*(f"{name}.csv" for name in files), "a million categories.parquet"]
-    return {Path(name).stem: (str(folder / "good.csv"), str(folder / name)) for name in names}
+    good.to_parquet(folder / "whole.parquet")
+    (folder / "half a Parquet file.parquet").write_bytes((folder / "whole.parquet").read_bytes()[:3000])
+    (folder / "broken JSON lines.jsonl").write_text('{"f0": 1, "y": 0}\n{"f0": 2, "y":\nnothing\n{"f0": 3, "y": 1}\n')
+    (folder / "no gzip.csv.gz").write_bytes(text.encode())
+    others = ["a million categories.parquet", "half a Parquet file.parquet", "broken JSON lines.jsonl", "no gzip.csv.gz"]
+    return {name.split(".")[0]: (str(folder / "good.csv"), str(folder / name)) for name in [*(f"{n}.csv" for n in files), *others]}
 
 
 @pytest.fixture(scope="module")
@@ -144,26 +148,58 @@ def hostile_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[s
 NAMES = [
     "broken rows", "mixed types", "all-null columns", "one row", "zero rows", "nothing", "not UTF-8", "columns missing",
     "no shared column", "binary", "only a header with odd names", "a label with one value", "infinite", "a million categories",
+    "half a Parquet file", "broken JSON lines", "no gzip",
 ]  # fmt: skip
+# What is said of each, by any of the four commands: a part of the message, of a note or of a finding.
+SAID = {
+    "broken rows": "could not be read", "all-null columns": "nothing", "one row": "rows", "zero rows": "no rows",
+    "nothing": "empty", "not UTF-8": "Latin-1", "columns missing": "plan", "no shared column": "share no column",
+    "infinite": "infinite",
+    "a million categories": "too many different values", "half a Parquet file": "cannot be read",
+    "broken JSON lines": "cannot be read", "no gzip": "cannot be read", "mixed types": "f0",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def word_pieces(tmp_path_factory: pytest.TempPathFactory) -> str:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = {"<unk>": 0, "city": 1} | {str(i): i + 2 for i in range(60)}
+    made = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    path = tmp_path_factory.mktemp("words") / "tokenizer.json"
+    made.save(str(path))
+    return str(path)
+
+
+def commands(first: str, second: str, tokenizer: str) -> dict[str, list[str]]:
+    return {
+        "leaks": ["leaks", "--train", first, "--test", second, "--label", "y"],
+        "shift": ["shift", "--reference", first, "--current", second, "--label", "y"],
+        "tokens": ["tokens", "--tokenizer", tokenizer, "--data", second, "--text", "city", "--max-length", "16"],
+        "data": ["data", "--train", second, "--label", "y"],
+    }
 
 
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_hostile_files_give_a_message_or_a_report(hostile_files: dict[str, tuple[str, str]], name: str, swapped: bool) -> None:
+def test_all_four_commands_answer_a_hostile_file(
+    hostile_files: dict[str, tuple[str, str]], word_pieces: str, capsys: pytest.CaptureFixture[str], name: str, swapped: bool
+) -> None:
+    from sawbones.cli.audit import run
+
     first, second = hostile_files[name][:: -1 if swapped else 1]
-    for call in (
-        lambda: audit.leaks(first, second, label="y", model=False),
-        lambda: audit.shift(first, second, label="y"),
-        lambda: audit.data(second, label="y"),
-    ):
-        try:
-            report = call()
-        except audit.AuditError as error:
-            assert len(str(error)) > 20
-            assert "Traceback" not in str(error)
-            continue
-        failed = [blind for blind in report.could_not_look if "itself failed" in blind.why]
-        assert not failed, failed
+    said = ""
+    for command, args in commands(first, second, word_pieces).items():
+        with pytest.raises(SystemExit) as end:
+            run([*args, "--json", "-"])
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.out + shown.err, command
+        assert "itself failed" not in shown.out, (command, shown.out)
+        assert end.value.code in (0, 1) if shown.out else end.value.code == 2, command
+        assert shown.out or len(shown.err) > 40, command
+        said += shown.out + shown.err
+    assert SAID.get(name, "") in said
 
 
 def test_what_was_done_about_a_hostile_file_is_said(hostile_files: dict[str, tuple[str, str]]) -> None:
