@@ -1,6 +1,6 @@
 """Every finding can be pinned: the test fails on the lab's broken script and passes on the mended one.
 
-The whole lab with SAWBONES_FULL=1, without the faults that only a GPU shows where there is none; else a slice with one of each kind.
+The whole lab with SAWBONES_FULL=1 (faults that only a GPU shows where there is one); else a slice with one of each kind.
 """
 
 from __future__ import annotations
