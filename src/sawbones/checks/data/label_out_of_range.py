@@ -71,10 +71,7 @@ def _from_one(run: Run) -> Iterator[Finding]:
     rows = max((t["shape"][0] for b in training_batches(run)[:5] for t in b.tensors if t.get("shape")), default=0)
     # Shares decide, not counts: a full batch shows the same few labels at every step.
     rare = min(counted.values())
-    of_tokens = any(t.num_embeddings == num for d in run.deep for t in d.tokens) or any(
-        s.facts.get("ignore_index") == 0 or s.facts.get("copied_at") is not None or (s.facts.get("target_num") or 0) > rows
-        for s in seen
-    )
+    of_tokens = any(t.num_embeddings == num for d in run.deep for t in d.tokens) or any(_is_of_tokens(x.facts, rows) for x in seen)
     if of_tokens or rare < 8 or rare < 0.2 * total / (num - 1):
         return
     made = outside_of_models(run, marked_lines(run, "label"))
@@ -95,6 +92,11 @@ def _from_one(run: Run) -> Iterator[Finding]:
         ),
         Fix(f"Subtract 1 from the labels, and give the head {num - 1} scores."),
     )
+
+
+def _is_of_tokens(facts: Mapping[str, Any], rows: int) -> bool:
+    """Targets are ids of the input, or one for every position, or 0 stands for none."""
+    return facts.get("ignore_index") == 0 or facts.get("copied_at") is not None or (facts.get("target_num") or 0) > rows
 
 
 def _crashed(run: Run) -> Iterator[Finding]:
