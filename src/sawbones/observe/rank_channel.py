@@ -125,10 +125,10 @@ def unpack_single(data: bytes) -> tuple[int, dict[str, Prints]]:
     return step, prints
 
 
-def differences(names: Sequence[str], ours: Prints, theirs: Prints, most: int = 8) -> list[dict[str, Any]]:
+def differences(names: Sequence[str], ours: Prints, theirs: Prints, most: int = 24) -> list[dict[str, Any]]:
     """Tensors that are not the same, in the order of the model: norms on either side and the distance by their sketches."""
     found = []
-    for i in np.flatnonzero(ours.bits != theirs.bits).tolist()[: 50 * most]:
+    for i in np.flatnonzero(ours.bits != theirs.bits).tolist()[: 20 * most]:
         (norm, *a), (other, *b) = ours.numbers[i].tolist(), theirs.numbers[i].tolist()
         distance = float(np.linalg.norm(np.array(a) - np.array(b)))
         found.append({"name": names[i], "ours": norm, "theirs": other, "distance": distance / (max(norm, other) + 1e-30)})

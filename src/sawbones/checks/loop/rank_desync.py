@@ -28,8 +28,8 @@ No experiment: the parameters were measured on every rank at the same step.
 
 ## False alarms
 Sharded models hold different parts, and drift that follows from gradients that were not averaged is a consequence. DDP broadcasts
-the buffers of rank 0 before every forward pass by default: between two of them those of BatchNorm differ, as they must. Ranks that
-round differently differ in single bits.
+the buffers of rank 0 before every forward pass by default: between two of them those of BatchNorm differ, as they must. Running
+statistics of large batches of one distribution stay close by themselves. Ranks that round differently differ in single bits.
 
 ## References
 The PyTorch notes on DDP: all replicas start from the same state, which the wrapper broadcasts once.
@@ -37,7 +37,8 @@ The PyTorch notes on DDP: all replicas start from the same state, which the wrap
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.ranks import apart, buffers_apart, everyone, first_difference, is_sharded, started_apart, wrapped, written_alone
@@ -46,7 +47,7 @@ NEEDS = ("ranks", "tensors")
 EXPLAINS = ("loop.gradient-not-reduced",)
 EXPERIMENT = None
 TOLERANCE = 1e-5
-MATERIAL = 0.02  # share of a buffer's norm by which it differs
+MATERIAL = 0.05  # by how much of its size a buffer differs, or a running mean of the running deviation
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -101,14 +102,14 @@ def _buffers(run: Run) -> list[Finding]:
     row, wrapper = buffers_apart(run), wrapped(run)
     if row is None or apart(run, "parameters") is not None:
         return []
-    far = [t for t in row["tensors"] if t["distance"] > MATERIAL and not t["name"].endswith("num_batches_tracked")]
-    if not far:
+    shares = {t["name"]: _share(run, t, row["tensors"]) for t in row["tensors"]}
+    worst = max(row["tensors"], key=lambda t: shares[t["name"]])
+    if shares[worst["name"]] <= MATERIAL:
         return []
-    worst = max(far, key=lambda t: float(t["distance"]))
     owner = worst["name"].rpartition(".")[0]
     built = next((m.built for m in run.modules if m.path == owner), None)
     text = (
-        f"{worst['name']} on ranks {row['with']} and {row['rank']} differs by {worst['distance']:.2g} of its norm after "
+        f"{worst['name']} on ranks {row['with']} and {row['rank']} differs by {shares[worst['name']]:.2g} of its size after "
         f"{row['step']} steps ({row['num']} buffers differ, {row['looks']} looks since step {row['first']}); the parameters agree"
     )
     sure = wrapper is not None
@@ -121,6 +122,21 @@ def _buffers(run: Run) -> list[Finding]:
             (Evidence(text, "ranks", (int(row["step"]),), float(worst["ours"]), float(worst["theirs"])),), Fix(fix),
         )
     ]  # fmt: skip
+
+
+def _share(run: Run, tensor: Mapping[str, Any], tensors: Sequence[Mapping[str, Any]]) -> float:
+    """A running mean may lie near zero: it is measured by the deviation that it is divided by."""
+    owner, _, name = tensor["name"].rpartition(".")
+    if name == "num_batches_tracked":
+        return 0.0
+    if name != "running_mean":
+        return float(tensor["distance"])
+    variance = next((t for t in tensors if t["name"] == f"{owner}.running_var" or (not owner and t["name"] == "running_var")), None)
+    size = next((m.settings.get("num_features") for m in run.modules if m.path == owner), None)
+    if variance is None or not size:
+        return 0.0
+    deviation = (min(variance["ours"], variance["theirs"]) * float(size) ** 0.5) ** 0.5
+    return float(tensor["distance"] * max(tensor["ours"], tensor["theirs"]) / (deviation + 1e-12))
 
 
 def _distinct(places: tuple[Site | None, ...]) -> tuple[Site, ...]:
