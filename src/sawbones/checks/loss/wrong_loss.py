@@ -5,7 +5,8 @@ What the loss expects and what it got, on deep steps: nll_loss and kl_div want l
 cross_entropy wants more than one class and targets that sum to 1; binary losses want targets in [0, 1]; class indices are names,
 not amounts. Fires from step 0 for: probabilities or raw scores into nll_loss or kl_div; cross_entropy over one single class;
 cross_entropy on targets with several ones per row; a binary loss on targets outside [0, 1]; a binary loss per class on targets
-that are always one-hot; squared or absolute error on class indices; BCELoss that stopped on a value outside [0, 1].
+that are always one-hot; squared or absolute error on class indices; pairs labelled 0 and 1 in cosine_embedding_loss, which knows
+1 and -1; BCELoss that stopped on a value outside [0, 1].
 
 ## Why it matters
 The loss can go below zero without end, or is zero whatever the model says, or orders classes that have no order. It still falls,
@@ -29,6 +30,7 @@ a binary loss, error on integers that look like classes) is given as likely or s
 log_softmax with nll_loss, KL divergence on log-probabilities and BCE on probabilities are right. Policy gradients and ELBOs may be
 negative: only library losses with a fixed meaning are judged. Ratings and counts are amounts: integers as regression targets are
 only suspected unless they are evenly spread class labels stored as integers. Several labels per row with a binary loss are right.
+Pairs of which some are labelled -1 are right.
 
 ## References
 PyTorch's documentation of NLLLoss and KLDivLoss ("expects the argument input in the log-space"), and forum questions about
