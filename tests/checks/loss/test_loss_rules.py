@@ -68,6 +68,23 @@ def test_the_fault_is_named_and_nothing_else(fault, status, loss):
     assert said(loss) == {fault: status}
 
 
+def test_pairs_are_labelled_1_and_minus_1():
+    alike = (Y % 2).float()
+    assert said(lambda m: F.cosine_embedding_loss(m(X), X[:, :4], alike)) == {"loss.wrong-loss": "proven"}
+    assert said(lambda m: F.cosine_embedding_loss(m(X), X[:, :4], 2 * alike - 1)) == {}
+
+
+def test_inverse_frequencies_belong_to_their_own_classes():
+    labels = torch.repeat_interleave(torch.arange(4), torch.tensor([80, 32, 16, 8]))
+    given = torch.randn(len(labels), 5, generator=torch.Generator().manual_seed(3))
+    inverse = len(labels) / (4 * torch.bincount(labels).float())
+    assert said(lambda m: F.cross_entropy(m(given), labels, weight=inverse)) == {}
+    shuffled = inverse[torch.tensor([3, 1, 0, 2])]
+    assert said(lambda m: F.cross_entropy(m(given), labels, weight=shuffled)) == {"loss.weighting": "likely"}
+    costs = torch.tensor([1.0, 5.0, 1.0, 5.0])
+    assert said(lambda m: F.cross_entropy(m(given), labels, weight=costs)) == {}
+
+
 def test_a_sum_with_a_rate_that_fits_is_only_suspected():
     assert said(lambda m: F.cross_entropy(m(X), Y, reduction="sum"), lr=0.001) == {"loss.reduction-sum": "suspected"}
 
