@@ -113,3 +113,21 @@ def test_a_window_the_wrong_way_round_is_an_inverted_mask(inverted, causal):
 
     run = Run("train.py", (), "", {}, Ending("finished", 0), deep=(observe([embed, attention, head], loss),))
     assert len(checks.read(run, "model.mask-polarity").findings) == inverted
+
+
+class _Turning(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(20, 16), nn.Linear(16, 4)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+
+    def forward(self, ids):
+        return self.head(self.encoder(self.embed(ids).transpose(0, 1)).transpose(0, 1))
+
+
+def test_a_model_that_turns_its_input_for_time_first_layers_keeps_examples_apart():
+    model, ids = _Turning(), torch.randint(0, 20, (12, 7))
+    record = observe(model, lambda: F.cross_entropy(model(ids).reshape(-1, 4), torch.arange(84) % 4))
+    assert record.tokens[0].time_dim == 1 and record.influence[0].other_examples == 0.0
+    assert record.probes["layout"]["batch_first"] is True

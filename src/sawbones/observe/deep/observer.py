@@ -20,6 +20,7 @@ from sawbones.observe.deep import (
     forecast,
     handwritten,
     influence,
+    layout,
     loss_weights,
     losses,
     nonfinite,
@@ -192,7 +193,7 @@ class DeepObserver:
         self._main = main
         self._decoded = frame.source if frame is not None else None
         target = main.target.shape if main is not None and main.target is not None else None
-        self._contained("layout", lambda: roles.settle_layout(sources, target, self._time_first()), None)
+        self._contained("layout", lambda: roles.settle_layout(sources, target, self._time_first(graph)), None)
         fields["tokens"] = self._contained("tokens", lambda: tuple(s.record(paths) for s in sources), ())
         fields["masks"] = self._contained("masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ())
         self._contained("blanks", lambda: blanks.fill(graph, fields["masks"]), None)
@@ -228,7 +229,7 @@ class DeepObserver:
         return found, main, frame
 
     def _sequence(self, loss: losses.Found, graph: OpGraph) -> shift.Frame | None:
-        frame = shift.find_frame(loss, graph, self._sources, self._time_first())
+        frame = shift.find_frame(loss, graph, self._sources, self._time_first(graph))
         if frame is not None:
             shift.fill_sequence(loss, frame, self._sources)
         else:
@@ -236,12 +237,15 @@ class DeepObserver:
         shift.pad_share(loss, frame, self._sources)
         return frame
 
-    def _time_first(self) -> bool | None:
-        """What the sequence modules that ran believe: batch_first or not; None when none ran."""
+    def _time_first(self, graph: OpGraph) -> bool | None:
+        """What the sequence modules that ran believe of the input; None when none ran."""
         flags = [bool(m.batch_first) for m in self._modules.ran.values() if isinstance(getattr(m, "batch_first", None), bool)]
-        if flags:
-            self._probes["layout"] = {"batch_first": all(flags), "modules": len(flags)}
-        return not all(flags) if flags else None
+        believed = layout.input_is_time_first(graph)
+        if believed is None and flags:
+            believed = not all(flags)
+        if believed is not None:
+            self._probes["layout"] = {"batch_first": not believed, "modules": len(flags)}
+        return believed
 
     def _reach(self, graph: OpGraph, paths: Paths, root: torch.Tensor, root_ref: Ref | None) -> None:
         self._fields["unreached"] = self._contained("unreached", lambda: reach.unreached(root, self._modules, paths), ())
