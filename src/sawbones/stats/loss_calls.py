@@ -142,13 +142,15 @@ def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> list[
 
 def given_numbers(seen: Seen) -> bool:
     """A sequence or image of numbers goes into the model beside the tokens, one for each example of the batch."""
-    sizes = {n for t in seen.deep.tokens if t.role == "tokens" and len(t.shape) == 2 for n in t.shape}
+    tokens = [t for t in seen.deep.tokens if t.role == "tokens" and len(t.shape) == 2]
+    examples = {t.shape[1 if t.time_dim == 0 else 0] for t in tokens} - {1}
     for op in seen.deep.ops:
-        for value in op.inputs if op.module and op.index < seen.call.op and not op.args.get("no_grad") else ():
+        if not op.module or op.name not in _READING or op.index > seen.call.op or op.args.get("no_grad"):
+            continue
+        for value in op.inputs:
             real = value.dtype.startswith(("float", "bfloat")) and not value.requires_grad and not value.nonfinite
             # Numbers between 0 and 1 may be a mask; one row for all examples is a table of positions.
-            if not real or len(value.shape) < 3 or value.min is None or value.max is None or (value.min >= 0 and value.max <= 1):
-                continue
-            if value.shape[0] in sizes or value.shape[1] in sizes:
-                return op.name in _READING
+            spread = value.min is not None and value.max is not None and not (value.min >= 0 and value.max <= 1)
+            if real and spread and len(value.shape) >= 3 and examples & set(value.shape[:2]):
+                return True
     return False
