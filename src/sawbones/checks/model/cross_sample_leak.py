@@ -134,7 +134,8 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
             continue
         batch = item.source_shape[item.batch_dim]
         layouts = {i.batch_dim for d in run.deep for i in d.influence if i.source == item.source}
-        if _batch_size(deep) not in (None, batch) or batch not in item.output_shape or len(layouts) > 1:
+        alone = item.batch_dim > 0 and item.source_shape[0] == 1  # one example, or one moment of many
+        if _batch_size(deep) not in (None, batch) or batch not in item.output_shape or len(layouts) > 1 or alone:
             continue  # it is not certain which dimension is the batch
         probe = deep.probes.get("batch")
         if isinstance(probe, dict) and isinstance(probe.get("others"), float) and probe["others"] < 1e-6:

@@ -239,19 +239,21 @@ def _head_dim(product: RawOp) -> int:
 
 def _score_spread(graph: OpGraph, product: RawOp, width: int, masks: list[RawOp], given: Ref) -> tuple[float | None, float | None]:
     """Spread of what entered the softmax, before masking, and what the same product over sqrt(d) would have."""
-    made = product.outputs[0].tensor()
-    if made is None or not width:
-        return None, None
-    spread = float(made.detach().float().std())
+    made = product.outputs[0]
     # What the scores went through until the first mask, read off the values: the ratio of the spreads.
     last = masks[-1].inputs[0] if masks and masks[-1].inputs else given
-    scores = last.tensor()
-    actual = (
-        float(scores.detach().float().std())
-        if scores is not None and math.isfinite(float(scores.detach().float().sum()))
-        else spread
-    )
-    return actual, spread / abs(_operand_scale(graph, product)) / math.sqrt(width)
+    product_spread, actual = _spread(made), _spread(last)
+    if not width or product_spread is None:
+        return None, None
+    return actual, product_spread / abs(_operand_scale(graph, product)) / math.sqrt(width)
+
+
+def _spread(ref: Ref) -> float | None:
+    """Where a mask was written into the scores themselves, what they were before was noted when they were made."""
+    tensor, noted = ref.tensor(), ref.statistic
+    if tensor is not None and math.isfinite(float(tensor.detach().float().sum())):
+        return float(tensor.detach().float().std())
+    return noted.std if noted is not None and not noted.nonfinite else None
 
 
 def _operand_scale(graph: OpGraph, product: RawOp) -> float:
