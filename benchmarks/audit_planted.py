@@ -31,7 +31,7 @@ SKEWS = ("normal", "lognormal", "heavy", "uniform", "counts")
 
 def world(number: int, part: int, rate: float = 0.3) -> Frame:
     """Part 0 or 1 of the number-th data set."""
-    rows = ((1200, 900), (2000, 1000), (3000, 2500))[number % 3][part]
+    rows = ((1200, 900), (2000, 1000), (3000, 2500))[(number // 3) % 3][part]
     seed = 100 * number + part
     frame = table(rows, seed, skew=SKEWS[number % 5], rate=rate)
     rng = np.random.default_rng(seed)
@@ -196,7 +196,7 @@ def planted(kind: str, number: int) -> tuple[bool, list[str]]:
     command, plant, strengths, _, fault = KINDS[kind]
     first, second = world(number, 0), world(number, 1)
     second.attrs["number"] = number
-    a, b, options = plant(first, second, strengths[(number // 3) % 3])
+    a, b, options = plant(first, second, strengths[number % 3])
     label = {"label": "y"} if "y" in a.columns else {}
     report = audit.leaks(a, b, **label, **options, model=False) if command == "leaks" else audit.shift(a, b, **label, **options)
     said = {f.fault for f in report.findings}

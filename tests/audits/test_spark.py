@@ -160,7 +160,7 @@ def test_tokens_and_one_data_set_are_the_same_on_both_engines(spark, tmp_path: P
     data = pd.DataFrame({"body": some, "answer": [" bal"] * len(some), "input_ids": [[1, 2, 999]] * len(some)})
     found = both(spark, audit.tokens, str(tmp_path / "tokenizer.json"), data, text="body", answer="answer", max_length=80)
     assert faults(found) == {
-        "pipeline.truncation", "pipeline.tokenizer-mismatch", "pipeline.token-out-of-vocab", "data.degenerate-samples",
+        "pipeline.truncation", "pipeline.tokenizer-mismatch", "pipeline.token-out-of-vocab",
     }  # fmt: skip
     frame = table(400, 1).assign(f1=lambda f: f["f1"].where(f.index != 5, np.inf), y=lambda f: f["y"].where(f.index % 10 > 0))
     found = both(spark, audit.data, pd.concat([frame, frame.iloc[:30]]), label="y")
