@@ -116,7 +116,7 @@ def first_steps(run: Run, steps: int) -> Run:
 
 def _whole(run: Run) -> int | None:
     """As far as the recording went; to the script's own end where it came there."""
-    return None if run.ending.kind in ("finished", "exception", "exit") else run.num_steps or None
+    return run.num_steps or None if run.ending.kind in ("budget", "interrupted", "terminated") else None
 
 
 def _options(run: Run, steps: int | None, known: Pin) -> dict[str, Any]:

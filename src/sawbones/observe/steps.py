@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sawbones.observe.gradient_marks import GradientMarks
 from sawbones.observe.handwork import Handwork
 from sawbones.observe.signals.updates import UpdateLog
 from sawbones.observe.statistics.engine import StatisticsEngine
+from sawbones.schema import NOT_MEASURED
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -244,7 +246,7 @@ class StepLog:
                 row["grad_norm"] = _total(columns.get("grad_l2"))
                 if "param_l2" in columns:
                     row["param_norm"] = _total(columns["param_l2"])
-                if "update_l2" in columns:
+                if "update_l2" in columns and not _in_turns(columns):
                     row["update_norm"] = _total(columns["update_l2"])
                 row["_measured"] = 1.0
             layout = int(row["_layout"]) if row is not None else held.layout
@@ -281,6 +283,12 @@ class StepLog:
             self._updated(held)
             self._row(held, math.nan, skipped=False)
             self._r.step += 1
+
+
+def _in_turns(columns: Mapping[str, Any]) -> bool:
+    """Only some of the parameters' updates were measured: their norm is not that of the step."""
+    sizes = columns.get("param_l2")
+    return sizes is not None and bool(np.any((columns["update_l2"] == NOT_MEASURED) & (sizes != NOT_MEASURED)))
 
 
 def _total(norms: Any) -> float:

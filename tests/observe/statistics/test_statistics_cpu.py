@@ -254,3 +254,21 @@ def test_a_compiled_model_is_watched_without_recompiling() -> None:
         engine.after_step(step, params)
     assert counter.frame_count == 1
     assert len(engine.drain()) == 6
+
+
+def test_a_large_model_is_copied_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sawbones.observe.statistics.foreach_lane.COPIED", 2 * 400)
+    params = [torch.zeros(100) for _ in range(5)]  # 400 bytes each
+    engine = StatisticsEngine(full_every=1)
+    measured: list[list[int]] = []
+    for step in range(5):
+        engine.before_step(step, params, [torch.ones(100) for _ in params])
+        for param in params:
+            param += 1.0
+        engine.after_step(step, params)
+        (record,) = engine.drain()
+        updates = record.columns["update_l2"]
+        measured.append(np.flatnonzero(updates != NOT_MEASURED).tolist())
+        np.testing.assert_allclose(updates[measured[-1]], 10.0)
+        assert not np.any(record.columns["param_l2"] == NOT_MEASURED)
+    assert measured == [[0, 1], [2, 3], [0, 4], [1, 2], [3, 4]]

@@ -20,6 +20,8 @@ from sawbones.schema.run import NOT_MEASURED
 # float64, stay under 1e-5 at a cost of half a microsecond a piece.
 PIECE = 1 << 17
 
+COPIED = 256 << 20  # bytes of parameters kept from before a full step to after it
+
 _FEW = 64  # numbers up to which reading them one by one in host memory is cheaper than an operator that joins them
 
 # Outside this range squares leave float32: the norm is taken again in float64.
@@ -38,6 +40,7 @@ class ForeachLane:
         self._is_simple: bool | None = None  # known with the first step
         self._wide: set[int] = set()  # tensors whose squares were seen to leave float32
         self._old: list[torch.Tensor | None] = []
+        self._next = 0  # the tensor whose turn to be copied it is
         self._rows: dict[str, tuple[list[int], torch.Tensor]] = {}
 
     def begin(
@@ -72,7 +75,24 @@ class ForeachLane:
                 self._widen(norms, where, tensors, None)
             self._count(where, tensors, [params[i] for i in where], half_tiny)
         plain = [measurable(p) for p in params]
-        self._old = [None if p is None else p.detach().clone() for p in plain]
+        turn = self._turn([0 if p is None else p.numel() * p.element_size() for p in plain])
+        self._old = [p.detach().clone() if p is not None and i in turn else None for i, p in enumerate(plain)]
+
+    def _turn(self, sizes: Sequence[int]) -> set[int]:
+        """Whose values are kept until after the step. A copy of all of a large model would double the memory of the run, so its
+        tensors take turns, from one full step to the next."""
+        if sum(sizes) <= COPIED:
+            return set(self._everyone)
+        chosen: set[int] = set()
+        room = COPIED
+        for k in range(len(sizes)):
+            i = (self._next + k) % len(sizes)
+            if chosen and sizes[i] > room:
+                break
+            chosen.add(i)
+            room -= sizes[i]
+        self._next = (self._next + len(chosen)) % len(sizes)
+        return chosen
 
     def _quick_norms(
         self, params: Sequence[torch.Tensor], grads: Sequence[torch.Tensor | None]
@@ -106,7 +126,7 @@ class ForeachLane:
                 if tensor.dtype is torch.bfloat16 or tensor.dtype is torch.float16:
                     tensor, old = tensor.float(), old.float()
                 moved.append(i)
-                differences.append(tensor - old)
+                differences.append(old.sub_(tensor))  # the copy is ours
         if moved:
             self._rows["update_l2"] = (moved, self._careful_l2(differences))
 
