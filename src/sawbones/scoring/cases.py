@@ -41,8 +41,8 @@ def changed_lines(broken: str, healthy: str) -> frozenset[int]:
 def corpus_cases(corpus: Path, cuda: bool = False) -> Iterator[Case]:
     """faults/<fault>/<style>/{broken,healthy}.py and healthy/*.py.
 
-    A file `ranks` beside a pair, or <script>.ranks beside a healthy one, holds the number of ranks; a file `device` names the device
-    without which there is no fault.
+    A file `ranks` beside a pair, or <script>.ranks beside a healthy one, holds the number of ranks; a file `device` names the
+    device without which there is no fault.
     """
     for broken in sorted(corpus.glob("faults/*/*/broken.py")):
         if broken.with_name("device").exists() and not cuda:
