@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -165,3 +167,13 @@ def test_tokens_and_one_data_set_are_the_same_on_both_engines(spark, tmp_path: P
     frame = table(400, 1).assign(y=lambda f: f["y"].where(f.index % 10 > 0))
     found = both(spark, audit.data, pd.concat([frame, frame.iloc[:30]]), label="y")
     assert faults(found) == {"data.degenerate-samples", "data.label-out-of-range"}
+    # Infinite values, and NaN that is no NULL: in a file and in memory.
+    odd = pa.table({name: pa.array(frame[name].to_numpy()) for name in ("f0", "f1", "f2")})
+    values = frame["f3"].to_numpy().copy()
+    values[[3, 5]] = np.inf, -np.inf
+    odd = odd.append_column("f3", pa.array(values)).append_column("f4", pa.array(np.where(np.arange(400) % 3, np.nan, values)))
+    pq.write_table(odd, tmp_path / "odd.parquet")
+    for data in (odd, str(tmp_path / "odd.parquet")):
+        found = both(spark, audit.data, data)
+        assert faults(found) == {"data.nonfinite-input"}
+        assert [e.value for e in found.findings[0].evidence] == [2, 1, 266 / 400]

@@ -75,7 +75,7 @@ def _in_memory(session: Session, source: Any, origin: str, role: str) -> Loaded:
         raise AuditError(f"{role}: a {_type_name(source)} holds no rows that can be read. Taken: data frames, Ibis tables, {TAKES}")
     if not table.num_columns:
         raise AuditError(f"{role}: {origin} has no columns")
-    return Loaded(session.bound(ibis.memtable(_plain(table))), origin, notes)
+    return Loaded(session.bound(_plain(table)), origin, notes)
 
 
 def _plain(table: Any) -> Any:
@@ -170,7 +170,7 @@ def _files(session: Session, text: str, role: str) -> Loaded:
             return Loaded(_read(session, "parquet", chosen), text, notes)
         if kind == "json":
             return Loaded(session.keep(_read(session, "json", chosen)), text, notes)
-        return Loaded(session.bound(ibis_module().memtable(_plain(_arrow_files(chosen)))), text, notes)
+        return Loaded(session.bound(_plain(_arrow_files(chosen))), text, notes)
     except AuditError:
         raise
     except Exception as error:

@@ -70,10 +70,20 @@ class Session:
             return kept
         return self.backend.create_table(self._fresh(), obj=expression, temp=True)
 
-    def bound(self, table: Any) -> Any:
-        """A table in memory as one of this connection: elsewhere it would be computed on Ibis's default one."""
+    def bound(self, arrow: Any) -> Any:
+        """An Arrow table as one of this connection: elsewhere it would be computed on Ibis's default one."""
+        table = ibis_module().memtable(arrow)
         self._kept.append(table)
-        return table if self.is_duckdb else self.backend.create_view(self._fresh(), table)
+        if self.is_duckdb:
+            return table
+        name = self._fresh()
+        try:
+            # Ibis hands Spark a pandas frame, and on that way NaN becomes NULL. Spark 4 takes Arrow as it is.
+            frame = self.backend._session.createDataFrame(arrow.cast(table.schema().to_pyarrow()))
+            frame.createOrReplaceTempView(name)
+        except Exception:  # an older Spark, or a type that it takes from pandas alone
+            return self.backend.create_view(name, table, overwrite=True)
+        return self.backend.table(name)
 
     def _fresh(self) -> str:
         name = f"sawbones_{uuid.uuid4().hex}"

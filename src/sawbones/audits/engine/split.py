@@ -80,7 +80,7 @@ class Split:
                 made[name], self._types[name] = column.cast("float64" if kind.is_uint64() else "int64"), "integer"
             elif kind.is_floating() or kind.is_decimal():
                 number = column.cast("float64")
-                bad = number.isnan() | number.isinf()
+                bad = number.isnan() | _infinite(number)
                 made[name], self._types[name] = bad.ifelse(ibis_module().null("float64"), number), "float"
             elif kind.is_string():
                 made[name], self._types[name] = column.cast("string"), "string"
@@ -134,7 +134,7 @@ class Split:
         for i, name in enumerate(self._types):
             if found.get(f"there{i}", 0) > found[f"count{i}"]:
                 raw = self._raw[name].cast("float64")
-                wanted |= {f"nan{i}": raw.isnan().cast("int64").sum(), f"inf{i}": raw.isinf().cast("int64").sum()}
+                wanted |= {f"nan{i}": raw.isnan().cast("int64").sum(), f"inf{i}": _infinite(raw).cast("int64").sum()}
         return self.session.rows(self._raw.aggregate(**wanted))[0] if wanted else {}
 
     def distinct(self, name: str) -> int:
@@ -246,6 +246,11 @@ class Split:
 
     def is_text(self, name: str) -> bool:
         return self._types[name] == "string"
+
+
+def _infinite(number: Any) -> Any:
+    """Ibis's own `isinf` is false for every value on Spark."""
+    return number.abs() == float("inf")
 
 
 def _belongs(key: str, index: int) -> bool:
