@@ -21,6 +21,11 @@ def look(case: Case) -> Iterator[Finding]:
     for base, other in combinations(case.splits.values(), 2):
         cells = grid(case, base, other)
         found = near_rows(case, cells, base, other)
+        if found.stride > 1:
+            case.notes.append(
+                f"near copies of rows were looked for with {found.rows:,} of the {other.rows:,} rows of {other.role}, "
+                f"one in {found.stride}, against all of {base.role}"
+            )
         if judged(found.count, found.rows, limits.least_rows, limits.near_duplicates) == "none":
             continue
         # Rows of one customer or one sensor are alike by nature: then they are so within the training part as well.

@@ -174,12 +174,14 @@ def _best_class(fit: Tally, held: Tally, same: bool, ordered: bool) -> tuple[flo
         tp, tn = _placed(held, held.counts[positive], place), _placed(held, held.total - held.counts[positive], place)
         if tp.sum() < LEAST_OF_CLASS or tn.sum() < LEAST_OF_CLASS:
             continue
-        # On the rows it was fitted on, the ranking of bins flatters itself: there the plain order of the values has to do.
-        value = (
-            (ordered_auc(p, rest) if ordered else _shrunk(p, rest))
-            if same
-            else encoded_auc(np.append(p, 0), np.append(rest, 0), tp, tn)
-        )
+        if same:
+            # On the rows it was fitted on, the ranking of bins flatters itself: there the plain order of the values has to do.
+            value = ordered_auc(p, rest) if ordered else _shrunk(p, rest)
+        else:
+            value = encoded_auc(np.append(p, 0), np.append(rest, 0), tp, tn)
+            if ordered:
+                # With a handful of rows in a bin its rate is noise and costs AUC; the plain order has nothing to fit.
+                value = max(value, min(ordered_auc(p, rest), ordered_auc(tp, tn)))
         if value > best:
             best, which = value, positive
     return best, which
