@@ -293,7 +293,8 @@ def judged_pairs(pairs: list[list[int]], folder: Path) -> tuple[float, int]:
 
 def row(tool: str, result: dict[str, Any], base: dict[str, Any] | None = None, compared: bool = True) -> str:
     against = f"{result['cpu_s'] / base['cpu_s']:.1f} x | {result['peak_mb'] / base['peak_mb']:.1f} x" if base else "1 | 1"
-    return f"| {tool} | {result['cpu_s']:.1f} | {result['peak_mb']:.0f} | {result['wall_s']:.1f} | {against if compared else '- | -'} |"
+    against = against if compared else "- | -"
+    return f"| {tool} | {result['cpu_s']:.1f} | {result['peak_mb']:.0f} | {result['wall_s']:.1f} | {against} |"
 
 
 # check of Deepchecks -> what it is matched by in `audit leaks`
