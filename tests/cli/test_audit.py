@@ -123,7 +123,7 @@ def test_usage_errors_exit_with_2(folder: Path, capsys: pytest.CaptureFixture[st
 
 def test_every_audited_fault_has_a_page_in_the_form_of_the_catalogue() -> None:
     assert set(pages()) == {
-        "evaluation.leak-target", "evaluation.leak-preprocessing", "evaluation.leak-group", "evaluation.leak-temporal",
+        "evaluation.leak-target", "evaluation.leak-group", "evaluation.leak-temporal",
         "deployment.covariate-shift", "deployment.label-shift", "deployment.concept-drift", "deployment.pipeline-drift",
         "deployment.subgroup",
     }  # fmt: skip

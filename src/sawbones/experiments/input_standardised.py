@@ -16,5 +16,5 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     steps = min(cured.num_steps, run.num_steps)
     before, after = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
     text = f"with standardised inputs the loss ends at {after:.4g} instead of {before:.4g} after {steps} steps"
-    better = ends_lower(after, before, start_level(run.losses), 0.25)
+    better = ends_lower(after, before, start_level(cured.losses), 0.25)  # raw inputs alone can make a huge start
     return Verdict("input_standardised", "confirmed" if better else "refuted", text, before, after)
