@@ -120,6 +120,8 @@ class Session:
             act(recorder)
 
     def close(self, ending: Ending) -> None:
+        if self.recorder is not None and ending.kind == "exception":
+            self.recorder.guard("ending", self.recorder.write_ending, ending)  # a launcher may end this rank before it is done here
         if self.patches is not None:
             self.patches.restore()
         if self in _here:

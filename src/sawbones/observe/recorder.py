@@ -352,6 +352,11 @@ class Recorder:
             self.writer.record("label_probe", 0, found)
         write_data_signals(self)
 
+    def write_ending(self, ending: Ending) -> None:
+        if os.getpid() == self.pid:
+            self.writer.record("ending", 0, ending)
+            self.writer.flush()
+
     def close(self, ending: Ending | None = None) -> None:
         if not self.active:
             return
