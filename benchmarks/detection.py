@@ -25,6 +25,7 @@ def main() -> None:
     p.add_argument("--only", default="*", help="cases whose name matches this glob")
     p.add_argument("--no-experiments", action="store_true")
     p.add_argument("--cache", type=Path, help="keep recordings here and, without experiments, read them again")
+    p.add_argument("--jobs", type=int, default=1, help="cases at a time")
     p.add_argument("--out", type=Path, help="write the table here (markdown)")
     given = p.parse_args()
     cases = [c for c in corpus_cases(ROOT / "tests" / "corpus") if fnmatch(c.name, given.only)]
@@ -35,7 +36,7 @@ def main() -> None:
         found, unsure = ", ".join(r.found) or "-", ", ".join(r.suspected)
         print(f"{'ok   ' if ok else 'WRONG'} {r.case:<60} {found} ({unsure}) {place} {r.seconds:.0f}s {r.error}", flush=True)
 
-    results = score(cases, not given.no_experiments, given.cache, done)
+    results = score(cases, not given.no_experiments, given.cache, done, given.jobs)
     print({k: round(v, 3) for k, v in totals(results).items()})
     if given.out:
         import torch

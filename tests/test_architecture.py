@@ -188,7 +188,7 @@ FLAGS = {
     "lab": "",
     "lab list": "",
     "lab run": "--healthy --out --seed",
-    "lab bench": "--no-experiments --only --out",
+    "lab bench": "--jobs --no-experiments --only --out",
     "train": "--accumulate --amp --arch --batch-size --clip --d-model --deterministic --device --disable-amp --disable-augment "
     "--disable-dropout --dropout --dtype --eval-every --heads --json --label-smoothing --layers --lr --min-delta --num-eval "
     "--num-train --out --overfit-batch --patience --positions --resume --save-every --seed --steps --stop-after --task --tokenizer "

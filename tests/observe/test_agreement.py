@@ -58,7 +58,7 @@ def left(channel: RankChannel, step: int, parameters: torch.Tensor, layout: int 
 
 
 def soon(true) -> bool:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not true() and time.monotonic() < until:
         time.sleep(0.02)
     return bool(true())

@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     bench = actions.add_parser("bench", help="diagnose every fault and twin, and score the answers")
     bench.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
     bench.add_argument("--no-experiments", action="store_true", help="only observe and check")
+    bench.add_argument("--jobs", type=int, default=1, metavar="N", help="cases at a time (default 1)")
     bench.add_argument("--out", type=Path, metavar="FILE", help="write the tables here (default: lab-bench.md)")
     return p
 
@@ -121,6 +122,8 @@ def _packed(folder: Path, name: str) -> bytes:
 def _bench(given: argparse.Namespace) -> int:
     chosen = {bed.fault for bed in _matching(given.only)}
     out: Path = given.out or Path("lab-bench.md")
+    if given.jobs < 1:
+        usage_error(f"--jobs {given.jobs}: at least one case at a time")
     if not out.absolute().parent.is_dir():
         usage_error(f"--out {out}: the folder {out.absolute().parent} does not exist. Make it first: mkdir -p {out.parent}")
     from rich.console import Console
@@ -135,7 +138,7 @@ def _bench(given: argparse.Namespace) -> int:
         print(f"{'ok   ' if right else 'WRONG'} {r.case:<48} {', '.join(r.found) or r.error or '-'}  {r.seconds:.0f} s", flush=True)
 
     cases = [case for case in lab_cases() if case.name.split("/")[1] in chosen]
-    results = score(cases, experiments=not given.no_experiments, done=done)
+    results = score(cases, experiments=not given.no_experiments, done=done, jobs=given.jobs)
     table = Table("truth", "found", "cases", title="Confusion matrix")
     for (truth, found), count in sorted(confusion(results).items()):
         table.add_row(truth, found, str(count), style=None if truth == found else "bold red")

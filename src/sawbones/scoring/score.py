@@ -5,8 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
@@ -75,13 +78,29 @@ def _result(case: Case, report: Report, run: Run, seconds: float) -> Result:
 
 
 def score(
-    cases: Iterable[Case], experiments: bool = True, cache: Path | None = None, done: Callable[[Result], None] = lambda r: None
+    cases: Sequence[Case],
+    experiments: bool = True,
+    cache: Path | None = None,
+    done: Callable[[Result], None] = lambda r: None,
+    jobs: int = 1,
 ) -> list[Result]:
-    results = []
-    for case in cases:
-        results.append(score_case(case, experiments, cache=cache))
-        done(results[-1])
-    return results
+    """All cases, `jobs` of them at a time, in their own order; `done` hears of each as it ends."""
+    judge = partial(score_case, experiments=experiments, cache=cache)
+    if jobs == 1:
+        results = []
+        for case in cases:
+            results.append(judge(case))
+            done(results[-1])
+        return results
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(judge, case) for case in cases]
+        try:
+            for future in as_completed(futures):
+                done(future.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
 
 
 def totals(results: Sequence[Result]) -> dict[str, float]:
