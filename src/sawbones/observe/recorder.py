@@ -29,6 +29,7 @@ from sawbones.observe.options import Options
 from sawbones.observe.scalars import ScalarReader
 from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
 from sawbones.observe.signals.data_end import write_data_signals
+from sawbones.observe.signals.fitted import FittedLog
 from sawbones.observe.signals.label_probe import PairLog, probe_dataset
 from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
@@ -38,6 +39,18 @@ from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
 
 _MANY_PASSES = (64, 512)  # backward passes without an optimizer step, after which live warnings look at what there is
+
+
+_num_forks = 0  # between the process that read this file and this one
+
+
+def _forked() -> None:
+    global _num_forks
+    _num_forks += 1
+
+
+if hasattr(os, "register_at_fork"):  # a system call for the process number in every hook would cost more
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Finished(BaseException):
@@ -50,6 +63,7 @@ class Recorder:
         self.folder = folder
         self.rank = rank
         self.pid = os.getpid()
+        self._born_at_fork = _num_forks
         self.active = True
         self.began = time.perf_counter()
         self.guard = Guard(folder, lambda: self.step)
@@ -63,6 +77,7 @@ class Recorder:
         self.journal = Journal(self.sites) if options.journal else None
         self.pairs = PairLog() if options.journal else None
         self.samples = SampleLog() if options.journal else None
+        self.fitted = FittedLog() if options.journal else None
         self.vocabularies = Vocabularies() if options.journal else None
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
@@ -78,7 +93,7 @@ class Recorder:
         self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)  # (result of scaler.scale, its unscaled input)
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
         self._late: deque[tuple[int, tuple[Any, ...]]] = deque()  # events with a number that is still on a device
-        self._calls = threading.local()
+        self.calls = threading.local()  # `depth`: inside of a module's call
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
         self.capture: Capturing | None = None
@@ -110,7 +125,7 @@ class Recorder:
 
     def is_host(self) -> bool:
         """False in forked workers, and while the deep observer runs a copy of the model: neither is the loop's doing."""
-        return self.active and not DeepObserver.busy and os.getpid() == self.pid
+        return self.active and not DeepObserver.busy and _num_forks == self._born_at_fork
 
     def tell(self, act: Callable[..., None], *args: Any) -> None:
         """One call of the capture, from inside a guard: another guard for each would cost as much as the calls themselves."""
@@ -124,11 +139,11 @@ class Recorder:
 
     @property
     def depth(self) -> int:
-        return getattr(self._calls, "depth", 0)
+        return getattr(self.calls, "depth", 0)
 
     @depth.setter
     def depth(self, value: int) -> None:
-        self._calls.depth = value
+        self.calls.depth = value
 
     def forward_begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
@@ -143,6 +158,8 @@ class Recorder:
         if self.samples is not None:
             loaded = self.batches.latest if self.batches.loader_seen else None
             self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase, loaded)
+        if self.fitted is not None:
+            self.guard("fitted", self.fitted.saw, tensors_in((args, kwargs)), self.phase)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
         if self.wants("forward"):
             self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
@@ -307,6 +324,8 @@ class Recorder:
             self.guard("census", self.write_census)
         if self.step in (1, 20) and self.vocabularies is not None:
             self.guard("vocabularies", self.vocabularies.look, sys._getframe(1))
+        if self.step == 1 and self.fitted is not None:
+            self.guard("fitted", self.fitted.look, sys._getframe(1))
         for listener in self.listeners:
             self.guard("live warnings", listener, self)
         if self.options.is_deep(self.step):

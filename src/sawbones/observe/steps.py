@@ -9,7 +9,8 @@ import resource
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +19,9 @@ import torch
 from sawbones.observe.gradient_marks import GradientMarks
 from sawbones.observe.handwork import Handwork
 from sawbones.observe.signals.updates import UpdateLog
-from sawbones.observe.statistics.engine import StatisticsEngine
+from sawbones.observe.statistics.engine import StatisticsEngine, TensorStatistics
 from sawbones.schema import NOT_MEASURED
+from sawbones.store.writer import Entry, step_entry, tensor_entry
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -228,6 +230,12 @@ class StepLog:
         self._last_time = now
         self._between = True
         self._num_rows += 1
+        if not self._rows and "loss" in self._loss and r.loss_scale is None:
+            measured = held.engine.latest()
+            if measured is not None:
+                r.writer.later(partial(_entries, row, measured, self._num_tensor_rows))
+                self._num_tensor_rows += 1
+                return
         self._rows.append(row)
         self._collect(held, wait=False)
         self._write_ready()
@@ -243,11 +251,7 @@ class StepLog:
             row = next((x for x in self._rows if x["step"] == result.step), None)
             columns = result.columns
             if row is not None:
-                row["grad_norm"] = _total(columns.get("grad_l2"))
-                if "param_l2" in columns:
-                    row["param_norm"] = _total(columns["param_l2"])
-                if "update_l2" in columns and not _in_turns(columns):
-                    row["update_norm"] = _total(columns["update_l2"])
+                _add_norms(row, columns)
                 row["_measured"] = 1.0
             layout = int(row["_layout"]) if row is not None else held.layout
             self._r.writer.tensor_row(self._num_tensor_rows, result.step, layout, columns)
@@ -283,6 +287,22 @@ class StepLog:
             self._updated(held)
             self._row(held, math.nan, skipped=False)
             self._r.step += 1
+
+
+def _entries(row: dict[str, Any], measured: Callable[[], TensorStatistics], number: int) -> tuple[Entry, Entry]:
+    """Of a step whose numbers are all there: put together by the writer's thread."""
+    result = measured()
+    _add_norms(row, result.columns)
+    tensors = tensor_entry(number, result.step, int(row["_layout"]), result.columns)
+    return tensors, step_entry(int(row["_row"]), {**row, **row["_loss"]})
+
+
+def _add_norms(row: dict[str, Any], columns: Mapping[str, Any]) -> None:
+    row["grad_norm"] = _total(columns.get("grad_l2"))
+    if "param_l2" in columns:
+        row["param_norm"] = _total(columns["param_l2"])
+    if "update_l2" in columns and not _in_turns(columns):
+        row["update_norm"] = _total(columns["update_l2"])
 
 
 def _in_turns(columns: Mapping[str, Any]) -> bool:

@@ -35,13 +35,24 @@ _INSERT = {
 }
 
 
+Entry = tuple[str, tuple[Any, ...]]
+
+
+def step_entry(row: int, values: Mapping[str, float]) -> Entry:
+    return "step", (row, *map(values.get, STEP_COLUMNS))
+
+
+def tensor_entry(row: int, step: int, layout: int, columns: Mapping[str, Any]) -> Entry:
+    return "tensor_row", (row, step, layout, dict(columns))
+
+
 class RunWriter:
     """Appends records; never raises into the host once it is open."""
 
     def __init__(self, folder: Path, rank: int = 0, warn: Callable[[str], None] | None = None) -> None:
         self.path = folder / (f"run-rank{rank}.db" if rank else "run.db")
         self._warn = warn or (lambda text: None)
-        self._pending: list[tuple[str, tuple[Any, ...]]] = []
+        self._pending: list[Entry] = []
         self._site_ids: dict[Site, int] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -77,13 +88,17 @@ class RunWriter:
         self._pending.append(("event", (seq, kind, step, microstep, phase, time_s, self._site(site), data)))
 
     def step(self, row: int, values: Mapping[str, float]) -> None:
-        self._pending.append(("step", (row, *map(values.get, STEP_COLUMNS))))
+        self._pending.append(step_entry(row, values))
 
     def layout(self, layout: int, tensors: Sequence[int]) -> None:
         self._pending.append(("layout", (layout, json.dumps(list(tensors)))))
 
     def tensor_row(self, row: int, step: int, layout: int, columns: Mapping[str, Any]) -> None:
-        self._pending.append(("tensor_row", (row, step, layout, dict(columns))))
+        self._pending.append(tensor_entry(row, step, layout, columns))
+
+    def later(self, make: Callable[[], Sequence[Entry]]) -> None:
+        """Entries that are put together when they are written: many at a time, by the writer's thread."""
+        self._pending.append(("later", (make,)))
 
     def meta(self, key: str, value: Any) -> None:
         self._pending.append(("meta", (key, value)))
@@ -114,13 +129,14 @@ class RunWriter:
             self._flushed_by = threading.get_ident()
             try:
                 rows: dict[str, list[tuple[Any, ...]]] = {}
-                for kind, values in pending:
-                    rows.setdefault(kind, []).append(_encode(kind, values))
+                for given in pending:
+                    for kind, values in given[1][0]() if given[0] == "later" else (given,):
+                        rows.setdefault(kind, []).append(_encode(kind, values))
                 self._db.execute("BEGIN")
                 for kind, together in rows.items():  # no table refers to another, so their order does not matter
                     self._db.executemany(_INSERT[kind], together)
                 self._db.execute("COMMIT")
-            except (OSError, sqlite3.Error) as error:
+            except Exception as error:  # of the disk, or of an entry that could not be put together
                 self._fail(error)
             finally:
                 self._flushed_by = 0

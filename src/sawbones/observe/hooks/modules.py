@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 def install(recorder: Recorder, patches: Patches) -> None:
     is_compiling = torch.compiler.is_compiling
     transformed = torch._C._functorch.peek_interpreter_stack
+    calls = recorder.calls
 
     def make_call(original: Any) -> Any:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             # Inside torch.func transforms tensors stand for many values at once: there is nothing to read.
-            if is_compiling() or recorder.depth or not recorder.active or transformed() is not None:
+            if is_compiling() or getattr(calls, "depth", False) or not recorder.active or transformed() is not None:
                 return original(self, *args, **kwargs)
             if recorder.is_host():
                 recorder.guard("forward", recorder.forward_begins, self, args, kwargs)
-            recorder.depth = 1
+            calls.depth = 1
             try:
                 return original(self, *args, **kwargs)
             finally:
-                recorder.depth = 0
+                calls.depth = 0
 
         return __call__
 

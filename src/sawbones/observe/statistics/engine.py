@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -205,6 +205,12 @@ class StatisticsEngine:
         while self._under_way and self._under_way[0].done():
             finished.append(self._under_way.popleft().result())
         return finished
+
+    def latest(self) -> Callable[[], TensorStatistics] | None:
+        """The record of the step that just ended, to be put together later, when it and all before it are there already."""
+        if len(self._under_way) != 1 or not self._under_way[0].done():
+            return None
+        return self._under_way.popleft().result
 
     def drain(self) -> list[TensorStatistics]:
         self._close()

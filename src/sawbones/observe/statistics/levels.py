@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,7 @@ JUMP = 10.0  # a norm this many times its median is abnormal
 BURST = 4.0  # abnormal steps examined in a row; after that one in RECOVERY steps, so that a spiky run stays cheap
 RECOVERY = 25.0
 
+_FEW = 64  # numbers that plain Python compares faster than NumPy
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -21,20 +24,22 @@ class GradientLevels:
         self._window = np.zeros((WINDOW, num_tensors), np.float32)
         self._median = np.zeros(num_tensors, np.float32)
         self._limit = np.full(num_tensors, _LARGEST, np.float32)
-        self._was_normal = np.ones(num_tensors, np.bool_)
+        self._limits: list[float] = self._limit.tolist()
+        self._everyone = np.ones(num_tensors, np.bool_)
+        self._was_normal = self._everyone
         self._steps = 0
         self._allowance = BURST
 
     def turned_abnormal(self, l2: npt.NDArray[np.float32]) -> bool:
         """Whether some tensor left its usual range on this very step: non-finite, zero, or a jump. A tensor that stays
         zero or NaN has been looked at once; it does not ask again. Sentinels (negative) are neither."""
-        normal = np.logical_and(l2 <= self._limit, l2)
-        all_normal = b"\0" not in normal.tobytes()  # all() takes longer than all the rest for a few tensors
-        self._remember(l2 if all_normal else np.where(normal, l2, self._median))
         self._allowance = min(BURST, self._allowance + 1.0 / RECOVERY)
-        if all_normal:
-            self._was_normal = normal
+        if self._all_normal(l2):
+            self._remember(l2)
+            self._was_normal = self._everyone
             return False
+        normal = np.logical_and(l2 <= self._limit, l2)
+        self._remember(np.where(normal, l2, self._median))
         fresh = self._was_normal & ~normal
         self._was_normal = normal
         if not fresh.any():
@@ -46,6 +51,13 @@ class GradientLevels:
         self._allowance -= 1.0
         return True
 
+    def _all_normal(self, l2: npt.NDArray[np.float32]) -> bool:
+        if len(l2) > _FEW:
+            return bool(np.logical_and(l2 <= self._limit, l2).all())
+        values = l2.tolist()
+        total = sum(values)  # NaN is not above any limit
+        return total == total and 0.0 not in values and not any(map(operator.gt, values, self._limits))
+
     def _remember(self, l2: npt.NDArray[np.float32]) -> None:
         self._window[self._steps % WINDOW] = l2
         self._steps += 1
@@ -54,3 +66,4 @@ class GradientLevels:
             self._median = np.sort(self._window[:filled], axis=0)[filled // 2]
             with np.errstate(over="ignore"):
                 self._limit = np.where(self._median > 0, np.minimum(self._median * JUMP, _LARGEST), _LARGEST)
+            self._limits = self._limit.tolist()
