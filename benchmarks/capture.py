@@ -262,7 +262,15 @@ def memory(rows: Path) -> None:
 # rows and the page
 
 
+def commit() -> str:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+    return git("rev-parse", "--short", "HEAD") + (" and changes" if git("status", "--porcelain", "-uno", "--", "src") else "")
+
+
 def note(rows: Path, row: dict[str, Any]) -> None:
+    row = {**row, "commit": commit()}
     print(json.dumps(row), flush=True)
     with rows.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
@@ -278,12 +286,15 @@ def page(rows: Path) -> None:
     found = read_rows(rows)
     cases = {row["case"]: row for row in found if row["what"] == "failure"}
     lines = ["# Capture, replay, shrink", ""]
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    known = {"failure": "failures", "fuzz": "fuzz", "cost": "cost", "memory": "memory"}
+    kinds = dict.fromkeys(known[row["what"]] for row in found if row["what"] in known)
+    commits = list(dict.fromkeys(str(row.get("commit", "unknown")) for row in found if row["what"] != "notes"))
     lines += [
-        f"Commit {commit}, torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, one thread. "
+        f"Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, "
+        f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, one thread. "
         "Times are of a machine that was busy with other work.",
         "",
-        "`python benchmarks/capture.py failures`, `fuzz`, `cost`, `memory`, `page`",
+        "`python benchmarks/capture.py WHAT`, with " + ", ".join(f"`{what}`" for what in kinds) + "; then `page`.",
         "",
         *failure_table(list(cases.values())),
     ]

@@ -45,6 +45,8 @@ class Replay:
 
 def describe(outcome: dict[str, Any]) -> str:
     kind = outcome.get("kind")
+    if "text" in outcome:
+        return str(outcome["text"])
     if kind == "exception":
         site = outcome.get("site") or {}
         first = (str(outcome.get("message") or "").splitlines() or [""])[0][:200]

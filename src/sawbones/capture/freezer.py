@@ -11,6 +11,7 @@ import math
 import os
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from sawbones.capture import ranks, snapshot
+from sawbones.capture import nonfinite, ranks, snapshot
 from sawbones.capture.arrivals import Arrival, caller, cloned, scalars_of, tensors_beside, variables_of
 from sawbones.capture.bundle import SUFFIX, Failure
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.capture.graph import read_graph, walk
+from sawbones.capture.operators import CALL_BYTES, failing_call
 from sawbones.capture.prints import fingerprint, gradient_prints
 from sawbones.capture.randomness import Streams
 from sawbones.capture.spikes import Spikes
@@ -77,6 +79,7 @@ class Freezer:
         self._loss: torch.Tensor | None = None
         self._carries = False  # the gradients of this step are added to those of earlier ones
         self._before_backward: dict[str, Any] = {}  # of a pass that is about to be frozen
+        self._autocast: str | None = None  # type that the last model call was made in
         self._skips = 0
         self._counts: dict[str, int] = {}
         self._by_hand = False
@@ -96,6 +99,7 @@ class Freezer:
         self._arrived("loader", [*where, type(dataset).__name__, size], value)
 
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._autocast = str(torch.get_autocast_dtype("cpu"))[6:] if torch.is_autocast_enabled("cpu") else None
         frame = caller()
         variables: dict[str, Any] | None = None
         if self._fed and not self._consumed and (self._ahead or self._looks()):
@@ -213,7 +217,19 @@ class Freezer:
             self.notes.append(f"the forward pass was not kept: {type(error).__name__}: {str(error)[:100]}")
         if self._carries:
             found["gradients"] = snapshot.gradients_of(self._r)
+        if self._pending is not None and self._pending.kind == "nonfinite loss":
+            found["call"] = self._operator(lambda rng, limit: nonfinite.bad_value(self._r, root, rng, self._autocast, limit))
         self._before_backward = found
+
+    def _operator(self, look: Callable[[dict[str, Any], int], tuple[dict[str, Any] | None, str]]) -> dict[str, Any] | None:
+        """For a replay without the source. With the values that a model was given it holds what --no-data leaves out."""
+        if not self.settings.data:
+            return None
+        used = next((a for a in reversed(self._arrivals) if a.used), self._arrivals[-1])
+        call, why = look(used.rng, min(CALL_BYTES, self._limit))
+        if call is None:
+            self.notes.append(f"the operator at fault was not kept, so a replay needs the source: {why}")
+        return call
 
     def _judge(self, step: int, value: float, now: bool) -> None:
         limit = self._spikes.saw(value)
@@ -295,7 +311,6 @@ class Freezer:
             return None
         self._counts[failure.kind] = self._counts.get(failure.kind, 0) + 1
         state, notes = self._state(point, step)
-        notes += self.notes
         first = (state["step"], state["microstep"]) if state is not None else (step, 0)
         arrivals = [a for a in self._arrivals if a.used and first <= (a.step, a.microstep) and a.step <= step]
         if any(a.changed_since() for a in arrivals):
@@ -307,10 +322,14 @@ class Freezer:
             "start": self.start_rng,
             "prints": self._prints(point, step),
         }
-        if error is not None:
-            from sawbones.capture.operators import failing_call
-
-            content["call"] = failing_call(error, self._r)
+        if error is not None and self.settings.data:
+            content["call"] = failing_call(error, self._r, min(CALL_BYTES, self._limit))
+        elif failure.kind == "nonfinite gradient" and point == "step":
+            scale = float(self._r.loss_scale or 1.0)
+            content["call"] = self._operator(lambda rng, limit: nonfinite.bad_gradient(self._r, rng, self._autocast, scale, limit))
+        elif point == "backward":
+            content["call"] = self._before_backward.get("call")
+        notes += self.notes
         if not self.settings.data:
             notes.append("batches were left out (--no-data)")
         rank = f"-rank{self._r.rank}" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""

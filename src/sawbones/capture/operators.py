@@ -254,10 +254,10 @@ def first_nonfinite_gradient(trace: OperatorTrace) -> tuple[Call, torch.Tensor] 
 # what an exception was raised on, at capture time
 
 
-def failing_call(error: BaseException, recorder: Recorder) -> dict[str, Any] | None:
+def failing_call(error: BaseException, recorder: Recorder, limit: int) -> dict[str, Any] | None:
     """The operator with its arguments: from the frames of the traceback, or by repeating the last model call. The run is over."""
     call = _from_frames(error) or _by_repeating(error, recorder)
-    if call is None or sum(t.numel() * t.element_size() for t in call.inputs()) > CALL_BYTES:
+    if call is None or sum(t.numel() * t.element_size() for t in call.inputs()) > limit:
         return None
     return {"function": call.name, "args": list(call.args), "kwargs": call.kwargs, "autocast": call.autocast}
 
@@ -290,17 +290,24 @@ def _by_repeating(error: BaseException, recorder: Recorder) -> Call | None:
     return None
 
 
-def run_call(call: Mapping[str, Any]) -> None:
-    """Executes a recorded operator. Only names that lie in torch itself are looked up."""
-    function: Any = torch
-    for piece in str(call["function"]).split(".")[1:]:
-        if piece.startswith("_") and not piece.startswith("__"):
-            raise CaptureError(f"{call['function']} is no public operator of torch")
-        function = getattr(function, piece)
-    if not callable(function) or isinstance(function, type) or not _is_operator(function):
-        raise CaptureError(f"{call['function']} is no operator of torch")
+def run_call(call: Mapping[str, Any]) -> Any:
+    """Executes a recorded operator."""
+    function = operator_named(str(call["function"]))
     with torch.autocast("cpu", dtype=getattr(torch, call["autocast"] or "bfloat16"), enabled=bool(call["autocast"])):
-        function(*call["args"], **call["kwargs"])
+        return function(*call["args"], **call["kwargs"])
+
+
+def operator_named(name: str) -> Callable[..., Any]:
+    """Only names that lie in torch itself are looked up."""
+    function: Any = torch
+    for piece in name.split(".")[1:]:
+        if piece.startswith("_") and not piece.startswith("__"):
+            raise CaptureError(f"{name} is no public operator of torch")
+        function = getattr(function, piece, None)
+    if not callable(function) or isinstance(function, type) or not _is_operator(function):
+        raise CaptureError(f"{name} is no operator of torch")
+    found: Callable[..., Any] = function
+    return found
 
 
 def _is_operator(function: Any) -> bool:

@@ -25,7 +25,7 @@ SECONDS = 600.0
 WAYS = {
     "jump": "rebuilt from the source, with the recorded weights, batches and random streams",
     "rerun": "the script ran again from its start",
-    "operator": "the operator that failed, with its recorded inputs",
+    "operator": "the operator at fault alone, with its recorded inputs",
 }
 
 STEERING = {
@@ -175,7 +175,7 @@ def replay(
         tried.append(str(error))
     if (best is None or not best.outcome.get("reached")) and bundle.state.get("call") is not None:
         say(f"{bundle.path.name}: {WAYS['operator']}")
-        best = replay_operator(bundle)
+        best = replay_operator(bundle, changes)
     if best is None:
         raise CaptureError(f"{bundle.path} cannot be replayed: " + "; ".join(tried))
     best.tried = tried
@@ -213,10 +213,12 @@ def _nearer(bundle: Bundle, one: Replay, other: Replay) -> bool:
 # the operator alone
 
 
-def replay_operator(bundle: Bundle) -> Replay:
+def replay_operator(bundle: Bundle, changes: Changes = EXACTLY) -> Replay:
     from sawbones.capture.operators import run_call
 
     call = bundle.unpacked("call")
+    if bundle.failure.kind != "exception":
+        return _replay_values(bundle, call, changes)
     try:
         run_call(call)
     except CaptureError:
@@ -228,6 +230,27 @@ def replay_operator(bundle: Bundle) -> Replay:
         )
         return Replay(same, "operator", outcome, [] if same else [f"{describe(outcome)}, the bundle has {bundle.failure.text}"])
     return Replay(False, "operator", {"kind": "none", "operator": call["function"]}, [f"{call['function']} gave no error"])
+
+
+def _replay_values(bundle: Bundle, call: Any, changes: Changes) -> Replay:
+    from sawbones.capture.nonfinite import outcome_of
+
+    try:
+        found = outcome_of(call)
+        name, prints = str(call["function"]), call["prints"]
+    except CaptureError:
+        raise
+    except Exception as error:
+        raise CaptureError(f"{bundle.path}: its operator cannot be run: {type(error).__name__}: {str(error)[:200]}") from error
+    kind = bundle.failure.kind if found["bad"] else "none"
+    where = f" ({call['site']})" if call.get("site") else ""
+    what = "gradients" if call.get("gives") == "gradient" else "values"
+    text = f"{name}{where} gives {found['bad']} of {found['of']} {what} that are not finite"
+    outcome = {"kind": kind, "operator": name, "text": text}
+    differences = [] if found["bad"] else [f"{text}, the bundle has {bundle.failure.text}"]
+    if found["bad"] and found["prints"] != prints and not changes.approximate:
+        differences.append(f"{name} gives other bits than it did")
+    return Replay(not differences, "operator", outcome, differences)
 
 
 # whose code it is

@@ -1,0 +1,181 @@
+"""The operator that made a value or gradient that is not finite, with what it was given: kept beside the step, so that it can be
+replayed where the user's source is not at hand.
+
+The training goes on after such a step, so all of this takes place in a fork that ends there. The last model call is repeated under
+a trace; where the model's own values are good, the operators after it are read back from autograd's graph.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sawbones.capture import operators, randomness
+from sawbones.capture import tensors as codec
+from sawbones.capture.graph import walk
+from sawbones.capture.operators import Call, OperatorTrace, run_call
+from sawbones.capture.packing import Packer, unpack
+from sawbones.capture.prints import fingerprint
+from sawbones.capture.rebuilding import first_bad
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+SECONDS = 20.0  # for which training waits at most, once in a run
+Recorded = dict[str, Any]
+
+
+def bad_value(
+    recorder: Recorder, root: Any, rng: Mapping[str, Any], autocast: str | None, limit: int
+) -> tuple[Recorded | None, str]:
+    """For a loss that is not finite, before its backward pass. Returns the call, or None and why there is none."""
+
+    def find() -> Recorded | None:
+        trace, outputs = _repeated(recorder, rng, autocast)
+        found = operators.first_nonfinite(trace) if trace is not None and not operators.is_finite(outputs) else None
+        return described(found) or described(first_bad(walk(root)))
+
+    return _in_a_fork(find, limit)
+
+
+def bad_gradient(
+    recorder: Recorder, rng: Mapping[str, Any], autocast: str | None, scale: float, limit: int
+) -> tuple[Recorded | None, str]:
+    """For a gradient that is not finite: its graph is gone, so the model's own is built again and asked with plain ones."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        return None, "its gradients belong to several ranks"
+
+    def find() -> Recorded | None:
+        trace, outputs = _repeated(recorder, rng, autocast)
+        asked = [t for t in outputs if t.requires_grad]
+        if trace is None or not asked:
+            return None
+        torch.autograd.backward(asked, [torch.full_like(t, scale) for t in asked])
+        pair = operators.first_nonfinite_gradient(trace)
+        return described(*pair) if pair is not None else described(operators.first_nonfinite(trace))
+
+    return _in_a_fork(find, limit)
+
+
+def _repeated(recorder: Recorder, rng: Mapping[str, Any], autocast: str | None) -> tuple[OperatorTrace | None, list[torch.Tensor]]:
+    if recorder.last_call is None:
+        return None, []
+    module, args, kwargs = recorder.last_call
+    randomness.restore(dict(rng))
+    trace = OperatorTrace(recorder)
+    try:
+        dtype = getattr(torch, autocast or "bfloat16")
+        # The recorder's own calls are kept out of every trace; this one is the user's.
+        traced = torch._C._EnableTorchFunction()
+        with traced, torch.autocast("cpu", dtype=dtype, enabled=autocast is not None), trace, torch.enable_grad():
+            result = module(*args, **kwargs)
+    except Exception:  # a call that cannot be repeated: the graph of the first one is still there
+        return None, []
+    return trace, [t for t in Call("", (), {}, result).outputs() if t.is_floating_point()]
+
+
+def described(call: Call | None, grad: torch.Tensor | None = None) -> Recorded | None:
+    """As a bundle holds it, after a run of it has shown the same: state outside of an operator is not kept."""
+    if call is None:
+        return None
+    plain = call.copied()
+    found: Recorded = {
+        "function": call.name, "args": list(plain.args), "kwargs": plain.kwargs, "autocast": call.autocast,
+        "gives": "value" if grad is None else "gradient", "site": str(call.site) if call.site is not None else None,
+        "grad": grad.detach().to("cpu", copy=True) if grad is not None else None,
+    }  # fmt: skip
+    try:
+        given = outcome_of(found)
+    except Exception:  # no operator that can be called by its name
+        return None
+    return {**found, "prints": given["prints"]} if given["bad"] else None
+
+
+def outcome_of(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Executes a recorded operator, on one thread: {bad: numbers that are not finite, of: all, prints: of every result}."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        values = _values(call)
+    finally:
+        torch.set_num_threads(threads)
+    of = sum(t.numel() for t in values)
+    bad = sum(int((~torch.isfinite(t)).sum()) for t in values)
+    return {"bad": bad, "of": of, "prints": [fingerprint(t) for t in values]}
+
+
+def _values(call: Mapping[str, Any]) -> list[torch.Tensor]:
+    if call.get("gives") != "gradient":
+        with torch.no_grad():
+            outputs = Call("", (), {}, run_call(call)).outputs()
+        return [t for t in outputs if t.is_floating_point() or t.is_complex()]
+    leaves = Call(str(call["function"]), tuple(call["args"]), dict(call["kwargs"])).on_leaves()
+    with torch.enable_grad():
+        result = run_call({**call, "args": list(leaves.args), "kwargs": leaves.kwargs})
+        grad = call["grad"]
+        output = next((t for t in Call("", (), {}, result).outputs() if t.requires_grad and t.shape == grad.shape), None)
+        if output is None:
+            return []
+        output.backward(grad)
+    return [t.grad for t in leaves.inputs() if t.grad is not None]
+
+
+def _in_a_fork(find: Callable[[], Recorded | None], limit: int) -> tuple[Recorded | None, str]:
+    if torch.cuda.is_initialized():
+        return None, "a process that uses a device cannot be forked"
+    receive, send = os.pipe()
+    with tempfile.TemporaryFile() as file:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # other threads: the fork computes on its own one and ends
+            child = os.fork()
+        if child == 0:
+            try:
+                os.close(receive)
+                _write(find, limit, file, send)
+            finally:
+                os._exit(0)
+        os.close(send)
+        try:
+            ready, _, _ = select.select([receive], [], [], SECONDS)
+            answer = os.read(receive, 4096).decode() if ready else f"repeating it took over {SECONDS:.0f} s"
+        finally:
+            os.close(receive)
+            os.kill(child, signal.SIGKILL)  # it stays until it is waited for, so this is still the same process
+            os.waitpid(child, 0)
+        if answer != "found":
+            return None, answer or "the repeated call died"
+        file.seek(0)
+        head, content = file.readline(), file.read()
+    return unpack(json.loads(head), codec.read(Path("call"), content)), ""
+
+
+def _write(find: Callable[[], Recorded | None], limit: int, file: Any, send: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    torch.set_num_threads(1)  # threads of a pool do not survive a fork
+    try:
+        found = find()
+        answer = "found" if found is not None else "no single operator shows it by itself"
+        if found is not None:
+            packer = Packer()
+            text = json.dumps(packer.pack(found))
+            size = codec.num_bytes(packer.tensors)
+            if packer.left_out or size > limit:
+                answer = f"it was given {size / (1 << 20):.0f} MB, or what a file cannot hold"
+            else:
+                file.write(text.encode() + b"\n")
+                codec.write(packer.tensors, file.write)
+                file.flush()
+    except Exception as error:
+        answer = f"{type(error).__name__}: {str(error)[:200]}"
+    os.write(send, answer.encode())

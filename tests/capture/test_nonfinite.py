@@ -1,0 +1,141 @@
+"""The operator that made a value or gradient that is not finite is kept with what it was given, and shows it again alone."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from tests.capture.conftest import Recorded
+from tests.capture.made import forge
+from torch import nn
+
+from sawbones.capture import nonfinite
+from sawbones.capture.bundle import read_bundle
+from sawbones.capture.errors import CaptureError
+from sawbones.capture.graph import walk
+from sawbones.capture.nonfinite import bad_gradient, bad_value, outcome_of
+from sawbones.capture.randomness import Streams
+from sawbones.capture.rebuilding import first_bad, read_back
+from sawbones.capture.replay import replay
+
+LIMIT = 1 << 20
+
+
+class Distance(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sqrt((x * self.scale).square().sum(1))
+
+
+def recorder_of(module: nn.Module, *args: torch.Tensor) -> Any:
+    return SimpleNamespace(last_call=(module, args, {}), sites=SimpleNamespace(find=lambda: None), depth=0)
+
+
+def without_source(parts: dict[str, bytes]) -> None:
+    del parts["source/train.py"]
+    for key in (b'"working_folder":"', b'"script_path":"'):
+        parts["environment.json"] = parts["environment.json"].replace(key, key + b"/nowhere")
+
+
+def test_without_source_the_operator_that_made_the_nan_is_replayed(loader_run: Recorded, tmp_path: Path) -> None:
+    bundle = read_bundle(forge(loader_run.bundles[0], tmp_path / "bare.sawbones", without_source))
+    found = replay(bundle)
+    assert (found.same, found.way, found.outcome["kind"]) == (True, "operator", "nonfinite loss")
+    assert "holds no source" in found.tried[0]
+    assert "torch.nn.functional.linear" in found.text
+    assert "train.py:" in found.text
+
+
+def test_an_operator_that_gives_other_bits_is_told(loader_run: Recorded, tmp_path: Path) -> None:
+    def lie(parts: dict[str, bytes]) -> None:
+        without_source(parts)
+        parts["state.json"] = parts["state.json"].replace(b'["prints",["', b'["prints",["0')
+
+    found = replay(read_bundle(forge(loader_run.bundles[0], tmp_path / "other.sawbones", lie)))
+    assert (found.same, found.way) == (False, "operator")
+    assert "other bits" in found.differences[0]
+
+
+def test_only_operators_of_torch_give_values(loader_run: Recorded, tmp_path: Path) -> None:
+    def harm(parts: dict[str, bytes]) -> None:
+        without_source(parts)
+        parts["state.json"] = parts["state.json"].replace(b"torch.nn.functional.linear", b"torch.hub.load")
+
+    with pytest.raises(CaptureError, match="no operator of torch"):
+        replay(read_bundle(forge(loader_run.bundles[0], tmp_path / "harm.sawbones", harm)))
+
+
+def test_a_logarithm_in_the_loss_is_read_back_from_the_graph() -> None:
+    model = nn.Linear(4, 3)
+    x, wanted = torch.ones(5, 4), torch.zeros(5, 3)
+    loss = -(wanted * torch.log(torch.relu(model(x) - 100.0))).sum(1).mean()
+    call, why = bad_value(recorder_of(model, x), loss, Streams().read(), None, LIMIT)
+    assert call is not None, why
+    assert (call["function"], call["args"][0].tolist()) == ("torch.log", torch.zeros(5, 3).tolist())
+    assert outcome_of(call) == {"bad": 15, "of": 15, "prints": call["prints"]}
+
+
+def test_a_gradient_at_zero_is_found_in_the_repeated_model() -> None:
+    before = torch.get_rng_state()
+    call, why = bad_gradient(
+        recorder_of(Distance(), torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]])), Streams().read(), None, 1.0, LIMIT
+    )
+    assert call is not None, why
+    assert (call["function"], call["gives"]) == ("torch.sqrt", "gradient")
+    assert outcome_of(call) == {"bad": 1, "of": 2, "prints": call["prints"]}
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_the_training_process_stays_as_it_was() -> None:
+    """The repeated call runs in a fork: buffers, gradients and random streams are the host's own."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+    x = torch.full((2, 3), math.inf)
+    before = [t.clone() for t in model.state_dict().values()]
+    rng = torch.get_rng_state()
+    loss = torch.tensor(math.nan, requires_grad=True) * 1
+    call, why = bad_value(recorder_of(model, x), loss, Streams().read(), None, LIMIT)
+    assert call is not None, why
+    assert call["function"] == "torch.nn.functional.linear"
+    assert all(torch.equal(a, b) for a, b in zip(before, model.state_dict().values(), strict=True))
+    assert torch.equal(rng, torch.get_rng_state())
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_what_is_too_large_or_cannot_be_found_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = nn.Linear(3, 2), torch.full((2, 3), math.inf)
+    loss = model(x).sum()
+    assert "MB" in bad_value(recorder_of(model, x), loss, Streams().read(), None, 8)[1]
+    fine = model(torch.ones(2, 3)).sum()
+    assert bad_value(recorder_of(model, torch.ones(2, 3)), fine, Streams().read(), None, LIMIT)[1].startswith("no single operator")
+    monkeypatch.setattr(nonfinite, "SECONDS", 0.0)
+    assert "took over" in bad_value(recorder_of(model, x), loss, Streams().read(), None, LIMIT)[1]
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda x: (x / (x - x).sum(1, keepdim=True)).mean(), "torch.div"),
+        (lambda x: nn.functional.mse_loss(x * 1e30, torch.zeros_like(x)), "torch.nn.functional.mse_loss"),
+        (lambda x: torch.exp(x * 1e3).mean(), "torch.exp"),
+        (lambda x: nn.functional.nll_loss(torch.log_softmax(x, 1), torch.tensor([0, 1]), ignore_index=0) / 0.0, "torch.div"),
+        (lambda x: (x.view(-1) - 5.0).pow(0.5).sum(), None),  # what was subtracted is in no graph
+    ],
+)
+def test_operators_are_read_back_with_what_they_were_given(make: Any, name: str | None) -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 1.0, 2.0]], requires_grad=True)
+    nodes = walk(make(x))
+    found = first_bad(nodes)
+    if name is None:
+        assert found is not None
+        assert found.name == "torch.pow"  # it saved what it was given
+        assert read_back(nodes[0]) is None
+    else:
+        assert found is not None
+        assert found.name == name
