@@ -93,3 +93,10 @@ def test_a_crash_in_a_rank_is_the_crash_of_the_run(bench: Bench) -> None:
     assert seen.status == 1
     assert seen.run.ending.kind == "exception" and seen.run.ending.exception == "AssertionError"
     assert seen.run.num_steps == 3
+
+
+def test_ranks_that_the_script_started_and_that_wait_for_each_other_are_told_and_ended(bench: Bench) -> None:
+    waits = "optimizer.step()\n            if step == 2 and rank == 0: dist.barrier()"
+    seen = bench.watched(WORKER.replace("optimizer.step()", waits) + STYLES["torch spawn"])
+    assert "the ranks wait for each other" in seen.stderr and "waits in barrier" in seen.stderr
+    assert [r.ending.kind for r in (seen.run, *seen.run.ranks)] == ["hang", "hang"]

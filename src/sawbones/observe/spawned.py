@@ -7,6 +7,7 @@ those of the processes that did take steps become the ranks of the run. Processe
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -16,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sawbones.observe.options import Options
+from sawbones.observe.watchdog import HANG
 from sawbones.schema import Ending
 from sawbones.store.reader import connect
+from sawbones.store.ring import ring_path, stacks_path
 
 if TYPE_CHECKING:
     from sawbones.observe.launch import Session
@@ -77,10 +80,12 @@ def adopt(folder: Path) -> None:
     if not below.is_dir() or _num_steps(folder, 0):
         return
     numbers = [int(p.stem.removeprefix("run-rank")) if p.stem != "run" else 0 for p in below.glob("run*.db")]
-    trained = [n for n in sorted(numbers) if _num_steps(below, n)]
+    trained = [n for n in sorted(numbers) if n in _hung(below) or _num_steps(below, n)]
     for rank, number in enumerate(trained):
         for suffix in ("", "-wal", "-shm"):
             _move(below / (_name(number) + suffix), folder / (_name(rank) + suffix))
+        for path in (ring_path, stacks_path):
+            _move(path(below, number), path(folder, rank))
         with suppress(sqlite3.Error), sqlite3.connect(folder / _name(rank), timeout=5) as db:
             rows: Sequence[tuple[str, str]] = [("rank", str(rank)), ("world_size", str(len(trained)))]
             db.executemany("insert or replace into meta (key, value) values (?, ?)", rows)
@@ -95,6 +100,14 @@ def _move(source: Path, target: Path) -> None:
         target.unlink()
     with suppress(FileNotFoundError):
         os.replace(source, target)
+
+
+def _hung(folder: Path) -> set[int]:
+    """Those that were ended since they waited for each other, before their first step perhaps."""
+    try:
+        return {int(position["rank"]) for position in json.loads((folder / HANG).read_text(encoding="utf-8"))["ranks"]}
+    except (OSError, ValueError):
+        return set()
 
 
 def _num_steps(folder: Path, rank: int) -> int:

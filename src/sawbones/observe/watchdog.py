@@ -27,6 +27,7 @@ from sawbones.store.ring import Ring, stacks_path
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
+HANG = "hang.json"  # written by the rank that found it
 LOOK_SECONDS = 1.0
 BEAT_SECONDS = 2.0
 SILENT_SECONDS = 5.0  # without progress, before a rank says where it stands
@@ -54,7 +55,7 @@ class Watchdog:
         self.num_collectives = 0
         self._ring = Ring(self._folder, recorder.rank)
         self._path(recorder.rank).unlink(missing_ok=True)
-        (self._folder / "hang.json").unlink(missing_ok=True)
+        (self._folder / HANG).unlink(missing_ok=True)
         self._stacks: Any = None
         if not faulthandler.is_enabled():  # a mismatch makes gloo abort the process: what all threads did is then written there
             self._stacks = stacks_path(self._folder, recorder.rank).open("w", encoding="utf-8")
@@ -164,7 +165,7 @@ class Watchdog:
             pass  # a full disk must not end the watch over everything else
 
     def _judge(self) -> None:
-        said = self._folder / "hang.json"
+        said = self._folder / HANG
         if said.exists():
             known = json.loads(said.read_text(encoding="utf-8"))
             self._end(known["ranks"], known["leave"], tell=False)

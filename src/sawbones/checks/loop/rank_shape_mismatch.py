@@ -125,7 +125,7 @@ def _finding(run: Run, other: Run, ours: Sequence[Call | None], theirs: Sequence
     batches = [_trained(r) for r in (run, other)]
     evidence = [Evidence("; ".join(texts), "ranks", (step,))]
     aborted = bool(run.facts.get("aborted") or other.facts.get("aborted"))  # its last events are lost, so they cannot be counted
-    apart = not aborted and _part_in_batches(a, b, batches)
+    apart = not aborted and _part_in_batches(a, b, batches) and not _same_length(run, other)
     if apart:
         text = f"rank {run.rank} trained on {batches[0]} batches, rank {other.rank} on {batches[1]}"
         evidence.insert(0, Evidence(text, "ranks", (), float(batches[1]), float(batches[0])))
@@ -184,6 +184,15 @@ def _part_in_batches(a: Call | None, b: Call | None, batches: Sequence[int]) -> 
         return False
     more, less = (a, b) if batches[0] > batches[1] else (b, a)
     return less is None or more is None or more.op == "backward" or less.site != more.site
+
+
+def _same_length(run: Run, other: Run) -> bool:
+    """Both train from loaders of one length: a rank that is a batch ahead went on while the other waits in a call of its own."""
+    lengths = []
+    for rank in (run, other):
+        used = {b.source.removeprefix("loader:") for b in rank.batches if b.phase == "train"}
+        lengths.append({row.get("length") for row in rank.facts.get("loaders") or () if str(row["index"]) in used})
+    return lengths[0] == lengths[1] and len(lengths[0]) == 1 and None not in lengths[0]
 
 
 def _lonely(ours: Sequence[Call | None], theirs: Sequence[Call | None], a: Call | None, b: Call | None) -> list[Site | None]:

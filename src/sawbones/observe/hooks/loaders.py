@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +35,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def built(loader: Any) -> None:
         site = recorder.sites.find()
         dataset = loader.dataset
-        try:
-            size = len(dataset)
-        except (TypeError, NotImplementedError):
-            size = None
+        size, length = _length(dataset), _length(loader)
         entry = {
             "index": recorder.batches.loader_index(loader),
             "batch_size": loader.batch_size,
@@ -48,15 +46,24 @@ def install(recorder: Recorder, patches: Patches) -> None:
             "batch_sampler": type(loader.batch_sampler).__name__ if loader.batch_sampler is not None else None,
             "dataset": type(dataset).__name__,
             "size": size,
+            "length": length,
             "worker_init_fn": loader.worker_init_fn is not None,
             "generator": loader.generator is not None,
             "site": site,
             "collate_site": _definition(loader.collate_fn),
             "stream_site": _definition(type(dataset).__iter__) if isinstance(dataset, IterableDataset) else None,
         }
+        if recorder.fitted is not None:  # statistics of the data may be gone once the function that builds loaders has returned
+            recorder.guard("fitted", recorder.fitted.look, sys._getframe(1))
         known = recorder.facts.setdefault("loaders", [])
         if len(known) < MAX_LOADERS:
             known.append(entry)
+
+    def _length(owner: Any) -> int | None:
+        try:
+            return len(owner)
+        except (TypeError, NotImplementedError, ValueError):
+            return None
 
     def _definition(function: Any) -> Site | None:
         """Where a function of the user's own is defined; None for a library's."""

@@ -32,20 +32,37 @@ COLLECTIVES = (
 def install(recorder: Recorder, patches: Patches) -> None:
     if not distributed.is_available():
         return
-    world_size = int(os.environ.get("WORLD_SIZE", "1") or 1)
-    watchdog = Watchdog(recorder, world_size) if world_size > 1 else None
-    if watchdog is not None:
-        patches.on_exit(watchdog.close)
+    watchdog: Watchdog | None = None
 
-    if watchdog is not None:
+    def meet(world_size: int) -> None:
+        """A launcher says at once how many ranks there are; a process that the script started knows when it has met the others."""
+        nonlocal watchdog
+        if watchdog is not None or world_size < 2:
+            return
+        watchdog = Watchdog(recorder, world_size)
+        patches.on_exit(watchdog.close)
         _watch_shards(recorder, patches, ShardLog(recorder))
         if recorder.journal is not None:
             _watch_writes(recorder, patches, WriteLog(recorder))
 
+    def met() -> None:
+        if watchdog is None and recorder.is_host() and distributed.is_initialized():
+            recorder.guard("parallel", meet, distributed.get_world_size())
+
+    def make_meeting(original: Any) -> Any:
+        def init_process_group(*args: Any, **kwargs: Any) -> None:
+            original(*args, **kwargs)
+            met()
+
+        return init_process_group
+
+    meet(int(os.environ.get("WORLD_SIZE", "1") or 1))
+    patches.replace(distributed, "init_process_group", make_meeting)
     comparing = _compare_ranks(recorder, patches)
 
     def make_init(original: Any) -> Any:
         def __init__(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
+            met()
             original(self, module, *args, **kwargs)
             if recorder.is_host():
                 data = {"cls": "DistributedDataParallel", "world_size": distributed.get_world_size()}
