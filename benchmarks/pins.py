@@ -63,7 +63,7 @@ def commit() -> str:
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
-    return git("rev-parse", "--short", "HEAD") + (" and changes" if git("status", "--porcelain", "-uno", "--", "src") else "")
+    return git("rev-parse", "--short", "HEAD") + (" and changes" if git("status", "--porcelain", "--", "src") else "")
 
 
 def read_rows(rows: Path) -> list[dict[str, Any]]:

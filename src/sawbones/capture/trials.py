@@ -185,7 +185,7 @@ class Search:
     def _in_the_fork(self, send: int, edits: list[dict[str, Any]], traced: bool, alone: bool) -> Any:
         stage = self.stage
         stage.trial = send
-        stage.r.pid = os.getpid()
+        stage.r.live_on_here()
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)

@@ -127,6 +127,11 @@ class Recorder:
         """False in forked workers, and while the deep observer runs a copy of the model: neither is the loop's doing."""
         return self.active and not DeepObserver.busy and _num_forks == self._born_at_fork
 
+    def live_on_here(self) -> None:
+        """In a fork that goes on with the run in its parent's place."""
+        self.pid = os.getpid()
+        self._born_at_fork = _num_forks
+
     def tell(self, act: Callable[..., None], *args: Any) -> None:
         """One call of the capture, from inside a guard: another guard for each would cost as much as the calls themselves."""
         try:
