@@ -144,3 +144,20 @@ def test_children_die_with_a_killed_diagnosis_and_the_next_one_sweeps_up(tmp_pat
     assert wait_for(lambda: not alive(family), 10), alive(family)
     scratch.sweep(temporary)
     assert list(temporary.iterdir()) == []
+
+
+def test_what_lies_beside_the_working_folder_is_found_from_the_copy(tmp_path: Path) -> None:
+    home = tmp_path / "project" / "code"
+    home.mkdir(parents=True)
+    for name in ("project/data/table.csv", "shared/names.txt", "project/spec.json", "project/.git/index"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    before = state_of(tmp_path)
+    place = scratch.Scratch(home)
+    copy = place.copy()
+    assert (copy / "../data/table.csv").read_text() == "project/data/table.csv"
+    assert (copy / "../../shared/names.txt").read_text() == "shared/names.txt"
+    assert not (copy / "../.git").exists()
+    assert not list(scratch.box(copy).glob("spec.json")), "where our own files go, none of the user's is in the way"
+    place.close()
+    assert state_of(tmp_path) == before

@@ -18,6 +18,7 @@ from sawbones.capture.reasons import NOT_CHANCE, first_operator, likely_reasons
 from sawbones.capture.secrets import REDACTED
 from sawbones.experiments.bench import Bench, ChildFailed, Patient
 from sawbones.experiments.child import Remedy
+from sawbones.experiments.scratch import box
 from sawbones.observe.options import Options
 
 STAGE = "sawbones.capture.stage"
@@ -86,7 +87,7 @@ class Theatre:
     def perform(self, way: str, changes: Changes = EXACTLY, working: Path | None = None, **settings: Any) -> dict[str, Any]:
         """Runs one child and returns its outcome."""
         working = working or self.prepared()
-        result = working.parent / "outcome.json"
+        result = box(working) / "outcome.json"
         params = {"bundle": str(self.bundle.path.absolute()), "way": way, "result": str(result), "exact": changes.exact, **settings}
         remedies = [Remedy(STAGE, params)]
         if changes.dtype is not None:

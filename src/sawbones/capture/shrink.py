@@ -21,6 +21,7 @@ from sawbones.capture.errors import CaptureError
 from sawbones.capture.replay import Theatre, ways
 from sawbones.capture.reproducer import NAME
 from sawbones.experiments.bench import ChildFailed
+from sawbones.experiments.scratch import box
 
 SECONDS = 300.0
 SCRIPT_SECONDS = 120.0
@@ -53,7 +54,7 @@ def shrink(bundle: Bundle, out: Path, seconds: float = SECONDS, say: Say = lambd
         # One rank is enough where the failure lies in what that rank was fed.
         for way in sorted(ways(bundle)):
             working = theatre.prepared()
-            folder = working.parent / "shrunk"
+            folder = box(working) / "shrunk"
             folder.mkdir()
             found = _search(theatre, way, working, folder, seconds, say)
             if "after" in found:

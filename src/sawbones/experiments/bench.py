@@ -20,7 +20,7 @@ from typing import Any
 
 from sawbones.experiments import family
 from sawbones.experiments.child import Remedy, Spec
-from sawbones.experiments.scratch import Scratch
+from sawbones.experiments.scratch import Scratch, box
 from sawbones.observe.options import Options
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
@@ -115,7 +115,8 @@ class Bench:
         if limit < 1.0:
             raise ChildFailed("no time is left in the budget. Give it more: sawbones diagnose --seconds N ...")
         folder = run_folder or self.scratch.run_folder()
-        child, log = self._start(patient or self.patient, options, remedies, folder, limit, working or self.scratch.copy())
+        working = working or self.scratch.copy()
+        child, log = self._start(patient or self.patient, options, remedies, folder, limit, working)
         interrupted = False
         ends = time.monotonic() + limit + GRACE_SECONDS
         try:
@@ -130,7 +131,7 @@ class Bench:
         finally:
             self._end(child)
         # Shown to the user: the script as they know it, not its scratch copy.
-        self._said.tail = _tail(log).replace(str(log.parent / (self.scratch.source.name or "root")), str(self.scratch.source))
+        self._said.tail = _tail(log).replace(str(working), str(self.scratch.source))
         if self._closed:
             raise ChildFailed("the diagnosis was ended")
         try:
@@ -166,9 +167,9 @@ class Bench:
             script, patient.argv, str(folder), str(working), options, tuple(remedies),
             patient.num_ranks, patient.torchrun, os.getpid(),
         )  # fmt: skip
-        spec_file = working.parent / "spec.json"
+        spec_file = box(working) / "spec.json"
         spec_file.write_text(spec.to_json(), encoding="utf-8")
-        temporary = working.parent / "tmp"
+        temporary = box(working) / "tmp"
         temporary.mkdir(exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         environment = {
@@ -178,7 +179,7 @@ class Bench:
             "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
             "TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
         }  # fmt: skip
-        log = working.parent / "output.log"
+        log = box(working) / "output.log"
         with log.open("wb") as output:
             child = subprocess.Popen(
                 [sys.executable, "-m", "sawbones.experiments.child", str(spec_file)],

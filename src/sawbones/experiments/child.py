@@ -18,6 +18,7 @@ from typing import Any
 
 from sawbones.experiments.family import die_with_parent, tie_forks
 from sawbones.experiments.overlay import Overlay
+from sawbones.experiments.scratch import box
 from sawbones.observe.launch import Session, run_script
 from sawbones.observe.options import Options
 
@@ -79,7 +80,7 @@ def main() -> None:
 
 
 def _prepare(spec: Spec, session: Session) -> None:
-    overlay = Overlay(Path(spec.working_folder), Path(spec.run_folder))
+    overlay = Overlay(Path(spec.working_folder), Path(spec.run_folder), box(Path(spec.working_folder)))
     session.on_ready.append(lambda recorder: overlay.install_torch())
     for remedy in spec.remedies:
         if "." in remedy.name:  # a module of another part, which wants the session and not only its recorder

@@ -3,7 +3,8 @@
 Covered: open, io and os calls, and with them pathlib, shutil, tempfile, zipfile and numpy.save; torch.save and torch.load;
 safetensors; sqlite3. Files are copied up before they are changed in place, and what the script deletes or renames outside only
 seems gone. Links of the scratch copy that lead to large files of the user's are outside, too.
-Not covered: processes that the script starts itself, and other libraries that write from native code with absolute paths.
+Not covered: processes that the script starts itself, and other libraries that write from native code with paths that are absolute
+or lead out of the working folder.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ _CHANGED_IN_PLACE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TR
 
 
 class Overlay:
-    def __init__(self, root: Path, run_folder: Path) -> None:
+    def __init__(self, root: Path, run_folder: Path, box: Path | None = None) -> None:
+        """`box`: the folder around the scratch copy that is ours as well, the one above it without."""
         self.root = str(root.resolve())
-        self.outside = os.path.join(os.path.dirname(self.root), "outside")
-        own = (os.path.dirname(self.root), os.path.realpath(tempfile.gettempdir()), os.path.realpath(run_folder))
+        around = str(box.resolve()) if box is not None else os.path.dirname(self.root)
+        self.outside = os.path.join(around, "outside")
+        own = (around, os.path.realpath(tempfile.gettempdir()), os.path.realpath(run_folder))
         self._inside = tuple(folder + os.sep for folder in own)
         self._gone: set[str] = set()  # deleted by the script, though still there
         self._asking = threading.local()  # own look-ups go past the replaced calls

@@ -18,6 +18,8 @@ except ImportError:  # no file locks on this system: leftovers of killed process
 COPY_BYTES = 32 << 20
 TOTAL_BYTES = 512 << 20
 MAX_FILES = 20_000
+LEVELS = 2  # folders above the working folder that stand in its place, too: scripts read ../data
+MAX_NEIGHBOURS = 2_000
 PREFIX = "sawbones-"
 _YOUNG_SECONDS = 60.0
 # Version control is left out: a script that asks git could change the user's index through a link.
@@ -40,8 +42,7 @@ class Scratch:
 
     def copy(self) -> Path:
         """A fresh copy of the working folder as it is now."""
-        target = self.folder / f"copy-{self._next()}" / (self.source.name or "root")
-        target.mkdir(parents=True)
+        target = self._placed(self.folder / f"copy-{self._next()}")
         copied, files = 0, 0
         for folder, subfolders, names in os.walk(self.source):
             here = Path(folder)
@@ -65,6 +66,28 @@ class Scratch:
                     continue  # a socket, a dangling link, a file without read permission: the script can't use it either
         return target
 
+    def _placed(self, own: Path) -> Path:
+        """An empty working folder, with links to what lies beside it and beside its parent."""
+        above = [self.source, *self.source.parents][: LEVELS + 1]
+        names = [folder.name or "root" for folder in reversed(above)]
+        here = own.joinpath(*["root"] * (LEVELS + 1 - len(names)))
+        for folder, name, below in zip(reversed(above[1:]), names, names[1:], strict=False):
+            here = here / name
+            here.mkdir(parents=True)
+            self._link_neighbours(folder, here, below)
+        target = here / names[-1]
+        target.mkdir(parents=True)
+        return target
+
+    def _link_neighbours(self, folder: Path, here: Path, but: str) -> None:
+        try:
+            names = sorted(os.listdir(folder))[:MAX_NEIGHBOURS]
+        except OSError:
+            return  # no permission to look: the script has none either
+        for name in names:
+            if name != but and name not in _SKIP and not name.startswith(PREFIX):
+                (here / name).symlink_to(folder / name)
+
     def run_folder(self) -> Path:
         return self.folder / f"run-{self._next()}"
 
@@ -86,6 +109,11 @@ class Scratch:
         if self._is_skipped(folder):
             return False
         return folder.is_symlink() or (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
+
+
+def box(working: Path) -> Path:
+    """The folder of one copy, in which nothing of the user's lies beside ours."""
+    return working.parents[LEVELS]
 
 
 def sweep(parent: Path) -> None:

@@ -50,6 +50,7 @@ class Census:
         # What was last known: by the end of a script the function that held model and optimizer has often returned.
         self._known_tensors: dict[int, Tensor] = {}
         self.is_new = False  # an optimizer was seen for the first time since the last census was written
+        self._copies: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 
     # models
 
@@ -135,7 +136,20 @@ class Census:
     def loose_gradients(self) -> set[int]:
         """Trainable parameters of the models that have a gradient although no optimizer holds them."""
         held = {id(p) for optimizer in self.optimizers() for group in optimizer.param_groups for p in group["params"]}
-        return {self.tensor_index(p) for p in self.trainable() if id(p) not in held and p.grad is not None}
+        loose = [p for p in self.trainable() if id(p) not in held and p.grad is not None]
+        copied = self._copied_from_trained(held) if loose else set()
+        return {self.tensor_index(p) for p in loose if id(p) not in copied}
+
+    def _copied_from_trained(self, held: set[int]) -> set[int]:
+        """Parameters of whole models that began as a copy of a trained one: target networks, refreshed by copying, not by steps."""
+        trained = [list(root.parameters()) for root in self.roots() if any(id(p) in held for p in root.parameters())]
+        for root in self.roots():
+            mine = list(root.parameters())
+            if any(id(p) in held for p in mine) or root in self._copies:
+                continue
+            if any(_same_values(mine, theirs) for theirs in trained):
+                self._copies.add(root)
+        return {id(p) for root in self._copies for p in root.parameters()}
 
     # records
 
@@ -239,6 +253,14 @@ class Census:
         if not is_user_file(code.co_filename):
             return None
         return Site(self._sites.shown(code.co_filename), code.co_firstlineno, f"{type(module).__name__}.forward")
+
+
+def _same_values(mine: list[nn.Parameter], theirs: list[nn.Parameter]) -> bool:
+    if [p.shape for p in mine] != [p.shape for p in theirs]:
+        return False
+    if not all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True)):
+        return False
+    return any(bool((p != p.flatten()[0]).any()) for p in mine if p.numel() > 1)  # not just both filled with one number
 
 
 def _plain(value: Any) -> Any:

@@ -70,7 +70,13 @@ class SiteFinder:
 
     def shown(self, filename: str) -> str:
         real = os.path.realpath(filename) if not filename.startswith("<") else filename
-        return real[len(self._root) :] if self._root and real.startswith(self._root) else filename
+        if not self._root:
+            return filename
+        if real.startswith(self._root):
+            return real[len(self._root) :]
+        around = os.path.dirname(os.path.dirname(self._root.rstrip(os.sep))) + os.sep
+        # Found through a link beside a scratch copy: the copy goes, the user's own file stays.
+        return real if filename.startswith(around) and not real.startswith(around) else filename
 
     def _site(self, frame: FrameType) -> Site:
         key = (frame.f_code, frame.f_lineno)

@@ -27,6 +27,9 @@ def refused(act, kind):
 with open(f"{away}/a.txt", "a") as file:
     file.write("more\n")
 assert open(f"{away}/a.txt").read() == "keep\nmore\n"
+with open("../away/a.txt", "a") as file:  # the same file, by a way that leaves the working folder
+    file.write("last\n")
+assert open(f"{away}/a.txt").read() == "keep\nmore\nlast\n"
 os.remove(f"{away}/b.txt")
 assert not os.path.exists(f"{away}/b.txt") and "b.txt" not in os.listdir(away)
 assert refused(lambda: open(f"{away}/b.txt"), FileNotFoundError)
