@@ -1,8 +1,8 @@
 """The overlay: what a child process writes outside of its scratch copy lands inside of it, and is read back from there.
 
 Covered: open, io and os calls, and with them pathlib, shutil, tempfile, zipfile and numpy.save; torch.save and torch.load;
-safetensors; sqlite3. Files are copied up before they are changed in place, and what the script deletes or renames outside only
-seems gone. Links of the scratch copy that lead to large files of the user's are outside, too.
+safetensors; sqlite3; tables that pyarrow maps. Files are copied up before they are changed in place, and what the script deletes
+or renames outside only seems gone. Links of the scratch copy that lead to large files of the user's are outside, too.
 Not covered: processes that the script starts itself, and other libraries that write from native code with paths that are absolute
 or lead out of the working folder.
 """
@@ -96,7 +96,7 @@ class Overlay:
 
     def install(self) -> None:
         self._replace_open()
-        for name in ("stat", "access"):
+        for name in ("stat", "access", *(("statvfs",) if hasattr(os, "statvfs") else ())):
             self._wrap(os, name, self._read)
         for name in ("lstat", "readlink"):
             self._wrap(os, name, lambda given, path, *a, **k: self._read(given, path, *a, follows=False, **k))
@@ -114,6 +114,7 @@ class Overlay:
             self._wrap(os, name, self._link)
         self._wrap(sqlite3, "connect", lambda given, database, *a, **k: given(self._database(database), *a, **k))
         sys.meta_path.insert(0, AfterImport("safetensors", self.install_safetensors))
+        sys.meta_path.insert(0, AfterImport("pyarrow", self.install_pyarrow))
 
     def _wrap(self, owner: Any, name: str, act: Callable[..., Any]) -> None:
         """owner.name(...) becomes act(original, ...), except for calls made by the overlay itself."""
@@ -137,6 +138,8 @@ class Overlay:
 
     def _replace_open(self) -> None:
         def opened(given: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("opener") is not None:  # it asks os.open itself, as tempfile does
+                return self._freely(given, file, mode, *args, **kwargs)
             if _WRITING & set(mode):
                 return given(self._file(file, "w" not in mode, "x" in mode), mode, *args, **kwargs)
             return given(self.reading(file), mode, *args, **kwargs)
@@ -285,6 +288,13 @@ class Overlay:
             self._wrap(safetensors, "serialize_file", self._serialize_file)
         if hasattr(safetensors, "safe_open"):
             self._wrap(safetensors, "safe_open", lambda given, name, *a, **k: given(self.reading(name), *a, **k))
+
+    def install_pyarrow(self) -> None:
+        import pyarrow
+
+        # How cached tables of datasets are read: they were written just before, by calls that the overlay has redirected.
+        for name in ("memory_map", "input_stream"):
+            self._wrap(pyarrow, name, lambda given, source, *a, **k: given(self.reading(source), *a, **k))
 
     def _serialize_file(self, given: Any, tensors: Any, filename: Any, *args: Any, **kwargs: Any) -> Any:
         return given(tensors, self.writing(filename, keep=False), *args, **kwargs)

@@ -30,6 +30,10 @@ assert open(f"{away}/a.txt").read() == "keep\nmore\n"
 with open("../away/a.txt", "a") as file:  # the same file, by a way that leaves the working folder
     file.write("last\n")
 assert open(f"{away}/a.txt").read() == "keep\nmore\nlast\n"
+with tempfile.NamedTemporaryFile("wb", dir=away, delete=False) as file:
+    file.write(b"brief")
+assert open(file.name).read() == "brief" and os.statvfs(os.path.dirname(file.name)).f_namemax > 0
+os.remove(file.name)
 os.remove(f"{away}/b.txt")
 assert not os.path.exists(f"{away}/b.txt") and "b.txt" not in os.listdir(away)
 assert refused(lambda: open(f"{away}/b.txt"), FileNotFoundError)
