@@ -100,7 +100,12 @@ def check(run: Run) -> Iterator[Finding]:
 def _end_of_batches(turn: Turn) -> tuple[Site, ...]:
     """Where a step may be added: at the step's own condition, or behind the loop over batches, where the model is called."""
     forward = next((e for e in turn.of("forward") if e.phase == "train" and e.site is not None), None)
-    return sites_of(turn.taken, forward, turn.backwards[-1])
+    places = sites_of(turn.taken, forward, turn.backwards[-1])
+    drawn = next((e.site for e in turn.of("batch") if e.site is not None), None)
+    if drawn is None:
+        return places
+    # The step may have a function of its own: what stands in the loop over batches comes first.
+    return tuple(sorted(places, key=lambda s: s.function != drawn.function))
 
 
 def _drawn_in_vain(run: Run, usual: int) -> int:

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.protocol import Turn, same_place, sites_of, turns
 
 NEEDS = ("backward", "steps")
@@ -57,6 +57,9 @@ def check(run: Run) -> Iterator[Finding]:
     several = [t for t in whole if len(t.backwards) > 1]
     if len(several) < 2 or len(several) < 0.5 * len(whole):
         return
+    several = [t for t in several if _finite(t)]  # the sum of gradients may itself have thrown the run: NaN says nothing here
+    if len(several) < 2:
+        return
     ratios = [r for t in several if (r := _undivided(t)) is not None] or _by_trace(run, several)
     needed = SHARE * len(several) if len(several[0].of("loss")) else MEANS
     if len(ratios) < needed or not all(abs(r - 1) < 1e-3 for r in ratios):
@@ -68,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         "likely",
         0.88,
         f"{count} micro-batches are summed, not averaged: the gradient is {count} times that of one large batch",
-        sites_of(turn.backwards[-1]),
+        _where(turn),
         (
             Evidence(
                 f"each of {count} backward passes per step starts from its whole mean loss ({turn.backwards[0].data['value']:.4g})",
@@ -80,6 +83,17 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix(f"Divide the loss by the number of micro-batches ({count}) before backward()."),
     )
+
+
+def _finite(turn: Turn) -> bool:
+    return all(np.isfinite(v) for b in turn.backwards if isinstance(v := b.data.get("value"), float))
+
+
+def _where(turn: Turn) -> tuple[Site, ...]:
+    """The backward pass; or the loss, where one line of the user's leads to both the pass and the step: a library's loop."""
+    backward, loss = turn.backwards[-1], next(iter(turn.of("loss")), None)
+    own = backward.site is None or turn.taken.site is None or backward.site.line != turn.taken.site.line
+    return sites_of(backward, loss) if own else sites_of(loss, backward)
 
 
 def _by_trace(run: Run, several: list[Turn]) -> list[float]:
