@@ -24,7 +24,8 @@ Confirmed when the loss then falls by 15 % of where it began and ends finite.
 
 ## False alarms
 Fine-tuning with a small LR moves the weights by more than a hundred-thousandth per step. A run that has converged has small
-gradients. A tiny update because the gradients are tiny is another fault (vanishing, clipped while scaled, float16).
+gradients. A run that was cut short while its LR still rose is in its warm-up, and not judged by that. A tiny update because the
+gradients are tiny is another fault (vanishing, clipped while scaled, float16).
 
 ## References
 Karpathy's rule of thumb: the update-to-weight ratio should be about 1e-3.
@@ -55,7 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
     middle, norm, rate = float(np.median(ratios)), float(np.median(norms)), float(np.median(rates))
     begin, end = start_level(run.losses), end_level(run.losses)
     moved = (begin - end) / max(abs(begin), 1e-12)
-    if not 0 < middle < DOUBTFUL or norm < 1e-4 or rate <= 0 or not math.isfinite(moved):
+    if not 0 < middle < DOUBTFUL or norm < 1e-4 or rate <= 0 or not math.isfinite(moved) or _warming_up(run, rates):
         return
     if middle >= SMALL and (moved > HARDLY or run.num_steps < 5 * STEPS):
         return
@@ -82,3 +83,8 @@ def check(run: Run) -> Iterator[Finding]:
         Fix("Raise the learning rate, at first by a factor of a hundred."),
         params={"factor": float(min(1e5, max(10.0, 5e-3 / middle)))},
     )
+
+
+def _warming_up(run: Run, rates: np.ndarray) -> bool:
+    """Cut short in the first steps of a longer warm-up: the learning rate that was meant has not been seen."""
+    return run.ending.kind != "finished" and bool(rates[-1] >= np.max(rates) and rates[-1] > 1.3 * rates[len(rates) // 2])
