@@ -4,7 +4,8 @@
 The order of scaler events in every step, and torch's own refusals. Bypassed: the loss is scaled, and the optimizer steps without
 the scaler and without unscale_, on gradients that are S times too large; each optimizer is read on its own. Never scaled: the
 scaler divides gradients of a loss that it never multiplied. Never updated: no update() while steps are taken. Made anew: one line
-builds a scaler for every step, so that what the last one learnt is lost. From step 0; at least 80 % of the steps.
+builds a scaler for every step, so that what the last one learnt is lost. From step 0; at least 80 % of the steps. Overflow used:
+after unscale_ the optimizer steps by itself, on gradients that are not finite although the loss is; once is enough.
 
 ## Why it matters
 Steps are thousands of times too large or too small, the scale can't adapt, or the script dies at the second step.
@@ -25,7 +26,8 @@ NaN at once, a loss that does not move, or "step() has already been called since
 The order of events is the proof, with the norm that the optimizer saw.
 
 ## False alarms
-unscale_ followed by the optimizer's own step uses right gradients and only loses the check for Inf: mentioned at most. Several
+unscale_ followed by the optimizer's own step uses right gradients and only loses the check for Inf: silent until such a step is
+taken, and for scripts that look at the norm themselves before they step. Several
 losses scaled one by one, or divided after scaling, count as scaled. A disabled scaler does nothing and is not recorded.
 
 ## References
@@ -36,6 +38,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+
+import numpy as np
 
 from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.protocol import Turn, sites_in, sites_of, turns
@@ -103,6 +107,25 @@ def check(run: Run) -> Iterator[Finding]:
                 ),
             ),
             Fix("Step through the scaler: scaler.step(optimizer); scaler.update()."),
+        )
+    elif overflow := _used_overflow(run):
+        event, scale = overflow
+        yield Finding(
+            "loop.scaler-misuse",
+            "proven",
+            0.97,
+            "The optimizer steps without the scaler, so a step on gradients that overflowed is taken and not skipped",
+            sites_of(event),
+            (
+                Evidence(
+                    f"step {event.step}: the loss is finite, the gradients at a scale of {scale:g} are not, and "
+                    f"{event.data.get('cls', 'the optimizer')}.step() ran after unscale_, not scaler.step()",
+                    "events",
+                    (event.step,),
+                    scale,
+                ),
+            ),
+            Fix("Step through the scaler, which skips such steps: scaler.step(optimizer); scaler.update()."),
         )
     elif len(unscaled) >= SHARE * len(whole):
         turn = unscaled[0]
@@ -190,6 +213,24 @@ def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
     for optimizer, found in past.items():
         if len(found) >= max(2, SHARE * taken[optimizer]) and found[0][1] > 1:
             return found[0][1], [e for e, _ in found], bool(through)
+    return None
+
+
+def _used_overflow(run: Run) -> tuple[Event, float] | None:
+    """The first step that an optimizer took by itself, after unscale_, on gradients that the scale alone has made infinite."""
+    through = {(e.step, e.data.get("optimizer")) for e in run.of_kind("scaler_step")}
+    losses, norms = run.steps.get("loss"), run.steps.get("grad_norm")
+    if losses is None or norms is None:
+        return None
+    rows = {(int(s), int(o)): i for i, (s, o) in enumerate(zip(run.steps["step"], run.steps["optimizer"], strict=True))}
+    for turn in turns(run):
+        row = rows.get((turn.step, turn.optimizer))
+        if row is None or turn.skipped or not turn.of("unscale") or (turn.step, turn.taken.data.get("optimizer")) in through:
+            continue
+        if not np.isfinite(norms[row]) and not np.isnan(losses[row]):
+            return (turn.taken, _scale(turn)) if np.isfinite(losses[row]) and _scale(turn) > 1 else None
+        if not np.isfinite(losses[row]):
+            return None  # the forward pass was lost before the gradients were
     return None
 
 
