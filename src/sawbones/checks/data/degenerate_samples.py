@@ -3,7 +3,8 @@
 ## What it sees
 Rows of token ids that are padding from end to end, lengths of zero in the batch that crashed, and fingerprints of samples. Fires
 when the loss turned non-finite on the step that fed an empty row, when the script crashed on a batch with a sample of length
-zero, or when one sample makes up more than a tenth of an epoch whose other samples are nearly all different.
+zero, when one sample makes up more than a tenth of an epoch whose other samples are nearly all different, or when a twentieth of
+all token rows is empty and these samples differ in nothing but their label.
 
 ## Why it matters
 An empty sample divides by zero in a mean, leaves a softmax without a key and stops a packed sequence; a blank one that stands in
@@ -22,8 +23,10 @@ NaN or a crash at a step that changes with the seed, long after the run went wel
 Nothing is left to confirm: the sample, its place in the batch and what it led to are in the record.
 
 ## False alarms
-Empty rows that do no harm are not reported. Small discrete data (bits, board positions, states of a game) repeats by nature: its
-other samples are not all different. Sampling with replacement repeats a sample a few times, not in a tenth of all draws.
+A few empty rows that do no harm are not reported, nor are those of samples that hold more than the row (a visitor without a
+history, a form with an optional text): such samples differ from each other. Small discrete data (bits, board positions, states
+of a game) repeats by nature: its other samples are not all different. Sampling with replacement repeats a sample a few times, not
+in a tenth of all draws.
 
 ## References
 Texts that hold nothing but emoji or markup, files that failed to decode and were replaced by zeros.
@@ -63,10 +66,11 @@ EXPLAINS = (
 EXPERIMENT = None
 _EMPTY = ("has to be greater than 0", "non-empty", "to have non-zero size", "zero-size", "Expected reduction dim", "0 elements")
 REPEATED = 0.1
+BLANK = 0.05
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found = _crash(run) or _spoiled(run) or _repeated(run)
+    found = _crash(run) or _spoiled(run) or _repeated(run) or _blank(run)
     if found is not None:
         yield found
 
@@ -147,6 +151,34 @@ def _repeated(run: Run) -> Finding | None:
         where,
         (Evidence(text, "batches", value=times / total, expected=1.0 / total),),
         Fix("Find out what stands behind the repeated sample (a file that failed to load, a default) and leave it out."),
+    )
+
+
+def _blank(run: Run) -> Finding | None:
+    """Empty rows by the dozen that stand alone: whole samples repeat, one for each label, and hardly any other does."""
+    starts = (sample_rows(run) or {}).get("starts") or {}
+    share = starts.get("-1", 0) / max(starts.get("all", 0), 1)
+    given = [b for b in training_batches(run) if b.epoch == 0 and b.source != "model"]
+    prints = Counter(p for b in given for p in b.fingerprints)
+    total = sum(prints.values())
+    often = [n for n in prints.values() if n >= max(4, 0.002 * total)]
+    others = total - sum(often)
+    if share < BLANK or total < 100 or others < 50 or len(often) > 40:
+        return None
+    # The one kind of repetition has to account for the other: as many repeated samples as empty rows.
+    if not 0.7 * share <= sum(often) / total <= 1.3 * share or (len(prints) - len(often)) / others < 0.9:
+        return None
+    split = outside_of_models(run, marked_lines(run, "split"))
+    collected = lines_in(marked_lines(run, "append"), data_function(run, "makes"))
+    text = f"{share:.0%} of the rows are padding from end to end; the same {len(often)} samples come {sum(often)} times in {total}"
+    return Finding(
+        "data.degenerate-samples",
+        "likely",
+        0.85,
+        "Many samples are empty",
+        places(*collected[-1:], *split[:1], *loader_sites(run), *feeding_sites(run))[:4],
+        (Evidence(text, "samples", value=share, expected=0.0),),
+        Fix("Leave samples without content out when the data set is built, and find out what emptied them."),
     )
 
 

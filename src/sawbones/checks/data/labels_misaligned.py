@@ -120,7 +120,8 @@ def places(run: Run, on_the_way: bool) -> tuple[Site, ...]:
         ):
             continue  # the last: below the optimizer stands the loop, with the order of each epoch
         labels = len(row["shape"]) == 1 and row["dtype"].startswith("int")
-        scored[site] = scored.get(site, 0.0) + (2.0 if labels else 1.0)
+        copied = row["op"] in ("tensor", "as_tensor", "from_numpy")  # in the order they have
+        scored[site] = scored.get(site, 0.0) + (2.0 if labels else 1.0) * (0.4 if copied else 1.0)
         if on_the_way and row["count"] > 1 and row["op"] in ("sort", "argsort", "__getitem__", "index_select"):
             scored[site] += 3.0
         if row["op"] in ("randperm", "repeat_interleave", "roll", "flip"):
@@ -133,6 +134,10 @@ def places(run: Run, on_the_way: bool) -> tuple[Site, ...]:
             weight = 1.0 if row["function"] in ("<module>", "main") else 1.5
             weight += 1.0 if str(row["call"]).rsplit(".", 1)[-1] in ("argsort", "sort", "sorted", "sort_values") else 0.0
             scored[site] = scored.get(site, 0.0) + weight
+    for row in run.facts.get("calls", ()):
+        if str(row["call"]).rsplit(".", 1)[-1] in ("glob", "rglob", "iglob", "listdir", "scandir", "iterdir"):
+            site = _site(row)  # the order of files by name is rarely that of the list their labels stand in
+            scored[site] = scored.get(site, 0.0) + 3.0
     best = sorted(scored, key=lambda s: -scored[s])
     if not best:
         best = [_site(entry["site"]) for entry in run.facts.get("loaders", ()) if entry.get("site")]

@@ -157,7 +157,12 @@ def _informative(probe: dict[str, float]) -> bool:
 
 def _in_data(run: Run) -> tuple[Site, ...]:
     reads = data_function(run, "reads")
-    inside = lines_in(sites_in(run, ("draw", "order")), reads)
+    drawing = sites_in(run, ("draw", "order"))
+    inside = lines_in(drawing, reads)
+    if not inside and reads is not None:  # the data set calls a transformation of its own
+        built, loop = data_function(run, "makes"), {e.site.function for e in run.of_kind("backward") if e.site is not None}
+        apart = [s for s in drawing if s not in lines_in(drawing, built)]
+        inside = tuple(s for s in apart if s.file == reads[0] and s.function not in loop | {"<module>", "__init__", "main"})
     start = Site(reads[0], reads[1]) if reads is not None else None
     return places(*inside[:1], start, *loader_sites(run))[:4]
 

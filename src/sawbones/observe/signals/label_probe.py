@@ -35,10 +35,12 @@ class PairLog:
         self._inputs: list[Any] = []
         self._labels: list[float] = []
         self._tokens: list[tuple[Any, Any]] = []
+        self._known: set[bytes] = set()
+        self._num_offered = 0
 
     @property
     def full(self) -> bool:
-        return len(self._labels) >= MAX_SAMPLES or len(self._tokens) >= 40
+        return len(self._labels) >= MAX_SAMPLES or len(self._tokens) >= 40 or self._num_offered >= 4 * MAX_SAMPLES
 
     def add(self, given: Any, target: torch.Tensor) -> None:
         candidates = [t for _, t in tensors_in(given) if t.dim() >= 1 and t.shape[0] > 1 and t.device.type == "cpu"]
@@ -52,8 +54,14 @@ class PairLog:
             labels = target.detach().to(torch.float64).flatten().tolist()
             if len(set(labels)) < 2 or labels == list(range(len(labels))):
                 return  # real against fake, or the index of the matching partner: no label of the sample
-            self._inputs += list(value.detach().clone())
-            self._labels += labels
+            for row, label in zip(value.detach().clone(), labels, strict=True):
+                self._num_offered += 1
+                # A sample of an earlier epoch is its own nearest neighbour and would answer for itself, whatever its label.
+                content = row.contiguous().view(torch.uint8).numpy().tobytes() if row.numel() and row.dim() else b""
+                if not content or content not in self._known:
+                    self._known.add(content)
+                    self._inputs.append(row)
+                    self._labels.append(label)
 
     def probe(self) -> dict[str, Any] | None:
         if len(self._labels) >= 60:

@@ -79,20 +79,26 @@ def _probes(dataset: Any) -> dict[str, Any] | None:
     Of a label of several numbers (a box, a pose) the one that loses most by the draws.
     """
     size = min(len(dataset), MAX_PROBED)
+    # In no order of their own, so that a slow data set may be left part of the way.
+    indices = np.random.default_rng(0).permutation(np.linspace(0, len(dataset) - 1, size).astype(int)).tolist()
     read: dict[str, tuple[list[Any], list[list[float]]]] = {}
     for name in ("free", "held"):
         inputs, labels = [], []
-        ends = time.perf_counter() + MAX_SECONDS / 4
-        for i in np.linspace(0, len(dataset) - 1, size).astype(int).tolist():
+        ends = time.perf_counter() + MAX_SECONDS / 3
+        for i in indices:
             if name == "held":
                 _seed(1234)
             pair = _labelled(dataset[i])
-            if pair is None or time.perf_counter() > ends:
+            if pair is None:
                 return None
             inputs.append(pair[0])
             labels.append(pair[1])
+            if time.perf_counter() > ends:
+                break
+        indices = indices[: len(inputs)]
         read[name] = (inputs, labels)
-    if size < 100 or len({len(label) for _, labels in read.values() for label in labels}) != 1:
+    read = {name: (inputs[: len(indices)], labels[: len(indices)]) for name, (inputs, labels) in read.items()}
+    if len(indices) < 100 or len({len(label) for _, labels in read.values() for label in labels}) != 1:
         return None
     found = []
     for place in range(min(len(read["free"][1][0]), MAX_PLACES)):
