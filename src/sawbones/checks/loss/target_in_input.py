@@ -39,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Influence, Run, Site, Value
+from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import Seen, as_site, carrying, framework_sites, given_numbers, places, shift_table, user_sites
 
 NEEDS = ("loss_calls",)
@@ -149,9 +150,29 @@ def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
     for s in seen:
         cuts += user_sites(s.deep, _CUTTING, _ids(s), s.call.op)
     calls = [e.site for e in run.of_kind("forward") if e.phase == "train"][:1]
+    cuts = [*_cut_outputs(seen[0]), *cuts]
     given = [site for site in (*cuts[:2], *calls) if site not in framework]
     targets = [t for s in seen for t in user_sites(s.deep, _CUTTING, s.call.target, s.call.op) if t not in framework]
     return places(*given, *targets[:2], seen[0].call.site)[:5]
+
+
+def _cut_outputs(seen: Seen) -> list[Site]:
+    """Where one or two positions are cut off what was made from the decoder's input: at the wrong end."""
+    number = int(seen.facts.get("copied_from", -1))
+    start = lookup(seen.deep, seen.deep.tokens[number]) if 0 <= number < len(seen.deep.tokens) else None
+    if start is None or seen.deep.tokens[number].time_dim is None:
+        return []
+    time = seen.deep.tokens[number].time_dim or 0
+    reached = Flow(seen.deep).reached([v.id for v in start.outputs])
+    found = []
+    for op in seen.deep.ops:
+        if op.name not in ("__getitem__", "narrow") or op.site is None or not op.outputs or op.inputs[0].id not in reached:
+            continue
+        before, after = op.inputs[0].shape, op.outputs[0].shape
+        shrunk = [d for d in range(len(before)) if before[d] != after[d]] if len(before) == len(after) else []
+        if shrunk == [time] and 1 <= before[time] - after[time] <= 2 and after[time] > 2:
+            found.append(op.site)
+    return found[:1]
 
 
 def _ids(seen: Seen) -> Value | None:

@@ -5,7 +5,9 @@ On deep steps, losses whose targets are the input tokens one or more positions l
 and the influence map: how much outputs at t depend on inputs after t. Fires when outputs that the loss counts depend on later
 inputs at all (share over 0.0001; a causal model has exactly 0), from step 0. Where the map could not be made, the property test
 decides: later tokens are exchanged, earlier outputs must not move. Series of numbers are tested in the same way: where the targets
-are the model's own input one to three steps later, exactly, later values are changed and earlier outputs must stay.
+are the model's own input one to three steps later, exactly, later values are changed and earlier outputs must stay. Recommenders
+compare outputs with vectors of the next items: where those are looked up in the input's own table and equal the input one position
+later, attention over the input must not reach later positions.
 
 ## Why it matters
 The model copies the answer instead of learning to predict it. Nothing of that is there when text is generated.
@@ -42,6 +44,7 @@ from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import (
     Prediction,
+    attention_ops,
     buffer_sites,
     built_sites,
     calls_of_model,
@@ -63,6 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
     leaking = [(p, share) for p, share in looked if share > VISIBLE]
     if not looked:
         yield from _forecasts(run)
+        yield from _next_items(run)
     if not leaking or len(leaking) < len(looked):
         return
     first, share = leaking[0]
@@ -106,6 +110,36 @@ def _forecasts(run: Run) -> Iterator[Finding]:
     )  # fmt: skip
     title = "Outputs see the values that they have to predict"
     yield Finding("model.causal-leak", "proven", 0.96, title, where, (first, Evidence(text, "ops", (deep.step,))), fix)
+
+
+def _next_items(run: Run) -> Iterator[Finding]:
+    """Outputs that are compared with the vectors of the next items: those items must not be in what the outputs attended to."""
+    looked = [
+        (deep, pair, found) for deep in run.deep for pair in deep.probes.get("answers") or () if (found := _over_items(deep, pair))
+    ]
+    leaking = [(deep, pair, ahead) for deep, pair, found in looked if (ahead := [a for a in found if a.future_mass > VISIBLE])]
+    if not leaking or len(leaking) < len(looked):
+        return
+    deep, pair, attention = leaking[0]
+    text, where, fix = _masking(run, deep, attention)
+    first = Evidence(
+        f"outputs are compared with vectors of the input's own items one position later ({100 * pair['copies']:.0f} % equal), and "
+        "attention over the input reaches those items",
+        "attention", tuple(d.step for d, _, _ in leaking), max(a.future_mass for a in attention), 0.0,
+    )  # fmt: skip
+    title = "Outputs see the items that they have to predict"
+    yield Finding("model.causal-leak", "likely", 0.92, title, where, (first, Evidence(text, "attention", (deep.step,))), fix)
+
+
+def _over_items(deep: DeepStep, pair: Mapping[str, Any]) -> list[Attention]:
+    """Attention of the input over itself, when the answers are only compared with what comes out: none of it attends to them."""
+    answer = lookup(deep, deep.tokens[pair["answer"]])
+    if answer is None:
+        return []
+    reached = Flow(deep).reached([v.id for v in answer.outputs])
+    if any(v.id in reached for _, op in attention_ops(deep) for v in op.inputs):
+        return []
+    return [a for a, _ in self_attentions(deep, pair["source"])]
 
 
 def _future(prediction: Prediction) -> float | None:

@@ -3,9 +3,10 @@
 ## What it sees
 On deep steps, the influence map: how much an example's scores depend on the inputs of other examples (0 when they do not). Fires
 from step 0 when sequence inputs do (share over 0.001), when attention or a recurrent layer runs over the dimension of the batch
-instead of time, when the model averages over the examples what has a time or space of its own, when it subtracts the mean and
-divides by the spread of the batch in evaluation mode too, or when position ids restart inside of a row (several documents packed
-into one) and the attention mask does not keep those documents apart.
+instead of time, when nodes of many graphs are merged and their edges reach the first ones only, when the model averages over the
+examples what has a time or space of its own, when it subtracts the mean and divides by the spread of the batch in evaluation mode
+too, or when position ids restart inside of a row (several documents packed into one) and the attention mask does not keep those
+documents apart.
 
 ## Why it matters
 What is learned depends on who happens to be in the same batch, and is not there when a single example is asked.
@@ -29,7 +30,8 @@ The influence map is the proof: a gradient from one example's output to another'
 Batch normalisation mixes examples by design and is known by its operator; one written by hand keeps averages for evaluation, so
 that its outputs differ between the two modes. In contrastive losses the scores are compared across
 the batch, so there are as many classes as examples; those are left out. Graph networks and set models whose first dimension is no
-batch have no (batch, time) input and are only suspected. Packing without separating documents is common in pretraining; it counts
+batch have no (batch, time) input and are only suspected; merged graphs count only where nodes are summed per example and no
+message reaches the second half of them, on any deep step. Packing without separating documents is common in pretraining; it counts
 only where positions restart, which shows that the documents were to be kept apart.
 
 ## References
@@ -40,8 +42,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Influence, Op, Run, Site
-from sawbones.stats.loss_calls import places
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Influence, Op, Run, Site, Value
+from sawbones.stats.dataflow import Flow
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 
 NEEDS = ("deep",)
@@ -50,6 +53,7 @@ EXPERIMENT = None
 MIXED = 1e-3
 _SPREAD = frozenset({"var", "std", "var_mean", "std_mean"})
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "einsum", "baddbmm", "tensordot", "cosine_similarity", "softmax", "spmm"})
+_SUMMING = frozenset({"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"})
 _POOLING = frozenset({"mean", "sum", "amax", "max", "logsumexp"})
 _GRAPH = frozenset({
     "index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "scatter", "scatter_",
@@ -63,6 +67,66 @@ def check(run: Run) -> Iterator[Finding]:
         if found is not None:
             yield found
             return
+    yield from _merged_graphs(run)
+
+
+def _merged_graphs(run: Run) -> Iterator[Finding]:
+    """Nodes of many graphs in one block, whose edges count from zero for every graph: all messages go to the first graphs."""
+    pooled = [(deep, nodes) for deep in run.deep if (nodes := _pooled_nodes(deep))]
+    short = [(deep, nodes, found) for deep, nodes in pooled if (found := _short_edges(deep, nodes)) is not None]
+    if not short or len(short) < len(pooled):
+        return
+    made = [
+        (deep, nodes, op, maker) for deep, nodes, (op, index) in short for maker in [_joined(deep, op, index)] if maker is not None
+    ]
+    deep, nodes, (op, index) = short[0]
+    sites = places(*[maker.site for *_, maker in made[:1]], *_loaders(run), op.site)
+    text = (
+        f"{op.name} hands messages to {nodes} nodes of {_graphs(deep, nodes)} graphs, but no edge goes beyond node "
+        f"{index.max:.0f}: "
+        "every graph's edges count from zero, so that the first graphs get the messages of all"
+    )
+    fix = "Add to every graph's edges the number of nodes before it when graphs are merged into one."
+    yield _finding("likely", 0.92, text, deep, sites, fix)
+
+
+def _loaders(run: Run) -> list[Site | None]:
+    return [as_site(loader.get("site")) for loader in (run.facts.get("loaders") or ())[:1]]
+
+
+def _scattered(deep: DeepStep) -> Iterator[tuple[Op, Value, int]]:
+    """Sums by index: the operator, its index, and the number of rows that are summed into."""
+    for op in deep.ops:
+        if op.name not in _SUMMING or op.args.get("no_grad") or not op.outputs or not op.outputs[0].shape:
+            continue
+        index = next((v for v in op.inputs if v.dtype.startswith("int") and v.shape and v.max is not None), None)
+        if index is not None and op.outputs[0].requires_grad:
+            yield op, index, op.outputs[0].shape[0]
+
+
+def _pooled_nodes(deep: DeepStep) -> int | None:
+    """How many rows are summed up into one row per example, when every example has some."""
+    batch = _batch_size(deep)
+    for _, index, rows in _scattered(deep):
+        if batch is not None and rows == batch >= 4 and index.shape[0] > 2 * batch and index.min == 0 and index.max == batch - 1:
+            return index.shape[0]
+    return None
+
+
+def _graphs(deep: DeepStep, nodes: int) -> int:
+    return next(rows for _, index, rows in _scattered(deep) if rows == _batch_size(deep) and index.shape[0] == nodes)
+
+
+def _short_edges(deep: DeepStep, nodes: int) -> tuple[Op, Value] | None:
+    """Sums into those nodes, none of which reaches the second half of them."""
+    into = [(op, index) for op, index, rows in _scattered(deep) if rows == nodes]
+    return into[0] if into and all(2 * ((index.max or 0.0) + 1) < nodes for _, index in into) else None
+
+
+def _joined(deep: DeepStep, op: Op, index: Value) -> Op | None:
+    """The operator in which the edges of the graphs became one tensor."""
+    made = Flow(deep).origin(index, op.index)[1]
+    return made if made is not None and made.name in ("cat", "concat", "concatenate", "hstack") else None
 
 
 def _finding(

@@ -198,6 +198,7 @@ class DeepObserver:
         fields["masks"] = self._contained("masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ())
         self._contained("blanks", lambda: blanks.fill(graph, fields["masks"]), None)
         self._probes["reads"] = self._contained("reads", lambda: reads.find(graph, sources), [])
+        self._probes["answers"] = self._contained("answers", lambda: roles.answers(sources), [])
         fields["attention"] = self._contained("attention", lambda: attention.find(graph, sources, paths), ())
         if root is not None:
             self._reach(graph, paths, root, root_ref)

@@ -95,6 +95,24 @@ def find_sources(graph: OpGraph) -> list[Source]:
     return found
 
 
+def answers(sources: list[Source]) -> list[dict[str, Any]]:
+    """Look-ups in the same table of which one reads what the other reads a position later: scores of a next item, not classes."""
+    found = []
+    for answer, later in enumerate(sources):
+        for source, now in enumerate(sources):
+            rows, ids = now.rows, later.rows
+            if source == answer or now.role != "tokens" or rows.shape != ids.shape or rows.shape[1] < 4:
+                continue
+            tables = [table.id if (table := _lookup(s.op)[0]) is not None else None for s in (now, later)]
+            kept = ids[:, :-1] != (later.pad_id if later.pad_id is not None else -1)
+            if tables[0] != tables[1] or not bool(kept.any()):
+                continue
+            ahead, still = (float((r == ids[:, :-1])[kept].float().mean()) for r in (rows[:, 1:], rows[:, :-1]))
+            if ahead >= 0.8 > still:
+                found.append({"source": source, "answer": answer, "copies": ahead})
+    return found
+
+
 def _lookup(op: RawOp) -> tuple[Ref | None, Ref | None]:
     if op.name == "embedding":
         return op.arguments.get("weight"), op.arguments.get("input")
