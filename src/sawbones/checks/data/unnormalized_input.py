@@ -35,7 +35,7 @@ import math
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.data_lines import feeding_sites, loader_sites
+from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_loader
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.series import fell
 
@@ -115,8 +115,8 @@ def first_layer(run: Run) -> tuple[Op, Value] | None:
 
 
 def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
-    """Where numbers became tensors of that width, the largest first; then the loader and the call."""
-    made = []
+    """Where numbers became tensors of that width, the largest first, or the data set was made of them; then loader and call."""
+    made, fetching = [], set(feeding_sites(run))
     for row in run.facts.get("data_ops") or ():
         shape = row.get("shape") or []
         same = bool(shape) and (list(shape[1:]) == list(given.shape[1:]) or list(shape) == list(given.shape[1:]))
@@ -124,7 +124,10 @@ def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
             same
             and row["op"] in ("tensor", "as_tensor", "float", "to", "stack", "__getitem__")
             and row["dtype"].startswith("float")
+            and not (row["op"] == "stack" and as_site(row["site"]) in fetching)
         ):
             made.append((-math.prod(shape), row["op"] == "__getitem__", as_site(row["site"])))
     ordered = [site for _, _, site in sorted(made, key=lambda m: m[:2])]
-    return places(*ordered[:1], *loader_sites(run), *ordered[1:2], *feeding_sites(run)[:1], op.site)[:4]
+    kind = str((training_loader(run) or {}).get("dataset") or "").rsplit(".", 1)[-1]
+    built = [s for s in marked_lines(run, "use") if kind and f"{kind}(" in s.code]
+    return places(*(ordered[:1] or built[:1]), *loader_sites(run), *ordered[1:2], *feeding_sites(run)[:1], op.site)[:4]
