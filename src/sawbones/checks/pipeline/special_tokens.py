@@ -47,9 +47,25 @@ INSIDE = 0.005
 
 def check(run: Run) -> Iterator[Finding]:
     rows = sample_rows(run)
-    if rows is None or rows.get("pad_id") is None or rows["batches"] < 8:
+    if rows is None or rows["batches"] < 8:
         return
     targets = rows.get("targets") or {}
+    shared = rows.get("shared") or {}
+    if (
+        rows.get("pad_id") is None
+        and shared
+        and shared["long"] >= 0.2
+        and shared["kinds"] >= 3
+        and targets.get("copies", 0.0) > 0.9
+    ):
+        # So common inside of texts that it was not taken for padding; but it ends many of them in runs and the loss ignores it.
+        rows = {**rows, "pad_id": shared["id"], "interior_share": shared["interior_share"]}
+        found = _collides(run, rows, targets)
+        if found is not None:
+            yield found
+        return
+    if rows.get("pad_id") is None:
+        return
     found = _collides(run, rows, targets) or _never_ends(run, rows, targets) or _no_end(run, rows, targets)
     if found is not None:
         yield found

@@ -263,7 +263,19 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
         targets = {k: (t.T, mark) for k, (t, mark) in targets.items() if t.T.shape == batches[k].shape}
     if targets:
         facts["targets"] = read_targets(batches, places, targets)
+        mark = facts["targets"]["ignored"]
+        if pad_id is None and mark >= 0:
+            facts["shared"] = _shared(batches, mark)
     return facts
+
+
+def _shared(batches: list[Ids], mark: int) -> dict[str, Any]:
+    """How an id that the loss leaves out stands in rows that nothing seems to pad: in runs at their ends, and inside of them."""
+    runs = np.concatenate([end_runs(b, mark, "right") for b in batches])
+    real = sum(b.size for b in batches) - int(runs.sum())
+    inside = sum(int((b == mark).sum()) for b in batches) - int(runs.sum())
+    ended = {"long": float((runs >= 2).mean()), "kinds": len(np.unique(runs))}
+    return {"id": mark, "interior_share": inside / max(real, 1)} | ended
 
 
 def ignored_along(targets: dict[int, tuple[Ids, int]]) -> bool | None:
