@@ -49,6 +49,9 @@ def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
     rows = next((t.shape[0] for t in tensors if t.dim() > 0 and t.shape[0] > 0), 0)
     batch = _second_dimension(tensors, rows)
     total: Any = None
+    if (ragged := _ragged(tensors)) is not None:
+        total, used = ragged
+        rows, tensors = len(total), [t for t in tensors if not any(t is u for u in used)]
     for tensor in tensors:
         if batch is not None and tensor.dim() > 1 and tensor.shape[1] == batch:
             rows, tensor = batch, tensor.transpose(0, 1)
@@ -59,6 +62,24 @@ def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
         hashes = sample_hashes(tensor)
         total = hashes if total is None else total * 1_000_003 + hashes
     return tuple(total.tolist()) if total is not None else ()
+
+
+def _ragged(tensors: Sequence[torch.Tensor]) -> tuple[Any, tuple[torch.Tensor, torch.Tensor]] | None:
+    """Samples of all lengths one after another, with the places at which they begin: (a hash of each, the two tensors)."""
+    whole = [t for t in tensors[:4] if t.dim() == 1 and t.device.type == "cpu" and t.dtype in (torch.int64, torch.int32)]
+    if len(whole) < 2 or whole[1].shape[0] < 2 or whole[0].shape[0] <= whole[1].shape[0]:
+        return None
+    values, starts = (t.detach().numpy().astype(np.int64) for t in whole[:2])
+    if starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > len(values) or np.all(starts == 0):
+        return None
+    if starts[-1] == len(values):  # the end of the last is among them
+        starts = starts[:-1]
+    if any(t.dim() > 0 and t.shape[0] != len(starts) for t in tensors if not any(t is u for u in whole[:2])):
+        return None  # not a number of samples that the others share
+    ends = np.append(starts[1:], len(values))
+    place = np.arange(len(values)) - np.repeat(starts, ends - starts)
+    running = np.concatenate([[0], np.cumsum(values * _weights(_POSITIONS)[1][place % _POSITIONS])])
+    return running[ends] - running[starts], (whole[0], whole[1])
 
 
 def _second_dimension(tensors: Sequence[torch.Tensor], rows: int) -> int | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sawbones.schema import Run, Site
 from sawbones.stats.loss_calls import as_site
+from sawbones.stats.splits import told_apart
 
 CASTS = (
     "float",
@@ -134,7 +135,10 @@ def train_losses_called(run: Run) -> set[str]:
 
 
 def validation_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], Site | None]:
-    """(steps, mean loss of each evaluation, where it was computed), over the loss that training uses too."""
+    """(steps, mean loss of each evaluation, where it was computed), over the loss that training uses too.
+
+    Where an evaluation goes over samples of training and over others, the others alone count.
+    """
     wanted = train_losses_called(run)
     by_step: dict[int, list[float]] = {}
     site = None
@@ -143,8 +147,33 @@ def validation_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.fl
         if event.phase == "eval" and event.data.get("fn") in wanted and isinstance(value, (int, float)):
             by_step.setdefault(event.step, []).append(float(value))
             site = site or event.site
+    by_step = _held_out(run, by_step) or by_step
     steps = sorted(by_step)
     return np.array(steps, np.int64), np.array([np.mean(by_step[s]) for s in steps], np.float64), site
+
+
+def _held_out(run: Run, by_step: Mapping[int, Sequence[float]]) -> dict[int, list[float]] | None:
+    """The losses of batches that were never trained on, where every evaluation has some of them and some that were."""
+    fresh = fresh_batches(run)
+    found: dict[int, list[float]] = {}
+    for step, values in by_step.items():
+        marks = fresh.get(step, [])
+        if len(marks) != len(values) or None in marks or all(marks) or not any(marks):
+            return None
+        found[step] = [v for v, mark in zip(values, marks, strict=True) if mark]
+    return found
+
+
+def fresh_batches(run: Run) -> dict[int, list[bool | None]]:
+    """For every evaluation, batch by batch: whether it holds no sample of training, or hardly any other; None where neither."""
+    trained, evaluated = told_apart(run)
+    known = {f for batch in trained for f in batch.fingerprints}
+    found: dict[int, list[bool | None]] = {}
+    for batch in evaluated:
+        share = sum(f in known for f in batch.fingerprints) / max(len(batch.fingerprints), 1)
+        mark = None if not batch.fingerprints or 0.05 < share < 0.6 else share <= 0.05
+        found.setdefault(batch.step, []).append(mark)
+    return found
 
 
 ERRORS = ("sub", "__sub__", "__rsub__", "rsub", "square", "pow", "__pow__", "abs", "mean", "sum", "sqrt", "norm", *CASTS)

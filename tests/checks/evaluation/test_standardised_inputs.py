@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,26 @@ def test_only_inputs_standardised_by_both_parts_are_suspected(by: str) -> None:
         train, valid = ((x - x.mean(0)) / x.std(0) for x in (train, valid))
     found = list(leak_preprocessing.check(run_of(train.astype(np.float32), valid.astype(np.float32))))
     assert [f.status for f in found] == (["suspected"] if by == "both" else [])
+
+
+@pytest.mark.parametrize(("rows", "status"), [(416, ["proven"]), (320, [])])
+def test_a_fit_that_saw_all_rows_is_a_proof(rows: int, status: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    run = run_of(rng.normal(size=(320, 8)).astype(np.float32), rng.normal(size=(96, 8)).astype(np.float32))
+    sign = {"kind": "standardised", "columns": 8, "of": 8, "off": 1e-7, "own_off": 0.02}
+    holder = {"cls": "StandardScaler", "names": ["scaler"], "rows": rows}
+    line = {
+        "kind": "fit",
+        "file": "train.py",
+        "line": 4,
+        "function": "load",
+        "code": "x = scaler.fit_transform(x)",
+        "name": "fit_transform",
+    }
+    seen = {"train_rows": 320, "rows": 416, "holders": [holder], "signs": [sign]}
+    found = list(leak_preprocessing.check(replace(run, facts={"fitted": seen, "source_lines": [line]})))
+    assert [f.status for f in found] == status
+    assert all(f.where[0].line == 4 for f in found)
 
 
 def test_moments_of_parts_are_those_of_the_whole() -> None:

@@ -1,10 +1,12 @@
 """Statistics that were fitted before the split
 
 ## What it sees
-Mean and spread of all values of one whole epoch of training batches and of one whole evaluation. Suspected when both together have
-mean 0 and spread 1 to within 1e-5 while the training part alone has not: the scaler has seen the validation samples.
-`sawbones audit leaks` does the same for every column of data sets, for ranges (0 to 1 reached only by both together), and compares
-a scaler, imputer or vocabulary given by `--fitted FILE` with the training part and with all parts; there it is a proof.
+The rows of numbers that the model is given in training and in evaluation, each once, and what the script keeps: an estimator of
+scikit-learn that counts the rows it was fitted to, or a mean and a spread that are those of a whole array it still holds. Proven
+when such a fit saw as many rows as training and evaluation have together, and over these together the columns have mean 0 and
+spread 1 (or mean 0, or run from 0 to 1) to rounding, and over the training rows alone they have not. Without a fit that is kept
+the moments of whole batches are only suspected. `sawbones audit leaks` does the same for every column of data sets, for
+ranges, and compares a scaler, imputer or vocabulary given by `--fitted FILE` with the training part and with all parts.
 
 ## Why it matters
 The test rows have spoken through the scaler, the vocabulary or the imputer before the model was trained. With few rows, or with
@@ -26,9 +28,10 @@ No experiment is needed: joint moments of exactly 0 and 1 do not come about by c
 scaler fitted on the training part alone.
 
 ## False alarms
-Both parts standardised each by its own moments have a joint mean of 0 too; the training part's own is 0 as well, and nothing is
-said. In a run it stays a suspicion: with many samples the score hardly moves. In `audit leaks` a feature that lies between 0 and 1
-by nature is only suspected, and only where both ends are reached once.
+A scaler fitted on the training part makes that part's own moments 0 and 1, and nothing is said; so it is where each part has its
+own scaler. Folds of a cross validation have a scaler each, and their rows together are not standardised. Data that their maker
+standardised as a whole before anybody split them leave no fit behind: a suspicion, no more. In `audit leaks` a feature that lies
+between 0 and 1 by nature is only suspected, and only where both ends are reached once.
 
 ## References
 Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L1.2. scikit-learn
@@ -38,9 +41,11 @@ user guide, "Common pitfalls: data leakage during pre-processing".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from sawbones.schema import Batch, Evidence, Finding, Fix, Run
+from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import places
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, loader_site, splits
@@ -52,6 +57,10 @@ LEAST_SAMPLES = 50
 
 
 def check(run: Run) -> Iterator[Finding]:
+    kept = _kept_fit(run)
+    if kept is not None:
+        yield kept
+        return
     for part in splits(run):
         for source, batches in part.sources().items():
             if source == "model" or source in part.trained_sources:
@@ -72,6 +81,43 @@ def check(run: Run) -> Iterator[Finding]:
                 Fix("Fit the scaler on the training part alone and apply it to the rest."),
             )  # fmt: skip
             return
+
+
+def _kept_fit(run: Run) -> Finding | None:
+    """A fit that is still held saw as many rows as both parts have together, and their columns bear its mark."""
+    seen = run.facts.get("fitted") or {}
+    fits = [h for h in seen.get("holders") or () if h["rows"] == seen["rows"] > seen["train_rows"]]
+    signs = [s for s in seen.get("signs") or () if s["kind"] == "standardised" or any(h["cls"] for h in fits)]
+    if not fits or not signs:
+        return None
+    fit, sign = fits[0], signs[0]
+    marked = {"standardised": "mean 0 and spread 1", "centred": "mean 0", "ranged": "a range of exactly 0 to 1"}[sign["kind"]]
+    what = f"A {fit['cls']}" if fit["cls"] else f"The mean and spread in {' and '.join(fit['names'])}"
+    rows, train = seen["rows"], seen["train_rows"]
+    texts = (
+        f"{what} saw {rows} rows; {train} rows are trained on, {rows - train} others are evaluated",
+        f"{sign['columns']} of {sign['of']} columns have {marked} over all {rows} rows (off by {sign['off']:.0e}), not over the "
+        f"{train} trained on (off by {sign['own_off']:.1e})",
+    )
+    return Finding(
+        "evaluation.leak-preprocessing", "proven", 0.95, "Statistics were fitted on the evaluation rows too",
+        _fit_sites(run, fit),
+        (Evidence(texts[0], "fitted", (), rows, train), Evidence(texts[1], "fitted", (), sign["own_off"], sign["off"])),
+        Fix("Split first, fit on the training part alone, and only apply what was fitted to the rest."),
+    )  # fmt: skip
+
+
+def _fit_sites(run: Run, fit: Mapping[str, Any]) -> tuple[Site, ...]:
+    """Lines that fit something: those that name what is held, then calls of a fit, then spreads that are computed."""
+    lines = [r for r in run.facts.get("source_lines") or () if r["kind"] == "fit"]
+    if fit["cls"]:
+        lines = [r for r in lines if "fit" in r["name"]] or lines
+
+    def rank(row: Mapping[str, Any]) -> tuple[bool, bool]:
+        named = any(name in row["code"] for name in fit["names"])
+        return (not named, "fit" not in row["name"])
+
+    return places(*(Site(r["file"], r["line"], r["function"], r["code"]) for r in sorted(lines, key=rank)))
 
 
 def _together(part: Split, evaluated: Sequence[Batch]) -> tuple[Moments, Moments] | None:

@@ -95,6 +95,7 @@ def _printed(run: Run) -> Finding | None:
             continue
         told = [t for step in dict.fromkeys(s for s, _, _ in node.reads) if (t := _compared(run, node, step)) is not None]
         wrong = [t for t in told if t[0]]
+        told = [t for t in told if t[0] or _differ(t[1], t[2])]
         apart = max((abs(plain - weighted) / max(abs(weighted), 1e-9) for _, plain, weighted, _, _ in wrong), default=0.0)
         if len(wrong) < 2 or len(wrong) < 0.8 * len(told) or apart < MATTERS:
             continue
@@ -137,9 +138,16 @@ def _weighted(run: Run) -> bool:
     for node in nodes(run):
         for step in dict.fromkeys(s for s, _, _ in node.reads):
             told = _compared(run, node, step)
-            if told is not None and not told[0] and any(abs(x - told[2]) <= 0.51 * u for x, u in printed_numbers(run, step)):
+            if told is None or told[0] or not _differ(told[1], told[2]):
+                continue
+            if any(abs(x - told[2]) <= 0.51 * u for x, u in printed_numbers(run, step)):
                 return True
     return False
+
+
+def _differ(plain: float, weighted: float) -> bool:
+    """Where both means are the same, as of a score that has reached its top, what is printed tells nothing."""
+    return abs(plain - weighted) > 1e-4 * max(abs(weighted), 1e-9)
 
 
 def _read_off(node: Node, by_id: Mapping[int, Node]) -> list[Node]:

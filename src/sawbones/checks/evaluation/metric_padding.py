@@ -33,7 +33,8 @@ Post, "A call for clarity in reporting BLEU scores" (2018), on metrics that depe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from sawbones.schema import Event, Evidence, Finding, Fix, Run
 from sawbones.stats.evaluations import CASTS, EQUALS, Node, consumers, nodes
@@ -73,6 +74,8 @@ def _of(run: Run, node: Node, everything: Sequence[Node]) -> Finding | None:
     if share < MIN_SHARE or share > 0.98 or len(seen["rows"]) < 3 or (seen["value"] != -100 and seen["value"] not in known):
         return None
     after = consumers(everything, node, (*CASTS, "neg", "__neg__", "log", "exp", "clamp"))
+    idle = [n for n in after if _masks_nothing(n)]
+    after = [*(n for n in after if n not in idle), *(n for m in idle for n in consumers(everything, m))]
     averaged = [n for n in after if n.op in ("mean", "nanmean")] or _divided_by_all(after, node, everything)
     if not averaged or any(n.op in MASKS for n in after):
         return None
@@ -90,6 +93,15 @@ def _of(run: Run, node: Node, everything: Sequence[Node]) -> Finding | None:
         ),
         Fix("Average over real positions only: select them, or multiply by the mask and divide by its sum."),
     )  # fmt: skip
+
+
+def _masks_nothing(node: Node) -> bool:
+    """A mask is applied that holds nothing but ones."""
+    return node.op in ("__and__", "mul", "__mul__", "logical_and", "bitwise_and", "__iand__") and _all_ones(node.given[1:])
+
+
+def _all_ones(given: Sequence[Mapping[str, Any]]) -> bool:
+    return any(g.get("min") == g.get("max") == 1.0 and g.get("num", 0) > 1 for g in given)
 
 
 def _of_reals(node: Node, everything: Sequence[Node]) -> Finding | None:
@@ -124,7 +136,8 @@ def _divided_by_all(after: Sequence[Node], node: Node, everything: Sequence[Node
         if place is not None and n.site is not None and n.site.file == place.file and abs(n.site.line - place.line) <= 6
     ]
     told_apart = [n for n in everything if n.op in TELLS_APART and "output" not in n.roles]
-    return sums if sums and any(n.op in ("numel", "nelement") for n in near) and not told_apart else []
+    counts = [n for n in near if n.op in ("numel", "nelement") or (n.op == "sum" and _all_ones(n.given[:1]))]
+    return sums if sums and counts and not told_apart else []
 
 
 def _known_padding(run: Run) -> set[int]:

@@ -44,7 +44,10 @@ EXPLAINS = ("evaluation.collapsed-prediction",)
 EXPERIMENT = None
 CUTS = ("gt", "ge", "lt", "le", "__gt__", "__ge__", "__lt__", "__le__", "greater", "greater_equal", "less", "less_equal")
 LOGITS = ("binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "soft_margin_loss")
-KEEPS_SCORES = (*CASTS, "__getitem__", "cat", "stack", "unsqueeze", "select", "transpose", "permute", "concat", "index_select")
+KEEPS_SCORES = (
+    *CASTS, "__getitem__", "cat", "stack", "unsqueeze", "select", "transpose", "permute", "concat", "index_select", "numpy",
+    "atleast_1d", "contiguous",
+)  # fmt: skip
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -73,7 +76,8 @@ def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | N
     if len(numbers) != 1:
         return None
     cut, low, high = float(numbers[0]), float(node.given[0]["min"]), float(node.given[0]["max"])
-    makers = made_by(everything, node, KEEPS_SCORES)
+    # A library works on losses and scores in one line: what is made of single numbers is none of the scores.
+    makers = [m for m in made_by(everything, node, KEEPS_SCORES) if any(s for g in m.given for s in g.get("shapes", ((1,),)))]
     raw = not makers
     bounded = [m for m in makers if m.op == "sigmoid" and not made_by(everything, m, KEEPS_SCORES)]
     if raw and trained & set(LOGITS) and 0.2 <= cut <= 0.8 and (low < -0.05 or high > 1.05):

@@ -27,6 +27,8 @@ def write_data_signals(recorder: Recorder) -> None:
         found = recorder.guard("vocabularies", recorder.vocabularies.record)
         if found:
             recorder.writer.record("vocabularies", 0, found)
+    if recorder.fitted is not None:
+        recorder.facts["fitted"] = recorder.guard("fitted", recorder.fitted.record)
     recorder.facts["metric_libraries"] = [name for name in ("sklearn.metrics", "torchmetrics") if name in sys.modules]
     loader = recorder.batches.training_loader()
     if loader is not None:

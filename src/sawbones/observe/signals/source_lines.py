@@ -26,6 +26,7 @@ _READING = {
     "genfromtxt", "loadtxt", "read_csv", "read_table", "read_parquet", "read_excel", "read_json", "fromstring", "fromfile",
     "DictReader", "reader", "read_fwf", "memmap",
 }  # fmt: skip
+_FITTING = {"fit", "fit_transform", "partial_fit", "std", "nanstd", "var", "std_mean", "ptp"}
 _BINNING = {"digitize", "searchsorted", "bucketize", "cut", "qcut", "factorize"}
 _WHOLE = {"long", "int64", "int32", "int"}
 _MAX_LINES = 900
@@ -67,6 +68,8 @@ def _marks(
                 yield node.lineno, "append", inside, None, called
             if called in _SPLITTING:
                 yield node.lineno, "split", inside, None, called
+            if called in _FITTING:
+                yield node.lineno, "fit", inside, None, called
             if called in _READING:
                 yield node.lineno, "read", inside, None, called
             if called in _BINNING or called == "long" or _is_whole(node):
