@@ -35,11 +35,11 @@ Ioffe 2017, "Batch Renormalization"; Wu and He 2018, "Group Normalization", meas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import prod
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("ops",)
@@ -78,17 +78,27 @@ def _finding(run: Run, path: str, text: str, site: Site | None, status: str, bat
     built = next((m.built for m in run.modules if m.path == path), None)
     loaders = run.facts.get("loaders") or ()
     sized = [loader for loader in loaders if loader.get("batch_size") == batch]
-    numbers = numbers_equal(run, float(batch)) if batch is not None and sized else []
     loader = as_site(sized[0].get("site")) if sized else None
+    numbers = _sizes(run, batch, loader) if batch is not None else []
     return Finding(
         "model.batchnorm-small-batch",
         status,
         0.93 if status == "proven" else 0.4,
         "Batch normalisation over too few values",
-        places(*(numbers[:1] if len(numbers) <= 2 else ()), built, loader, site),
+        places(*numbers[:1], built, loader, site),
         (Evidence(text, "ops", tuple(d.step for d in run.deep[:5])),),
         Fix(
             "Use larger batches, or a normalisation that does not look at the batch (GroupNorm, LayerNorm)."
             + (f" SyncBatchNorm takes the batches of all {run.world_size} ranks together." if run.world_size > 1 else "")
         ),
     )
+
+
+def _sizes(run: Run, batch: int, loader: Site | None) -> list[Site]:
+    """Where the batch size is written: under a name that the loader uses or that says batch, or as the only such number."""
+    words = set(re.findall(r"\w+", loader.code.lower())) if loader is not None else set()
+    rows = [row for row in run.facts.get("numbers") or () if row.get("value") == batch and row.get("name")]
+    names = [str(row["name"]).lower().strip("-").replace("-", "_") for row in rows]
+    named = [row for row, name in zip(rows, names, strict=True) if name in words or "batch" in name]
+    chosen = named or (rows if loader is not None and len(rows) <= 2 else [])
+    return [Site(str(row["file"]), int(row["line"]), "", str(row.get("code", ""))) for row in chosen]

@@ -51,9 +51,10 @@ def check(run: Run) -> Iterator[Finding]:
     steps = [deep for deep in run.deep if deep.activations]
     if len(steps) < 2 or steps[0].step > 2:
         return
-    last = {(a.module, a.cls, a.call): a for a in steps[-1].activations}
-    for place, first in enumerate(steps[0].activations):
-        after = last.get((first.module, first.cls, first.call))
+    # Calls are counted anew: a validation pass within one of the steps shifts the recorded numbers of the calls.
+    last = dict(_numbered(steps[-1]))
+    for place, (key, first) in enumerate(_numbered(steps[0])):
+        after = last.get(key)
         if after is None or place >= len(steps[0].activations) - 1:
             continue
         text = _describe(first, after)
@@ -69,6 +70,15 @@ def check(run: Run) -> Iterator[Finding]:
             Fix("Start with a bias of zero and weights (or a gain) that keep the inputs of the activation around 0 to 1."),
         )
         return
+
+
+def _numbered(deep: DeepStep) -> Iterator[tuple[tuple[str, str, int], Activation]]:
+    """Every activation with its module and how many of that module came before it in this step."""
+    seen: dict[tuple[str, str], int] = {}
+    for activation in deep.activations:
+        name = (activation.module, activation.cls)
+        yield (*name, seen.get(name, 0)), activation
+        seen[name] = seen.get(name, 0) + 1
 
 
 def _is_relu(activation: Activation) -> bool:
