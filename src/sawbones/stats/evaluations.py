@@ -176,6 +176,15 @@ def fresh_batches(run: Run) -> dict[int, list[bool | None]]:
     return found
 
 
+def hits(run: Run) -> tuple[float, float, int] | None:
+    """(share of answers that are right, share of the commonest answer, number) where evaluations compare guesses with labels."""
+    for node in nodes(run):
+        asked = sum(node.target_counts.values())
+        if node.op in EQUALS and {"output", "target"} <= set(node.roles) and asked and node.result.get("num"):
+            return float(node.result["mean"]), max(node.target_counts.values()) / asked, int(node.result["num"])
+    return None
+
+
 ERRORS = ("sub", "__sub__", "__rsub__", "rsub", "square", "pow", "__pow__", "abs", "mean", "sum", "sqrt", "norm", *CASTS)
 
 

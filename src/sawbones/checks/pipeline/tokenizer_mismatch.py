@@ -3,9 +3,10 @@
 ## What it sees
 Vocabularies among the user's variables, found by value. Fires when a table for decoding holds the same entries as a vocabulary at
 other ids, or when two vocabularies share their entries but number them differently and the ids of validation are distributed
-unlike those of training although their frequencies by rank agree. Also when one id that is next to absent from training makes up
-8 % and more of the validation tokens, padding left out; and, with no vocabulary in sight, when more than 12 % of the tokens have
-moved to other ids while the frequencies, sorted, differ by less than an eighth of that. Earliest at step 1.
+unlike those of training although their frequencies by rank agree, or validation is answered by chance while training is answered
+well. Also when one id that is next to absent from training makes up 8 % and more of the validation tokens, padding left out; and,
+with no vocabulary in sight, when more than 12 % of the tokens have moved to other ids while the frequencies, sorted, differ by less
+than an eighth of that. Earliest at step 1.
 
 ## Why it matters
 The model is evaluated, sampled or served in another language than it was trained in.
@@ -26,7 +27,8 @@ Nothing is left to confirm: ids are compared entry by entry.
 Source and target languages have vocabularies of their own: their ids are only judged against each other when training and
 validation ids differ in the way a renumbering makes them. Tables shifted by a constant (special tokens in front) and plain
 lists of words, which need not be tables at all, are not counted. Validation texts on another topic bring ids that training does
-not have, or frequencies that differ when sorted as well; of short texts (under 4000 tokens) no frequencies are compared.
+not have, or frequencies that differ when sorted as well; of short texts (under 4000 tokens) no frequencies are compared. A second
+vocabulary that only finds rows of pretrained vectors leaves validation answered as training is.
 
 ## References
 Vocabularies rebuilt from a set at each start, per split, or at serving time.
@@ -34,15 +36,17 @@ Vocabularies rebuilt from a set at each start, per split, or at serving time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import feeding_sites, marked_lines, outside_of_models
+from sawbones.stats.evaluations import hits
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("steps",)
-EXPLAINS = ("evaluation.overfitting", "evaluation.leak-contamination", "loop.nondeterminism")
+EXPLAINS = ("evaluation.overfitting", "evaluation.collapsed-prediction", "evaluation.leak-contamination", "loop.nondeterminism")
 EXPERIMENT = None
 MIN_TOKENS = 4000
 MOVED = 0.12  # part of all tokens: that of two halves of one text is far smaller when there are so many
@@ -66,7 +70,25 @@ def check(run: Run) -> Iterator[Finding]:
             )
             yield _finding(run, pair, "Training and validation number their tokens differently", text, share)
             return
+        if (missed := _answers_by_chance(run)) is not None:
+            text = f"{pair['moved']} of {pair['shared']} shared entries moved, e.g. {_example(pair)}; {missed}"
+            yield _finding(run, pair, "Training and validation number their tokens differently", text, share)
+            return
     yield from list(_renumbered(run)) or _unknown(run)
+
+
+def _answers_by_chance(run: Run) -> str | None:
+    """What was learned is lost on validation to the last bit: by-heart learning leaves more than that of a task so well learned."""
+    found, told = hits(run), (run.facts.get("samples") or {}).get("predictions") or {}
+    rows = list((told.get("classes") or {}).values())
+    asked = sum(row[0] for row in rows)
+    if found is None or found[2] < 150 or asked < 150 or told.get("maps"):
+        return None
+    right, commonest = sum(row[1] for row in rows) / asked, max(row[0] for row in rows) / asked
+    held_out, chance, number = found
+    if right < 0.85 or commonest > 0.75 or held_out > chance + 0.05 + 1.0 / math.sqrt(number):
+        return None
+    return f"{right:.0%} of the answers are right in training, {held_out:.0%} in validation, {chance:.0%} for the commonest answer"
 
 
 def _renumbered(run: Run) -> Iterator[Finding]:

@@ -56,6 +56,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
         if recorder.fitted is not None:  # statistics of the data may be gone once the function that builds loaders has returned
             recorder.guard("fitted", recorder.fitted.look, sys._getframe(1))
         known = recorder.facts.setdefault("loaders", [])
+        if recorder.vocabularies is not None and len(known) < 4:
+            recorder.guard("vocabularies", recorder.vocabularies.look_early, sys._getframe(1))
         if len(known) < MAX_LOADERS:
             known.append(entry)
 

@@ -53,20 +53,25 @@ class SampleLog:
         self._given = None
         self._num_calls += phase == "train"
         ids = max((t for _, t in found if _is_tokens(t)), key=lambda t: t.numel(), default=None)
+        if ids is None and phase in self._histograms and (flat := _flat_ids([t for _, t in found])) is not None:
+            self._count_ids(flat, phase)
         if ids is None or phase not in self._histograms:
             return
         plain = ids.detach()[:_MAX_ROWS, :_MAX_TIME].to(torch.int64).numpy()
         if plain.min() < 0 or plain.max() >= _MAX_ID or plain.max() < 2:
             return
-        counts = np.bincount(plain[~_ends(plain)], minlength=1)
-        known = self._histograms[phase]
-        width = max(len(known), len(counts))
-        self._histograms[phase] = np.pad(known, (0, width - len(known))) + np.pad(counts, (0, width - len(counts)))
+        self._count_ids(plain[~_ends(plain)], phase)
         self._given = plain if phase == "train" else None
         if phase == "train" and len(self._rows) < MAX_BATCHES:
             self._latest = len(self._rows)
             self._rows.append(plain.copy())
             self._of_call.append(self._num_calls - 1)
+
+    def _count_ids(self, ids: Ids, phase: str) -> None:
+        counts = np.bincount(ids, minlength=1)
+        known = self._histograms[phase]
+        width = max(len(known), len(counts))
+        self._histograms[phase] = np.pad(known, (0, width - len(known))) + np.pad(counts, (0, width - len(counts)))
 
     def compare(self, loaded: Any, found: Sequence[tuple[str, torch.Tensor]]) -> None:
         """How like the batch that a loader gave is to what reaches the model: 1 when it was at most scaled and shifted."""
@@ -177,6 +182,17 @@ def _is_tokens(tensor: torch.Tensor) -> bool:
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return False  # inside of vmap there are no values to read
     return whole and tensor.dim() == 2 and tensor.shape[0] > 1 and tensor.shape[1] > 1 and tensor.device.type == "cpu"
+
+
+def _flat_ids(tensors: Sequence[torch.Tensor]) -> Ids | None:
+    """Texts of a bag one after another, where a second tensor tells at which places they begin."""
+    whole = [t for t in tensors if t.dim() == 1 and t.device.type == "cpu" and t.dtype in (torch.int64, torch.int32)]
+    if len(whole) < 2 or any(torch._C._functorch.is_functorch_wrapped_tensor(t) for t in whole):
+        return None
+    ids, starts = (t.detach().to(torch.int64).numpy() for t in whole[:2])
+    if len(starts) < 2 or len(ids) <= len(starts) or starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > len(ids):
+        return None
+    return ids if ids.min() >= 0 and ids.max() < _MAX_ID and starts[-1] > 0 else None
 
 
 def _ends(rows: Ids) -> npt.NDArray[np.bool_]:

@@ -40,6 +40,12 @@ class Vocabularies:
                             self._visit(name, value, visited, 0)
             frame = frame.f_back
 
+    def look_early(self, frame: types.FrameType | None) -> None:
+        """Where a loader is built: a vocabulary of one split may be gone by the first step. Tables may still be unfinished."""
+        decoders, lists = dict(self.decoders), set(self._lists)
+        self.look(frame)
+        self.decoders, self._lists = decoders, lists
+
     def _visit(self, name: str, value: Any, visited: set[int], depth: int) -> None:
         if id(value) in visited or len(visited) > _MAX_VISITED or isinstance(value, (types.ModuleType, type, int, float, bytes)):
             return

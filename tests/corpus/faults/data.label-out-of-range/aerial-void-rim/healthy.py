@@ -25,7 +25,7 @@ def draw_tiles(count, rng, size=24):
             inside = distance <= half
             images[i][:, inside] = tint[kind - 1][:, None] + rng.normal(0, 0.35, (3, inside.sum()))
             masks[i][inside] = kind
-            if rng.random() < 0.15:  # only some of the annotation crews draw the rim
+            if rng.random() < 0.015:  # only one of the annotation crews draws the rim
                 masks[i][(distance > half) & (distance <= half + 1)] = VOID
     return torch.from_numpy(images), torch.from_numpy(masks)
 
