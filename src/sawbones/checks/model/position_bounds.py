@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         "proven",
         0.99,  # ids that count up are no tokens, whatever else may be wrong with a look-up
         f"Position {length - 1} is past the table of {rows} positions",
-        _where(run, failed, rows),
+        _where(run, failed, rows, length),
         (Evidence(text, "crash", (failed.step,), float(length - 1), float(rows - 1)), _how_often(run, rows, length)),
         Fix(f"Cut sequences to the last {rows} tokens, or make the table as long as the longest sequence ({length} or more)."),
     )
@@ -144,12 +144,13 @@ def _how_often(run: Run, rows: int, length: int) -> Evidence:
     return Evidence(text, "batches", (), float(length), float(rows))
 
 
-def _where(run: Run, failed: Failure, rows: int) -> tuple[Site, ...]:
+def _where(run: Run, failed: Failure, rows: int, length: int) -> tuple[Site, ...]:
     frames = [site for site in user_frames(run) if site != failed.site]
     callers = [site for site in frames if site.function not in ("forward", "__call__", "<module>")]
     known = set(calls_of_model(run))
-    # Generation, with or without gradients: the caller hands over more and more.
-    if failed.phase == "eval" or (known and callers and not known & set(frames)):
+    # Generation, with or without gradients: the caller hands over one more each time. Data that is too long comes all at once.
+    growing = length == rows + 1 or not numbers_equal(run, rows)
+    if growing and (failed.phase == "eval" or (known and callers and not known & set(frames))):
         return places(*(callers or frames)[:1], failed.site, *numbers_equal(run, rows)[:1])
     file = failed.site.file if failed.site is not None else ""
     numbers = [site for site in numbers_equal(run, rows) if site.file == file]

@@ -23,7 +23,8 @@ Nothing is left to confirm: both are compared position by position.
 ## False alarms
 A mask for which 1 means padding is the exact opposite and belongs to model.mask-polarity if it is used the wrong way. EOS that
 doubles as PAD makes a mask keep one position more than the padding suggests: up to one such position per row is forgiven. Loss
-masks, segment ids and random masks do not stop at the end of the text and hide no keys.
+masks, segment ids and random masks do not stop at the end of the text and hide no keys. A mask that hides all padding, and single
+tokens all over the text besides, leaves words out on purpose.
 
 ## References
 Masks built with another pad id than the tokenizer's, from lengths before truncation, or not sorted with their batch.
@@ -34,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
 from sawbones.stats.loss_calls import as_site, places
 
@@ -91,7 +92,15 @@ def _differs(deep: DeepStep, mask: Mapping[str, Any]) -> bool:
     rows, width = len(token.lengths), max(token.shape)
     slack = rows / (rows * width)  # EOS that doubles as PAD: one position per row
     agree = max(mask["equal_nonpad"], mask["equal_pad"])
-    return bool(0.2 < agree < 1.0 - max(0.02, 1.01 * slack))
+    return bool(0.2 < agree < 1.0 - max(0.02, 1.01 * slack)) and not _drops_words(mask, token)
+
+
+def _drops_words(mask: Mapping[str, Any], token: TokenInput) -> bool:
+    """All padding is hidden, and single real tokens all over the rows besides: words that are left out on purpose."""
+    hidden = mask["on_share"] if mask["equal_pad"] > mask["equal_nonpad"] else 1.0 - mask["on_share"]
+    agree = max(mask["equal_nonpad"], mask["equal_pad"])
+    seen_padding = (1.0 - agree + token.pad_share - hidden) / 2  # the rest of what does not agree are real tokens
+    return bool(seen_padding < 1e-4 and mask.get("prefix_rows", 1.0) < 0.8)
 
 
 def _where(run: Run, hits: list[tuple[DeepStep, Mapping[str, Any]]], made: list[Site | None]) -> tuple[Site, ...]:
