@@ -4,7 +4,8 @@
 On deep steps, what is added to the token vectors and does not come from the data, and the ids that feed a table of positions.
 Fires from step 0 when a code that was cut out of a longer table differs from example to example and is the same at every
 position, when position ids do, or when a table with a row for every position is averaged or cut down to a single row before it is
-added.
+added. A learned vector of (1, 1, features) that all positions get, in a model that has no other way to tell them apart, is
+suspected.
 
 ## Why it matters
 The model can't tell the first token from the last, and learns codes that belong to the place in the batch instead.
@@ -19,12 +20,14 @@ Nothing fails: broadcasting hides it. Loss gets stuck where order starts to matt
     x = x + self.pe[: x.size(1)].transpose(0, 1)
 
 ## Confirm it
-The shapes as they met in the addition are the proof.
+The shapes as they met in the addition are the proof. A suspected single vector: the script runs again with sinusoidal codes added
+to the token vectors; confirmed when the loss ends at least a fifth lower.
 
 ## False alarms
 A vector per example that comes from the data (a class, a speaker, a time step of a diffusion model) is data, not a code. Codes
 per position, with or without a batch dimension, relative biases, rotary codes and left-padded position ids differ along time and
-are silent. A type embedding comes from a table with fewer rows than there are positions.
+are silent. A learned vector for a set's elements is refuted: positions bring nothing there. A type embedding
+comes from a table with fewer rows than there are positions.
 
 ## References
 The PyTorch tutorial's PositionalEncoding expects (time, batch, features); with batch_first=True its `self.pe[:x.size(0)]`
@@ -38,11 +41,12 @@ from collections.abc import Iterator
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site, TokenInput
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.orderless import adding_params, orderless
 from sawbones.stats.positions import REDUCING, added_codes, comes_from_table, time_dim_of
 
 NEEDS = ("ops",)
 EXPLAINS = ("model.position-missing", "model.cross-sample-leak", "loss.label-shift", "optimizer.lr-too-low")
-EXPERIMENT = None
+EXPERIMENT = "positions_added"
 STILL = 0.5  # padding on the left may keep ids waiting as long, but then all rows start alike
 CUTTING = frozenset({"__getitem__", "narrow", "slice", "index_select"})
 
@@ -60,6 +64,28 @@ def check(run: Run) -> Iterator[Finding]:
                 Fix("Index the table of positions by the length of the sequence and let it broadcast over the batch."),
             )
             return
+    yield from _one_for_all(run)
+
+
+def _one_for_all(run: Run) -> Iterator[Finding]:
+    """A learned vector with a dimension for positions of size 1, in a model that has no other way to know them."""
+    found = orderless(run.deep[0]) if run.deep else None
+    if found is None or found.alike is None or found.lost is not None:
+        return
+    shape = found.alike.code.shape
+    made = [as_site(r.get("site")) for r in run.facts.get("data_ops") or () if tuple(r.get("shape") or ()) == shape]
+    text = f"one learned vector {shape} is added at all {found.length} positions of {found.alike.data.shape}, and nothing else "
+    text += f"differs along time on the way to {found.layers} attention layers"
+    yield Finding(
+        "model.position-broadcast",
+        "suspected",
+        0.65,
+        "All positions get the same learned code",
+        places(*made[:1], found.alike.op.site),
+        (Evidence(text, "ops", (run.deep[0].step,)),),
+        Fix(f"Give the learned codes a row for each of the {found.length} positions."),
+        params=adding_params(run, run.deep[0], found.start),
+    )
 
 
 def _by_ids(run: Run, deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
