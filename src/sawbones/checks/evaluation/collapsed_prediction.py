@@ -34,6 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import EQUALS, nodes, passes
 from sawbones.stats.loss_calls import as_site
@@ -45,6 +47,7 @@ EXPERIMENT = None
 MIN_STEPS = 20
 MIN_SAMPLES = 30
 MOST = 0.8
+FADED = 4.6  # the sum of LR times decay that leaves a hundredth of a weight: exp(-4.6)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -54,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     if found is None:
         return
     text, site = found
-    lost = _lost_at(run)
+    lost = [*_decayed(run), *_lost_at(run)]
     places = tuple(dict.fromkeys(s for s in (*lost, site, *(o.site for o in run.optimizers)) if s is not None))
     yield Finding(
         "evaluation.collapsed-prediction", "likely", 0.55, "One class is predicted for everything", places,
@@ -99,6 +102,19 @@ def _by_comparison(run: Run) -> tuple[str, Site | None] | None:
             share = f"{target['mean']:.0%} of the targets are 1"
             return f"{predicted['num']} predictions are all {predicted['max']:g}, while {share}", node.site
     return None
+
+
+def _decayed(run: Run) -> list[Site]:
+    """Where a weight decay is set that alone takes the weights to a hundredth within the run: nothing can be learnt against it."""
+    rates = run.steps["lr"][np.isfinite(run.steps["lr"])]
+    groups = [g for o in run.optimizers for g in (*o.groups, o.defaults) if isinstance(g.get("weight_decay"), (int, float))]
+    strongest = max((float(g["weight_decay"]) for g in groups), default=0.0)
+    kept = max((float(g.get("momentum") or 0.0) for g in groups), default=0.0)  # momentum repeats what the decay takes
+    if strongest * float(rates.sum()) / max(1.0 - kept, 0.01) < FADED:
+        return []
+    rows = [r for r in run.facts.get("numbers") or () if r.get("name") and r["value"] == strongest and "decay" in str(r["code"])]
+    set_at = [Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in rows[:1]]
+    return [*set_at, *(o.site for o in run.optimizers if o.site is not None)][:2]
 
 
 def _lost_at(run: Run) -> list[Site]:

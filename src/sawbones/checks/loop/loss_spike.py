@@ -95,7 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
         "likely" if sure else "suspected",
         0.9 if sure else 0.55,
         f"The batch of step {first} throws the run: loss {losses[first]:.4g} after {level:.4g}",
-        places(*(s for s in loader_sites(run) if not _is_loop(run, s)), *sites_of(*batches[:1], backward)),
+        places(*_written(run, first), *(s for s in loader_sites(run) if not _is_loop(run, s)), *sites_of(*batches[:1], backward)),
         (
             Evidence(
                 f"loss {losses[first]:.4g} at step {first}, {level:.4g} before it", "losses", (first,), float(losses[first]), level
@@ -107,11 +107,35 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
+def _written(run: Run, step: int) -> tuple[Site, ...]:
+    """Lines that hold the number by which this batch stands out: a code for what is missing, or the corrupt value itself."""
+    usual: dict[str, float] = {}
+    here: dict[str, float] = {}
+    for batch in (b for b in run.batches if b.phase == "train"):
+        for tensor in (t for t in batch.tensors if "min" in t and str(t.get("dtype", "")).startswith("float")):
+            path, reach = str(tensor["path"]), max(abs(float(tensor["min"])), abs(float(tensor["max"])))
+            if batch.step == step:
+                here[path] = max(here.get(path, 0.0), reach)
+            else:
+                usual[path] = min(usual.get(path, math.inf), reach)
+    odd = [value for path, value in here.items() if value > FAR * max(usual.get(path, math.inf), 1e-12)]
+    rows = [r for r in run.facts.get("numbers") or () if any(abs(abs(r["value"]) - v) <= 1e-4 * v for v in odd)]
+    return tuple(Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in rows[:1])
+
+
 def _far_apart(losses: np.ndarray, heads: list[int], begin: float) -> bool:
     """Few steps far above all the others: corrupt samples that come by in every epoch, or a handful of them."""
     others = finite(np.delete(losses, [i for s in heads for i in range(s, min(s + 3, len(losses)))]))
     usual = max(float(np.max(others, initial=0.0)), abs(begin))
-    return len(heads) <= MOST_SHARE * len(losses) and all(losses[s] > FAR * usual for s in heads)
+    few = len(heads) <= MOST_SHARE * len(losses)
+    return few and (all(losses[s] > FAR * usual for s in heads) or _comes_again(losses, heads, begin))
+
+
+def _comes_again(losses: np.ndarray, heads: list[int], begin: float) -> bool:
+    """One sample in every epoch: spikes equally high, far above all that came before the first, whatever they leave behind."""
+    before = max(float(np.max(finite(losses[: heads[0]]), initial=0.0)), abs(begin))
+    high = losses[heads]
+    return bool(np.all(np.isfinite(high)) and high.min() > FAR * before and high.max() < 3 * high.min())
 
 
 def _is_loop(run: Run, site: Site) -> bool:
