@@ -12,9 +12,9 @@ NAMES = ["healthy", "rust", "mildew", "blight"]
 @dataclass
 class TrainConfig:
     width: int = 12
-    lr: float = 0.03
+    lr: float = 0.012
     weight_decay: float = 1.0
-    epochs: int = 6
+    epochs: int = 7
     batch_size: int = 32
     seed: int = 2
 

@@ -1,6 +1,9 @@
 """Autoencoder for vibration snippets; keeps the best weights in a file and scores anomalies with them at the end."""
+import io
+import os
 import pathlib
 import random
+import shutil
 
 import numpy as np
 import torch
@@ -40,8 +43,13 @@ class BestKeeper:
         if value >= self.best:
             return False
         self.best = value
-        self.file = open(self.path, "wb")
-        torch.save({"weights": model.state_dict(), "epoch": epoch, "value": value}, self.file)
+        payload = io.BytesIO()
+        torch.save({"weights": model.state_dict(), "epoch": epoch, "value": value}, payload)
+        payload.seek(0)
+        partial = self.path.with_suffix(".part")
+        self.file = open(partial, "wb")
+        shutil.copyfileobj(payload, self.file, 1024)
+        os.replace(partial, self.path)
         return True
 
     def restore(self, model):
