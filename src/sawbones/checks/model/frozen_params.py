@@ -5,7 +5,8 @@ Parameters with requires_grad=False that an optimizer holds. Fires when a whole 
 somebody gave these parameters a learning rate of their own, so they were to be trained. Frozen parameters in a group beside
 trained ones are likely when they still are as they were drawn (nothing was loaded, trained or copied before: a frozen block of
 random weights serves nobody) and else only suspected, since passing model.parameters() after freezing on purpose is common.
-From step 0.
+Frozen layers that no optimizer holds count when they still are as they were drawn and the loss has hardly moved (under a tenth in
+30 steps or more): some trainers leave frozen parameters out by themselves. From step 0.
 
 ## Why it matters
 The optimizer skips them without a word; the block stays at its first values.
@@ -26,8 +27,9 @@ The optimizer's own groups and the parameters' flags are the proof.
 
 ## False alarms
 Frozen backbones, adapters, teachers and target networks hold weights that were trained or loaded before; random features, and
-bases of adapters that only demonstrate the method, are left out of the optimizer. A group that is unfrozen later in the run gets
-gradients then and is silent; gradients of an earlier stage, under another optimizer, do not count.
+bases of adapters that only demonstrate the method, are left out of the optimizer and the rest learns on top of them. A group that
+is unfrozen later in the run gets gradients then and is silent; gradients of an earlier stage, under another optimizer, do not
+count.
 
 ## References
 Embedding.from_pretrained freezes by default.
@@ -44,10 +46,12 @@ from sawbones.schema import NO_GRADIENT, Evidence, Finding, Fix, Run, Site, Tens
 from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.series import end_level, finite, start_level
 
 NEEDS = ("tensors", "optimizers")
-EXPLAINS = ("optimizer.missing-params", "optimizer.lr-too-low", "model.detached-graph")
+EXPLAINS = ("optimizer.missing-params", "optimizer.lr-too-low", "model.detached-graph", "evaluation.collapsed-prediction")
 EXPERIMENT = None
+HARDLY, ENOUGH_STEPS = 0.1, 30
 _DRAWING = ("normal_", "uniform_", "kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_", "trunc_normal_",
             "orthogonal_", "randn", "rand")  # fmt: skip
 
@@ -68,6 +72,24 @@ def check(run: Run) -> Iterator[Finding]:
         layers = [t for t in partly if t.owner not in ("Embedding", "EmbeddingBag")]  # tables often come ready made
         sure = bool(layers) and all(_is_fresh(run, t) and not _is_adapted(run, t) for t in layers)
         yield _finding(run, partly, [], "likely" if sure else "suspected")
+        return
+    outside = [t for t in run.tensors if t.in_model and t.optimizer < 0 and not t.requires_grad and len(t.shape) >= 2]
+    layers = [t for t in outside if t.owner not in ("Embedding", "EmbeddingBag")]
+    if len(layers) >= 2 and _is_stuck(run) and all(_is_untouched(run, t) for t in layers):
+        yield _finding(run, outside, [], "likely")
+
+
+def _is_untouched(run: Run, tensor: Tensor) -> bool:
+    return not _ever_trained(run, tensor) and _is_fresh(run, tensor) and not _is_adapted(run, tensor)
+
+
+def _is_stuck(run: Run) -> bool:
+    """The trained part gets gradients and yet the loss is about where it began."""
+    losses, norms = finite(run.losses), finite(run.steps.get("grad_norm", np.empty(0)))
+    if len(losses) < ENOUGH_STEPS or not len(norms) or float(np.median(norms)) <= 0:
+        return False
+    begin, end = start_level(run.losses), end_level(run.losses)
+    return begin > 0 and abs(begin - end) < HARDLY * begin
 
 
 def _is_fresh(run: Run, tensor: Tensor) -> bool:
@@ -132,7 +154,8 @@ def _finding(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]], stat
         "model.frozen-params",
         status,
         {"proven": 0.93, "likely": 0.85}.get(status, 0.3),
-        f"{len(frozen)} parameters that the optimizer holds are frozen",
+        f"{len(frozen)} parameters of the model are frozen"
+        + (" although the optimizer holds them" if frozen[0].optimizer >= 0 else ""),
         _where(run, frozen, groups),
         (Evidence(text, "tensors", (0,), float(len(frozen)), 0.0),),
         Fix("Leave requires_grad on for these parameters (freeze=False), or take them out of the optimizer."),
@@ -155,7 +178,8 @@ def _where(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]]) -> tup
     # A module takes any attribute: `block.requires_grad = True` says nothing to its parameters.
     assigned = marked_lines(run, "assign", names=("requires_grad",))
     idle = [site for site in assigned if re.search(r"=\s*True\b", site.code)]
-    first = [*(idle if len(idle) == 1 else ()), *switched[:1]]
+    off = [site for site in assigned if re.search(r"=\s*False\b", site.code)]
+    first = [*(idle if len(idle) == 1 else ()), *(switched or off)[:1]]
     return places(*first, *(written or made[:1] if switched else made[:1]), optimizer)
 
 
