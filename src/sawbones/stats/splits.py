@@ -51,7 +51,8 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
     """(trained on, evaluated).
 
     The phase of a batch is a guess where a loader fetches one ahead, or where a teacher without gradients sees it first. A backward
-    pass belongs to the last batch fetched before it, and to those of loaders that are mostly read that way.
+    pass belongs to the last batch fetched before it, and to those of loaders that are mostly read that way. A run that was stopped
+    in the middle of a step has one batch more whose backward pass never came.
     """
     backwards = {(e.step, e.microstep) for e in run.of_kind("backward")}
     last = {(b.step, b.microstep): i for i, b in enumerate(run.batches)}
@@ -65,7 +66,9 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
     evaluated: list[Batch] = []
     for i, batch in enumerate(run.batches):
         key = (batch.step, batch.microstep)
-        if batch.step >= run.events_in_full:
+        if i == len(run.batches) - 1 and run.ending.kind != "finished" and batch.source in mostly:
+            is_trained = True  # whatever the forward pass before it was for
+        elif batch.step >= run.events_in_full:
             is_trained = batch.phase == "train"  # later events are thinned out
         elif batch.phase == "train":
             is_trained = key in backwards and (last[key] == i or batch.source in mostly)
