@@ -16,6 +16,7 @@ from sawbones.schema import Finding, Run, Verdict
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     gauged = bench.rerun([Remedy("gradient_until_step")], max_steps=min(run.num_steps, 8))
     rows = np.asarray(gauged.facts.get("gradient_until_step") or [], np.float64)
+    rows = rows[np.isfinite(rows).all(axis=1)] if len(rows) else rows  # a run that diverges says nothing from there on
     if not len(rows):
         return Verdict("gradient_until_step", "open", "no gradient could be taken between backward and step")
     ratio = float(np.median(rows[:, 1] / np.maximum(rows[:, 0], 1e-30)))
