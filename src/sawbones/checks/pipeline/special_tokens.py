@@ -50,17 +50,9 @@ def check(run: Run) -> Iterator[Finding]:
     if rows is None or rows["batches"] < 8:
         return
     targets = rows.get("targets") or {}
-    shared = rows.get("shared") or {}
-    if (
-        rows.get("pad_id") is None
-        and shared
-        and shared["long"] >= 0.2
-        and shared["kinds"] >= 3
-        and targets.get("copies", 0.0) > 0.9
-    ):
-        # So common inside of texts that it was not taken for padding; but it ends many of them in runs and the loss ignores it.
-        rows = {**rows, "pad_id": shared["id"], "interior_share": shared["interior_share"]}
-        found = _collides(run, rows, targets)
+    if rows.get("pad_id") is None and _fills_ends(rows.get("shared") or {}, targets):
+        shared = rows["shared"]
+        found = _collides(run, {**rows, "pad_id": shared["id"], "interior_share": shared["interior_share"]}, targets)
         if found is not None:
             yield found
         return
@@ -69,6 +61,15 @@ def check(run: Run) -> Iterator[Finding]:
     found = _collides(run, rows, targets) or _never_ends(run, rows, targets) or _no_end(run, rows, targets)
     if found is not None:
         yield found
+
+
+def _fills_ends(shared: Mapping[str, Any], targets: Mapping[str, Any]) -> bool:
+    """An id too common inside of texts to be taken for padding, but it fills many ends: after a terminator, or to any length."""
+    last = dict(targets.get("last_at_limit") or {})
+    total = last.pop("all", 0)
+    terminated = total >= 50 and max(last.values(), default=0) > 0.95 * total
+    long = shared.get("long", 0.0) >= 0.2 and shared["kinds"] >= (2 if terminated else 3)
+    return bool(long and targets.get("copies", 0.0) > 0.9)
 
 
 def _collides(run: Run, rows: Mapping[str, Any], targets: Mapping[str, Any]) -> Finding | None:
