@@ -97,6 +97,8 @@ def page(rows: Path, out: Path) -> None:
         mended = f"FAILS: {row['mended']}" if row["mended"] else "passes" if row["kind"] != "-" else "-"
         columns = [row["fault"], row["kind"], broken, mended, row["seconds"], row["commit"]]
         lines.append("| " + " | ".join(str(c).replace("|", "/") for c in columns) + " |")
+    if any("changes" in row["commit"] for row in found):
+        lines += ["", '"and changes": src held files or lines that this commit does not have.']
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(out)
 
