@@ -42,7 +42,12 @@ def _plain(site: Site | None) -> dict[str, Any] | None:
 
 
 def _batches_differ(first: Run, second: Run) -> dict[str, Any] | None:
-    for i, (a, b) in enumerate(zip(first.batches, second.batches, strict=False)):
+    # From some batch on a run keeps only some of them, and not every run from the same one on.
+    others = {b.index if b.index >= 0 else i: b for i, b in enumerate(second.batches)}
+    for i, a in enumerate(first.batches):
+        b = others.get(a.index if a.index >= 0 else i)
+        if b is None:
+            continue
         if a.fingerprints == b.fingerprints and a.fingerprints:
             continue
         if not a.fingerprints and _shapes(a) == _shapes(b):
@@ -50,7 +55,7 @@ def _batches_differ(first: Run, second: Run) -> dict[str, Any] | None:
         reordered = sorted(a.fingerprints) == sorted(b.fingerprints)
         return {
             "what": "batch_order" if reordered or _same_pool(first, second) else "batch_values",
-            "index": i,
+            "index": a.index if a.index >= 0 else i,
             "step": a.step,
             "source": a.source,
             "site": _loader_site(first, a),

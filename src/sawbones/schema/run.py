@@ -99,6 +99,7 @@ class Batch:
     tensors: tuple[Mapping[str, Any], ...]  # path, shape, dtype, and on sampled steps min, max, mean, std, nonfinite, ...
     fingerprints: tuple[int, ...] = ()  # one 64-bit value per sample over the whole sample
     epoch: int = 0  # how often this loader had been started before
+    index: int = -1  # which batch of the run it was; long runs keep only some of them
 
 
 @dataclass(frozen=True)

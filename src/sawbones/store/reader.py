@@ -174,9 +174,9 @@ def _statistics(db: sqlite3.Connection, num_tensors: int) -> tuple[Any, dict[str
 
 
 def _batches(db: sqlite3.Connection) -> Iterator[Batch]:
-    rows = db.execute("SELECT step, phase, source, wait_ms, epoch, data, fingerprints FROM raw_batches ORDER BY id")
-    for step, phase, source, wait_ms, epoch, data, marks in rows:
+    rows = db.execute("SELECT id, step, phase, source, wait_ms, epoch, data, fingerprints FROM raw_batches ORDER BY id")
+    for index, step, phase, source, wait_ms, epoch, data, marks in rows:
         body = json.loads(data)
         prints = tuple(np.frombuffer(marks, np.int64).tolist())
         tensors = tuple(revive(body["tensors"]))
-        yield Batch(step, body["microstep"], phase, source, wait_ms or 0.0, tensors, prints, epoch)
+        yield Batch(step, body["microstep"], phase, source, wait_ms or 0.0, tensors, prints, epoch, index)

@@ -116,6 +116,8 @@ def _match(frame: Frame, target: torch.Tensor, tokens: list[Source], ignore: int
             if not copies:
                 continue
             offset = max(copies, key=lambda k: (round(copies[k], 3), -abs(k)))
+            if (time_dim, source_time_dim) != (1, 1) and not _stands_out(copies, offset):
+                continue
             # Another reading must be clearly better: for a shift of 0 both dimensions say the same.
             if copies[offset] > best + 0.02:
                 best = copies[offset]
@@ -123,6 +125,12 @@ def _match(frame: Frame, target: torch.Tensor, tokens: list[Source], ignore: int
                 if best > 0.5:
                     frame.time_dim, frame.source_time_dim = time_dim, source_time_dim
                     frame.source, frame.offset = source, offset
+
+
+def _stands_out(shares: dict[int, float], offset: int) -> bool:
+    """A shift in time is met at one offset; examples made after one pattern are alike at all of them."""
+    others = sorted(share for k, share in shares.items() if k != offset)
+    return shares[offset] >= 0.97 or not others or shares[offset] >= others[len(others) // 2] + 0.3
 
 
 def copy_shares(goal: torch.Tensor, ids: torch.Tensor, start: int, ignore: int | None, pad: int | None) -> dict[int, float]:
