@@ -157,6 +157,8 @@ def adam_rules(b1: float, b2: float, eps: float) -> Iterator[Rule]:
     factors = (
         (1 / (1 - b1), "the first moment adds the whole gradient, not (1 - beta1) of it"),
         (float(np.sqrt(1 - b2)), "the second moment adds the whole square, not (1 - beta2) of it"),
+        ((1 - b2) / (1 - b1), "the first moment adds (1 - beta2) of the gradient, not (1 - beta1) of it"),
+        (float(np.sqrt((1 - b2) / (1 - b1))), "the second moment adds (1 - beta1) of the square, not (1 - beta2) of it"),
     )
     yield Rule("Adam", True, "", _each(_adam(b1, b2, eps, p1, p2)), rates, scales=factors)
     yield Rule("Adam, eps inside the root", True, "", _each(_adam(b1, b2, eps, p1, p2, inside=True)), rates)
@@ -181,6 +183,13 @@ def adam_rules(b1: float, b2: float, eps: float) -> Iterator[Rule]:
             "the bias correction is multiplied, not divided",
             _adam(b1, b2, eps, lambda n: 1 / (1 - b1**n), lambda n: 1 / (1 - b2**n)),
         ),
+        "first correction by beta2": ("the first moment is corrected by beta2, not by beta1", _adam(b1, b2, eps, p2, p2)),
+        "second correction by beta1": ("the second moment is corrected by beta1, not by beta2", _adam(b1, b2, eps, p1, p1)),
+        "corrections exchanged": ("the bias corrections of the two moments are exchanged", _adam(b1, b2, eps, p2, p1)),
+        "first moment at beta2": ("the first moment fades with beta2, not with beta1", _adam(b2, b2, eps, p1, p2)),
+        "second moment at beta1": ("the second moment fades with beta1, not with beta2", _adam(b1, b1, eps, p1, p2)),
+        "both at beta1": ("both moments fade with beta1", _adam(b1, b1, eps, p1, p1)),
+        "both at beta2": ("both moments fade with beta2", _adam(b2, b2, eps, p2, p2)),
         "correction kept": ("the corrected moments are written back into the state", _written_back(b1, b2, eps)),
         "no root": ("the root of the second moment is missing", _adam(b1, b2, eps, p1, p2, root=False)),
         "no root, no correction": (
