@@ -26,7 +26,7 @@ class Tiles(Dataset):
             images.append(mask * rng.uniform(0.8, 1.4) + 0.6 * rng.standard_normal((size, size)))
             masks.append(mask)
         images = np.stack(images)
-        self.images = torch.from_numpy((images - images.mean()) / images.std()).float().unsqueeze(1)
+        self.images = torch.from_numpy((images - 0.25) / 0.8).float().unsqueeze(1)
         self.masks = torch.from_numpy(np.stack(masks)).float().unsqueeze(1)
 
     def __len__(self):
