@@ -60,17 +60,37 @@ def tables(run: Run, statistic: str) -> dict[int, npt.NDArray[np.float64]]:
 
 
 def first_difference(a: Run, b: Run, statistic: str, tolerance: float) -> tuple[int, int, float, float] | None:
-    """(step, tensor, value on a, value on b) of the first measured value that is not the same."""
-    ours, theirs = tables(a, statistic), tables(b, statistic)
-    for step in sorted(set(ours) & set(theirs)):
+    """(step of both, tensor of a, value on a, value on b) of the first measured value that is not the same."""
+    alone = _alone(a, b)
+    if alone is None:
+        return None
+    (steps_a, tensors_a), (steps_b, tensors_b) = alone
+    ours = {step - steps_a: values[tensors_a:] for step, values in tables(a, statistic).items()}
+    theirs = {step - steps_b: values[tensors_b:] for step, values in tables(b, statistic).items()}
+    for step in sorted(s for s in set(ours) & set(theirs) if s >= 0):
         x, y = ours[step], theirs[step]
         size = min(len(x), len(y))
         x, y = x[:size], y[:size]
         differ = np.abs(x - y) > tolerance * (np.abs(x) + np.abs(y)) + 1e-12
         if np.any(differ):
             worst = int(np.nanargmax(np.where(differ, np.abs(x - y) / (np.abs(x) + np.abs(y) + 1e-12), -1)))
-            return step, worst, float(x[worst]), float(y[worst])
+            return step, worst + tensors_a, float(x[worst]), float(y[worst])
     return None
+
+
+def _alone(a: Run, b: Run) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """(steps, tensors) that each rank has for itself before both go on together; None where they cannot be laid side by side.
+
+    One rank may train something first that the others wait for, with an optimizer that only it has.
+    """
+    if a.num_steps == b.num_steps or len(a.optimizers) == len(b.optimizers):
+        return (0, 0), (0, 0)
+    steps, size = min(a.num_steps, b.num_steps), min(len(a.tensors), len(b.tensors))
+    names = [[t.name for t in sorted(run.tensors, key=lambda t: t.index)][len(run.tensors) - size :] for run in (a, b)]
+    shapes = [[t.shape for t in sorted(run.tensors, key=lambda t: t.index)][len(run.tensors) - size :] for run in (a, b)]
+    if names[0] != names[1] or shapes[0] != shapes[1] or not size or not steps:
+        return None
+    return (a.num_steps - steps, len(a.tensors) - size), (b.num_steps - steps, len(b.tensors) - size)
 
 
 def wrapped(run: Run) -> Event | None:

@@ -51,6 +51,7 @@ ENTROPY = {"urandom", "SystemRandom", "uuid4", "token_bytes", "getrandbits", "ge
 CLOCK = {"time", "time_ns", "perf_counter", "monotonic", "now"}
 HASHED = {"set", "frozenset", "hash"}
 LISTED = {"listdir", "glob", "iterdir", "scandir"}
+SPLITTERS = {"train_test_split", "ShuffleSplit", "StratifiedShuffleSplit", "KFold"}
 LAST_BITS = 1e-5
 
 _NOUNS = {
@@ -154,6 +155,10 @@ def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Sit
                 places,
                 Fix(f"Seed it beside the others: {call}.", insert_after=call),
             )
+    loose = _without_state(run)
+    if "numpy" not in seeded and used.get("numpy") and loose:
+        words = "numpy, which is never seeded, is drawn from by a library that was given no random_state"
+        return words, loose, Fix("Give the call a random_state, or seed NumPy.")
     listed = [r for r in _calls(run, "draw") if _last(r) in LISTED]
     hashed = [r for r in _calls(run, "draw") if _last(r) in HASHED]
     if hashed:
@@ -162,6 +167,13 @@ def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Sit
     if listed:
         return "the order in which files are listed", tuple(map(_site, listed)), Fix("Sort the list of files.")
     return "the source draws from a stream that no seed reaches", seed_lines, Fix("Seed every stream that the script draws from.")
+
+
+def _without_state(run: Run) -> tuple[Site, ...]:
+    """Calls of scikit-learn and pandas that draw from NumPy's global stream when no random_state is given."""
+    rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == "split" and r.get("name") in SPLITTERS]
+    rows += [r for r in _calls(run, "order") if _last(r) == "sample" and not str(r["call"]).startswith("random.")]
+    return tuple(dict.fromkeys(_site(r) for r in rows if "random_state" not in r["code"]))
 
 
 def _seeded_late(run: Run) -> bool:

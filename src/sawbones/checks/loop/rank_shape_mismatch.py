@@ -75,7 +75,9 @@ def check(run: Run) -> Iterator[Finding]:
     if any(not CONNECTION.search(r.ending.message or "") or "finished reduction" in (r.ending.message or "") for r in failed):
         return
     aborted = any(r.facts.get("aborted") for r in ranks)
-    orders = [_order(r, passes=not aborted and wrapped(run) is not None) for r in ranks]
+    # Ranks that all came to their end made the same backward passes under the wrapper: others were one rank's own affair.
+    ended = all(r.ending.kind == "finished" for r in ranks)
+    orders = [_order(r, passes=not aborted and not ended and wrapped(run) is not None) for r in ranks]
     hangs = any(r.ending.kind == "hang" for r in ranks)
     for other, theirs in zip(ranks[1:], orders[1:], strict=True):
         at = _parting(orders[0], theirs)
