@@ -165,7 +165,7 @@ def _write(find: Callable[[], Recorded | None], limit: int, file: Any, send: int
     torch.set_num_threads(1)  # threads of a pool do not survive a fork
     try:
         found = find()
-        answer = "found" if found is not None else "no single operator shows it by itself"
+        answer = "found" if found is not None else "no single operator that shows it could be repeated with what it was given"
         if found is not None:
             packer = Packer()
             text = json.dumps(packer.pack(found))
