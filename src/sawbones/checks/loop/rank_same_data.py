@@ -34,13 +34,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone, trained_prints, training_sites
 
 NEEDS = ("ranks", "batches")
 EXPLAINS = ("loop.sampler-epoch", "loop.gradient-not-reduced")
 EXPERIMENT = None
 SHARE = 0.9
+SHUFFLES = ("randperm", "permutation", "shuffle", "sample", "choice", "choices", "permuted")
 MIN_BATCHES = 4
 
 
@@ -55,8 +57,20 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         text = f"{same} of {len(pairs)} training batches of rank 0 and rank {rank} are the same"
         yield Finding(
-            "loop.rank-same-data", "proven", 0.95, f"All {len(prints)} ranks train on the same data", training_sites(run),
+            "loop.rank-same-data", "proven", 0.95, f"All {len(prints)} ranks train on the same data", _where(run),
             (Evidence(text, "batches", (), same / len(pairs), 0.0),),
             Fix("Give every rank its own part: sampler=DistributedSampler(dataset), without shuffle=True, or a slice by rank."),
         )  # fmt: skip
         return
+
+
+def _where(run: Run) -> tuple[Site, ...]:
+    """Where samples are chosen. Drawn at random without a loader and an order, they are the same because the seed is."""
+    chosen = training_sites(run)
+    orders = [r for r in run.facts.get("calls") or () if r["kind"] == "order" and str(r["call"]).rsplit(".", 1)[-1] in SHUFFLES]
+    if orders or run.facts.get("loaders"):
+        return chosen
+    seeds = [(e.data.get("library"), e.data.get("value"), e.site) for e in run.of_kind("seed")]
+    others = [{(e.data.get("library"), e.data.get("value")) for e in r.of_kind("seed")} for r in run.ranks]
+    shared = [site for library, value, site in seeds if all((library, value) in known for known in others)]
+    return places(*shared[:1], *chosen)
