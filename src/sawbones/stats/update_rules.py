@@ -188,8 +188,6 @@ def adam_rules(b1: float, b2: float, eps: float) -> Iterator[Rule]:
         "corrections exchanged": ("the bias corrections of the two moments are exchanged", _adam(b1, b2, eps, p2, p1)),
         "first moment at beta2": ("the first moment fades with beta2, not with beta1", _adam(b2, b2, eps, p1, p2)),
         "second moment at beta1": ("the second moment fades with beta1, not with beta2", _adam(b1, b1, eps, p1, p2)),
-        "both at beta1": ("both moments fade with beta1", _adam(b1, b1, eps, p1, p1)),
-        "both at beta2": ("both moments fade with beta2", _adam(b2, b2, eps, p2, p2)),
         "correction kept": ("the corrected moments are written back into the state", _written_back(b1, b2, eps)),
         "no root": ("the root of the second moment is missing", _adam(b1, b2, eps, p1, p2, root=False)),
         "no root, no correction": (

@@ -200,7 +200,20 @@ def one_counter(p, s, g) -> None:
     adam(p, s, g)
 
 
+def mixed(first: float, added: float) -> Step:
+    """Adam with this rate in the first correction and this share of the square in the second moment."""
+
+    def rule(p, s, g) -> None:
+        s["m"].mul_(0.9).add_(p.grad, alpha=0.1)
+        s["v"].mul_(0.999).addcmul_(p.grad, p.grad, value=added)
+        p -= g["lr"] * (s["m"] / (1 - first ** s["t"])) / ((s["v"] / (1 - 0.999 ** s["t"])).sqrt() + 1e-8)
+
+    return rule
+
+
 WRONG = {
+    "first correction by beta2": (mixed(0.999, 0.001), {"betas": (0.9, 0.999)}, "corrected by beta2"),
+    "square weighted by beta1": (mixed(0.9, 0.1), {"betas": (0.9, 0.999)}, "adds (1 - beta1) of the square"),
     "uncorrected": (uncorrected, {"betas": (0.9, 0.999)}, "not corrected"),
     "uncorrected without settings": (uncorrected, {}, "not corrected"),
     "no root": (no_root, {"betas": (0.9, 0.999)}, "root"),
