@@ -41,6 +41,7 @@ user guide, "Common pitfalls: data leakage during pre-processing".
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -113,9 +114,10 @@ def _fit_sites(run: Run, fit: Mapping[str, Any]) -> tuple[Site, ...]:
     if fit["cls"]:
         lines = [r for r in lines if "fit" in r["name"]] or lines
 
-    def rank(row: Mapping[str, Any]) -> tuple[bool, bool]:
+    def rank(row: Mapping[str, Any]) -> tuple[bool, bool, bool]:
+        words = set(re.findall(r"\w+", row["code"].partition("=")[0]))  # what the line sets, or calls upon
         named = any(name in row["code"] for name in fit["names"])
-        return (not named, "fit" not in row["name"])
+        return (not words & set(fit["names"]), not named, "fit" not in row["name"])
 
     return places(*(Site(r["file"], r["line"], r["function"], r["code"]) for r in sorted(lines, key=rank)))
 
