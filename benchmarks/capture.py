@@ -306,7 +306,9 @@ def page(rows: Path) -> None:
     print(target)
 
 
-def failure_table(rows: list[dict[str, Any]]) -> list[str]:
+def failure_table(tried: list[dict[str, Any]]) -> list[str]:
+    rows = [row for row in tried if row["captured"]]
+    missed = [row["case"] for row in tried if not row["captured"]]
     same = sum(bool(row.get("same")) for row in rows)
     small = sum(bool(row.get("examples")) and row["examples"][1] <= 2 for row in rows)
     again = [bool(row["small_same"]) for row in rows if "small_same" in row]
@@ -318,6 +320,7 @@ def failure_table(rows: list[dict[str, Any]]) -> list[str]:
         f"- {small} shrink to at most 2 examples",
         f"- {sum(again)} of the {len(again)} shrunk bundles that were replayed give the same bits",
         f"- {scripts} come with a script of under 60 lines that needs only torch and fails the same way on its own",
+        *([f"- not captured, and not in the table: {', '.join(missed)}"] if missed else []),
         "",
         "| case | failure | replay | way | s | examples | trials | s | script |",
         "|---|---|---|---|---|---|---|---|---|",
