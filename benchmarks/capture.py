@@ -318,7 +318,7 @@ def failure_table(tried: list[dict[str, Any]]) -> list[str]:
         "",
         f"- {same} replay bit for bit in a new process",
         f"- {small} shrink to at most 2 examples",
-        f"- {sum(again)} of the {len(again)} shrunk bundles that were replayed give the same bits",
+        *([f"- {sum(again)} of the {len(again)} shrunk bundles that were replayed give the same bits"] if again else []),
         f"- {scripts} come with a script of under 60 lines that needs only torch and fails the same way on its own",
         *([f"- not captured, and not in the table: {', '.join(missed)}"] if missed else []),
         "",
