@@ -31,7 +31,7 @@ class Net(nn.Module):
 
 
 torch.manual_seed(0)
-WIDE, NARROW = torch.randn(32, 2048) / 50, torch.randn(2048, 32) / 50
+WIDE, NARROW = torch.randn(32, 8192) / 50, torch.randn(8192, 32) / 50
 net = Net()
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 data = torch.utils.data.DataLoader(torch.randint(50, (640, 11)), batch_size=8)

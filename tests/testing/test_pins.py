@@ -22,7 +22,6 @@ SLICE = {
     "model.causal-leak": "property",
     "pipeline.token-out-of-vocab": "plain",
     "optimizer.decay-on-norm-bias": "property",
-    "loss.weighting": "check",
     "data.class-imbalance": "check",
 }
 
