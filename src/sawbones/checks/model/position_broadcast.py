@@ -24,6 +24,7 @@ The shapes as they met in the addition are the proof. A suspected single vector:
 to the token vectors; confirmed when the loss ends at least a fifth lower.
 
 ## False alarms
+A mask or bias that is added to attention scores, which go into a softmax, is no positional code.
 A vector per example that comes from the data (a class, a speaker, a time step of a diffusion model) is data, not a code. Codes
 per position, with or without a batch dimension, relative biases, rotary codes and left-padded position ids differ along time and
 are silent. A learned vector for a set's elements is refuted: positions bring nothing there. A type embedding
@@ -38,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site, TokenInput
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.orderless import adding_params, orderless
@@ -48,6 +49,7 @@ NEEDS = ("ops",)
 EXPLAINS = ("model.position-missing", "model.cross-sample-leak", "loss.label-shift", "optimizer.lr-too-low")
 EXPERIMENT = "positions_added"
 STILL = 0.5  # padding on the left may keep ids waiting as long, but then all rows start alike
+SCORING = frozenset({"mul", "imul", "rmul", "div", "truediv", "masked_fill", "where", "clamp", "float", "to"})
 CUTTING = frozenset({"__getitem__", "narrow", "slice", "index_select"})
 
 
@@ -140,12 +142,25 @@ def _has_positions(deep: DeepStep, length: int) -> bool:
     return any(added.sizes[1] == length for added in added_codes(deep)) or any(t.role == "positions" for t in deep.tokens)
 
 
+def _is_score(deep: DeepStep, adding: Op) -> bool:
+    """The sum goes into a softmax as it is, or scaled and masked: what was added says whom to look at, not where one stands."""
+    same = {value.id for value in adding.outputs}
+    for op in deep.ops:
+        if op.index <= adding.index or not same & {value.id for value in op.inputs}:
+            continue
+        if "softmax" in op.name:
+            return True
+        if op.name.strip("_") in SCORING:
+            same |= {value.id for value in op.outputs}
+    return False
+
+
 def _by_addition(deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
     flow = Flow(deep)
     for added in added_codes(deep):
         batch, time = added.sizes
         length = added.data.shape[added.time_dim]
-        if length < 3 or time != 1:
+        if length < 3 or time != 1 or _is_score(deep, added.op):
             continue
         examples = added.data.shape[1 - added.time_dim]
         names = {op.name for op in flow.behind(added.code, added.op.index)}

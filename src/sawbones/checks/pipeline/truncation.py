@@ -58,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
     if at < PILED * total or at > 0.97 * total or at < 3 * (sum(before) / len(before)) or at < 20:
         return
     targets = rows.get("targets") or {}
-    found = (_lost(targets) or _unclosed(rows, targets)) if at <= 0.9 * total else None
+    found = (_lost(targets) or _unclosed(targets)) if at <= 0.9 * total else None
     found = found or _unanswerable(rows)
     if found is None:
         return
@@ -100,13 +100,12 @@ def _lost(targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:
     return text, "Long samples are cut before the part that is to be learned", lost, kept
 
 
-def _unclosed(rows: Mapping[str, Any], targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:
+def _unclosed(targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:
     """The terminator of the shorter rows is missing at the limit."""
     predicts = max(float(targets.get("copies") or 0.0), float(targets.get("copies_here") or 0.0)) > 0.9
-    last = (targets["last_below"], targets["last_at_limit"]) if predicts else (rows["ends"]["below"], rows["ends"]["at_limit"])
-    if targets and not predicts:
+    if not predicts:  # inputs alone do not tell: a language model is given all but the last token, the marker of its longest rows
         return None
-    below, at = dict(last[0]), dict(last[1])
+    below, at = dict(targets["last_below"]), dict(targets["last_at_limit"])
     num_below, num_at = below.pop("all", 0), at.pop("all", 0)
     if num_below < 20 or num_at < 20:
         return None
