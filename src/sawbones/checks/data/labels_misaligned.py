@@ -26,9 +26,10 @@ Overfit one batch: the first batch is repeated. When model, loss and optimizer c
 is which label stands beside which input.
 
 ## False alarms
-Where nearly all samples are of one class, neighbours cannot answer for the rare one, so nothing is said. A hard task that
-has not been cracked yet (parity, long-range copying) also starts at chance: as soon as the loss falls clearly the check is silent, and a probe that finds any signal silences it too. Generative models, GANs, contrastive and policy
-losses have no label in this sense and give no pairs. Language models are judged per token at several offsets.
+Where nearly all samples are of one class, neighbours cannot answer for the rare one, so nothing is said. A hard task that has not
+been cracked yet (parity, long-range copying) also starts at chance: as soon as the loss falls clearly the check is silent, and a
+probe that finds any signal silences it too. Generative models, GANs, contrastive and policy losses have no label in this sense
+and give no pairs. Language models are judged per token at several offsets.
 
 ## References
 Inputs and labels shuffled by two different permutations is a classic of published bug studies; sorting file names on one
