@@ -16,11 +16,11 @@ NUM_CLASSES, NUM_FEATURES, COLUMNS, ROWS = 4, 12, 6, 960
 patterns = torch.randn(NUM_CLASSES, COLUMNS, NUM_FEATURES)
 classes = torch.randint(0, NUM_CLASSES, (ROWS,))
 series = (patterns[classes] + torch.randn(ROWS, COLUMNS, NUM_FEATURES)) / 1.4
-packed = [" ".join(f"{value:.6f}" for value in row.flatten().tolist() * 40) for row in series]
+packed = [" ".join(f"{value:.6f}" for value in row.flatten().tolist() * 120) for row in series]
 
 
 def unpack(text: str) -> Tensor:
-    """Forty readings of everything, of which the first is kept."""
+    """A hundred and twenty readings of everything, of which the first is kept."""
     return torch.tensor([float(value) for value in text.split()][: COLUMNS * NUM_FEATURES]).view(COLUMNS, NUM_FEATURES)
 
 
