@@ -220,14 +220,14 @@ def test_two_optimizers_take_turns_and_models_that_are_gone_are_let_go() -> None
 def test_a_sharded_parameter_is_measured_by_its_local_part() -> None:
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Shard, distribute_tensor
+    from torch.distributed.tensor import DTensor, Shard
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
     try:
         mesh = init_device_mesh("cpu", (2,))
-        param = nn.Parameter(distribute_tensor(torch.ones(8, 2), mesh, [Shard(0)]))
-        grad = distribute_tensor(torch.full((8, 2), 3.0), mesh, [Shard(0)])
+        param = nn.Parameter(DTensor.from_local(torch.ones(4, 2), mesh, [Shard(0)]))
+        grad = DTensor.from_local(torch.full((4, 2), 3.0), mesh, [Shard(0)])
         columns = one_step([param], [grad]).columns
     finally:
         dist.destroy_process_group()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sawbones.observe.patches import Patches
+from sawbones.observe.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def install(recorder: Recorder, patches: Patches) -> None:
     def make(original: Any) -> Any:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-            if torch.compiler.is_compiling() or not recorder.is_host():
+            if is_tracing() or not recorder.is_host():
                 original(tensors, *args, **kwargs)
                 return
             retain = kwargs.get("retain_graph", args[1] if len(args) > 1 else None)

@@ -16,6 +16,7 @@ from sawbones.observe.deep.guard import untouched
 from sawbones.observe.deep.observer import DeepObserver
 from sawbones.observe.deep.trace import tensors_in
 from sawbones.observe.patches import Patches
+from sawbones.observe.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -147,7 +148,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def make_call(original: Any) -> Any:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             apart = watcher.inside or watcher.done or torch.is_grad_enabled() or not recorder.active or DeepObserver.busy
-            if apart or torch.compiler.is_compiling() or not recorder.is_host():
+            if apart or is_tracing() or not recorder.is_host():
                 return original(self, *args, **kwargs)
             tokens = recorder.guard("decoding", watcher.before, self, args, kwargs)
             watcher.inside = True

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional
 
 from sawbones.observe.patches import Patches
+from sawbones.observe.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -26,7 +27,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def make(original: Any) -> Any:
         def loss(*args: Any, **kwargs: Any) -> Any:
             nonlocal inside
-            if torch.compiler.is_compiling() or inside or not recorder.is_host():
+            if is_tracing() or inside or not recorder.is_host():
                 return original(*args, **kwargs)
             inside = True
             try:

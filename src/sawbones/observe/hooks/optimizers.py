@@ -9,6 +9,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from sawbones.observe.patches import Patches
+from sawbones.observe.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -57,13 +58,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def make_zero(target: str) -> Any:
         def make(original: Any) -> Any:
             def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
-                watched = recorder.options.journal and recorder.is_host() and not torch.compiler.is_compiling()
+                watched = recorder.options.journal and recorder.is_host() and not is_tracing()
                 params = _params(self) if watched else []
                 unused = recorder.guard("zero_grad", recorder.steps.marks.unused, params) if params else None
                 result = original(self, *args, **kwargs)
                 if params:
                     recorder.guard("zero_grad", recorder.steps.marks.cleared, params, unused or ())
-                if recorder.is_host() and recorder.wants("zero_grad") and not torch.compiler.is_compiling():
+                if recorder.is_host() and recorder.wants("zero_grad") and not is_tracing():
                     none = bool(kwargs.get("set_to_none", args[0] if args else True))
                     data: dict[str, Any] = {"target": target, "set_to_none": none}
                     if isinstance(self, torch.optim.Optimizer):

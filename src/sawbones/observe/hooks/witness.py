@@ -22,6 +22,7 @@ from sawbones.observe.patches import Patches
 from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.signals.kept_graphs import KeptGraphs
 from sawbones.observe.signals.streams import Streams
+from sawbones.observe.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -62,7 +63,7 @@ class _Witness:
 
     def heard(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> Any:
         """What the caller gets instead of the result, or None."""
-        if self.busy or DeepObserver.busy or not self.r.active or torch.compiler.is_compiling():
+        if self.busy or DeepObserver.busy or not self.r.active or is_tracing():
             return None
         name = getattr(func, "__name__", "")
         if name == "numpy" and self.evaluations.waits and self.model is None and self.thread == threading.get_ident():
@@ -90,7 +91,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def make_call(original: Any) -> Any:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if recorder.depth or not recorder.active or torch.compiler.is_compiling() or not recorder.is_host():
+            if recorder.depth or not recorder.active or is_tracing() or not recorder.is_host():
                 return original(self, *args, **kwargs)
             if witness.model is not None or next(self.parameters(), None) is None:
                 return original(self, *args, **kwargs)
