@@ -10,6 +10,7 @@ import torch
 # A whole pass is taken up to here, a strided subset beyond: min and max of logits of a large model would need copies.
 _WHOLE = 1 << 21
 _SUBSET = 1 << 14
+_MANY_VALUES = 1 << 22  # samples kept on a device before they are reduced
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -67,11 +68,58 @@ class Statistic:
         self.filled = True
 
 
+class _Samples:
+    """Tensors of one device whose extremes were taken and of which a sample was kept: their statistics are made all at once,
+    since on a device each of them would cost a dozen launches."""
+
+    def __init__(self) -> None:
+        self._owners: list[Statistic] = []
+        self._extremes: list[torch.Tensor] = []
+        self._samples: list[torch.Tensor] = []
+        self.num_values = 0
+
+    def take(self, owner: Statistic, tensor: torch.Tensor) -> None:
+        if tensor.dtype == torch.bool:
+            tensor = subset(tensor, _WHOLE).to(torch.uint8)
+        sample = subset(tensor).to(torch.float32)
+        self._owners.append(owner)
+        self._extremes.append(torch.stack(torch.aminmax(tensor)).to(torch.float32))
+        self._samples.append(sample)
+        self.num_values += sample.numel()
+
+    def statistics(self) -> tuple[list[Statistic], torch.Tensor]:
+        """A row for each: min, max, mean, std, non-finite. Extremes are those of the whole tensor as long as it is finite, else
+        of the finite values in the sample; a non-finite value outside of the sample counts as one."""
+        values = torch.cat(self._samples)
+        sizes = torch.tensor([sample.numel() for sample in self._samples]).to(values.device, non_blocking=True)
+        which = torch.repeat_interleave(sizes, output_size=len(values))
+        finite = torch.isfinite(values)
+        nothing = values.new_zeros(len(sizes), dtype=torch.float64)
+        count = nothing.index_add(0, which, finite.to(torch.float64))
+        clean = torch.where(finite, values, 0.0).to(torch.float64)
+        mean = nothing.index_add(0, which, clean) / count
+        apart = torch.where(finite, clean - mean[which], 0.0)
+        std = (nothing.index_add(0, which, apart * apart) / count).sqrt()
+        low = _reduced(which, torch.where(finite, values, math.inf), len(sizes), "amin")
+        high = _reduced(which, torch.where(finite, values, -math.inf), len(sizes), "amax")
+        extremes = torch.stack(self._extremes)
+        whole = torch.isfinite(extremes).all(dim=1)
+        bad = torch.maximum(sizes - count, (~whole).to(torch.float64))
+        low, high = torch.where(whole, extremes[:, 0], low), torch.where(whole, extremes[:, 1], high)
+        return self._owners, torch.stack((low.double(), high.double(), mean, std, bad), dim=1)
+
+
+def _reduced(which: torch.Tensor, values: torch.Tensor, count: int, how: str) -> torch.Tensor:
+    start = values.new_full((count,), math.inf if how == "amin" else -math.inf)
+    return start.scatter_reduce(0, which, values, how)
+
+
 class Ledger:
     """Statistics asked for during a step. On a GPU they stay there until `read`, so that one copy brings them all."""
 
     def __init__(self) -> None:
         self._waiting: dict[torch.device, list[tuple[Any, torch.Tensor]]] = {}
+        self._sampled: dict[torch.device, _Samples] = {}
 
     def statistic(self, tensor: torch.Tensor) -> Statistic | None:
         if tensor.numel() == 0 or not is_plain(tensor):
@@ -79,7 +127,10 @@ class Ledger:
         statistic = Statistic()
         tensor = tensor.detach()
         if tensor.is_cuda:
-            self.later(statistic, _on_device(tensor))
+            samples = self._sampled.setdefault(tensor.device, _Samples())
+            samples.take(statistic, tensor)
+            if samples.num_values > _MANY_VALUES:
+                self._settle(tensor.device)
         else:
             statistic.fill(_on_host(tensor))
         return statistic
@@ -89,6 +140,8 @@ class Ledger:
         self._waiting.setdefault(vector.device, []).append((owner, vector.to(torch.float32)))
 
     def read(self) -> None:
+        for device in list(self._sampled):
+            self._settle(device)
         waiting, self._waiting = self._waiting, {}
         for entries in waiting.values():
             values = torch.cat([vector for _, vector in entries]).tolist()
@@ -96,6 +149,20 @@ class Ledger:
             for owner, vector in entries:
                 owner.fill(values[start : start + vector.numel()])
                 start += vector.numel()
+
+    def _settle(self, device: torch.device) -> None:
+        owners, table = self._sampled.pop(device).statistics()
+        self.later(_Rows(owners), table.reshape(-1))
+
+
+class _Rows:
+    def __init__(self, owners: list[Statistic]) -> None:
+        self._owners = owners
+
+    def fill(self, values: list[float]) -> None:
+        width = len(values) // len(self._owners)
+        for i, owner in enumerate(self._owners):
+            owner.fill(values[i * width : (i + 1) * width])
 
 
 def _on_host(tensor: torch.Tensor) -> list[float]:
@@ -124,18 +191,3 @@ def _on_host(tensor: torch.Tensor) -> list[float]:
         return [math.nan, math.nan, math.nan, math.nan, count]
     low, high = torch.aminmax(good)
     return [float(low), float(high), float(good.mean()), float(good.std(correction=0)), count]
-
-
-def _on_device(tensor: torch.Tensor) -> torch.Tensor:
-    whole = tensor.numel() <= _WHOLE
-    values = (tensor if whole else subset(tensor, _WHOLE)).to(torch.float32)
-    finite = torch.isfinite(values)
-    count = (~finite).sum().to(torch.float32)
-    if not whole and tensor.is_floating_point():
-        # The largest magnitude reads all of it without a copy, and is NaN or Inf when any element is.
-        peak = torch.linalg.vector_norm(tensor, ord=math.inf).to(torch.float32)
-        count = torch.maximum(count, (~torch.isfinite(peak)).to(torch.float32))
-    low = torch.where(finite, values, math.inf).amin()
-    high = torch.where(finite, values, -math.inf).amax()
-    std, mean = torch.std_mean(torch.where(finite, values, 0.0), correction=0)
-    return torch.stack((low, high, mean, std, count))

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+_MAX_TABLES = 8
+
 Columns = Mapping[str, tuple[Sequence[int], npt.NDArray[Any]]]  # statistic -> (which of the lane's tensors, values)
 
 
@@ -50,22 +52,25 @@ def send_home(values: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
 
 
 class AddressTable:
-    """Addresses of a group of tensors in device memory, uploaded only when they change: the caching allocator gives new
-    gradients the same places step after step."""
+    """Addresses of a group of tensors in device memory, uploaded only when they are new: the caching allocator gives gradients
+    the same places step after step, or takes a few sets of places in turn."""
 
     def __init__(self, num_tensors: int, device: torch.device) -> None:
         self.on_device = torch.zeros(num_tensors, dtype=torch.int64, device=device)
         self.aligned = True
         self._device = device
-        self._known = [0] * num_tensors
+        self._known: dict[tuple[int, ...], tuple[torch.Tensor, bool]] = {}
 
-    def update(self, addresses: list[int]) -> None:
-        if addresses == self._known:
-            return
-        self._known = addresses
-        table = np.array(addresses, np.int64)
-        self.on_device = upload(table, self._device)
-        self.aligned = not bool((table % 16).any())
+    def update(self, addresses: Sequence[int]) -> None:
+        key = tuple(addresses)
+        held = self._known.get(key)
+        if held is None:
+            table = np.array(addresses, np.int64)
+            held = upload(table, self._device), not bool((table % 16).any())
+            if len(self._known) >= _MAX_TABLES:
+                del self._known[next(iter(self._known))]
+            self._known[key] = held
+        self.on_device, self.aligned = held
 
 
 _TORCH_DTYPES = {
