@@ -23,7 +23,7 @@ TENSORS = (
 
 
 def test_statistics_of_many_tensors_at_once_are_those_of_each() -> None:
-    ledger, samples = Ledger(), _Samples()
+    ledger, samples = Ledger(), _Samples(torch.device("cpu"))
     found = [Statistic() for _ in TENSORS]
     for statistic, tensor in zip(found, TENSORS, strict=True):
         samples.take(statistic, tensor)
@@ -41,7 +41,7 @@ def test_statistics_of_many_tensors_at_once_are_those_of_each() -> None:
 def test_a_value_that_is_not_finite_is_counted_although_the_sample_leaves_it_out() -> None:
     tensor = torch.zeros(100_000)
     tensor[1] = math.inf
-    statistic, samples = Statistic(), _Samples()
+    statistic, samples = Statistic(), _Samples(torch.device("cpu"))
     samples.take(statistic, tensor)
     ledger = Ledger()
     ledger._sampled[torch.device("cpu")] = samples

@@ -46,6 +46,7 @@ class Activations:
         self._ledger = ledger
         self._pending: list[_Pending] = []
         self._numbers: dict[tuple[int, str], int] = {}
+        self._quantile_places: dict[tuple[int, torch.device], torch.Tensor] = {}
 
     def on_module(self, call: ModuleCall, output: Any) -> None:
         tensor = next((t for t in tensors_in(output) if t.is_floating_point()), None)
@@ -79,7 +80,7 @@ class Activations:
         clean = torch.where(finite, sample, torch.zeros_like(sample))
         ordered = clean.sort().values
         last = ordered.numel() - 1
-        quantiles = ordered[torch.tensor([round(q * last) for q in _QUANTILES], device=ordered.device)]
+        quantiles = ordered[self._places_of_quantiles(last, ordered.device)]
         std, mean = torch.std_mean(clean, correction=0)
         zeros = (sample == 0).to(torch.float32).mean()
         bounds = _BOUNDED.get(kind)
@@ -94,6 +95,13 @@ class Activations:
         vector = torch.stack((mean, std, clean.abs().amax(), zeros, saturated, dead, (~finite).to(torch.float32).sum()))
         self._ledger.later(pending, torch.cat((vector, quantiles)))
         self._pending.append(pending)
+
+    def _places_of_quantiles(self, last: int, device: torch.device) -> torch.Tensor:
+        found = self._quantile_places.get((last, device))
+        if found is None:  # made once: on a device each would be a copy to wait for
+            found = torch.tensor([round(q * last) for q in _QUANTILES], device=device)
+            self._quantile_places[last, device] = found
+        return found
 
     def records(self, paths: Paths) -> tuple[Activation, ...]:
         made = []

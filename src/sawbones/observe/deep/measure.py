@@ -10,7 +10,7 @@ import torch
 # A whole pass is taken up to here, a strided subset beyond: min and max of logits of a large model would need copies.
 _WHOLE = 1 << 21
 _SUBSET = 1 << 14
-_MANY_VALUES = 1 << 22  # samples kept on a device before they are reduced
+_ROWS = 256  # samples kept on a device before they are reduced
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -72,46 +72,47 @@ class _Samples:
     """Tensors of one device whose extremes were taken and of which a sample was kept: their statistics are made all at once,
     since on a device each of them would cost a dozen launches."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
         self._owners: list[Statistic] = []
-        self._extremes: list[torch.Tensor] = []
-        self._samples: list[torch.Tensor] = []
-        self.num_values = 0
+        self._extremes: dict[torch.dtype, list[torch.Tensor]] = {}
+        self._places: dict[torch.dtype, list[int]] = {}
+        self._sizes: list[int] = []
+        self._values = torch.empty((_ROWS, _SUBSET), device=device)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._owners) == _ROWS
 
     def take(self, owner: Statistic, tensor: torch.Tensor) -> None:
         if tensor.dtype == torch.bool:
             tensor = subset(tensor, _WHOLE).to(torch.uint8)
-        sample = subset(tensor).to(torch.float32)
+        sample = subset(tensor)
+        self._values[len(self._owners), : len(sample)].copy_(sample)
+        self._extremes.setdefault(tensor.dtype, []).extend(torch.aminmax(tensor))
+        self._places.setdefault(tensor.dtype, []).append(len(self._owners))
+        self._sizes.append(len(sample))
         self._owners.append(owner)
-        self._extremes.append(torch.stack(torch.aminmax(tensor)).to(torch.float32))
-        self._samples.append(sample)
-        self.num_values += sample.numel()
 
     def statistics(self) -> tuple[list[Statistic], torch.Tensor]:
         """A row for each: min, max, mean, std, non-finite. Extremes are those of the whole tensor as long as it is finite, else
         of the finite values in the sample; a non-finite value outside of the sample counts as one."""
-        values = torch.cat(self._samples)
-        sizes = torch.tensor([sample.numel() for sample in self._samples]).to(values.device, non_blocking=True)
-        which = torch.repeat_interleave(sizes, output_size=len(values))
-        finite = torch.isfinite(values)
-        nothing = values.new_zeros(len(sizes), dtype=torch.float64)
-        count = nothing.index_add(0, which, finite.to(torch.float64))
-        clean = torch.where(finite, values, 0.0).to(torch.float64)
-        mean = nothing.index_add(0, which, clean) / count
-        apart = torch.where(finite, clean - mean[which], 0.0)
-        std = (nothing.index_add(0, which, apart * apart) / count).sqrt()
-        low = _reduced(which, torch.where(finite, values, math.inf), len(sizes), "amin")
-        high = _reduced(which, torch.where(finite, values, -math.inf), len(sizes), "amax")
-        extremes = torch.stack(self._extremes)
+        values = self._values[: len(self._owners)]
+        sizes = torch.tensor(self._sizes, device=values.device)[:, None]
+        taken = torch.arange(_SUBSET, device=values.device) < sizes
+        good = taken & torch.isfinite(values)
+        count = good.sum(dim=1).to(torch.float64)
+        clean = torch.where(good, values, 0.0).to(torch.float64)
+        mean = clean.sum(dim=1) / count
+        std = (torch.where(good, clean - mean[:, None], 0.0).square().sum(dim=1) / count).sqrt()
+        low = torch.where(good, values, math.inf).amin(dim=1)
+        high = torch.where(good, values, -math.inf).amax(dim=1)
+        extremes = values.new_empty((len(values), 2))
+        for dtype, pairs in self._extremes.items():
+            extremes[self._places[dtype]] = torch.stack(pairs).reshape(-1, 2).to(torch.float32)
         whole = torch.isfinite(extremes).all(dim=1)
-        bad = torch.maximum(sizes - count, (~whole).to(torch.float64))
+        bad = torch.maximum(sizes[:, 0] - count, (~whole).to(torch.float64))
         low, high = torch.where(whole, extremes[:, 0], low), torch.where(whole, extremes[:, 1], high)
         return self._owners, torch.stack((low.double(), high.double(), mean, std, bad), dim=1)
-
-
-def _reduced(which: torch.Tensor, values: torch.Tensor, count: int, how: str) -> torch.Tensor:
-    start = values.new_full((count,), math.inf if how == "amin" else -math.inf)
-    return start.scatter_reduce(0, which, values, how)
 
 
 class Ledger:
@@ -127,9 +128,11 @@ class Ledger:
         statistic = Statistic()
         tensor = tensor.detach()
         if tensor.is_cuda:
-            samples = self._sampled.setdefault(tensor.device, _Samples())
+            samples = self._sampled.get(tensor.device)
+            if samples is None:
+                samples = self._sampled[tensor.device] = _Samples(tensor.device)
             samples.take(statistic, tensor)
-            if samples.num_values > _MANY_VALUES:
+            if samples.is_full:
                 self._settle(tensor.device)
         else:
             statistic.fill(_on_host(tensor))
