@@ -16,6 +16,7 @@ from processes import Bench
 from torch import nn
 
 import sawbones
+from sawbones.observe.census import has_parameters
 from sawbones.observe.guard import RAISE
 from sawbones.observe.options import Options
 from sawbones.report.summary import run_summary
@@ -159,3 +160,16 @@ def test_hooks_of_ours_fail_loudly_in_our_own_tests(bench: Bench) -> None:
     """
     assert bench.environment(True)[RAISE] == "1"
     assert bench.watched(source, strict=True).status == 1
+
+
+def test_a_module_that_lists_its_parameters_itself_is_watched_like_any_other() -> None:
+    class Listed(nn.Module):
+        def __init__(self, *weights: nn.Parameter) -> None:
+            super().__init__()
+            self.weights = nn.ParameterList(weights)
+
+        def parameters(self, recurse: bool = True) -> nn.ParameterList:
+            return self.weights
+
+    assert has_parameters(Listed(nn.Parameter(torch.zeros(2))))
+    assert not has_parameters(Listed())

@@ -28,6 +28,7 @@ from sawbones.capture.prints import fingerprint, gradient_prints, named_paramete
 from sawbones.capture.protocol import Protocol, raised_in_scaler
 from sawbones.capture.substitution import overwrite, put_in_place
 from sawbones.capture.writing import numerics
+from sawbones.observe.census import has_parameters
 from sawbones.observe.environment import describe_environment
 from sawbones.observe.recorder import Finished
 
@@ -133,7 +134,7 @@ class Stage:
             return stage.loaded_batch(self, value) if stage.r.is_host() else value
 
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if not stage.r.depth and stage.r.is_host() and torch.is_grad_enabled() and next(self.parameters(), None) is not None:
+            if not stage.r.depth and stage.r.is_host() and torch.is_grad_enabled() and has_parameters(self):
                 args, kwargs = stage.called(self, args, kwargs)
             return real_call(self, *args, **kwargs)
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sawbones.observe.census import has_parameters
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
 
@@ -24,7 +25,7 @@ def set_mode(recorder: Any, training: bool) -> None:
 
     def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         with_gradients = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        if recorder.depth or with_gradients is not training or not recorder.is_host() or next(self.parameters(), None) is None:
+        if recorder.depth or with_gradients is not training or not recorder.is_host() or not has_parameters(self):
             return real_call(self, *args, **kwargs)
         seen["calls"] += 1
         wrong = [m for m in self.modules() if m.training is not training]

@@ -24,6 +24,11 @@ _MAX_MODULES = 4000
 _MAX_SEEN = 10_000
 
 
+def has_parameters(module: nn.Module) -> bool:
+    """Looks into the modules themselves: a class may define parameters() in its own way, as a list for instance."""
+    return any(p is not None for inner in module.modules() for p in inner._parameters.values())
+
+
 def unwrap(module: nn.Module) -> nn.Module:
     """The user's model behind torch.compile and DataParallel wrappers."""
     while True:
@@ -65,7 +70,7 @@ class Census:
         inner = unwrap(module)
         if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
             self.compiled = True
-        if next(inner.parameters(), None) is None:
+        if not has_parameters(inner):
             return False
         if any(root is inner for root in self.roots()):
             return False

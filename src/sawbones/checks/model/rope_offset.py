@@ -28,8 +28,8 @@ The two answers for the same tokens are the proof: a cache is there to save work
 
 ## False alarms
 The full pass runs on a copy of the model with a copy of the first call's arguments, and has to repeat that call's own answer
-first. Models in training mode are not compared. In cross attention, queries and keys count their own sequences, each through a
-table or an input of its own.
+first. Models in training mode are not compared. Angles with a trained part may differ between queries and keys. In cross
+attention, queries and keys count their own sequences, each through a table or an input of its own.
 
 ## References
 The `start_pos` argument of the Llama reference code exists for this reason.
@@ -146,7 +146,7 @@ def _uneven(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
         sides = [_near(flow, product, value) for value in product.inputs[:2]]
         made = [[o for o in flow.ops if o.index in side and o.name in _PROJECTING] for side in sides]
         turned = [_tables(flow, side, attention.queries) for side in sides]
-        if not all(made) or not any(_rotates(t) for t in turned):
+        if not all(made) or not any(_rotates(t) for t in turned) or any(_learned(flow, side) for side in sides):
             continue
         where = places(attention.site, made[1 if _rotates(turned[0]) else 0][0].site)
         if not turned[0] or not turned[1]:
@@ -173,6 +173,11 @@ def _tables(flow: Flow, near: set[int], length: int) -> set[object]:
         else:
             found.add(table.id)
     return found
+
+
+def _learned(flow: Flow, near: set[int]) -> bool:
+    """Sines and cosines of angles that are trained: each side may then have phases of its own."""
+    return any(o.index in near and o.name in ("sin", "cos", "polar") and any(v.requires_grad for v in o.inputs) for o in flow.ops)
 
 
 def _rotates(tables: set[object]) -> bool:

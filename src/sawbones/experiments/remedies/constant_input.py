@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from sawbones.observe.census import has_parameters
 from sawbones.observe.fingerprints import tensors_in
 
 
@@ -21,7 +22,7 @@ def install(recorder: Any) -> None:
 
     def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         nonlocal inside
-        if inside or next(self.parameters(), None) is None:
+        if inside or not has_parameters(self):
             return real_call(self, *args, **kwargs)
         shapes = {tuple(t.shape) for _, t in tensors_in((args, kwargs)) if not t.is_floating_point()}
         inside += 1

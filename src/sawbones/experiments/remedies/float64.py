@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from sawbones.experiments.remedies import autocast_off
+from sawbones.observe.census import has_parameters
 from sawbones.observe.hooks.losses import LOSSES
 
 
@@ -21,7 +22,7 @@ def install(recorder: Any) -> None:
     widened: set[int] = set()
 
     def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if recorder.depth or next(self.parameters(), None) is None:
+        if recorder.depth or not has_parameters(self):
             return real_call(self, *args, **kwargs)
         if id(self) not in widened:
             widened.add(id(self))

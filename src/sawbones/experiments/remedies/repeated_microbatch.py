@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from sawbones.observe.census import has_parameters
 from sawbones.observe.hooks.losses import LOSSES
 
 STEPS = 3
@@ -39,7 +40,7 @@ def install(recorder: Any) -> None:
             recorder.depth == 0
             and not state["from_loader"]
             and torch.is_grad_enabled()
-            and next(self.parameters(), None) is not None
+            and has_parameters(self)
         ):
             if recorder.microstep == 0 or state["call"] is None:
                 state["call"] = (args, kwargs)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from sawbones.observe.census import has_parameters
 from sawbones.observe.patches import Patches
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 return original(self, mode)
             finally:
                 depth -= 1
-                if not depth and recorder.is_host() and next(self.parameters(), None) is not None:
+                if not depth and recorder.is_host() and has_parameters(self):
                     recorder.guard("mode", recorder.event, "mode", {"module": type(self).__name__, "training": bool(mode)})
 
         return train

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
+from sawbones.observe.census import has_parameters
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.patches import Patches
@@ -93,7 +94,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if recorder.depth or not recorder.active or is_tracing() or not recorder.is_host():
                 return original(self, *args, **kwargs)
-            if witness.model is not None or next(self.parameters(), None) is None:
+            if witness.model is not None or not has_parameters(self):
                 return original(self, *args, **kwargs)
             phase = "train" if torch.is_grad_enabled() else "eval"
             witness.guarded("evaluation", witness.evaluations.called, phase, recorder.step, (args, kwargs), recorder.batches.latest)
