@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import Dataset
 
 from sawbones.observe.signals import redraw
+from sawbones.observe.signals.mask_fit import probe_maps
 from sawbones.observe.signals.redraw import probe_redraw
 from sawbones.observe.signals.samples import SampleLog, token_shift
 from sawbones.observe.signals.vocabularies import Vocabularies
@@ -201,3 +202,21 @@ def test_the_number_that_mirrored_pictures_lose_is_singled_out(monkeypatch: pyte
     assert left["probes"]["place"] == 0
     assert left["probes"]["free"]["score"] < 0.35 * left["probes"]["held"]["score"]
     assert "probes" not in moved
+
+
+def test_masks_left_behind_by_their_pictures_fit_better_mirrored() -> None:
+    generator = torch.Generator().manual_seed(0)
+    pairs, alone = [], []
+    for number in range(32):
+        mask = torch.zeros(16, 16)
+        top, left = torch.randint(0, 9, (2,), generator=generator).tolist()
+        mask[top : top + 5, left : left + 4] = 1.0
+        picture = (mask + 0.3 * torch.randn(16, 16, generator=generator))[None]
+        pairs.append((picture, mask))
+        alone.append((picture.flip(-1) if number % 2 else picture, mask))
+    good, bad = probe_maps(pairs), probe_maps(alone)
+    noise = probe_maps([(torch.randn(1, 16, 16, generator=generator), mask) for _, mask in pairs])
+    assert good is not None and bad is not None and noise is not None
+    assert good["better_otherwise"] == 0.0
+    assert bad["better_otherwise"] > 0.3 and bad["fit"] > bad["by_chance"] + 0.15
+    assert noise["fit"] < noise["by_chance"] + 0.15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,3 +47,13 @@ def test_stored_order_without_a_wish_to_shuffle_is_not_judged() -> None:
 
 def test_two_models_may_see_the_same_batches() -> None:
     assert list(no_shuffle.check(run_of([shuffled(1)] * 2, num_optimizers=2))) == []
+
+
+def with_levels(levels: list[tuple[float, float]]) -> Run:
+    return replace(run_of([shuffled(1)]), facts={"samples": {"levels": levels}})
+
+
+def test_targets_that_climb_from_batch_to_batch_are_sorted() -> None:
+    climbing = [(float(k), k + 0.9) for k in range(12)]
+    assert [f.fault for f in no_shuffle.check(with_levels(climbing * 2))] == ["pipeline.no-shuffle"]
+    assert list(no_shuffle.check(with_levels([(k, k + 3.0) for k, _ in climbing]))) == []  # a drift: batches overlap

@@ -3,8 +3,9 @@
 ## What it sees
 Rows of token ids that are padding from end to end, lengths of zero in the batch that crashed, and fingerprints of samples. Fires
 when the loss turned non-finite on the step that fed an empty row, when the script crashed on a batch with a sample of length
-zero, when one sample makes up more than a tenth of an epoch whose other samples are nearly all different, or when a twentieth of
-all token rows is empty and these samples differ in nothing but their label.
+zero, when it turned non-finite on batches in which no target counts (all are ignored), when one sample makes up more than a tenth
+of an epoch whose other samples are nearly all different, or when a twentieth of all token rows is empty and these samples differ
+in nothing but their label.
 
 ## Why it matters
 An empty sample divides by zero in a mean, leaves a softmax without a key and stops a packed sequence; a blank one that stands in
@@ -37,6 +38,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import (
@@ -70,7 +72,7 @@ BLANK = 0.05
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found = _crash(run) or _spoiled(run) or _repeated(run) or _blank(run)
+    found = _crash(run) or _spoiled(run) or _void(run) or _repeated(run) or _blank(run)
     if found is not None:
         yield found
 
@@ -114,6 +116,22 @@ def _spoiled(run: Run) -> Finding | None:
         return None
     text = f"sample {hits[0][1]} of step {birth.step} is all padding; {birth.op} at {birth.site} made the first non-finite value"
     return _finding(run, text, birth.step, "samples", "An empty sample turned the loss into NaN")
+
+
+def _void(run: Run) -> Finding | None:
+    """A mean over no targets at all: the loss of a batch whose samples all have nothing to be learned."""
+    calls = (run.facts.get("samples") or {}).get("void") or []
+    bad = [step for step, loss in enumerate(run.losses) if not math.isfinite(loss)]
+    if not calls or not bad or len(bad) > 0.5 * run.num_steps or (bad[0] != calls[0] and len(bad) > len(calls)):
+        return None
+    targets = (sample_rows(run) or {}).get("targets")
+    if targets and not targets["empty_below"]:
+        return None  # only rows that were cut have lost their targets
+    split = outside_of_models(run, marked_lines(run, "split"))
+    known = f"; of {targets['rows_below']} uncut rows {targets['empty_below']} have no target" if targets else ""
+    text = f"no target of step {calls[0]} counts, and its loss is no number ({len(bad)} such steps of {run.num_steps}){known}"
+    found = _finding(run, text, bad[0], "samples", "Batches without a single target turn the loss into NaN")
+    return replace(found, where=places(*split[:1], *found.where)[:4])
 
 
 def _count_of_zero(birth: Birth) -> bool:

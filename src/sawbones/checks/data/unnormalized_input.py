@@ -32,7 +32,7 @@ The second item of most checklists for debugging networks; raw uint8 images are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sawbones.schema import Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_loader
@@ -114,12 +114,18 @@ def first_layer(run: Run) -> tuple[Op, Value] | None:
     return None
 
 
+def _sides(shape: Sequence[int]) -> list[int]:
+    """The sides of one sample, whether its channels stand first, last or nowhere."""
+    return sorted(n for n in shape if n != 1)
+
+
 def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
     """Where numbers became tensors of that width, the largest first, or the data set was made of them; then loader and call."""
     made, fetching = [], set(feeding_sites(run))
     for row in run.facts.get("data_ops") or ():
         shape = row.get("shape") or []
-        same = bool(shape) and (list(shape[1:]) == list(given.shape[1:]) or list(shape) == list(given.shape[1:]))
+        wanted = _sides(given.shape[1:])
+        same = bool(shape) and (list(shape[1:]) == list(given.shape[1:]) or (bool(wanted) and _sides(shape) == wanted))
         if (
             same
             and row["op"] in ("tensor", "as_tensor", "float", "to", "stack", "__getitem__")

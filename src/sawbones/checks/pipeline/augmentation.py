@@ -5,7 +5,8 @@ Whether inputs are changed at random: two reads of one sample of the data set di
 with what the loader gave (their correlation is under a half). Fires when that is so, the loss has not come down by 15 %, and the
 inputs that were trained on say nothing about their labels. Also when the loss stays above 30 % of that of a constant answer and
 samples tell their labels far better with all random choices held alike; and when one of a few numbers that make up the label is
-told by the inputs only then. Needs 20 steps.
+told by the inputs only then. And when pictures change from draw to draw, their masks never do, and a fifth or more of the masks
+would fit clearly better mirrored or turned: the picture was flipped alone. Needs 20 steps.
 
 ## Why it matters
 The label no longer belongs to the picture: there is nothing to learn, or only what survives the change.
@@ -26,11 +27,12 @@ change that is the same for all samples destroys nothing. Confirmed when the los
 ## False alarms
 Strong but honest augmentation leaves a loss that falls, and then the check is silent. Noise as a task (denoising, diffusion,
 contrastive views) has no class label, and the noisy input still tells every number of the clean one. Inputs that are only scaled
-or shifted keep their correlation. Points and boxes that are mirrored with their picture change from draw to draw.
+or shifted keep their correlation. Pictures whose colours alone change lie under their masks in every draw. Points and boxes that
+are mirrored with their picture change from draw to draw.
 
 ## References
-Horizontal flips of digits, text and arrows; pictures mirrored without their key points; shuffled frames; crops that miss the
-object.
+Horizontal flips of digits, text and arrows; pictures mirrored without their key points or masks; shuffled frames; crops that
+miss the object.
 """
 
 from __future__ import annotations
@@ -54,6 +56,10 @@ def check(run: Run) -> Iterator[Finding]:
     probe = run.facts.get("label_probe") or {}
     trained, stored = probe.get("batches"), probe.get("dataset")
     if run.num_steps < 20:
+        return
+    beside = list(_of_maps(run))
+    if beside:
+        yield from beside
         return
     if trained is None:
         yield from _of_numbers(run)
@@ -141,6 +147,26 @@ def _of_numbers(run: Run) -> Iterator[Finding]:
         (Evidence(text, "redraw", value=free["score"], expected=held["score"]),),
         Fix("Change the label with the picture (mirror the points too), or leave the transformation out."),
         params={"mode": "data"},
+    )
+
+
+def _of_maps(run: Run) -> Iterator[Finding]:
+    """Masks that would fit their pictures if they were mirrored or turned, which the pictures were."""
+    maps = (run.facts.get("redraw") or {}).get("maps") or {}
+    if not maps or maps["better_otherwise"] < 0.2 or maps["fit"] < 0.3 or maps["fit"] - maps["by_chance"] < 0.15:
+        return
+    text = (
+        f"{maps['better_otherwise']:.0%} of {maps['samples']} masks fit what is seen in their picture clearly better mirrored or "
+        f"turned (most often {maps['way']}); pictures change from draw to draw, masks never"
+    )
+    yield Finding(
+        "pipeline.augmentation",
+        "proven",
+        0.95,
+        "Pictures are flipped or turned, and their masks are not",
+        _in_data(run),
+        (Evidence(text, "redraw", value=maps["better_otherwise"], expected=0.0),),
+        Fix("Apply every change of place (flip, turn, crop, shift) to picture and mask with the same draw."),
     )
 
 

@@ -4,6 +4,7 @@
 The class labels of every training batch in order. Fires when batches are far less mixed than the whole (the mean entropy of a
 batch is under 35 % of the entropy of all labels), and the commonest label of a batch comes in long runs, as it does in sorted data:
 no more changes than two per class and epoch. That the order is the same in every epoch is told beside it. Needs 8 batches.
+Fires when real-valued targets come sorted: nearly every batch begins where the one before it ended.
 Fires too when a loader that shuffles gives two or more passes over the data in exactly the same order, sample by sample.
 
 ## Why it matters
@@ -25,7 +26,8 @@ Nothing is left to confirm: labels are counted batch by batch.
 Data that lies in random order mixes its batches: read in that order in every epoch, without a loader that shuffles, it is not
 reported. A script that shows the same batches to several models in turn has several optimizers. Samplers that compose batches
 of a few classes on purpose change them from batch to batch. Full-batch training has one batch per epoch. Truncated
-backpropagation through time needs its order and has no class labels.
+backpropagation through time needs its order and has no class labels. Targets that drift with time, or grow as a policy gets
+better, overlap from batch to batch.
 
 ## References
 Folders read one class after the other; tables sorted by the target; shuffle=False copied from the validation loader; a generator
@@ -58,11 +60,12 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 MIXED = 0.35
+IN_ORDER = 0.8  # of the batches; at the start of an epoch the order begins anew
 MIN_SAMPLES = 16  # so many different ones in one order twice are no accident
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found = list(_sorted(run))
+    found = list(_sorted(run)) or list(_sorted_values(run))
     yield from found or _repeated(run)
 
 
@@ -141,6 +144,38 @@ def _sorted(run: Run) -> Iterator[Finding]:
                 (Evidence(f"the same batches come again every {period} batches", "batches", value=float(period)),)
                 if repeats
                 else ()
+            ),
+        ),
+        Fix("Shuffle the training data: shuffle=True for the loader, or a new torch.randperm in every epoch."),
+    )
+
+
+def _sorted_values(run: Run) -> Iterator[Finding]:
+    """Targets are numbers, and each batch holds the next higher ones (or the next lower)."""
+    levels: list[tuple[float, float]] = (run.facts.get("samples") or {}).get("levels") or []
+    low, high = min((a for a, _ in levels), default=0.0), max((b for _, b in levels), default=0.0)
+    widths = [b - a for a, b in levels]
+    if len(levels) < 10 or not math.isfinite(high - low) or min(widths) <= 0.0 or float(np.median(widths)) > 0.3 * (high - low):
+        return
+    slack = 0.01 * (high - low)
+    above = sum(after[0] >= before[1] - slack for before, after in pairwise(levels)) / (len(levels) - 1)
+    below = sum(after[1] <= before[0] + slack for before, after in pairwise(levels)) / (len(levels) - 1)
+    if max(above, below) < IN_ORDER:
+        return
+    order = "above" if above > below else "below"
+    yield Finding(
+        "pipeline.no-shuffle",
+        "likely",
+        0.93,
+        "Training batches come sorted by their target",
+        _where(run),
+        (
+            Evidence(
+                f"in {max(above, below):.0%} of {len(levels)} batches all targets lie {order} those of the batch before; a batch "
+                f"spans {float(np.median(widths)) / (high - low):.0%} of their range",
+                "samples",
+                value=max(above, below),
+                expected=0.0,
             ),
         ),
         Fix("Shuffle the training data: shuffle=True for the loader, or a new torch.randperm in every epoch."),

@@ -21,10 +21,12 @@ from torch.utils.data._utils import worker as worker_module
 
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.label_probe import probe_pairs, split_sample
+from sawbones.observe.signals.mask_fit import picture_and_map, probe_maps
 
 NUM_SAMPLES = 12
 MAX_SECONDS = 3.0
 MAX_PROBED = 300
+MAX_MAPS = 64
 MAX_NUMBERS = 32  # a longer label is a picture or a series, not a few numbers
 MAX_PLACES = 4
 
@@ -63,6 +65,7 @@ def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, 
     found["spread"] = _spread(once, again)
     if found["changed"] >= 0.25 and found["label_changed"] == 0.0:
         found["probes"] = _probes(dataset)
+        found["maps"] = _maps(dataset)
     if found["changed"] < 0.5 or num_workers < 1 or time.perf_counter() > ends:
         return found
     workers = [_as_worker(dataset, init, number, 1000, max(num_workers, 2), indices) for number in (0, 1)]
@@ -107,6 +110,19 @@ def _probes(dataset: Any) -> dict[str, Any] | None:
         if free is not None and held is not None:
             found.append((held["score"] - free["score"], {"free": free, "held": held, "place": place}))
     return max(found, key=lambda f: f[0])[1] if found else None
+
+
+def _maps(dataset: Any) -> dict[str, Any] | None:
+    """Whether pictures as they are drawn lie under their masks."""
+    size = min(len(dataset), MAX_MAPS)
+    ends = time.perf_counter() + MAX_SECONDS / 3
+    pairs = []
+    for i in np.linspace(0, len(dataset) - 1, size).astype(int).tolist():
+        pair = picture_and_map(dataset[i])
+        if pair is None or time.perf_counter() > ends:
+            break
+        pairs.append(pair)
+    return probe_maps(pairs)
 
 
 def _labelled(sample: Any) -> tuple[Any, list[float]] | None:

@@ -35,6 +35,8 @@ class SampleLog:
         self._latest = -1  # the batch that the next target belongs to
         self._calls: deque[dict[int, list[int]]] = deque(maxlen=LAST_CALLS)
         self._labels: list[dict[str, int]] = []  # counts of class labels, call by call
+        self._levels: list[tuple[float, float]] = []  # least and largest of real-valued targets, call by call
+        self._void: list[int] = []  # training calls all of whose targets are ignored
         self._num_calls = 0
         self._maps = False  # labels of places, not of samples, were among the predictions
         self._alike: list[float] = []
@@ -91,18 +93,22 @@ class SampleLog:
 
     def asked(self, scores: Any, target: torch.Tensor, ignore_index: int | None) -> None:
         """A loss was given this target while training."""
-        if target.device.type != "cpu" or target.numel() == 0:
+        if target.device.type != "cpu" or target.numel() == 0 or torch._C._functorch.is_functorch_wrapped_tensor(target):
             return
+        if target.dtype.is_floating_point and target.numel() == target.shape[:1].numel() > 3 and len(self._levels) < _MAX_LABELLED:
+            self._levels.append((float(target.min()), float(target.max())))
         if isinstance(scores, torch.Tensor):
             self._count_predictions(scores.detach(), target.detach())
             self._count_maps(scores.detach(), target.detach())
+        ignored = -100 if ignore_index is None else int(ignore_index)
+        if target.dtype == torch.int64 and len(self._void) < MAX_BATCHES and bool((target == ignored).all()):
+            self._void.append(self._num_calls - 1)
         if self._latest < 0 or self._latest in self._targets or target.dtype.is_floating_point or target.dtype == torch.bool:
             return
         rows, time = self._rows[self._latest].shape
         flat = target.detach().to(torch.int64).reshape(-1).numpy()
         for width in (time, time - 1):
             if width > 0 and len(flat) == rows * width:
-                ignored = -100 if ignore_index is None else int(ignore_index)
                 self._targets[self._latest] = (flat.reshape(rows, width).copy(), ignored)
                 return
 
@@ -159,6 +165,10 @@ class SampleLog:
             found["altered"] = {"calls": len(self._alike), "correlation": float(np.median(self._alike))}
         if (copies := self._copies.record()) is not None:
             found["copies"] = copies
+        if self._void:
+            found["void"] = self._void
+        if len(self._levels) >= 8:
+            found["levels"] = self._levels
         if len(self._labels) >= 6:
             found["labels"] = self._labels
         train, held_out = self._histograms["train"], self._histograms["eval"]
