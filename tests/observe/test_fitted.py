@@ -61,3 +61,17 @@ def test_an_estimator_tells_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found is not None
     assert found["signs"][0]["kind"] == "ranged"
     assert found["holders"] == [{"cls": "Scaler", "names": ["steps"], "rows": 400}]
+
+
+@pytest.mark.parametrize("known", [400, 300])
+def test_windows_of_a_series_are_looked_up_in_the_array_they_come_from(monkeypatch: pytest.MonkeyPatch, known: int) -> None:
+    raw = 40.0 + 7.0 * np.random.default_rng(3).normal(size=(400, 3))
+    mean, spread = raw[:known].mean(0), raw[:known].std(0)
+    series = (raw - mean) / spread
+    windows = np.stack([series[i : i + 8] for i in range(390)])
+    found = told(monkeypatch, windows[:290], windows[300:], series=series, mean=mean, spread=spread, loss=torch.tensor(1.0))
+    if known == 300:
+        assert found is None
+        return
+    assert found is not None and found["rows"] == 400
+    assert found["holders"] == [{"cls": "", "names": ["mean", "spread"], "rows": 400, "assumed": True}]

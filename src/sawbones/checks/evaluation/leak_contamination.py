@@ -21,9 +21,9 @@ A validation score that is higher than any published one, and falls on new data.
 No experiment is needed: the samples are the same bit for bit.
 
 ## False alarms
-Short discrete samples coincide by chance: for whole numbers the share must be well above what the validation set repeats within
-itself. Folds of a cross-validation and a second training stage are told apart by their optimizers. Evaluation of the training
-loader itself is no split.
+Short discrete samples coincide by chance: for whole numbers the share must be well above what either part repeats within itself,
+or the rows must be so long and so little bound by rules that they could hardly come about twice. Folds of a cross-validation and a
+second training stage are told apart by their optimizers. Evaluation of the training loader itself is no split.
 
 ## References
 Lee et al., "Deduplicating training data makes language models better" (2022).
@@ -100,7 +100,7 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | N
     in_training = repeats(b for b in part.trained if b.epoch == 0)
     chance = repeats(batches) + in_training
     real, width = by_width(batches)
-    many_forms = real and width >= 3
+    many_forms = (real and width >= 3) or _rare_rows(run)
     if not many_forms and width < 6:
         return None
     least = least_share(MIN_SHARE, min(1.0, chance), total, many_forms or chance == 0, times=3)
@@ -128,6 +128,12 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | N
         tuple(dict.fromkeys(s for s in sites if s is not None)), tuple(evidence),
         Fix("Remove duplicates before splitting, split before oversampling or augmenting, and make the two index ranges disjoint."),
     )  # fmt: skip
+
+
+def _rare_rows(run: Run) -> bool:
+    """Whether rows of tokens that were met again could have come about only once, and come from no template."""
+    seen = (run.facts.get("samples") or {}).get("token_copies") or {}
+    return bool(seen and seen["copies"] >= max(MIN_COPIES, 0.05 * seen["evaluated"]) and seen["beside"] < 0.1)
 
 
 def _partly_known(part: Split, batches: list[Batch]) -> list[Batch]:

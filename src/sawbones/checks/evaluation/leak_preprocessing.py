@@ -4,7 +4,8 @@
 The rows of numbers that the model is given in training and in evaluation, each once, and what the script keeps: an estimator of
 scikit-learn that counts the rows it was fitted to, or a mean and a spread that are those of a whole array it still holds. Proven
 when such a fit saw as many rows as training and evaluation have together, and over these together the columns have mean 0 and
-spread 1 (or mean 0, or run from 0 to 1) to rounding, and over the training rows alone they have not. Without a fit that is kept
+spread 1 (or mean 0, or run from 0 to 1) to rounding, and over the training rows alone they have not. For windows of a series the
+same is said of the array that is scaled as a whole and holds the steps of all windows. Without a fit that is kept
 the moments of whole batches are only suspected. `sawbones audit leaks` does the same for every column of data sets, for
 ranges, and compares a scaler, imputer or vocabulary given by `--fitted FILE` with the training part and with all parts.
 
@@ -87,7 +88,8 @@ def check(run: Run) -> Iterator[Finding]:
 def _kept_fit(run: Run) -> Finding | None:
     """A fit that is still held saw as many rows as both parts have together, and their columns bear its mark."""
     seen = run.facts.get("fitted") or {}
-    fits = [h for h in seen.get("holders") or () if h["rows"] == seen["rows"] > seen["train_rows"]]
+    holders = [h for h in seen.get("holders") or () if h["rows"] == seen["rows"] > seen["train_rows"]]
+    fits = [{**h, "names": names} for h in holders if (names := _computed(run, h))]
     signs = [s for s in seen.get("signs") or () if s["kind"] == "standardised" or any(h["cls"] for h in fits)]
     if not fits or not signs:
         return None
@@ -106,6 +108,21 @@ def _kept_fit(run: Run) -> Finding | None:
         (Evidence(texts[0], "fitted", (), rows, train), Evidence(texts[1], "fitted", (), sign["own_off"], sign["off"])),
         Fix("Split first, fit on the training part alone, and only apply what was fitted to the rest."),
     )  # fmt: skip
+
+
+def _computed(run: Run, fit: Mapping[str, Any]) -> list[str]:
+    """What holds a fit. Where the array that a mean and a spread were taken from is gone, the lines that take both must be seen."""
+    if not fit.get("assumed"):
+        return list(fit["names"])
+    held = set(fit["names"])
+    means: set[str] = set()
+    spreads: set[str] = set()
+    for row in run.facts.get("source_lines") or ():
+        names = held & set(re.findall(r"\w+", row["code"].partition("=")[0]))
+        means |= names if "mean" in row["code"].partition("=")[2] else set()
+        spreads |= names if row["kind"] == "fit" and "fit" not in row["name"] else set()
+    both = sorted(means | spreads)
+    return both if means and spreads and len(both) >= 2 else []
 
 
 def _fit_sites(run: Run, fit: Mapping[str, Any]) -> tuple[Site, ...]:

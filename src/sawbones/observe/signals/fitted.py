@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sawbones.observe.signals.held_series import HeldSeries
 from sawbones.observe.sites import is_user_file
 
 _MAX_VALUES = 1 << 21  # of the rows kept, of each phase
@@ -38,6 +39,7 @@ class FittedLog:
         self._looks = 0
         self._estimators: dict[int, dict[str, Any]] = {}
         self._own: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self._series = HeldSeries()
 
     def saw(self, found: Sequence[tuple[str, torch.Tensor]], phase: str) -> None:
         """A top-level model call began with these tensors."""
@@ -102,6 +104,10 @@ class FittedLog:
         """A mean and a spread among the small arrays that are those of a whole large one."""
         whole = [(n, a) for n, a in arrays if a.ndim >= 2 and len(a) >= _LEAST_ROWS][:_MAX_FOUND]
         small = [(n, a.reshape(-1)) for n, a in arrays if a.size <= _MAX_WIDTH]
+        for name, rows in arrays:
+            if rows.ndim and len(rows) >= _LEAST_ROWS:
+                width = rows[0].size
+                self._series.add(name, rows, [n for n, a in small if a.size == width and not np.all(np.isin(a, (0.0, 1.0)))][:64])
         for _, rows in whole:
             for axes in _groupings(rows.ndim):
                 mean, spread = rows.mean(axes).reshape(-1), rows.std(axes).reshape(-1)
@@ -127,6 +133,11 @@ class FittedLog:
         found["holders"] = [*self._estimators.values(), *self._own.values()]
         signs = [s for axes in _groupings(own.ndim) if (s := _sign(own, both, axes)) is not None]
         found["signs"] = signs
+        if any(h["rows"] == len(both) for h in found["holders"]) and signs:
+            return found
+        series = self._series.record(own, np.stack(others))
+        if series is not None:
+            return {**series, "holders": [*found["holders"], *series["holders"]]}
         return found if signs else None
 
 

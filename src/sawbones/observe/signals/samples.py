@@ -15,6 +15,7 @@ import torch
 
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.near_copies import NearCopies
+from sawbones.observe.signals.token_copies import TokenCopies
 
 MAX_BATCHES = 60
 LAST_CALLS = 40  # predictions are judged at the end of training
@@ -41,6 +42,7 @@ class SampleLog:
         self._maps = False  # labels of places, not of samples, were among the predictions
         self._alike: list[float] = []
         self._copies = NearCopies()
+        self._token_copies = TokenCopies()
         self._given: Ids | None = None  # the token rows of the call in progress
         self._answers: deque[tuple[Ids, Ids, Ids]] = deque(maxlen=LAST_CALLS)  # rows, label of each, whether it was answered right
         self._of_call: list[int] = []  # the training call that each kept batch came with
@@ -62,7 +64,9 @@ class SampleLog:
         plain = ids.detach()[:_MAX_ROWS, :_MAX_TIME].to(torch.int64).numpy()
         if plain.min() < 0 or plain.max() >= _MAX_ID or plain.max() < 2:
             return
-        self._count_ids(plain[~_ends(plain)], phase)
+        ends = _ends(plain)
+        self._count_ids(plain[~ends], phase)
+        self._token_copies.saw(phase, plain, ends)
         self._given = plain if phase == "train" else None
         if phase == "train" and len(self._rows) < MAX_BATCHES:
             self._latest = len(self._rows)
@@ -165,6 +169,8 @@ class SampleLog:
             found["altered"] = {"calls": len(self._alike), "correlation": float(np.median(self._alike))}
         if (copies := self._copies.record()) is not None:
             found["copies"] = copies
+        if (token_copies := self._token_copies.record()) is not None:
+            found["token_copies"] = token_copies
         if self._void:
             found["void"] = self._void
         if len(self._levels) >= 8:
