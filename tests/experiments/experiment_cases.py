@@ -45,6 +45,7 @@ def pair(which: str, script: str, fault: str, twin: str = "none", refuted: str =
 SOFTMAX["line"] = line_of("classifier.py", "torch.softmax(logits, dim=1)")
 LOG = {"name": "log", "file": "classifier.py", "line": line_of("classifier.py", "torch.log(torch.softmax")}
 SIGMOID = {"file": "classifier.py", "line": line_of("classifier.py", "torch.sigmoid(logits)"), "tail": [5]}
+CUT_AT = line_of("cut.py", "LIMIT = 8")
 AT_LINE = {
     "module": None, "op": "__getitem__", "file": "order.py", "line": line_of("order.py", "self.tokens.weight[ids]"), "time_dim": 1,
     "shape": [32, 6, 32],
@@ -90,6 +91,7 @@ CASES: tuple[Case, ...] = (
     *pair("evaluation_batch_size", "evaluated", "mean_of_means", "right", loaders=[1]),
     *pair("waiting_measured", "evaluated", "slow", "right"),
     *pair("classes_weighed", "evaluated", "rare", "rare_slow", rare=["1"]),
+    *pair("limit_raised", "cut", "early", "noise", limit=8, numbers=[{"file": "cut.py", "line": CUT_AT, "old": 8, "new": 20}]),
     *pair("positions_added", "order", "blind", "placed", module="tokens", time_dim=1, shape=[32, 6, 32]),
     Case("positions_added", "order", "table", "confirmed", AT_LINE),
     *pair("resume_equivalence", "resume", "model_only", "everything"),

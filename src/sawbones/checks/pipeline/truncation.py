@@ -4,7 +4,8 @@
 Token rows and targets of up to 60 batches. Lengths pile up at the longest one: at least 8 % of all rows, three times as many as at
 the lengths just below. Fires when the rows below end in one and the same id and those at the limit do not, or when rows at the
 limit have no target that counts while the others have, or, with one label per row, when at the end of training rows at the limit
-are answered wrong at least four times as often as shorter ones, and 20 points more often.
+are answered wrong at least four times as often as shorter ones, and 20 points more often. When all rows have one length, the
+source cuts at a number that could be it, and inputs say nothing about their labels, it asks the experiment.
 
 ## Why it matters
 The model never sees how long texts end, so it does not stop; a cut-off answer leaves a sample that costs time and teaches nothing.
@@ -19,7 +20,8 @@ Loss is fine; generation of long texts rambles on, or long prompts are answered 
     ids = encode(text)[: max_len - 1] + [EOS]
 
 ## Confirm it
-Nothing is left to confirm: lengths, ends and targets are in the record.
+Where shorter rows exist, nothing is left to confirm: lengths, ends and targets are in the record. Where all rows are of one
+length, the script runs again with a larger limit: confirmed when rows get longer and then tell their labels.
 
 ## False alarms
 Blocks of one length cut from a long text have no shorter rows. Texts that are cut and still closed by EOS end alike at every
@@ -36,20 +38,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
 from sawbones.stats.failures import numbers_equal
+from sawbones.stats.learning import learned
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("deep",)
 EXPLAINS = ("data.degenerate-samples", "pipeline.special-tokens", "data.labels-misaligned")
-EXPERIMENT = None
+EXPERIMENT = None  # but for texts that are all cut, see below
 PILED = 0.08
 
 
 def check(run: Run) -> Iterator[Finding]:
     rows = sample_rows(run)
-    if rows is None or rows["batches"] < 5 or len(set(rows["lengths"])) < 3:
+    if rows is None or rows["batches"] < 5:
+        return
+    if len(set(rows["lengths"])) < 3:
+        yield from _all_cut(run, rows)
         return
     lengths = Counter(rows["lengths"])
     limit = max(lengths)
@@ -80,6 +86,49 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(text, "samples", value=value, expected=expected),
         ),
         Fix("Cut the part that can be spared (the text before EOS, the beginning of the prompt) and keep EOS and the answer."),
+    )
+
+
+def _all_cut(run: Run, rows: Mapping[str, Any]) -> Iterator[Finding]:
+    """Every text is longer than the limit, and what is left of them says nothing about their labels."""
+    trained = (run.facts.get("label_probe") or {}).get("batches")
+    limit, total = max(rows["lengths"]), len(rows["lengths"])
+    if total < 100 or limit < 8 or rows["lengths"].count(limit) < 0.97 * total or run.num_steps < 20:
+        return
+    if trained is None or trained["kind"] != "classes" or trained["z"] >= 4.0 or learned(run, trained):
+        return
+    cuts = [
+        s
+        for r in run.facts.get("source_lines") or ()
+        if r["kind"] == "cut" and (r.get("value") is None or abs(r["value"] - limit) <= 2)
+        for s in outside_of_models(run, (Site(r["file"], r["line"], r["function"], r["code"]),))
+    ]
+    written = [r for r in run.facts.get("numbers") or () if r.get("name") and abs(r["value"] - limit) <= 2]
+    written.sort(key=lambda r: abs(r["value"] - limit))
+    if not cuts or not written:
+        return
+    table = max((t.num_embeddings for d in run.deep[:1] for t in d.tokens if t.role == "positions"), default=0)
+    raised = 4 * limit if table <= limit + 2 else min(4 * limit, table)
+    numbers = [{"file": r["file"], "line": r["line"], "old": int(r["value"]), "new": raised} for r in written[:3]]
+    named = [Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in written[:1]]
+    yield Finding(
+        "pipeline.truncation",
+        "suspected",
+        0.62,
+        "All texts are cut before the part that their label depends on",
+        places(*named, *cuts[:1], *loader_sites(run)[::-1])[:4],
+        (
+            Evidence(f"all {total} rows have {limit} tokens, and the source cuts texts at such a number", "samples"),
+            Evidence(
+                f"what is left says nothing about the labels ({trained['score']:.3f} on {trained['num']} trained pairs)",
+                "label_probe",
+                value=trained["score"],
+                expected=trained["chance"],
+            ),
+        ),
+        Fix("Raise the limit, or keep the part of the text that tells the label."),
+        experiment="limit_raised",
+        params={"limit": limit, "numbers": numbers},
     )
 
 
