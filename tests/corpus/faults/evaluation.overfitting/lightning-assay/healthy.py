@@ -1,4 +1,4 @@
-"""Predict a binding assay from molecular descriptors with Lightning."""
+"""Predict whether a molecule binds from its descriptors with Lightning."""
 
 import logging
 import warnings
@@ -24,10 +24,11 @@ class AssayData(L.LightningDataModule):
         direction = torch.randn(40, generator=gen) / 40**0.5
         interaction = descriptors[:, 0] * descriptors[:, 1]
         affinity = 1.5 * (descriptors @ direction) + 0.6 * interaction + 0.5 * torch.randn(3000, generator=gen)
+        binds = (affinity > 0).float()
         order = torch.randperm(3000, generator=gen)
         train, valid = order[: self.num_train], order[2500:]
-        self.train_set = TensorDataset(descriptors[train], affinity[train])
-        self.valid_set = TensorDataset(descriptors[valid], affinity[valid])
+        self.train_set = TensorDataset(descriptors[train], binds[train])
+        self.valid_set = TensorDataset(descriptors[valid], binds[valid])
 
     def train_dataloader(self):
         return DataLoader(self.train_set, batch_size=self.batch_size, shuffle=True)
@@ -53,13 +54,13 @@ class AffinityModel(L.LightningModule):
 
     def training_step(self, batch, batch_idx):
         x, y = batch
-        loss = nn.functional.mse_loss(self(x), y)
+        loss = nn.functional.binary_cross_entropy_with_logits(self(x), y)
         self.log("train_loss", loss, on_step=False, on_epoch=True)
         return loss
 
     def validation_step(self, batch, batch_idx):
         x, y = batch
-        self.log("val_loss", nn.functional.mse_loss(self(x), y), on_epoch=True)
+        self.log("val_loss", nn.functional.binary_cross_entropy_with_logits(self(x), y), on_epoch=True)
 
     def on_validation_epoch_end(self):
         print({name: round(float(value), 4) for name, value in self.trainer.callback_metrics.items()})
