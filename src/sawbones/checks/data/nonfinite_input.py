@@ -33,7 +33,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_batches, warned_sites
+from sawbones.stats.data_lines import (
+    data_function,
+    feeding_sites,
+    lines_in,
+    loader_sites,
+    marked_lines,
+    training_batches,
+    warned_sites,
+)
 from sawbones.stats.failures import first_nonfinite
 from sawbones.stats.loss_calls import places
 from sawbones.stats.series import first_nonfinite as first_bad
@@ -49,6 +57,7 @@ EXPLAINS = (
     "loop.amp-no-scaler",
     "data.degenerate-samples",
     "data.unnormalized-input",
+    "evaluation.collapsed-prediction",  # of a model whose weights are no numbers any more
 )
 EXPERIMENT = None
 
@@ -90,4 +99,8 @@ def _where(run: Run, batch: Batch) -> tuple[Site, ...]:
     made = None
     if birth is not None and not any((v.get("nonfinite") or 0) > 0 for v in birth.inputs):
         made = birth.site
-    return places(made, *warned_sites(run)[:1], *marked_lines(run, "read")[:1], *loader_sites(run), *feeding_sites(run))[:4]
+    own = [s for role in ("reads", "makes") for s in lines_in(marked_lines(run, "domain"), data_function(run, role))]
+    own.sort(key=lambda s: "log" not in s.code)  # a logarithm needs but one zero, a division a zero of what is divided by
+    told = places(made, *warned_sites(run)[:1])
+    guessed = places(*marked_lines(run, "read")[:1], *(() if told else own[:1]), *loader_sites(run), *feeding_sites(run))
+    return places(*told, *guessed)[:4]

@@ -29,6 +29,7 @@ _READING = {
 _FITTING = {"fit", "fit_transform", "partial_fit", "std", "nanstd", "var", "std_mean", "ptp"}
 _BINNING = {"digitize", "searchsorted", "bucketize", "cut", "qcut", "factorize"}
 _NOT_FOUND = {"factorize", "get_indexer"}  # like the codes of a categorical column, these give -1 for what no category holds
+_UNDEFINED_AT_ZERO = {"log", "log2", "log10", "rsqrt", "reciprocal", "divide", "true_divide"}
 _WHOLE = {"long", "int64", "int32", "int"}
 _MAX_LINES = 900
 _MAX_BYTES = 2 << 20
@@ -91,10 +92,15 @@ def _marks(
                     yield node.lineno, kind, inside, _number(word.value, scope), called
             if called == "dict" and any(isinstance(a, ast.Call) for a in node.args):
                 yield node.lineno, "vocabulary", inside, None, ""
+            if called in _UNDEFINED_AT_ZERO:
+                yield node.lineno, "domain", inside, None, called
             if called in _NOT_FOUND:
                 yield node.lineno, "default", inside, -1, called
         elif isinstance(node, ast.Attribute) and node.attr == "codes":
             yield node.lineno, "default", inside, -1, "codes"
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            if not isinstance(node.right, ast.Constant):
+                yield node.lineno, "domain", inside, None, "/"
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
             yield node.lineno, "pad", inside, None, "*"
             if all(isinstance(e, ast.Constant) and e.value in (1, True) for e in node.left.elts):
