@@ -44,9 +44,13 @@ def test_it_is_a_hang_when_all_wait_and_not_for_the_same(positions: list, expect
 def test_the_last_collectives_outlive_the_process_in_order(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 1)
     for number in range(40):
-        ring.write(number, "all_reduce" if number % 2 else "barrier", [number], 5, None)
+        callers = [["a.py", 3, "main", "x" * (400 if number == 39 else 20)], ["a.py", 9, "<module>", "y" * 80]]
+        ring.write(number, "all_reduce" if number % 2 else "barrier", [number], 5, None, callers)
     rows = read_ring(tmp_path, 1)
     assert [row["number"] for row in rows] == list(range(8, 40))
+    assert rows[-2]["callers"] == [["a.py", 3, "main", "x" * 20], ["a.py", 9, "<module>", "y" * 80]]
+    kept = rows[-1].pop("callers")  # those that fit, the nearest first
+    assert [row[:3] for row in kept] == [["a.py", 3, "main"]]
     assert rows[-1] == {"number": 39, "op": "all_reduce", "shape": [39], "step": 5, "site": None}
 
 

@@ -68,6 +68,20 @@ class SiteFinder:
     def of_frame(self, frame: FrameType) -> Site:
         return self._site(frame)
 
+    def callers(self, most: int) -> list[Site]:
+        """The user frames around the innermost one, from inside to outside."""
+        found: list[Site] = []
+        current: FrameType | None = sys._getframe(1)
+        while current is not None and len(found) <= most:
+            code = current.f_code
+            user = self._is_user.get(code)
+            if user is None:
+                user = self._is_user[code] = is_user_file(code.co_filename)
+            if user:
+                found.append(self._site(current))
+            current = current.f_back
+        return found[1:]
+
     def shown(self, filename: str) -> str:
         real = os.path.realpath(filename) if not filename.startswith("<") else filename
         if not self._root:

@@ -16,7 +16,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,12 +64,14 @@ class Watchdog:
         self._thread.start()
 
     @contextlib.contextmanager
-    def inside(self, op: str, shape: Any, site: Site | None = None, counts: bool = True) -> Iterator[None]:
+    def inside(
+        self, op: str, shape: Any, site: Site | None = None, counts: bool = True, callers: Sequence[Any] = ()
+    ) -> Iterator[None]:
         """A distributed call of the main thread."""
         outer = self.collective
         self.collective = outer or (op, shape)
         if counts:
-            self._ring.write(self.num_collectives, op, shape, self._r.step, site)
+            self._ring.write(self.num_collectives, op, shape, self._r.step, site, callers)
             self.num_collectives += 1
         try:
             yield

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import mmap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,13 @@ class Ring:
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), SLOTS * SLOT_BYTES)
 
-    def write(self, number: int, op: str, shape: Any, step: int, site: Site | None) -> None:
+    def write(self, number: int, op: str, shape: Any, step: int, site: Site | None, callers: Sequence[Any] = ()) -> None:
         place = [site.file, site.line, site.function, site.code[:100]] if site is not None else None
-        text = json.dumps([number, op, shape, step, place]).encode()[:SLOT_BYTES]
+        kept = list(callers)
+        while len(text := json.dumps([number, op, shape, step, place, kept]).encode()) > SLOT_BYTES and kept:
+            kept.pop()  # long paths: the nearest callers matter most
         start = number % SLOTS * SLOT_BYTES
-        self._map[start : start + SLOT_BYTES] = text.ljust(SLOT_BYTES, b"\0")
+        self._map[start : start + SLOT_BYTES] = text[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
 
 
 def read_ring(folder: Path, rank: int) -> list[dict[str, Any]]:
@@ -49,10 +52,11 @@ def read_ring(folder: Path, rank: int) -> list[dict[str, Any]]:
     for start in range(0, len(data), SLOT_BYTES):
         text = data[start : start + SLOT_BYTES].rstrip(b"\0")
         try:
-            number, op, shape, step, place = json.loads(text) if text else (None,) * 5
+            number, op, shape, step, place, *callers = json.loads(text) if text else (None,) * 5
         except ValueError:
             continue  # cut off in the middle
         if number is not None:
             site = dict(zip(("file", "line", "function", "code"), place, strict=True)) if place else None
-            found.append({"number": number, "op": op, "shape": shape, "step": step, "site": site})
+            around = callers[0] if callers else []
+            found.append({"number": number, "op": op, "shape": shape, "step": step, "site": site, "callers": around})
     return sorted(found, key=lambda row: int(row["number"]))

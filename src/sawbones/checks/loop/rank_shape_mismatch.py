@@ -38,8 +38,9 @@ The documentation of DistributedDataParallel: uneven inputs and the join context
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import as_site
@@ -63,6 +64,7 @@ class Call:
     shape: tuple[int, ...]
     site: Site | None
     step: int
+    callers: tuple[Site, ...] = ()  # around the site, from inside to outside
 
     def __str__(self) -> str:
         shape = f" of {list(self.shape)}" if self.shape else ""
@@ -99,7 +101,7 @@ def _order(run: Run, passes: bool) -> list[Call | None]:
     found: list[Call | None] = []
     for event in run.events:
         if event.kind == "collective" and event.data.get("group", run.world_size) == run.world_size:
-            found.append(Call(str(event.data.get("op")), tuple(event.data.get("shape") or ()), event.site, event.step))
+            found.append(_call(event.data, event.site, event.step))
         elif event.kind == "backward" and passes:
             found.append(Call("backward", (), event.site, event.step))
     made = len(run.of_kind("collective"))
@@ -107,8 +109,13 @@ def _order(run: Run, passes: bool) -> list[Call | None]:
         if row["number"] >= made:
             found += [None] * (row["number"] - made)
             made = row["number"] + 1
-            found.append(Call(str(row["op"]), tuple(row["shape"] or ()), as_site(row["site"]), int(row["step"])))
+            found.append(_call(row, as_site(row["site"]), int(row["step"])))
     return found
+
+
+def _call(row: Mapping[str, Any], site: Site | None, step: int) -> Call:
+    callers = tuple(Site(str(c[0]), int(c[1]), str(c[2]), str(c[3])) for c in row.get("callers") or ())
+    return Call(str(row.get("op")), tuple(row.get("shape") or ()), site, step, callers)
 
 
 def _parting(ours: Sequence[Call | None], theirs: Sequence[Call | None]) -> int | None:
@@ -134,6 +141,7 @@ def _finding(run: Run, other: Run, ours: Sequence[Call | None], theirs: Sequence
     evidence += [Evidence(text, "ranks") for text in _standing(run)]
     cut = a is not None and b is not None and (a.op, a.site) == (b.op, b.site)  # one line, two shapes: the batches differ
     places: list[Site | None] = [*training_sites(run)[:2]] if apart or cut else []
+    places += _chosen(a, other, theirs), _chosen(b, run, ours)
     places += _lonely(ours, theirs, a, b)
     how = "wait for each other for ever" if hangs else "part ways"
     what = (
@@ -195,6 +203,20 @@ def _same_length(run: Run, other: Run) -> bool:
         used = {b.source.removeprefix("loader:") for b in rank.batches if b.phase == "train"}
         lengths.append({row.get("length") for row in rank.facts.get("loaders") or () if str(row["index"]) in used})
     return lengths[0] == lengths[1] and len(lengths[0]) == 1 and None not in lengths[0]
+
+
+def _chosen(call: Call | None, other: Run, made: Sequence[Call | None]) -> Site | None:
+    """Where one rank went a way of its own: the innermost line around its call that the other rank, which was in that function
+    too, never ran. A helper that makes the collective for whoever calls it is not the place."""
+    if call is None or call.op == "backward" or call.site is None:
+        return None
+    theirs = [e.site for e in other.events if e.site is not None]
+    theirs += [s for c in made if c is not None for s in (c.site, *c.callers) if s is not None]
+    lines, functions = {(s.file, s.line) for s in theirs}, {(s.file, s.function) for s in theirs}
+    for site in (call.site, *call.callers):
+        if (site.file, site.line) not in lines and (site.file, site.function) in functions:
+            return site
+    return None
 
 
 def _lonely(ours: Sequence[Call | None], theirs: Sequence[Call | None], a: Call | None, b: Call | None) -> list[Site | None]:

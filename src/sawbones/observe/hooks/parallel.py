@@ -27,6 +27,7 @@ COLLECTIVES = (
     "all_reduce", "broadcast", "all_gather", "all_gather_into_tensor", "reduce", "reduce_scatter", "reduce_scatter_tensor",
     "all_to_all", "barrier", "scatter", "gather", "all_gather_object", "broadcast_object_list",
 )  # fmt: skip
+CALLERS = 3  # frames of the user's around a collective, that are kept with it
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -93,10 +94,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
             elif comparing:
                 comparing[0].saw(original.__name__, shape, args)
             site = recorder.sites.find()
+            # A call inside a function of the user's own is one rank's alone because of whoever called that function.
+            data["callers"] = callers = [[c.file, c.line, c.function, c.code[:80]] for c in recorder.sites.callers(CALLERS)]
             recorder.guard("collective", recorder.event, "collective", data, site)
             if watchdog is None:
                 return original(*args, **kwargs)
-            with watchdog.inside(original.__name__, shape, site):
+            with watchdog.inside(original.__name__, shape, site, callers=callers):
                 return original(*args, **kwargs)
 
         return collective
