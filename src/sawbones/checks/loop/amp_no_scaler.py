@@ -2,8 +2,9 @@
 
 ## What it sees
 Operators of a training forward pass that give float16 results with a gradient, backward passes whose root no scaler has
-multiplied, and gradients of which a good part is exactly zero (or not finite) at the first steps. Embedding tables do not count:
-rows of absent tokens have no gradient anyway. The earliest is step 0; whether the zeros come from float16 is for the experiment.
+multiplied, and gradients of which a good part is exactly zero (or not finite) at the first steps, or a hundredth of one large
+tensor's at any step. Embedding tables do not count: rows of absent tokens have no gradient anyway. The earliest is step 0;
+whether the zeros come from float16 is for the experiment.
 
 ## Why it matters
 Float16 ends at 6e-8. Gradients of the activations below that are lost on the way back, so early layers learn little or nothing.
@@ -26,7 +27,8 @@ Loss falls more slowly than in float32, or stays where it began; some layers nev
 
 ## Confirm it
 The script runs again with autocast off. Confirmed when gradients that were zero or not finite at the same first step, from the
-same weights and the same batch, are there; refuted when the same gradients are zero in float32 too.
+same weights and the same batch, are there, or when a tensor whose gradient has no zeros in float32 has them here; refuted when
+the same gradients are zero in float32 too.
 
 ## False alarms
 ReLU networks, dropout and embeddings have zero gradients in float32 as well: the experiment refutes those. bfloat16 has the
@@ -53,6 +55,7 @@ EXPLAINS = (
 )  # fmt: skip
 EXPERIMENT = "autocast_off"
 FEW, MANY = 0.03, 0.3
+SOME, LARGE = 0.01, 256
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -65,7 +68,7 @@ def check(run: Run) -> Iterator[Finding]:
     if any(t.dtype == "float16" and t.requires_grad and t.optimizer >= 0 for t in run.tensors):
         return  # the weights themselves are half precision: another fault
     zero, bad, largest, step = _lost(run)
-    if not bad and not zero >= FEW:
+    if not bad and not zero >= FEW and not _some_lost(run):
         return
     sure = bad or (zero >= MANY and largest < 1e-3)
     what = "not finite" if bad else f"zero for {zero:.0%} of the elements"
@@ -91,6 +94,16 @@ def check(run: Run) -> Iterator[Finding]:
             replace=("float16", "bfloat16") if "float16" in (half.site.code if half.site else "") else None,
         ),
     )
+
+
+def _some_lost(run: Run) -> bool:
+    """Whether at any measured step a hundredth of one large tensor's gradient is zero; the experiment asks float32."""
+    large = np.array([t.optimizer >= 0 and t.numel >= LARGE and t.owner not in ("Embedding", "EmbeddingBag") for t in run.tensors])
+    for step in dict.fromkeys(int(s) for s in run.tensor_steps):
+        zeros = measured(run, "grad_zero_share", step)
+        if np.any(zeros[large[: len(zeros)]] >= SOME):
+            return True
+    return False
 
 
 def _half_op(run: Run) -> Op | None:

@@ -2,7 +2,8 @@
 
 ## What it sees
 Every torch.save and torch.load: size of the file and sums of its tensors. Fires when a load fails because the file is not a whole
-checkpoint, or when a file that this run has written reads back with other values.
+checkpoint (it says so, or begins as an archive and lacks the directory that ends one), or when a file that this run has written
+reads back with other values.
 
 ## Why it matters
 The state of the run is lost exactly when it is needed, and an altered file may go unnoticed.
@@ -111,7 +112,7 @@ def _failed(run: Run, row: Mapping[str, Any], before: Mapping[str, Any] | None) 
     message = str(row.get("error") or "") or _said(run)
     low = message.lower()
     shrunk = before is not None and 0 <= row["size"] < before["size"]
-    if not shrunk and (any(s in low for s in NOT_SIGNS) or not any(s in low for s in SIGNS)):
+    if not shrunk and not row.get("cut") and (any(s in low for s in NOT_SIGNS) or not any(s in low for s in SIGNS)):
         return None
     size = f"{row['size']} bytes" + (f", {before['size']} when it was written" if before else "")
     return (

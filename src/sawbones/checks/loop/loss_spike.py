@@ -37,6 +37,7 @@ PaLM (2022) restarted from a checkpoint and skipped some 200 batches around each
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -54,6 +55,7 @@ EXPERIMENT = "skip_batch"
 EARLIEST, MOST, WORSE = 10, 3, 0.15
 MOST_SHARE = 0.1  # of all steps, where every spike is far out
 FAR, ORDINARY = 100.0, 0.05
+INTO = re.compile(r"^[^=(]*\]\s*[-+*/]?=(?!=)")  # an assignment to an element or a slice
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -119,7 +121,11 @@ def _written(run: Run, step: int) -> tuple[Site, ...]:
             else:
                 usual[path] = min(usual.get(path, math.inf), reach)
     odd = [value for path, value in here.items() if value > FAR * max(usual.get(path, math.inf), 1e-12)]
-    rows = [r for r in run.facts.get("numbers") or () if any(abs(abs(r["value"]) - v) <= 1e-4 * v for v in odd)]
+    numbers = list(run.facts.get("numbers") or ())
+    rows = [r for r in numbers if any(abs(abs(r["value"]) - v) <= 1e-4 * v for v in odd)]
+    if not rows:  # scaled since, or not measured: the one line that writes a number far out into single elements
+        rows = [r for r in numbers if abs(r["value"]) >= FAR and INTO.search(str(r.get("code", "")))]
+        rows = rows if len({(r["file"], r["line"]) for r in rows}) == 1 else []
     return tuple(Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in rows[:1])
 
 

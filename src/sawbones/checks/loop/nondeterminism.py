@@ -26,9 +26,9 @@ The script sets a seed, and every run prints other numbers.
 The second run is the proof: same script, same machine, same seed, other numbers.
 
 ## False alarms
-A script that seeds nothing does not promise to repeat and is mentioned at most. A difference in the last bits of the loss, with
-equal batches, is the order of floating-point sums in threads and is mentioned at most. Two runs of different length are
-compared only as far as both went.
+A script that seeds nothing, itself or by a seed that it hands to a library, does not promise to repeat: mentioned at most. A
+difference in the last bits of the loss, with equal batches, is the order of floating-point sums in threads and is mentioned at
+most. Two runs of different length are compared only as far as both went.
 
 ## References
 PyTorch's notes on reproducibility list the streams to seed; string hashes are salted per process since Python 3.3.
@@ -99,9 +99,14 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _seeded_on_purpose(run: Run) -> set[str]:
-    """Global streams that a line of the user's own seeds; libraries that seed on their own account promise nothing."""
+    """Global streams that a line of the user's own seeds, or a library with the number that the user gave it as the seed.
+
+    Libraries that seed on their own account promise nothing."""
     lines = {(r["file"], r["line"]) for r in _calls(run, "seed")}
     events = [e for e in run.of_kind("seed") if e.site is not None and (e.site.file, e.site.line) in lines]
+    named = [r for r in run.facts.get("numbers") or () if "seed" in str(r.get("name", "")).lower()]
+    handed = {float(r["value"]) for r in named if r.get("value") is not None}
+    events += [e for e in run.of_kind("seed") if e.data.get("value") in handed]
     return {str(e.data.get("library")) for e in events} - {"cuda"}
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _MAX_ROWS = 100
 _MAX_ELEMENTS = 1 << 22
+_ARCHIVE, _END = b"PK\x03\x04", b"PK\x05\x06"  # how a zip archive begins, and its directory's last record
+_TAIL = 1 << 16
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -36,7 +38,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def make(original: Any) -> Any:
             def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
                 result = original(self, *args, **kwargs)
-                if recorder.is_host():
+                if recorder.is_host() and not (kind == "optimizer" and _is_empty(*args, **kwargs)):
                     index = recorder.census.optimizer_index(self) if kind == "optimizer" else -1
                     recorder.guard("restoring", note_restored, kind, index)
                 return result
@@ -60,6 +62,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         row["num_steps"] = recorder.step
         if error:
             row["error"] = error
+            row["cut"] = _is_cut(file)
         if obj is not None:
             row["digest"] = _digest(obj)
         rows.append(row)
@@ -101,6 +104,25 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(torch, "set_rng_state", make_restore("rng"))
     patches.replace(torch, "save", make_save)
     patches.replace(torch, "load", make_load)
+
+
+def _is_empty(state_dict: Any = None, **_: Any) -> bool:
+    """State of an optimizer that has not stepped: frameworks hand it back to itself when they move it, nothing is restored."""
+    return isinstance(state_dict, dict) and not state_dict.get("state", True)
+
+
+def _is_cut(file: Any) -> bool:
+    """Whether what did not load begins as an archive of torch.save and lacks the directory that ends one."""
+    if isinstance(file, io.BytesIO):
+        content = bytes(file.getbuffer())
+        return content[:4] == _ARCHIVE and _END not in content[-_TAIL:]
+    try:
+        with open(file, "rb") if isinstance(file, (str, os.PathLike)) else open(file.name, "rb") as stored:
+            begins = stored.read(4) == _ARCHIVE
+            stored.seek(max(0, os.fstat(stored.fileno()).st_size - _TAIL))
+            return begins and _END not in stored.read()
+    except (OSError, AttributeError, TypeError):
+        return False
 
 
 def _digest(obj: Any) -> list[float]:

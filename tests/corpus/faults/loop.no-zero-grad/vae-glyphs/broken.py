@@ -29,7 +29,8 @@ def glyphs(count, seed):
         else:
             img[r, c : c + size] = img[r + size - 1, c : c + size] = 1
             img[r : r + size, c] = img[r : r + size, c + size - 1] = 1
-    return torch.from_numpy(images).view(count, -1)
+    speckle = rng.random(images.shape) < 0.02
+    return torch.from_numpy(np.where(speckle, 1 - images, images)).view(count, -1)
 
 
 train_loader = DataLoader(TensorDataset(glyphs(1920, 1)), batch_size=batch_size, shuffle=True)
