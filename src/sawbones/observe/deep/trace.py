@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from sawbones.observe.deep.measure import Ledger, Statistic, is_plain
 from sawbones.observe.deep.names import LOSSES, bind, name_of, scalars
 from sawbones.observe.deep.switched import switched_off_at
 from sawbones.observe.sites import SiteFinder
+from sawbones.observe.tracing import is_tracing
 from sawbones.schema import Op, Site, Value
 
 MAX_OPS = 6000  # with statistics, and in the record
@@ -58,6 +60,9 @@ class Ref:
         return Value(self.id, self.shape, self.dtype, s.min, s.max, s.mean, s.std, s.nonfinite, self.requires_grad)
 
 
+_CHECKPOINTING = os.path.join("torch", "utils", "checkpoint.py")
+
+
 class _Entry:
     __slots__ = ("id", "ref", "strong", "weak")
 
@@ -98,6 +103,18 @@ def version_of(tensor: torch.Tensor) -> int:
         return int(tensor._version)
     except RuntimeError:  # inference tensors do not count their versions
         return 0
+
+
+def _saves_through_hooks(frame: Any) -> bool:
+    """What autograd saves here goes through a hook: checkpointing or offloading."""
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    if top is not None:
+        return top(True) is not None
+    while frame is not None:  # torch 2.6 does not tell: there only torch's own checkpointing is recognised
+        if frame.f_code.co_filename.endswith(_CHECKPOINTING):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
@@ -142,7 +159,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if self.paused or torch.compiler.is_compiling():
+        if self.paused or is_tracing():
             return func(*args, **kwargs)
         name = name_of(func)
         if name is None or name in _IGNORED or (len(self.ops) >= _MAX_LIGHT_OPS and name not in LOSSES):
@@ -216,7 +233,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if name in _ALWAYS_KEPT and not silent:
             for ref in (*op.inputs, *op.outputs):
                 self.keep(ref)
-        if not silent and not self.unpacks and torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
+        if not silent and not self.unpacks and _saves_through_hooks(frame):
             self.unpacks = True
         self.ops.append(op)
         if op.module is None and not any(ref.requires_grad for ref in (*op.inputs, *op.outputs)):
