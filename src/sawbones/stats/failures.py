@@ -100,6 +100,7 @@ def spoiled_before(birth: Birth) -> bool:
 
 
 NO_GUARD = 1e-20
+DIVISIONS = ("div", "div_", "__truediv__", "true_divide")
 SPREADS = ("var", "std", "norm", "vector_norm", "mean", "sum", "var_mean", "std_mean", "linalg_vector_norm", "linalg_norm")
 
 
@@ -107,7 +108,7 @@ def unguarded(flow: Flow) -> list[tuple[Op, str]]:
     """Divisions by a norm or a standard deviation, and roots of a variance, that nothing keeps away from zero."""
     found = []
     for op in flow.ops:
-        if op.name not in ("rsqrt", "div", "div_", "__truediv__", "reciprocal", "true_divide") or not op.inputs:
+        if op.name not in ("rsqrt", "reciprocal", *DIVISIONS) or not op.inputs:
             continue
         if not op.module and not any(value.requires_grad for value in op.outputs):
             continue  # data being prepared, no part of the model
@@ -115,7 +116,12 @@ def unguarded(flow: Flow) -> list[tuple[Op, str]]:
         if op.name not in ("rsqrt", "reciprocal") and len(op.inputs) < 2:
             continue
         made = _behind_guard(flow, flow.origin(divisor, op.index)[1])
+        rooted = op.name == "rsqrt"
         if made is not None and made.name in ("sqrt", "pow") and made.inputs:
+            made = _behind_guard(flow, flow.origin(made.inputs[0], made.index)[1])
+            rooted = True
+        if rooted and made is not None and made.name in DIVISIONS and made.inputs:
+            # A mean over the real positions is written as a sum over a count, and a count guards nothing.
             made = _behind_guard(flow, flow.origin(made.inputs[0], made.index)[1])
         if made is not None and made.name in SPREADS and _is_spread(flow, made):
             found.append((op, made.name))

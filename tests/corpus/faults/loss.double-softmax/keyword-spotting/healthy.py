@@ -36,10 +36,9 @@ def synthesise(cfg: Config):
             for f in range(2):
                 track = starts[k, f] + (ends[k, f] - starts[k, f]) * t + rng.normal(0, 0.4)
                 spec += 2.5 * np.exp(-0.5 * ((mel - track) / 1.2) ** 2)
-            clips.append(spec)
+            clips.append((spec - spec.mean()) / spec.std())
             words.append(k)
     x = torch.tensor(np.stack(clips), dtype=torch.float32)
-    x = (x - x.mean()) / x.std()
     return TensorDataset(x, torch.tensor(words))
 
 
