@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import torch
 from processes import Bench
 from torch import nn
@@ -112,3 +113,25 @@ def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path):
     assert any("linear" in op.name for op in run.deep[0].ops)
     assert "skipped" not in run.deep[0].probes
     assert torch._dynamo.eval_frame._stance.stance == "default"
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_a_traced_model_has_nothing_of_ours_in_its_graph(tmp_path):
+    """torch.jit.trace records whatever is done with its tensors, reading their sizes included, and compares two such records."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+    bare = str(torch.jit.trace(model, torch.randn(2, 4)).inlined_graph)
+    recorder = Recorder(tmp_path, diagnosing())
+    patches = install_all(recorder)
+    try:
+        watched = str(torch.jit.trace(model, torch.randn(2, 4)).inlined_graph)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(torch.randn(6, 4)), torch.randint(0, 3, (6,))).backward()
+            optimizer.step()
+    finally:
+        patches.restore()
+        recorder.close()
+    assert watched.count("aten::") == bare.count("aten::") > 0
+    assert any("linear" in op.name for op in read_run(tmp_path).deep[0].ops)

@@ -16,6 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from sawbones.observe.sites import SiteFinder
+from sawbones.observe.tracing import is_tracing
 from sawbones.schema import Site
 from sawbones.store import RunWriter
 
@@ -117,7 +118,7 @@ class Journal:
         self._ops.clear()
 
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        if self._busy or torch.compiler.is_compiling():
+        if self._busy or is_tracing():
             return
         name = getattr(func, "__name__", "")
         if name == "__get__":

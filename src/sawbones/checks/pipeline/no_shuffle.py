@@ -25,9 +25,10 @@ Nothing is left to confirm: labels are counted batch by batch.
 ## False alarms
 Data that lies in random order mixes its batches: read in that order in every epoch, without a loader that shuffles, it is not
 reported. A script that shows the same batches to several models in turn has several optimizers. Samplers that compose batches
-of a few classes on purpose change them from batch to batch. Full-batch training has one batch per epoch. Truncated
-backpropagation through time needs its order and has no class labels. Targets that drift with time, or grow as a policy gets
-better, overlap from batch to batch.
+of a few classes on purpose change them from batch to batch. A critic that is told "real" and then "made up" has several losses
+per batch, which say nothing of the order of the data. Full-batch training has one batch per epoch. Truncated backpropagation
+through time needs its order and has no class labels. Targets that drift with time, or grow as a policy gets better, overlap from
+batch to batch.
 
 ## References
 Folders read one class after the other; tables sorted by the target; shuffle=False copied from the validation loader; a generator
@@ -60,6 +61,7 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 MIXED = 0.35
+TOLD_TWICE = 1.5  # targets per batch; with more, a loss doesn't stand for a batch
 IN_ORDER = 0.8  # of the batches; at the start of an epoch the order begins anew
 MIN_SAMPLES = 16  # so many different ones in one order twice are no accident
 
@@ -104,7 +106,7 @@ def _repeated(run: Run) -> Iterator[Finding]:
 
 
 def _sorted(run: Run) -> Iterator[Finding]:
-    labels: list[Mapping[str, int]] = (run.facts.get("samples") or {}).get("labels") or _from_batches(run)
+    labels = _labels(run)
     if len(labels) < 8:
         return
     total: Counter[str] = Counter()
@@ -185,6 +187,14 @@ def _sorted_values(run: Run) -> Iterator[Finding]:
 def entropy(counts: Mapping[str, int]) -> float:
     total = sum(counts.values())
     return -sum(n / total * math.log(n / total) for n in counts.values() if n)
+
+
+def _labels(run: Run) -> list[Mapping[str, int]]:
+    """What the losses were told, batch by batch; with several losses per batch, as in adversarial training, what was loaded."""
+    told: list[Mapping[str, int]] = (run.facts.get("samples") or {}).get("labels") or []
+    batches = training_batches(run)
+    num = max([len(batches), *(b.index + 1 for b in batches)])
+    return told if told and (not num or len(told) <= TOLD_TWICE * num) else _from_batches(run)
 
 
 def _from_batches(run: Run) -> list[Mapping[str, int]]:

@@ -12,6 +12,7 @@ from torch.nn.modules import module as global_hooks
 
 from sawbones.observe.deep.trace import tensors_in
 from sawbones.observe.sites import SiteFinder
+from sawbones.observe.tracing import is_tracing
 from sawbones.schema import Site
 
 _MAX_CALLS = 20_000
@@ -94,7 +95,7 @@ class ModuleWatch:
         self._last_error = None
 
     def _before(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if torch.compiler.is_compiling():
+        if is_tracing():
             return
         if self.on_compiled is not None and is_compiled(module):
             self.on_compiled()
@@ -128,7 +129,7 @@ class ModuleWatch:
     def _after(self, module: nn.Module, args: tuple[Any, ...], *rest: Any) -> None:
         # torch calls a global hook without the keyword arguments when the module raised.
         kwargs, output = rest if len(rest) == 2 else ({}, rest[-1])
-        if torch.compiler.is_compiling():
+        if is_tracing():
             return
         try:
             if self._suspended and self._suspended[-1][0] is module:

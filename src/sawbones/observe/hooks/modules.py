@@ -13,6 +13,7 @@ from torch import nn
 
 from sawbones.observe.census import has_parameters
 from sawbones.observe.patches import Patches
+from sawbones.observe.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -25,8 +26,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def make_call(original: Any) -> Any:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or getattr(calls, "depth", False) or not recorder.active:
+                return original(self, *args, **kwargs)
             # Inside torch.func transforms tensors stand for many values at once: there is nothing to read.
-            if is_compiling() or getattr(calls, "depth", False) or not recorder.active or transformed() is not None:
+            if is_tracing() or transformed() is not None:
                 return original(self, *args, **kwargs)
             if recorder.is_host():
                 recorder.guard("forward", recorder.forward_begins, self, args, kwargs)
@@ -43,7 +46,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
         def train(self: nn.Module, mode: bool = True) -> Any:
             nonlocal depth
-            if is_compiling():
+            if is_tracing():
                 return original(self, mode)
             depth += 1
             try:
