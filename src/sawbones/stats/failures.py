@@ -101,7 +101,10 @@ def spoiled_before(birth: Birth) -> bool:
 
 NO_GUARD = 1e-20
 DIVISIONS = ("div", "div_", "__truediv__", "true_divide")
-SPREADS = ("var", "std", "norm", "vector_norm", "mean", "sum", "var_mean", "std_mean", "linalg_vector_norm", "linalg_norm")
+LARGEST = ("max", "amax")
+SPREADS = (
+    "var", "std", "norm", "vector_norm", "mean", "sum", "var_mean", "std_mean", "linalg_vector_norm", "linalg_norm", *LARGEST,
+)  # fmt: skip
 
 
 def unguarded(flow: Flow) -> list[tuple[Op, str]]:
@@ -138,8 +141,10 @@ def _behind_guard(flow: Flow, made: Op | None) -> Op | None:
 
 
 def _is_spread(flow: Flow, made: Op) -> bool:
-    """A mean or sum counts only when squares went into it."""
-    if made.name not in ("mean", "sum"):
+    """A mean, sum or maximum counts only when squares or absolute values went into it."""
+    if made.name not in ("mean", "sum", *LARGEST):
         return True
     before = flow.origin(made.inputs[0], made.index)[1] if made.inputs else None
-    return before is not None and before.name in ("pow", "square", "mul", "__pow__")
+    if before is None:
+        return False
+    return before.name in ("abs", "absolute") or (made.name not in LARGEST and before.name in ("pow", "square", "mul", "__pow__"))
