@@ -37,6 +37,8 @@ class BatchLog:
         self._held: tuple[str, float, Any, int] | None = None  # source, wait, value, epoch: phase not known yet
         self.latest: Any = None  # the value of the batch in progress, for the crash report
         self.loader_seen = False
+        self._source = ""  # of the latest batch of a loader
+        self._learnt_from: set[str] = set()
         self.on_batch: Callable[[int, Batch], None] | None = None  # for the comparison of ranks
 
     def sample_from_here(self) -> None:
@@ -82,7 +84,17 @@ class BatchLog:
         self._held = (f"loader:{loader}", wait_s * 1e3, value, epoch)
         self.latest = value
         self.loader_seen = True
+        self._source = f"loader:{loader}"
         return loader
+
+    def learnt(self) -> None:
+        """A backward pass began: the loader of the latest batch is one for training."""
+        self._learnt_from.add(self._source)
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether the latest batch is of a loader that nothing was learnt from, while there is another for that."""
+        return bool(self._learnt_from) and self.loader_seen and self._source not in self._learnt_from
 
     def reached_model(self, value: Any, step: int, microstep: int, phase: str) -> None:
         """A top-level forward began: the batch in hand belongs to its phase; without a loader its inputs are the batch."""

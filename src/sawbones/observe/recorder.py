@@ -86,6 +86,7 @@ class Recorder:
         self.microstep = 0
         self.seq = 0
         self.phase = "train"
+        self.graded = False  # the latest model call was an evaluation, although with gradients
         self.facts: dict[str, Any] = {}
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = None  # wraps what a new process is to run
         self.listeners: list[Callable[[Recorder], None]] = []  # called after every step, for live warnings
@@ -150,13 +151,19 @@ class Recorder:
     def depth(self, value: int) -> None:
         self.calls.depth = value
 
+    def evaluates(self, module: nn.Module) -> bool:
+        """Whether this call is for an evaluation: without gradients, or in eval mode on what nothing was ever learnt from."""
+        grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        return not grad or (not module.training and self.batches.is_held_out)
+
     def forward_begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         if self.census.saw_root(module) and self.num_deep == 0:
             self.steps.params_changed()
         if not self.census.is_model(module):
             return
-        self.phase = "train" if grad else "eval"
+        self.phase = "eval" if self.evaluates(module) else "train"
+        self.graded = grad and self.phase == "eval"
         inner = unwrap(module)
         self.batches.reached_model((args, kwargs), self.step, self.microstep, self.phase)
         self.last_call = (inner, args, kwargs)
@@ -168,7 +175,7 @@ class Recorder:
         self.steps.forward_began(prepared=not self.batches.loader_seen)
         if self.wants("forward"):
             self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
-        if grad:
+        if self.phase == "train":
             if self.capture is not None:
                 self.tell(self.capture.forward, module, args, kwargs)
             self.start_deep()
@@ -236,6 +243,7 @@ class Recorder:
 
     def backward_begins(self, root: Any, retain_graph: bool | None) -> None:
         self.depth = 0
+        self.batches.learnt()
         tensors = [root] if isinstance(root, torch.Tensor) else [t for _, t in tensors_in(root)]
         loss = tensors[0] if tensors else None
         self.steps.manual_step_check()

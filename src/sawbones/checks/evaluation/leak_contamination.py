@@ -100,7 +100,7 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | N
     in_training = repeats(b for b in part.trained if b.epoch == 0)
     chance = repeats(batches) + in_training
     real, width = by_width(batches)
-    many_forms = (real and width >= 3) or _rare_rows(run)
+    many_forms = (real and width >= 3) or _rare_rows(run, copies)
     if not many_forms and width < 6:
         return None
     least = least_share(MIN_SHARE, min(1.0, chance), total, many_forms or chance == 0, times=3)
@@ -130,10 +130,15 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | N
     )  # fmt: skip
 
 
-def _rare_rows(run: Run) -> bool:
-    """Whether rows of tokens that were met again could have come about only once, and come from no template."""
+def _rare_rows(run: Run, copies: int) -> bool:
+    """Whether rows of tokens that were met again could have come about only once, and come from no template.
+
+    They must be those of this source: a score on the training rows meets all of them again.
+    """
     seen = (run.facts.get("samples") or {}).get("token_copies") or {}
-    return bool(seen and seen["copies"] >= max(MIN_COPIES, 0.05 * seen["evaluated"]) and seen["beside"] < 0.1)
+    if not seen or copies < 0.8 * seen["shared"]:
+        return False
+    return bool(seen["copies"] >= max(MIN_COPIES, 0.05 * seen["evaluated"]) and seen["beside"] < 0.1)
 
 
 def _partly_known(part: Split, batches: list[Batch]) -> list[Batch]:

@@ -51,7 +51,8 @@ def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) ->
     target = kwargs.get("target", tensors[1] if len(tensors) > 1 else None)
     weight = kwargs.get("weight")
     grad = bool(isinstance(result, torch.Tensor) and result.requires_grad)
-    recorder.phase = "train" if torch.is_grad_enabled() and not torch.is_inference_mode_enabled() else "eval"
+    learns = torch.is_grad_enabled() and not torch.is_inference_mode_enabled() and not recorder.graded
+    recorder.phase = "train" if learns else "eval"
     if grad and isinstance(target, torch.Tensor):
         recorder.target_seen(target, given, kwargs.get("ignore_index"))
     if not recorder.wants("loss"):

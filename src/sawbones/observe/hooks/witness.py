@@ -48,6 +48,7 @@ class _Witness:
         self.streams = Streams(self.evaluations.record.setdefault("streams", []))
         self.model: nn.Module | None = None
         self.busy = False
+        self.graded = False  # the latest model call was an evaluation, although with gradients
         self.thread = threading.get_ident()
         recorder.facts["evaluation"] = self.evaluations.record
         recorder.facts["graphs"] = self.graphs.record
@@ -72,7 +73,7 @@ class _Witness:
             return self.r.guard("evaluation", self.evaluations.as_array, args[0], result)
         if name == "__getitem__" and self.model is None and self.thread == threading.get_ident():
             self.guarded("streams", self.streams.sliced, args, result, self.r.sites.find())
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() and not self.graded:
             carries = isinstance(result, torch.Tensor) and result.requires_grad and result.grad_fn is not None
             if self.model is None and carries and name != "__get__" and self.thread == threading.get_ident():
                 self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
@@ -82,6 +83,8 @@ class _Witness:
             self.guarded("evaluation", self.evaluations.inside, name, args, kwargs, result, self.model.training)
         else:
             self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
+            if self.graded and isinstance(result, torch.Tensor) and result.grad_fn is not None and name != "__get__":
+                self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
         return None
 
 
@@ -96,10 +99,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 return original(self, *args, **kwargs)
             if witness.model is not None or not has_parameters(self):
                 return original(self, *args, **kwargs)
-            phase = "train" if torch.is_grad_enabled() else "eval"
+            phase = "eval" if recorder.evaluates(self) else "train"
+            witness.graded = phase == "eval" and torch.is_grad_enabled()
             witness.guarded("evaluation", witness.evaluations.called, phase, recorder.step, (args, kwargs), recorder.batches.latest)
             witness.guarded("streams", witness.streams.called, phase, recorder.step)
-            if phase == "train":
+            if torch.is_grad_enabled():
                 witness.graphs.model_called()
             witness.model = self
             try:
@@ -107,7 +111,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             finally:
                 witness.model = None
             witness.guarded("evaluation", witness.evaluations.returned, phase, result)
-            if phase == "train":
+            if torch.is_grad_enabled():
                 witness.guarded("kept graphs", witness.graphs.output, next((t for _, t in tensors_in(result)), None), recorder.step)
             return result
 

@@ -178,7 +178,7 @@ class EvaluationLog:
         self._sizes[node["id"]] = min((t.numel() for t in given[:2] if t.dim()), default=1)
         if name in _TAKEN and given[0].numel() == 1 and len(node.setdefault("reads", [])) < _MAX_READS:
             size = max((self._sizes.get(n, 1) for tag in tags if tag for n in tag[2]), default=1)
-            node["reads"].append([self._step, float(given[0]), size])
+            node["reads"].append([self._step, float(given[0].detach()), size])
         if node["count"] <= 200:
             for summary, tensor in zip(node["given"], given, strict=False):
                 _widen(summary, tensor)
