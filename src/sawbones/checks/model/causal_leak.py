@@ -27,7 +27,8 @@ The influence map is the proof: a gradient from an output to a later input is th
 ## False alarms
 Bidirectional encoders (masked language models, taggers, classifiers) do not predict their own input ahead and are not looked at.
 Prefix models see the whole prefix, and the positions that the loss counts see nothing later. An encoder's tokens are not what a
-decoder's targets are copied from. Batch normalisation ties positions together through its statistics and is left out.
+decoder's targets are copied from. Batch normalisation ties positions together through its statistics and is left out. A latent
+code drawn at random from the whole text, as in variational models, tells of it faintly and by design.
 
 ## References
 The `diagonal` argument of triu and tril, and is_causal left out, are the classic slips of hand-written GPTs; convolutions need
@@ -58,6 +59,8 @@ NEEDS = ("loss_calls",)
 EXPLAINS = ("loss.label-shift", "evaluation.overfitting", "model.position-missing")
 EXPERIMENT = None
 VISIBLE = 1e-4
+FAINT = 0.01
+DRAWS = ("rand", "rand_like", "randn", "randn_like", "bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "uniform_")
 MOVED = 1e-3  # of the outputs' spread; rounding of a causal model stays far under it
 
 
@@ -71,6 +74,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     first, share = leaking[0]
     attention = [(a, op) for a, op in self_attentions(first.deep, first.source) if a.future_mass > VISIBLE]
+    if share < FAINT and attention and all(_drawn(first, op) for _, op in attention):
+        return
     text, where, fix = _explain(run, first, attention)
     yield Finding(
         "model.causal-leak",
@@ -88,6 +93,18 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         fix,
     )  # fmt: skip
+
+
+def _drawn(prediction: Prediction, attention: Op) -> bool:
+    """What this attention found reaches the scores only where it decides a random draw: a latent code, as of an autoencoder."""
+    flow = Flow(prediction.deep)
+    drawn = flow.reached([v.id for op in flow.ops if op.name in DRAWS and op.index > attention.index for v in op.outputs])
+    plain = {v.id for v in attention.outputs} - drawn
+    for op in flow.ops:
+        if op.index > attention.index and any(v.id in plain for v in op.inputs):
+            plain |= {v.id for v in op.outputs} - drawn
+    asked = next((op for op in flow.ops if op.index == prediction.call.op), None)
+    return bool(drawn) and asked is not None and not any(v.id in plain for v in asked.inputs)
 
 
 def _forecasts(run: Run) -> Iterator[Finding]:
