@@ -64,6 +64,9 @@ def not_restored(run: Run, resume: Resume) -> Optimizer | None:
     if any(e.seq < resume.load.seq for e in own):
         return None  # it lives on in memory
     restored = [r for r in run.facts.get("restored") or () if r["kind"] == "optimizer" and r["index"] == resume.optimizer]
+    # A framework that moves a fresh optimizer hands its empty state back to it; an empty state out of the checkpoint is its state.
+    held = "optimizer" in (resume.load.data.get("kinds") or ())
+    restored = [r for r in restored if not r.get("empty") or (held and r["seq"] >= resume.load.seq)]
     return None if any(r["seq"] <= own[0].seq for r in restored) else optimizer
 
 

@@ -28,19 +28,20 @@ def install(recorder: Recorder, patches: Patches) -> None:
         return
     inside = False
 
-    def note_restored(kind: str, index: int) -> None:
+    def note_restored(kind: str, index: int, empty: bool) -> None:
         rows = recorder.facts.setdefault("restored", [])
         if len(rows) < _MAX_ROWS:
             site = recorder.sites.find()
-            rows.append({"kind": kind, "index": index, "step": recorder.step, "seq": recorder.seq, "site": site})
+            rows.append({"kind": kind, "index": index, "step": recorder.step, "seq": recorder.seq, "site": site, "empty": empty})
 
     def make_restore(kind: str) -> Any:
         def make(original: Any) -> Any:
             def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
                 result = original(self, *args, **kwargs)
-                if recorder.is_host() and not (kind == "optimizer" and _is_empty(*args, **kwargs)):
+                if recorder.is_host():
                     index = recorder.census.optimizer_index(self) if kind == "optimizer" else -1
-                    recorder.guard("restoring", note_restored, kind, index)
+                    empty = kind == "optimizer" and _is_empty(*args, **kwargs)
+                    recorder.guard("restoring", note_restored, kind, index, empty)
                 return result
 
             return load_state_dict
@@ -107,7 +108,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _is_empty(state_dict: Any = None, **_: Any) -> bool:
-    """State of an optimizer that has not stepped: frameworks hand it back to itself when they move it, nothing is restored."""
+    """State of an optimizer that has not stepped: frameworks hand it back to itself when they move it."""
     return isinstance(state_dict, dict) and not state_dict.get("state", True)
 
 
