@@ -3,7 +3,8 @@
 ## What it sees
 On deep steps, the influence map: how much an example's scores depend on the inputs of other examples (0 when they do not). Fires
 from step 0 when sequence inputs do (share over 0.001), when attention or a recurrent layer runs over the dimension of the batch
-instead of time, when nodes of many graphs are merged and their edges reach the first ones only, when the model averages over the
+instead of time (also where a readout token then meets only its own copies, so that no input reaches the scores), when nodes
+of many graphs are merged and their edges reach the first ones only, when the model averages over the
 examples what has a time or space of its own, when it subtracts the mean and divides by the spread of the batch in evaluation mode
 too, or when position ids restart inside of a row (several documents packed into one) and the attention mask does not keep those
 documents apart.
@@ -144,6 +145,8 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
         return None
     settings = {m.path: m for m in run.modules}
     mixing = max((i.other_examples or 0.0 for i in deep.influence if not i.mixes), default=0.0)
+    # A readout token that meets only its own copies in the other examples: no input reaches the scores, now or later.
+    blind = all(d.influence and all(i.dependent == 0 for i in d.influence) for d in run.deep) and len(run.deep) > 1
     for op in deep.ops:
         module = settings.get(op.module)
         first = module.settings.get("batch_first") if module is not None else None
@@ -154,9 +157,9 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
         attends = op.name == "multi_head_attention_forward"
         if not (recurrent or attends) or len(shape) != 3 or shape[0] != batch or shape[1] == batch:
             continue
-        if length is not None and shape[1] != length:
+        if length is not None and shape[1] != length and not (blind and shape[1] == length + 1):
             continue
-        if not recurrent and mixing <= MIXED:
+        if not recurrent and mixing <= MIXED and not blind:
             continue
         if recurrent and deep.influence and mixing <= MIXED:
             continue
