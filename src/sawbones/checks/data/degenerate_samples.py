@@ -28,6 +28,8 @@ A few empty rows that do no harm are not reported, nor are those of samples that
 history, a form with an optional text): such samples differ from each other. Small discrete data (bits, board positions, states
 of a game) repeats by nature: its other samples are not all different. Sampling with replacement repeats a sample a few times, not
 in a tenth of all draws.
+An input that is empty while another one of the same example asks it (a question without a passage) is no empty sample: there the
+mask leaves the query nothing, which is model.over-masking.
 
 ## References
 Texts that hold nothing but emoji or markup, files that failed to decode and were replaced by zeros.
@@ -53,6 +55,7 @@ from sawbones.stats.data_lines import (
 )
 from sawbones.stats.failures import Birth, failure, first_nonfinite
 from sawbones.stats.loss_calls import places
+from sawbones.stats.sequences import main_call
 
 NEEDS = ("batches",)
 EXPLAINS = (
@@ -114,8 +117,26 @@ def _spoiled(run: Run) -> Finding | None:
                 hits += [(deep.step, i) for t in deep.tokens if t.role == "tokens" for i, n in enumerate(t.lengths) if n == 0]
     if not hits or any((v.get("nonfinite") or 0) > 0 and v.get("is_parameter") for v in birth.inputs):
         return None
+    if _asked_by_another_input(run, birth):
+        return None
     text = f"sample {hits[0][1]} of step {birth.step} is all padding; {birth.op} at {birth.site} made the first non-finite value"
     return _finding(run, text, birth.step, "samples", "An empty sample turned the loss into NaN")
+
+
+def _asked_by_another_input(run: Run, birth: Birth) -> bool:
+    """Queries of one input read keys of another one, which is empty: the sample holds something, and the model has to cope."""
+    found = [(deep, a) for deep in run.deep for a in deep.attention if a.site == birth.site]
+    if not found or any(a.queries == a.keys for _, a in found):
+        return False
+    for deep, attention in found:
+        call = main_call(deep)
+        rows = call.target.shape if call is not None and call.target is not None else ()
+        if len(rows) != 1:
+            return False  # what a decoder has read so far are the sample's own targets
+        widths = {t.shape[1] for t in deep.tokens if t.role == "tokens" and len(t.shape) == 2 and t.shape[0] == rows[0]}
+        if not {attention.queries, attention.keys} <= widths:
+            return False
+    return True
 
 
 def _void(run: Run) -> Finding | None:

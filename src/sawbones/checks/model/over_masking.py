@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.dataflow import Flow
-from sawbones.stats.failures import first_nonfinite
+from sawbones.stats.failures import Birth, first_nonfinite
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, built_sites, predictions, self_attentions, shape_of
 
@@ -49,6 +49,7 @@ EXPLAINS = (
     "data.nonfinite-input", "data.degenerate-samples", "loop.amp-no-scaler",
 )  # fmt: skip
 EXPERIMENT = None
+ORDINARY = 1e4  # products of such values and weights stay far from overflowing
 _NORMALISING = ("softmax", "log_softmax", "scaled_dot_product_attention", "multi_head_attention_forward", "_softmax")
 _COMBINING = ("__and__", "bitwise_and", "logical_and", "mul", "__iand__", "tril", "triu", "eye", "logical_or", "bitwise_or")
 
@@ -59,7 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
         masked = max(int(v.get("nonfinite") or 0) for v in birth.inputs)
         highest = birth.inputs[0].get("max")
         fine = birth.reason in ("", "fully masked softmax row") and (birth.op != "softmax" or masked > 0)
-        if fine and (highest is None or abs(highest) < 1e30):
+        if fine and (highest is None or abs(highest) < 1e30) and not _overflowed(birth):
             text = (
                 f"{birth.op} made the first non-finite value at step {birth.step}: its input has {masked} masked scores, whole "
                 f"rows among them, and the rest lies in [{birth.inputs[0].get('min')}, {highest}]"
@@ -67,6 +68,14 @@ def check(run: Run) -> Iterator[Finding]:
             yield _finding(text, birth.step, _where(run, birth.site))
             return
     yield from _no_diagonal(run)
+
+
+def _overflowed(birth: Birth) -> bool:
+    """Seen between deep steps, where only values and weights are known, not the mask: those may have made the NaN themselves."""
+    if birth.reason or birth.op != "multi_head_attention_forward":
+        return False
+    sizes = [abs(v.get(side) or 0.0) for v in birth.inputs for side in ("min", "max")]
+    return any((v.get("nonfinite") or 0) > 0 for v in birth.inputs) or max(sizes) > ORDINARY
 
 
 def _finding(text: str, step: int, where: tuple[Site, ...]) -> Finding:
