@@ -53,7 +53,8 @@ class ModuleCall:
 
 
 def shapes(value: Any) -> list[Any]:
-    return [[str(t.dtype).removeprefix("torch."), list(t.shape)] for t in list(tensors_in(value))[:8]]
+    """Dtype and shape of each tensor; a nested one, as torch's encoder makes of padded batches in eval mode, has no shape."""
+    return [[str(t.dtype).removeprefix("torch."), [] if t.is_nested else list(t.shape)] for t in list(tensors_in(value))[:8]]
 
 
 class ModuleWatch:
