@@ -36,12 +36,7 @@ def install(recorder: Any) -> None:
         return state["batch"]
 
     def same_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if (
-            recorder.depth == 0
-            and not state["from_loader"]
-            and torch.is_grad_enabled()
-            and has_parameters(self)
-        ):
+        if recorder.depth == 0 and not state["from_loader"] and torch.is_grad_enabled() and has_parameters(self):
             if recorder.microstep == 0 or state["call"] is None:
                 state["call"] = (args, kwargs)
             args, kwargs = state["call"]
