@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import random
 import subprocess
 import sys
 import time
@@ -22,13 +23,18 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--only", default="*", help="cases whose name matches this glob")
+    p.add_argument("--only", nargs="+", default=["*"], metavar="GLOB", help="cases whose name matches one of these")
+    p.add_argument("--broken", action="store_true", help="leave out the twins and the healthy scripts")
+    p.add_argument("--draw", type=int, metavar="N", help="as many of them, drawn at random (the same ones every time)")
     p.add_argument("--no-experiments", action="store_true")
     p.add_argument("--cache", type=Path, help="keep recordings here and, without experiments, read them again")
     p.add_argument("--jobs", type=int, default=1, help="cases at a time")
     p.add_argument("--out", type=Path, help="write the table here (markdown)")
     given = p.parse_args()
-    cases = [c for c in corpus_cases(ROOT / "tests" / "corpus") if fnmatch(c.name, given.only)]
+    cases = [c for c in corpus_cases(ROOT / "tests" / "corpus") if any(fnmatch(c.name, glob) for glob in given.only)]
+    cases = [c for c in cases if c.fault or not given.broken]
+    if given.draw is not None and given.draw < len(cases):
+        cases = random.Random(0).sample(cases, given.draw)
 
     def done(r) -> None:  # type: ignore[no-untyped-def]
         ok = r.top1 if r.fault else not r.found
