@@ -87,6 +87,18 @@ def test_a_spike_is_far_above_all_before() -> None:
     assert spikes.saw(9.0) is not None
 
 
+def test_a_sample_that_spikes_in_every_epoch_is_seen_although_its_first_visit_came_too_early() -> None:
+    spikes = Spikes()
+    seen = [spikes.saw(3e7 if i % 30 == 5 else 2.0 + 0.1 * (i % 7)) is not None for i in range(90)]
+    assert [i for i, hit in enumerate(seen) if hit] == [35, 65]
+
+
+def test_a_loss_that_stays_high_is_not_a_spike_for_ever() -> None:
+    spikes = Spikes()
+    seen = [spikes.saw(1.0 if i < 40 else 30.0) is not None for i in range(120)]
+    assert seen[40] and not any(seen[50:])
+
+
 def test_smallest_finds_the_one_and_the_pair() -> None:
     assert smallest(range(100), lambda kept: 37 in kept) == [37]
     assert smallest(range(64), lambda kept: {5, 60} <= set(kept)) == [5, 60]

@@ -17,14 +17,19 @@ SIGMA = 1.4826  # from the median absolute deviation to the standard deviation o
 class Spikes:
     def __init__(self) -> None:
         self._recent: deque[float] = deque(maxlen=HISTORY)
+        self._levelled = False  # spikes among the first losses, when there was no limit yet, are cut down to it
 
     def limit(self) -> float | None:
         """What the next loss must exceed, None while too little is known."""
         if len(self._recent) < ENOUGH:
             return None
+        return max(self._far(), TIMES_MAXIMUM * max(self._recent))
+
+    def _far(self) -> float:
+        """From the middle of what was recent, whatever the largest of it was."""
         middle = median(self._recent)
         spread = SIGMA * median(abs(value - middle) for value in self._recent)
-        return max(middle + DEVIATIONS * spread, TIMES_MEDIAN * middle, TIMES_MAXIMUM * max(self._recent))
+        return max(middle + DEVIATIONS * spread, TIMES_MEDIAN * middle)
 
     def saw(self, loss: float) -> float | None:
         """The limit that this loss exceeds. A quick look decides in nearly every step: a spike is above all that was recent."""
@@ -33,5 +38,10 @@ class Spikes:
             limit = self.limit()
             exceeded = limit if limit is not None and loss > limit else None
         if math.isfinite(loss):
-            self._recent.append(loss)
+            # A spike is remembered as no more than the limit, else the next visit of the same bad sample would go unseen.
+            self._recent.append(loss if exceeded is None else exceeded)
+            if len(self._recent) == ENOUGH and not self._levelled:
+                self._levelled, far = True, self._far()
+                if far > 0:
+                    self._recent = deque((min(value, far) for value in self._recent), HISTORY)
         return exceeded
