@@ -15,13 +15,43 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 
+class _Nesting:
+    """Optimizers that step by calling another one (ZeRO's redundancy optimizer, Lookahead, SAM): the outermost is the step."""
+
+    def __init__(self) -> None:
+        self._outer: int | None = None
+        self._inner: set[int] = set()
+        self._began: tuple[int, int] | None = None  # step and backward passes; None where a closure may make some
+
+    def is_inner(self, optimizer: torch.optim.Optimizer, now: tuple[int, int] | None) -> bool:
+        # A step that raised never ended: the same optimizer's next one, or a backward pass since, shows it.
+        left = self._outer == id(optimizer) or (self._began is not None and now is not None and now != self._began)
+        if self._outer is None or left:
+            self._outer, self._began = id(optimizer), now
+            self._inner.clear()
+            return False
+        self._inner.add(id(optimizer))
+        return True
+
+    def ends(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether this was a step, and not a part of one."""
+        if id(optimizer) in self._inner:
+            self._inner.discard(id(optimizer))
+            return False
+        self._outer = None
+        return True
+
+
 def install(recorder: Recorder, patches: Patches) -> None:
     in_closure: dict[int, bool] = {}  # whether a backward pass ran inside of step()
+    nesting = _Nesting()
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         if not recorder.is_host():
             return None
         closure = _closure(args, kwargs)
+        if nesting.is_inner(optimizer, None if closure is not None else (recorder.step, recorder.microstep)):
+            return None
         recorder.guard("step", recorder.step_begins, optimizer, closure is not None)
         if closure is None:
             return None
@@ -41,7 +71,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         return args, {k: watched_closure if v is closure else v for k, v in kwargs.items()}
 
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if recorder.is_host():
+        if recorder.is_host() and nesting.ends(optimizer):
             recorder.guard("step", recorder.step_ends, optimizer, in_closure.pop(id(optimizer), False))
 
     patches.on_exit(register_optimizer_step_pre_hook(before).remove)

@@ -83,6 +83,16 @@ def _make_up_the_whole(parts: list[torch.Tensor], trainable: list[torch.Tensor])
 
 
 def sharded(recorder: Recorder) -> list[torch.Tensor]:
-    """Parameters of which this rank holds a part: DTensors that are sharded, and the flat parameters of the first FSDP."""
-    flat = any(type(m).__name__ == "FullyShardedDataParallel" for root in recorder.census.roots() for m in root.modules())
-    return [p for p in recorder.census.trainable() if flat or any(place.is_shard() for place in getattr(p, "placements", ()))]
+    """Parameters of which this rank holds or updates a part: DTensors that are sharded, the flat parameters of the first FSDP, and
+    those whose optimizer steps on tensors of its own instead (ZeRO: each rank its part, gathered again after the step)."""
+    census = recorder.census
+    trainable = census.trainable()
+    flat = any(type(m).__name__ == "FullyShardedDataParallel" for root in census.roots() for m in root.modules())
+    held = {id(p) for optimizer in census.optimizers() for group in optimizer.param_groups for p in group["params"]}
+    flat = flat or bool(held and trainable and not held & set(map(id, trainable)))
+    return [p for p in trainable if flat or _is_part(p)]
+
+
+def _is_part(parameter: torch.Tensor) -> bool:
+    # DeepSpeed's third stage leaves each rank its part in `ds_tensor`, and hands the optimizer tensors only while it steps.
+    return hasattr(parameter, "ds_tensor") or any(place.is_shard() for place in getattr(parameter, "placements", ()))
