@@ -57,3 +57,5 @@ def test_targets_that_climb_from_batch_to_batch_are_sorted() -> None:
     climbing = [(float(k), k + 0.9) for k in range(12)]
     assert [f.fault for f in no_shuffle.check(with_levels(climbing * 2))] == ["pipeline.no-shuffle"]
     assert list(no_shuffle.check(with_levels([(k, k + 3.0) for k, _ in climbing]))) == []  # a drift: batches overlap
+    mixed = [(-2.0 + 0.1 * (k % 5), 2.0 - 0.1 * (k % 3)) for k in range(30)]
+    assert list(no_shuffle.check(with_levels([*mixed, (-2.0, 3e4), *mixed]))) == []  # one value is far outside of the others

@@ -155,11 +155,14 @@ def _sorted(run: Run) -> Iterator[Finding]:
 def _sorted_values(run: Run) -> Iterator[Finding]:
     """Targets are numbers, and each batch holds the next higher ones (or the next lower)."""
     levels: list[tuple[float, float]] = (run.facts.get("samples") or {}).get("levels") or []
-    low, high = min((a for a, _ in levels), default=0.0), max((b for _, b in levels), default=0.0)
-    widths = [b - a for a, b in levels]
-    if len(levels) < 10 or not math.isfinite(high - low) or min(widths) <= 0.0 or float(np.median(widths)) > 0.3 * (high - low):
+    if len(levels) < 10 or not all(map(math.isfinite, (x for pair in levels for x in pair))):
         return
-    slack = 0.01 * (high - low)
+    # Single values far outside of the others say nothing: neither the range nor what counts as beside it may hang on them.
+    low, high = float(np.quantile([a for a, _ in levels], 0.1)), float(np.quantile([b for _, b in levels], 0.9))
+    width = float(np.median([b - a for a, b in levels]))
+    if min(b - a for a, b in levels) <= 0.0 or width > 0.3 * (high - low):
+        return
+    slack = 0.05 * width
     above = sum(after[0] >= before[1] - slack for before, after in pairwise(levels)) / (len(levels) - 1)
     below = sum(after[1] <= before[0] + slack for before, after in pairwise(levels)) / (len(levels) - 1)
     if max(above, below) < IN_ORDER:
@@ -174,7 +177,7 @@ def _sorted_values(run: Run) -> Iterator[Finding]:
         (
             Evidence(
                 f"in {max(above, below):.0%} of {len(levels)} batches all targets lie {order} those of the batch before; a batch "
-                f"spans {float(np.median(widths)) / (high - low):.0%} of their range",
+                f"spans {width / (high - low):.0%} of their range",
                 "samples",
                 value=max(above, below),
                 expected=0.0,
