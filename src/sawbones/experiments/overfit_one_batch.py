@@ -17,7 +17,9 @@ from sawbones.stats.series import end_level, start_level
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     single = bench.rerun([Remedy("repeat_first_batch")], max_steps=max(run.num_steps, 60))
     both = min(run.num_steps, single.num_steps)
-    if np.allclose(single.losses[:both], run.losses[:both], rtol=1e-4, equal_nan=True):
+    # Batches are repeated where a loader gives them or a module is called: without either, targets alone may have been.
+    reached = single.of_kind("forward", "batch")
+    if not reached or np.allclose(single.losses[:both], run.losses[:both], rtol=1e-4, equal_nan=True):
         return Verdict("overfit_one_batch", "open", "the script's batches could not be repeated: its model is no nn.Module")
     begin, end = start_level(single.losses), end_level(single.losses)
     text = (
