@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sawbones.observe.signals.held_series import HeldSeries
+from sawbones.observe.signals.held_series import HeldSeries, off_standard
 from sawbones.observe.sites import is_user_file
 
 _MAX_VALUES = 1 << 21  # of the rows kept, of each phase
@@ -147,7 +147,7 @@ def _sign(own: Rows, both: Rows, axes: tuple[int, ...]) -> dict[str, Any] | None
     live = np.reshape(spread > 1e-9, -1)
     if not live.any() or not np.all(np.isfinite(both)):
         return None
-    off, own_off = _off(both, axes)[live], _off(own, axes)[live]
+    off, own_off = off_standard(both, axes)[live], off_standard(own, axes)[live]
     standard, own_standard = off <= NEAR, own_off <= APART
     if standard.any() and not own_standard.any():
         worst = int(np.flatnonzero(standard)[np.argmax(own_off[standard])])
@@ -168,13 +168,6 @@ def _sign(own: Rows, both: Rows, axes: tuple[int, ...]) -> dict[str, Any] | None
         count = int((own_edge > 1e-4).sum())
         return {"kind": "ranged", "columns": count, "of": len(low), "off": float(low.max()), "own_off": float(own_edge.max())}
     return None
-
-
-def _off(rows: Rows, axes: tuple[int, ...]) -> Rows:
-    """How far mean and spread are from 0 and 1, whichever way the spread was divided."""
-    mean, biased, unbiased = rows.mean(axes), rows.std(axes), rows.std(axes, ddof=1)
-    found: Rows = np.maximum(np.abs(mean), np.minimum(np.abs(biased - 1), np.abs(unbiased - 1))).reshape(-1)
-    return found
 
 
 def _is_standard(mean: Rows, spread: Rows) -> bool:

@@ -48,7 +48,7 @@ class HeldSeries:
             if not whole or len(new) < max(_LEAST_NEW, 0.02 * count) or len((own | new) & known) < 0.99 * len(own | new):
                 continue
             used = np.frombuffer(b"".join(own), np.float32).reshape(-1, width).astype(np.float64)
-            away = _off(used) if series["kind"] == "standardised" else np.maximum(used.min(0), 1.0 - used.max(0))
+            away = off_standard(used) if series["kind"] == "standardised" else np.maximum(used.min(0), 1.0 - used.max(0))
             sign = {"kind": series["kind"], "columns": width, "of": width, "off": series["off"], "own_off": float(away.max())}
             small = sorted(series["small"])
             assumed = [{"cls": "", "names": small, "rows": count, "assumed": True}] if len(small) >= 2 else []
@@ -58,17 +58,17 @@ class HeldSeries:
 
 
 def _scaled(rows: Rows) -> dict[str, Any] | None:
-    off = float(_off(rows).max())
+    off = float(off_standard(rows).max())
     if off <= EXACT:
         return {"kind": "standardised", "off": off}
     edge = float(np.maximum(np.abs(rows.min(0)), np.abs(rows.max(0) - 1.0)).max())
     return {"kind": "ranged", "off": edge} if edge <= 1e-6 else None
 
 
-def _off(rows: Rows) -> Rows:
-    """How far the mean and the spread of each column are from 0 and 1, whichever way the spread was divided."""
-    spread = np.minimum(np.abs(rows.std(0) - 1), np.abs(rows.std(0, ddof=1) - 1))
-    found: Rows = np.maximum(np.abs(rows.mean(0)), spread)
+def off_standard(rows: Rows, axes: tuple[int, ...] = (0,)) -> Rows:
+    """How far mean and spread over these axes are from 0 and 1, whichever way the spread was divided."""
+    mean, biased, unbiased = rows.mean(axes), rows.std(axes), rows.std(axes, ddof=1)
+    found: Rows = np.maximum(np.abs(mean), np.minimum(np.abs(biased - 1), np.abs(unbiased - 1))).reshape(-1)
     return found
 
 
