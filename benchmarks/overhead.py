@@ -45,14 +45,26 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
+from sawbones.observe.deep.budget import DeepBudget
 from sawbones.observe.hooks import install_all
-from sawbones.observe.options import Options
+from sawbones.observe.options import Options, running
 from sawbones.observe.recorder import Recorder
 from sawbones.store import read_run
 
 SHALLOW = Options(deep_steps=(), deep_every=0)
 EVERY_STEP_DEEP = Options(deep_steps=(), deep_every=1)
-DEEP_PER_1000 = len(Options().deep_steps)  # the next one is step 1,000
+
+
+def default_average(shallow: float, deep: float, bare_ms: float) -> tuple[float, int]:
+    """Over 1,000 steps at the default sampling rate, and the number of deep steps among them."""
+    budget, options, elapsed_s, count = DeepBudget(), running(), 0.0, 0
+    for step in range(1000):
+        elapsed_s += shallow * bare_ms / 1e3
+        if (options.is_deep(step) or budget.is_due) and budget.allows(elapsed_s):
+            budget.paid((deep - shallow) * bare_ms / 1e3)
+            elapsed_s += (deep - shallow) * bare_ms / 1e3
+            count += 1
+    return elapsed_s / bare_ms, count
 
 
 @dataclass
@@ -244,8 +256,8 @@ def cpu_table(rounds: int) -> str:
     ]
     lines += ["| every step | ratio to the bare step |", "|---|---|"]
     lines += [f"| {name} | {spread(way.ratios)} |" for name, way in ways.items()]
-    average = shallow + (deep - shallow) * DEEP_PER_1000 / 1000
-    lines.append(f"| Sawbones, default sampling: {DEEP_PER_1000} deep steps in the first 1,000, computed | {average:.3f} |")
+    average, count = default_average(shallow, deep, float(np.median(bare.times)))
+    lines.append(f"| Sawbones, default sampling: deep steps among the first 1,000: {count}; computed | {average:.3f} |")
     return "\n".join(lines)
 
 
@@ -429,8 +441,10 @@ def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
         deep = Training(run, optimizer, loss_of, around=deeply, close=deeply.close)
         bare.times, bare.ratios = [], []
         compare(bare, {"deep": deep}, 3, time.perf_counter, torch.cuda.synchronize, warm_up=1)
-        average = np.median(shallow.ratios) + (np.median(deep.ratios) - np.median(shallow.ratios)) * DEEP_PER_1000 / 1000
-        found |= {"deep step": spread(deep.ratios, 1), "default, 1,000 steps": f"{average:.3f}"}
+        average, count = default_average(
+            float(np.median(shallow.ratios)), float(np.median(deep.ratios)), float(np.median(bare.times))
+        )
+        found |= {"deep step": spread(deep.ratios, 1), "default, 1,000 steps": f"{average:.3f} ({count} deep)"}
     return found
 
 

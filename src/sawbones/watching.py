@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from sawbones.capture.freezing import RUN_LIMIT_MB, attach
-from sawbones.observe.options import Options
+from sawbones.observe.options import Options, running
 from sawbones.observe.sites import is_user_file
 from sawbones.schema import Ending, Run
 from sawbones.store import read_run
@@ -94,4 +94,4 @@ class Watch:
 
 def watch(*things: nn.Module | Optimizer, out: str | Path | None = None, options: Options | None = None) -> Watch:
     """Record everything that happens from here on; models and optimizers may be named, and are found by themselves otherwise."""
-    return Watch(things, out, options or Options())
+    return Watch(things, out, options or running())

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+import torch._dynamo
 from processes import Bench
 from torch import nn
 
@@ -94,7 +95,13 @@ def test_no_graph_breaks_and_no_compilations_are_added(bench: Bench) -> None:
     assert all(e.site is not None and e.site.code == "optimizer.step()" for e in run.of_kind("step"))
 
 
-def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path):
+@pytest.fixture
+def nothing_compiled_yet():
+    """Deep steps keep away from a process in which something was compiled, by another test for example."""
+    torch._dynamo.utils.counters.clear()
+
+
+def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path, nothing_compiled_yet):
     torch.manual_seed(0)
     recorder = Recorder(tmp_path, diagnosing())
     patches = install_all(recorder)
@@ -116,7 +123,7 @@ def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
-def test_a_traced_model_has_nothing_of_ours_in_its_graph(tmp_path):
+def test_a_traced_model_has_nothing_of_ours_in_its_graph(tmp_path, nothing_compiled_yet):
     """torch.jit.trace records whatever is done with its tensors, reading their sizes included, and compares two such records."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))

@@ -264,7 +264,9 @@ class Freezer:
                 text = f"gradients are not finite in {self._skips} steps in a row, up to step {self._r.step}"
                 self.freeze(Failure("nonfinite gradient", text), "step", self._r.step)
             return
-        if any(not math.isfinite(float(row.sum())) for row in norms) and self._may("nonfinite gradient"):
+        if not all(math.isfinite(sum(row) if isinstance(row, list) else row.sum()) for row in norms) and self._may(
+            "nonfinite gradient"
+        ):
             grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
             if not all(bool(torch.isfinite(g.coalesce().values() if g.is_sparse else g).all()) for g in grads):
                 text = f"a gradient is not finite at step {self._r.step}"

@@ -42,7 +42,7 @@ def run(args: list[str]) -> None:
         raise SystemExit(_torchrun(given))
     from sawbones.capture.freezing import attach
     from sawbones.observe.launch import Session, run_script
-    from sawbones.observe.options import Options
+    from sawbones.observe.options import Options, running
     from sawbones.store.writer import new_run_folder
 
     named = (
@@ -51,7 +51,7 @@ def run(args: list[str]) -> None:
     folder = Path(named or new_run_folder(Path("runs"), given.script)).absolute()
     if folder.exists() and (folder / "run.db").exists() and "RANK" not in os.environ:
         usage_error(f"{folder} holds a recorded run already. Choose another folder: sawbones run --out FOLDER {given.script}")
-    options = Options(deep_steps=(), deep_every=0) if given.no_deep else Options()
+    options = Options(deep_steps=(), deep_every=0) if given.no_deep else running()
     from sawbones.live import attach_live_warnings
 
     def prepare(session: Session) -> None:

@@ -26,6 +26,7 @@ class BatchLog:
     def __init__(self, write: Callable[[int, Batch], None], full: int = FULL_BATCHES) -> None:
         self._write = write
         self._full = full
+        self._every = 20  # batches, after those that are recorded in full
         self._count = 0
         self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}  # by identity, which is used again once a loader is gone
         self._num_loaders = 0
@@ -42,7 +43,9 @@ class BatchLog:
         self.on_batch: Callable[[int, Batch], None] | None = None  # for the comparison of ranks
 
     def sample_from_here(self) -> None:
+        """Steps are so short that a record of every 20th batch would be felt, too."""
         self._full = self._count
+        self._every = 50
 
     def loader_index(self, loader: Any) -> int:
         known = self._loaders.get(id(loader))
@@ -116,7 +119,7 @@ class BatchLog:
     def _record(self, source: str, wait_ms: float, value: Any, epoch: int, step: int, microstep: int, phase: str) -> None:
         index = self._count
         self._count += 1
-        if index >= self._full and index % 20:
+        if index >= self._full and index % self._every:
             return
         found = tensors_in(value)
         sampled = index < _SAMPLED_BATCHES or index % 50 == 0

@@ -7,23 +7,31 @@ again was never cleared in between, whatever other optimizers and other losses d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
+
+MARKED = 24  # parameters of an optimizer, evenly spread: clearing treats them all alike, or a module of them
 
 _Mark = tuple[torch.Tensor, int, int]  # parameter, identity and version of its gradient
 _Grad = tuple[int, int] | None  # identity and version
 
 
 class GradientMarks:
-    def __init__(self) -> None:
+    def __init__(self, marked: int | None = None) -> None:
+        """`marked`: of more parameters than that only so many are looked at, and what is counted is scaled up."""
+        self._marked = marked
+        self._every: dict[int, int] = {}  # one in so many parameters of an optimizer
         self._marks: dict[int, list[_Mark]] = {}
         self._backwards: dict[int, int] = {}  # passes since the optimizer's last step
         self._thrown: dict[int, tuple[torch.Tensor, _Grad]] = {}  # parameters whose gradient was cleared before any step used it
         self._zeros: dict[int, _Grad] = {}  # gradients that were set to zero and not to None
 
-    def stepped(self, optimizer: int, params: Iterable[torch.Tensor]) -> None:
-        self._marks[optimizer] = [(p, id(g), g._version) for p in params if (g := p.grad) is not None]
+    def stepped(self, optimizer: int, params: Sequence[torch.Tensor]) -> None:
+        every = 1 if self._marked is None else -(-len(params) // self._marked) or 1
+        self._every[optimizer] = every
+        looked_at = params if every == 1 else params[::every]
+        self._marks[optimizer] = [(p, id(g), g._version) for p in looked_at if (g := p.grad) is not None]
         self._backwards[optimizer] = 0
         for p in params if self._thrown else ():
             self._thrown.pop(id(p), None)
@@ -34,7 +42,7 @@ class GradientMarks:
             self._backwards[optimizer] += 1
             if marks:
                 self._marks[optimizer] = [m for m in marks if (g := m[0].grad) is not None and id(g) == m[1] and g._version == m[2]]
-        return sum(map(len, self._marks.values()))
+        return sum(len(marks) * self._every[optimizer] for optimizer, marks in self._marks.items())
 
     def backward_ends(self) -> None:
         for optimizer, marks in self._marks.items():
@@ -43,7 +51,7 @@ class GradientMarks:
 
     def uncleared(self, optimizer: int) -> int:
         """Gradients that this optimizer is about to use for a second time."""
-        return len(self._marks.get(optimizer, ())) if self._backwards.get(optimizer) else 0
+        return len(self._marks.get(optimizer, ())) * self._every[optimizer] if self._backwards.get(optimizer) else 0
 
     def unused(self, params: Iterable[torch.Tensor]) -> list[torch.Tensor]:
         """Those that hold a gradient which no step has used."""

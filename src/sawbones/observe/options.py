@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 # Step 0 often differs (lazy layers, masks built outside); the others catch what only training brings out. On a large model a
-# deep step costs six ordinary ones: two in the first thousand are what its budget has room for.
+# deep step costs six to ten ordinary ones: there those after the first are put off until the run is long enough for them.
 RUN_DEEP_STEPS = (0, 3)
 DIAGNOSE_DEEP_STEPS = (0, 1, 2, 5, 10, 20, 40, 80, 150)
 
@@ -16,6 +16,7 @@ DIAGNOSE_DEEP_STEPS = (0, 1, 2, 5, 10, 20, 40, 80, 150)
 class Options:
     deep_steps: tuple[int, ...] = RUN_DEEP_STEPS
     deep_every: int = 1000  # after the listed ones
+    paced: bool = False  # deep steps after the first wait until the run is long enough for what they cost
     probe: bool = False  # property tests on a copy of the model, on the first deep step
     journal: bool = False  # keep the operators of the current step, to name the first non-finite one
     max_steps: int | None = None  # end the run after this many optimizer steps
@@ -37,6 +38,11 @@ class Options:
         raw = json.loads(text)
         raw["deep_steps"] = tuple(raw["deep_steps"])
         return Options(**raw)
+
+
+def running() -> Options:
+    """Where the run matters: `sawbones run` and `sawbones.watch`."""
+    return Options(paced=True)
 
 
 def diagnosing(**changes: Any) -> Options:

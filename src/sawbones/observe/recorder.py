@@ -21,6 +21,7 @@ from sawbones.observe.batches import FULL_BATCHES, BatchLog, shapes_of
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
+from sawbones.observe.deep.budget import DeepBudget
 from sawbones.observe.detail import Detail
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard
@@ -82,6 +83,7 @@ class Recorder:
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
         self.num_deep = 0
+        self._deep_budget = DeepBudget() if options.paced else None
         self.step = 0
         self.microstep = 0
         self.seq = 0
@@ -199,14 +201,20 @@ class Recorder:
 
     # deep steps
 
+    def wants_deep(self) -> bool:
+        budget = self._deep_budget
+        return self.options.is_deep(self.step) or (budget is not None and budget.is_due)
+
     def start_deep(self) -> None:
-        if self.deep is not None or not self.options.is_deep(self.step) or "deep" in self.guard.off:
+        if self.deep is not None or not self.wants_deep() or "deep" in self.guard.off:
             return
         if self.steps.last_deep == self.step or threading.current_thread() is not threading.main_thread():
             return
         compiled = self.census.compiled and "compile_off" not in self.facts
         if compiled or (self.step == 0 and not self.census.roots()):
             return  # compiled code cannot be traced, and before the first model call it is not known whether it is
+        if self._deep_budget is not None and not self._deep_budget.allows(time.perf_counter() - self.began):
+            return
         if self.journal is not None:
             self.journal.pause()
         observer = DeepObserver(
@@ -225,6 +233,8 @@ class Recorder:
             self.journal.resume()
         if record is not None and keep:
             self.steps.last_deep = record.step
+            if self._deep_budget is not None:
+                self._deep_budget.paid(record.seconds)
             self.writer.record("deep", self.num_deep, record)
             self.num_deep += 1
 
@@ -341,7 +351,7 @@ class Recorder:
             self.guard("fitted", self.fitted.look, sys._getframe(1))
         for listener in self.listeners:
             self.guard("live warnings", listener, self)
-        if self.options.is_deep(self.step):
+        if self.wants_deep():
             self.guard("deep", self.start_deep)
         over = self.options.max_steps is not None and self.step >= self.options.max_steps
         late = self.options.max_seconds is not None and time.perf_counter() - self.began > self.options.max_seconds

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from sawbones.observe.statistics.device_buffer import current_stream
+
 _RING = 256
 
 
@@ -17,7 +19,7 @@ class ScalarReader:
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Any, torch.Tensor, Callable[[float], None]]] = deque()
-        self._pinned: dict[torch.dtype, torch.Tensor] = {}
+        self._rings: dict[tuple[torch.dtype, torch.device], list[tuple[torch.Tensor, torch.cuda.Event]]] = {}
         self._next = 0
         self.num_submitted = 0
 
@@ -37,17 +39,19 @@ class ScalarReader:
             return
         if hasattr(tensor, "to_local"):  # a DTensor: its local part, so that no collective is started
             tensor = tensor.to_local()
-        pinned = self._pinned.get(tensor.dtype)
-        if pinned is None:  # one ring for each type: copying without conversion launches no kernel
-            pinned = self._pinned[tensor.dtype] = torch.empty(_RING, dtype=tensor.dtype, pin_memory=True)
+        ring = self._rings.get((tensor.dtype, tensor.device))
+        if ring is None:  # one for each type: copying without conversion launches no kernel
+            places = torch.empty(_RING, dtype=tensor.dtype, pin_memory=True).unbind()
+            ring = self._rings[tensor.dtype, tensor.device] = [(place, torch.cuda.Event()) for place in places]
+        if len(self._waiting) >= _RING - 1:
+            self.poll()
         if len(self._waiting) >= _RING - 1:
             self._waiting.popleft()[2](math.nan)  # the device is far behind: give this one up rather than wait
         self.num_submitted += 1
-        slot = pinned[self._next % _RING]
+        slot, event = ring[self._next % _RING]
         self._next += 1
-        slot.copy_(tensor.reshape(()), non_blocking=True)
-        event = torch.cuda.Event()
-        event.record()
+        slot.copy_(tensor if not tensor.dim() else tensor.reshape(()), non_blocking=True)
+        event.record(current_stream(tensor.device))
         self._waiting.append((event, slot, deliver))
 
     def poll(self) -> None:

@@ -9,17 +9,17 @@ import resource
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from sawbones.observe.gradient_marks import GradientMarks
+from sawbones.observe.gradient_marks import MARKED, GradientMarks
 from sawbones.observe.handwork import Handwork
 from sawbones.observe.signals.updates import UpdateLog
-from sawbones.observe.statistics.engine import StatisticsEngine, TensorStatistics
+from sawbones.observe.statistics.engine import Measurement, StatisticsEngine
 from sawbones.schema import NOT_MEASURED
 from sawbones.store.writer import Entry, step_entry, tensor_entry
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 _MB = 1024.0 * 1024.0
 _PAGE_MB = resource.getpagesize() / _MB
-_MEMORY_EVERY = 8  # steps: on a device torch counts up all of its statistics for this one number
+_MEMORY_FIRST = 32  # steps
+_MEMORY_EVERY_S = 0.05  # from then on: on a device torch puts together all of its statistics for this one number
+_POLL_S = 0.1
+_SOME_ROWS, _MANY_ROWS = 16, 64  # that wait for their numbers
 _FEW = 64  # numbers that plain Python adds up faster than NumPy
 
 
@@ -50,13 +53,14 @@ class StepLog:
         self._held: dict[int, _Held] = {}
         self._rows: deque[dict[str, Any]] = deque()
         self._num_rows = 0
+        self._polled = 0.0
         self._num_tensor_rows = 0
         self._num_layouts = 0
         self._loss: dict[str, float] = {}
         self._stepped = False  # an optimizer object has stepped: no hand-written update is looked for
         self._hand = Handwork(recorder.census)
         self._updates = UpdateLog(recorder) if recorder.options.journal else None
-        self.marks = GradientMarks()
+        self.marks = GradientMarks(None if recorder.options.journal else MARKED)
         self._memory = MemoryReader()
         self._last_time = time.perf_counter()
         self.last_deep = -1
@@ -136,7 +140,7 @@ class StepLog:
         deep = self._r.deep is not None
         grads = [p.grad for p in held.params]
         if self._r.loss_scale is None:
-            held.engine.before_step(self._r.step, held.params, grads, full=True if deep else None)
+            held.engine.before_step(self._r.step, held.params, grads, full=True if deep else None, layout=held.layout)
             return
         # A fused optimizer gets its gradients still scaled and divides inside its kernel; others get them unscaled.
         scaled = held.carries_scale
@@ -148,6 +152,7 @@ class StepLog:
             full=True if deep else None,
             scale=scale if scaled else None,
             unscaled_from=None if scaled else scale,
+            layout=held.layout,
         )
 
     def end(self, optimizer: torch.optim.Optimizer, lr: float) -> None:
@@ -213,7 +218,7 @@ class StepLog:
             "lr": lr,
             "data_wait_ms": self.wait_ms,
             "step_ms": (now - self._last_time) * 1e3,
-            "memory_mb": self._memory(),
+            "memory_mb": self._memory(now),
             "skipped": float(skipped),
             "microsteps": float(r.microstep),
             "deep": float(r.deep is not None),
@@ -230,15 +235,11 @@ class StepLog:
         self._last_time = now
         self._between = True
         self._num_rows += 1
-        if not self._rows and "loss" in self._loss and r.loss_scale is None:
-            measured = held.engine.latest()
-            if measured is not None:
-                r.writer.later(partial(_entries, row, measured, self._num_tensor_rows))
-                self._num_tensor_rows += 1
-                return
         self._rows.append(row)
-        self._collect(held, wait=False)
-        self._write_ready()
+        # What is still on a device is asked for a few times a second: on every step, asking would cost more than the rest.
+        if "loss" in row["_loss"] or now - self._polled > _POLL_S or len(self._rows) >= _SOME_ROWS:
+            self._polled = now
+            self._hand_on()
 
     def _scale(self) -> dict[str, float]:
         slot: dict[str, float] = {}
@@ -246,35 +247,34 @@ class StepLog:
             self._r.scalars.submit(self._r.loss_scale, lambda value: slot.__setitem__("scale", value))
         return slot
 
-    def _collect(self, held: _Held, wait: bool) -> None:
-        for result in held.engine.drain() if wait else held.engine.ready():
-            row = next((x for x in self._rows if x["step"] == result.step), None)
-            columns = result.columns
-            if row is not None:
-                _add_norms(row, columns)
-                row["_measured"] = 1.0
-            layout = int(row["_layout"]) if row is not None else held.layout
-            self._r.writer.tensor_row(self._num_tensor_rows, result.step, layout, columns)
-            self._num_tensor_rows += 1
-
-    def _write_ready(self, everything: bool = False) -> None:
+    def _hand_on(self, everything: bool = False) -> None:
+        """Rows that are complete go to the writer, in their order."""
+        for held in self._held.values():  # first: the loss of what has arrived, sent before it, has arrived as well
+            for measured in held.engine.arrived():
+                row = next((x for x in self._rows if x["step"] == measured.step and x["optimizer"] == held.index), None)
+                if row is not None:
+                    row["_measured"] = measured
+                else:  # its row had to go without it
+                    self._r.writer.later(partial(_tensors, measured, self._num_tensor_rows, held.layout))
+                    self._num_tensor_rows += 1
         if self._r.scalars.num_waiting:
             self._r.scalars.poll()
             self._r.release_events()
         while self._rows:
             row = self._rows[0]
             ready = ("loss" in row["_loss"] or not row["_loss"]) and "_measured" in row
-            if not ready and not everything and len(self._rows) < 64:
+            if not ready and not everything and len(self._rows) < _MANY_ROWS:
                 return
             self._rows.popleft()
-            self._r.writer.step(int(row["_row"]), {**row, **row["_loss"], **row["_scale"]})
+            self._r.writer.later(partial(_entries, row, self._num_tensor_rows))
+            self._num_tensor_rows += "_measured" in row
 
     def close(self) -> None:
         self.manual_close()
         self._r.scalars.drain()
         for held in self._held.values():
-            self._collect(held, wait=True)
-        self._write_ready(everything=True)
+            held.engine.finish_all()
+        self._hand_on(everything=True)
         if self._updates is not None:
             self._r.guard("updates", self._updates.write)
         self._memory.close()
@@ -289,12 +289,20 @@ class StepLog:
             self._r.step += 1
 
 
-def _entries(row: dict[str, Any], measured: Callable[[], TensorStatistics], number: int) -> tuple[Entry, Entry]:
-    """Of a step whose numbers are all there: put together by the writer's thread."""
-    result = measured()
+def _entries(row: dict[str, Any], number: int) -> tuple[Entry, ...]:
+    """Of a step: put together by the writer's thread."""
+    measured: Measurement | None = row.get("_measured")
+    if measured is None:
+        return (step_entry(int(row["_row"]), {**row, **row["_loss"], **row["_scale"]}),)
+    result = measured.result()
     _add_norms(row, result.columns)
     tensors = tensor_entry(number, result.step, int(row["_layout"]), result.columns)
-    return tensors, step_entry(int(row["_row"]), {**row, **row["_loss"]})
+    return tensors, step_entry(int(row["_row"]), {**row, **row["_loss"], **row["_scale"]})
+
+
+def _tensors(measured: Measurement, number: int, layout: int) -> tuple[Entry]:
+    result = measured.result()
+    return (tensor_entry(number, result.step, layout, result.columns),)
 
 
 def _add_norms(row: dict[str, Any], columns: Mapping[str, Any]) -> None:
@@ -316,8 +324,9 @@ def _total(norms: Any) -> float:
         return math.nan
     if len(norms) > _FEW:
         wide = norms.astype(np.float64)
-        measured = wide[~(wide < 0)]  # keeps NaN; drops both sentinels
-        return float(np.sqrt(np.sum(measured**2))) if len(measured) else math.nan
+        if wide.min() < 0:
+            wide = wide[~(wide < 0)]  # keeps NaN; drops both sentinels
+        return math.sqrt(np.dot(wide, wide)) if len(wide) else math.nan
     squares = [value * value for value in norms.tolist() if not value < 0]
     return math.sqrt(sum(squares)) if squares else math.nan
 
@@ -328,20 +337,22 @@ class MemoryReader:
     def __init__(self) -> None:
         self._latest = 0.0
         self._calls = 0
+        self._next = 0.0
         try:
             self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             self._statm = -1
 
-    def __call__(self) -> float:
-        if self._calls % _MEMORY_EVERY == 0:
+    def __call__(self, now: float) -> float:
+        if self._calls < _MEMORY_FIRST or now > self._next:
             self._latest = self._read()
-        self._calls += 1
+            self._next = now + _MEMORY_EVERY_S
+            self._calls += 1
         return self._latest
 
     def _read(self) -> float:
         if torch.cuda.is_initialized():
-            return torch.cuda.memory_allocated() / _MB
+            return torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["current"] / _MB  # type: ignore[no-any-return]
         if self._statm >= 0:
             return int(os.pread(self._statm, 100, 0).split()[1]) * _PAGE_MB
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -5,6 +5,7 @@ This is the one file that may wait for a device, and only `Reading.wait` does.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import torch
 
 _MAX_TABLES = 8
+_MAX_FREE = 64  # buffers of one shape that wait to be used again
 
 Columns = Mapping[str, tuple[Sequence[int], npt.NDArray[Any]]]  # statistic -> (which of the lane's tensors, values)
 
@@ -25,6 +27,7 @@ class Reading:
     positions: Sequence[int]  # of the lane's tensors among all
     columns: Callable[[], Columns]
     event: torch.cuda.Event | None
+    give_back: Callable[[], None] | None = None  # its numbers were copied: the buffer may be used again
 
     def done(self) -> bool:
         return self.event is None or bool(self.event.query())
@@ -47,8 +50,52 @@ def send_home(values: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
     pinned = torch.empty(values.shape, dtype=values.dtype, device="cpu", pin_memory=True)
     pinned.copy_(values, non_blocking=True)
     event = torch.cuda.Event()
-    event.record(torch.cuda.current_stream(values.device))
+    event.record(current_stream(values.device))
     return pinned, event
+
+
+class HomeBuffers:
+    """For what is sent home on every step: pinned memory and events that are used again, since making them takes longer than
+    the copy. The thread that reads gives them back."""
+
+    def __init__(self) -> None:
+        self._free: list[tuple[torch.Tensor, npt.NDArray[Any], torch.cuda.Event]] = []
+
+    def send(
+        self, values: torch.Tensor, stream: torch.cuda.Stream
+    ) -> tuple[npt.NDArray[Any], torch.cuda.Event, Callable[[], None]]:
+        """The buffer, when it may be read, and what to call once it was. `stream` is the current one."""
+        try:
+            held = self._free.pop()
+        except IndexError:
+            pinned = torch.empty(values.shape, dtype=values.dtype, device="cpu", pin_memory=True)
+            held = pinned, pinned.numpy(), torch.cuda.Event()
+        held[0].copy_(values, non_blocking=True)
+        held[2].record(stream)
+        return held[1], held[2], lambda: self._free.append(held) if len(self._free) < _MAX_FREE else None
+
+
+_streams: dict[tuple[int, int, int], torch.cuda.Stream] = {}
+
+
+def current_stream(device: torch.device) -> torch.cuda.Stream:
+    """As torch.cuda.current_stream: the objects are kept, since making one takes longer than launching a kernel."""
+    index = device.index if device.index is not None else torch.cuda.current_device()
+    key = torch._C._cuda_getCurrentStream(index)
+    stream = _streams.get(key)
+    if stream is None:
+        if len(_streams) >= _MAX_FREE:  # a script that makes streams without end
+            _streams.clear()
+        stream = _streams[key] = torch.cuda.current_stream(index)
+    return stream
+
+
+def on_device(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """As torch.cuda.device, and nothing where that is the current device already, as it nearly always is."""
+    return _NOTHING if torch.cuda.current_device() == device.index else torch.cuda.device(device)
+
+
+_NOTHING = contextlib.nullcontext()
 
 
 class AddressTable:

@@ -17,7 +17,7 @@ import torch
 
 from sawbones.observe.statistics import triton_kernel
 from sawbones.observe.statistics.device_budget import DeviceBudget
-from sawbones.observe.statistics.device_buffer import AddressTable, Columns, Reading, send_home, upload
+from sawbones.observe.statistics.device_buffer import AddressTable, Columns, HomeBuffers, Reading, current_stream, on_device, upload
 from sawbones.observe.statistics.measurable import fills_its_memory, measurable, smallest_normal, unobserved
 from sawbones.schema.run import TENSOR_STATISTICS
 
@@ -28,6 +28,9 @@ _GRADIENT_ROWS, _PARAMETER_ROW, _UPDATE_ROW = range(5), 5, 6
 _ORDINARY = frozenset((torch.Tensor, torch.nn.Parameter))
 _TYPE = operator.attrgetter("dtype", "layout", "is_cuda")  # a model may have been moved to the host since
 _NUMEL, _IS_CONTIGUOUS, _ADDRESS = torch.Tensor.numel, torch.Tensor.is_contiguous, torch.Tensor.data_ptr
+_NUM_BYTES = operator.attrgetter("nbytes")
+_MAX_KNOWN = 16  # sets of addresses
+_LOOKED_AT_EVERY = 8
 
 
 class _Group:
@@ -38,6 +41,8 @@ class _Group:
         self._types = frozenset(((dtype, torch.strided, True),))
         self.members = members
         self.numels = numels
+        self._sizes = [numel * dtype.itemsize for numel in numels]
+        self._known: dict[tuple[int, ...], int] = {}  # addresses at which everything was in order -> times met again
         self.device = device
         self.table = triton_kernel.ChunkTable(dtype, numels, members, device)
         self.gradients = AddressTable(len(members), device)
@@ -59,12 +64,13 @@ class _Group:
     def drop_copy(self) -> None:
         self._copy = self.copies = None
 
-    def addresses(self, tensors: Sequence[torch.Tensor | None], alive: list[torch.Tensor]) -> list[int]:
+    def addresses(self, tensors: Sequence[torch.Tensor | None], alive: list[torch.Tensor]) -> Sequence[int]:
         """Where each member's values lie, 0 where there is nothing to measure. What had to be made contiguous for this
         is put into `alive`, to be held until the kernels are launched."""
         own: Sequence[Any] = tensors if len(tensors) == len(self.members) else [tensors[i] for i in self.members]
-        if self._all_ordinary(own):
-            return list(map(_ADDRESS, own))
+        places = self._ordinary_places(own)
+        if places is not None:
+            return places
         found = []
         for tensor, numel in zip(own, self.numels, strict=True):
             if tensor is None:
@@ -89,15 +95,32 @@ class _Group:
             found.append(tensor.data_ptr())
         return found
 
-    def _all_ordinary(self, tensors: Sequence[Any]) -> bool:
-        """Looked at on every step, since an address with the wrong extent would be read out of bounds; by maps, since nearly
-        always everything is in order and one tensor after the other would take four times as long."""
-        return (
+    def _ordinary_places(self, tensors: Sequence[Any]) -> tuple[int, ...] | None:
+        """The addresses, if each tensor is as expected. Looked at on every step, since an address with the wrong extent would be
+        read out of bounds; by maps, since one tensor after the other would take four times as long. What lies where tensors
+        have lain before is only asked for its extent, and that now and then: a gradient is as large as its parameter, whose
+        size an optimizer's own state does not let change."""
+        try:
+            places = tuple(map(_ADDRESS, tensors))
+        except (TypeError, RuntimeError):  # no gradient, or one without memory of its own
+            return None
+        met = self._known.get(places)
+        if met is not None:
+            self._known[places] = met + 1
+            if met % _LOOKED_AT_EVERY:
+                return places
+            return places if list(map(_NUM_BYTES, tensors)) == self._sizes and all(map(_IS_CONTIGUOUS, tensors)) else None
+        if not (
             _ORDINARY.issuperset(map(type, tensors))
             and self._types.issuperset(map(_TYPE, tensors))
             and list(map(_NUMEL, tensors)) == self.numels
             and all(map(_IS_CONTIGUOUS, tensors))
-        )
+        ):
+            return None
+        if len(self._known) >= _MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        self._known[places] = 0
+        return places
 
 
 class DeviceLane:
@@ -112,6 +135,7 @@ class DeviceLane:
         self._event: torch.cuda.Event | None = None  # of the latest pass, on whichever stream it ran
         self._side: torch.cuda.Stream | None = None
         self._is_aside = False
+        self._home = HomeBuffers()
         self._budget = DeviceBudget()
         self._takes_parameters = True  # on the step in progress
         self._copied_at = -1  # step at whose end the copy was last refreshed
@@ -139,7 +163,7 @@ class DeviceLane:
         self._rows = []
         if torch.cuda.is_current_stream_capturing():
             return  # launched now, our kernels would become part of the user's graph
-        with torch.cuda.device(self._device):
+        with on_device(self._device):
             self._follow_stream()
             self._budget.step_begins()
             start = self._budget.start()
@@ -162,7 +186,7 @@ class DeviceLane:
     def finish(self, params: Sequence[torch.Tensor], aside: bool) -> None:
         if not self._rows or not self._takes_parameters or torch.cuda.is_current_stream_capturing():
             return
-        with unobserved(), torch.cuda.device(self._device):
+        with unobserved(), on_device(self._device):
             self._follow_stream()
             # A copy that is given back would have to outlive the other stream, and what is timed runs alone.
             self._is_aside = aside and self._keeps_copy and not self._budget.is_calibrating
@@ -203,7 +227,7 @@ class DeviceLane:
         is freed and used again behind that wait, too, so the allocator need not be told."""
         if self._side is None:
             self._side = torch.cuda.Stream(self._device)
-        self._side.wait_stream(torch.cuda.current_stream(self._device))
+        self._side.wait_stream(current_stream(self._device))
         return self._side
 
     def host_norms(self) -> None:
@@ -214,19 +238,18 @@ class DeviceLane:
             return Reading(self.positions, dict, None)
         rows = list(self._rows)
         everyone = range(len(self.positions))
-        with unobserved(), torch.cuda.device(self._device):
-            if self._is_aside:
+        with unobserved(), on_device(self._device):
+            if self._is_aside and self._side is not None:
                 with torch.cuda.stream(self._side):
-                    pinned, event = send_home(self._results)
+                    values, event, give_back = self._home.send(self._results, self._side)
             else:
-                pinned, event = send_home(self._results)
+                values, event, give_back = self._home.send(self._results, current_stream(self._device))
         self._event = event
 
         def cut() -> Columns:
-            values = pinned.numpy()
             return {TENSOR_STATISTICS[row]: (everyone, values[row]) for row in rows}
 
-        return Reading(self.positions, cut, event)
+        return Reading(self.positions, cut, event, give_back)
 
     def _copy_parameters(self, params: Sequence[torch.Tensor], renew: bool = False) -> None:
         alive: list[torch.Tensor] = []
@@ -260,7 +283,7 @@ class DeviceLane:
     def _follow_stream(self) -> None:
         """Our buffers are ordered by the stream the optimizer runs on; when that changes, or the last pass ran aside, the
         stream waits on the device for that pass."""
-        current = torch.cuda.current_stream(self._device)
+        current = current_stream(self._device)
         if self._event is not None and (self._is_aside or self._stream != current):
             current.wait_event(self._event)
         self._is_aside = False

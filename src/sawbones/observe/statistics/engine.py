@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,7 +52,7 @@ class _Lane(Protocol):
 
     def collect(self) -> Reading: ...
 
-    def host_norms(self) -> npt.NDArray[np.float32] | None: ...
+    def host_norms(self) -> list[float] | npt.NDArray[np.float32] | None: ...
 
     waits: bool  # its finish() may come later, beside other work of the device
 
@@ -75,7 +75,9 @@ class _Plan:
 
 
 @dataclass(slots=True)
-class _Pending:
+class Measurement:
+    """Of one step, under way or there. `result` puts it together: the writer's thread does, where there is one."""
+
     step: int
     plan: _Plan
     num_tensors: int
@@ -103,6 +105,8 @@ class _Pending:
                     column = columns[name] = np.full(self.num_tensors, NOT_MEASURED, np.float32)
                 with np.errstate(over="ignore", invalid="ignore"):
                     column[np.asarray(reading.positions)[where]] = values
+            if reading.give_back is not None:
+                reading.give_back()
         self._divide(columns)
         if self.num_tensors and len(self.without_gradient) == self.num_tensors:  # no lane had a gradient to make a column of
             for name in TENSOR_STATISTICS:
@@ -130,9 +134,10 @@ class StatisticsEngine:
         self._full_every = max(1, full_every)
         self._full_first = full_first
         self._plans: dict[tuple[int, ...], _Plan] = {}
-        self._open: _Pending | None = None
+        self._latest: tuple[int, _Plan] | None = None
+        self._open: Measurement | None = None
         self._later: Sequence[torch.Tensor] | None = None  # parameters of the open record, still to be measured
-        self._under_way: deque[_Pending] = deque()
+        self._under_way: deque[Measurement] = deque()
 
     def before_step(
         self,
@@ -142,18 +147,21 @@ class StatisticsEngine:
         full: bool | None = None,
         scale: float | torch.Tensor | None = None,
         unscaled_from: float | torch.Tensor | None = None,
+        layout: int | None = None,
     ) -> None:
         """`full`: None leaves the choice to the schedule and to what the norms show. `scale`: the loss scale that the
         gradients still carry; norms and maxima are divided by it. `unscaled_from`: the loss scale they carried before
         they were unscaled. Either of these two says that the backward pass ran in float16, so subnormal is judged as
-        float16 saw it."""
+        float16 saw it. `layout`: a number that stands for this very list of parameters."""
         self._close()
         with unobserved():
-            plan = self._plan(params)
+            if layout is None or self._latest is None or self._latest[0] != layout or not self._latest[1].alive():
+                self._latest = -1 if layout is None else layout, self._plan(params)
+            plan = self._latest[1]
             due = plan.steps < self._full_first or step % self._full_every == 0
             plan.steps += 1
             without = [i for i, grad in enumerate(grads) if grad is None]
-            self._open = _Pending(step, plan, len(params), without, *_keep(scale))
+            self._open = Measurement(step, plan, len(params), without, *_keep(scale))
             half_tiny = _half_tiny(scale, unscaled_from)
             for lane in plan.lanes:
                 where = lane.positions
@@ -166,7 +174,7 @@ class StatisticsEngine:
                     half_tiny,
                 )
 
-    def norms_so_far(self) -> list[npt.NDArray[np.float32]]:
+    def norms_so_far(self) -> list[list[float] | npt.NDArray[np.float32]]:
         """Gradient norms of the open step, of tensors in host memory: those of a device are not there yet."""
         if self._open is None:
             return []
@@ -195,28 +203,30 @@ class StatisticsEngine:
         self._finish(pending, params, aside=True)
         self._close()
 
-    def _finish(self, pending: _Pending, params: Sequence[torch.Tensor], aside: bool) -> None:
+    def _finish(self, pending: Measurement, params: Sequence[torch.Tensor], aside: bool) -> None:
         for lane in pending.plan.lanes:
             whole = len(lane.positions) == len(params)
             lane.finish(params if whole else [params[i] for i in lane.positions], aside)
 
-    def ready(self) -> list[TensorStatistics]:
-        finished = []
+    def arrived(self) -> list[Measurement]:
+        """Those that are there, in the order of their steps."""
+        found = []
         while self._under_way and self._under_way[0].done():
-            finished.append(self._under_way.popleft().result())
-        return finished
+            found.append(self._under_way.popleft())
+        return found
 
-    def latest(self) -> Callable[[], TensorStatistics] | None:
-        """The record of the step that just ended, to be put together later, when it and all before it are there already."""
-        if len(self._under_way) != 1 or not self._under_way[0].done():
-            return None
-        return self._under_way.popleft().result
+    def ready(self) -> list[TensorStatistics]:
+        return [measurement.result() for measurement in self.arrived()]
 
     def drain(self) -> list[TensorStatistics]:
+        self.finish_all()
+        return self.ready()
+
+    def finish_all(self) -> None:
+        """The end of the run: waits until everything has arrived."""
         self._close()
         for pending in self._under_way:
             pending.wait()
-        return self.ready()
 
     def _close(self) -> None:
         pending, self._open = self._open, None

@@ -5,6 +5,7 @@ On a CPU the L2 norm is all that every step can pay for; it carries NaN and Inf.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,6 +46,7 @@ class ForeachLane:
         self._old: list[torch.Tensor | None] = []
         self._next = 0  # the tensor whose turn to be copied it is
         self._rows: dict[str, tuple[list[int], torch.Tensor]] = {}
+        self._values: list[float] | None = None  # of a step on which norms are all there is
 
     def begin(
         self,
@@ -56,6 +58,12 @@ class ForeachLane:
     ) -> None:
         self._rows = {}
         self._old = []
+        self._values = None
+        if self._is_tiny and full is None and not due and not self._wide:
+            values = _few_norms(grads)
+            if values is not None and self._levels.is_usual(values):
+                self._values = values
+                return
         if isinstance(half_tiny, torch.Tensor):  # reading it here would wait for the device
             half_tiny = None if self._on_host else half_tiny.to(self._device, non_blocking=True)
         norms, where, tensors = self._quick_norms(params, grads)
@@ -134,11 +142,16 @@ class ForeachLane:
         if moved:
             self._rows["update_l2"] = (moved, self._careful_l2(differences))
 
-    def host_norms(self) -> npt.NDArray[np.float32] | None:
+    def host_norms(self) -> list[float] | npt.NDArray[np.float32] | None:
+        if self._values is not None:
+            return self._values
         row = self._rows.get("grad_l2") if self._on_host else None
         return row[1].numpy() if row is not None else None
 
     def collect(self) -> Reading:
+        if self._values is not None:
+            values, everyone = self._values, self._everyone
+            return Reading(self.positions, lambda: {"grad_l2": (everyone, np.array(values, np.float32))}, None)
         names = list(self._rows)
         if self._on_host or not names:
             columns = {name: (where, values.numpy()) for name, (where, values) in self._rows.items()}
@@ -243,6 +256,18 @@ class ForeachLane:
         with np.errstate(over="ignore", invalid="ignore"):
             level[where] = values.numpy()
         return level
+
+
+def _few_norms(grads: Sequence[torch.Tensor | None]) -> list[float] | None:
+    """Of tiny gradients that are all there and dense. Plain numbers: NumPy's arrays would cost more than they save."""
+    values = []
+    try:
+        for grad in grads:
+            row = grad.numpy().ravel()  # type: ignore[union-attr]
+            values.append(math.sqrt(row.dot(row)))
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # none, sparse, a subclass
+        return None
+    return values if row.dtype == np.float32 else None
 
 
 def _products(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

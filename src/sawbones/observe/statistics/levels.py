@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ class GradientLevels:
     """Running median per tensor. Only finite, non-zero norms enter it: one NaN must not blind the steps after it."""
 
     def __init__(self, num_tensors: int) -> None:
-        self._window = np.zeros((WINDOW, num_tensors), np.float32)
+        self._window: list[Sequence[float] | npt.NDArray[np.float32]] = []  # rows of the latest steps, in any order
         self._median = np.zeros(num_tensors, np.float32)
         self._limit = np.full(num_tensors, _LARGEST, np.float32)
         self._limits: list[float] = self._limit.tolist()
@@ -33,11 +34,9 @@ class GradientLevels:
     def turned_abnormal(self, l2: npt.NDArray[np.float32]) -> bool:
         """Whether some tensor left its usual range on this very step: non-finite, zero, or a jump. A tensor that stays
         zero or NaN has been looked at once; it does not ask again. Sentinels (negative) are neither."""
-        self._allowance = min(BURST, self._allowance + 1.0 / RECOVERY)
-        if self._all_normal(l2):
-            self._remember(l2)
-            self._was_normal = self._everyone
+        if self.is_usual(l2.tolist()) if len(l2) <= _FEW else self._all_normal(l2):
             return False
+        self._allowance = min(BURST, self._allowance + 1.0 / RECOVERY)
         normal = np.logical_and(l2 <= self._limit, l2)
         self._remember(np.where(normal, l2, self._median))
         fresh = self._was_normal & ~normal
@@ -51,19 +50,33 @@ class GradientLevels:
         self._allowance -= 1.0
         return True
 
-    def _all_normal(self, l2: npt.NDArray[np.float32]) -> bool:
-        if len(l2) > _FEW:
-            return bool(np.logical_and(l2 <= self._limit, l2).all())
-        values = l2.tolist()
-        total = sum(values)  # NaN is not above any limit
-        return total == total and 0.0 not in values and not any(map(operator.gt, values, self._limits))
+    def is_usual(self, l2: list[float]) -> bool:
+        """Whether all are within their range. If so that is all there is to know of this step, else `turned_abnormal` says more."""
+        total = sum(l2)  # NaN is not above any limit
+        if total != total or 0.0 in l2 or any(map(operator.gt, l2, self._limits)):
+            return False
+        self._normal(l2)
+        return True
 
-    def _remember(self, l2: npt.NDArray[np.float32]) -> None:
-        self._window[self._steps % WINDOW] = l2
+    def _all_normal(self, l2: npt.NDArray[np.float32]) -> bool:
+        if not np.logical_and(l2 <= self._limit, l2).all():
+            return False
+        self._normal(l2)
+        return True
+
+    def _normal(self, l2: Sequence[float] | npt.NDArray[np.float32]) -> None:
+        self._allowance = min(BURST, self._allowance + 1.0 / RECOVERY)
+        self._was_normal = self._everyone
+        self._remember(l2)
+
+    def _remember(self, l2: Sequence[float] | npt.NDArray[np.float32]) -> None:
+        if len(self._window) < WINDOW:
+            self._window.append(l2)
+        else:
+            self._window[self._steps % WINDOW] = l2
         self._steps += 1
         if self._steps < REFRESH or self._steps % REFRESH == 0:
-            filled = min(self._steps, WINDOW)
-            self._median = np.sort(self._window[:filled], axis=0)[filled // 2]
+            self._median = np.sort(np.array(self._window, np.float32), axis=0)[len(self._window) // 2]
             with np.errstate(over="ignore"):
                 self._limit = np.where(self._median > 0, np.minimum(self._median * JUMP, _LARGEST), _LARGEST)
             self._limits = self._limit.tolist()

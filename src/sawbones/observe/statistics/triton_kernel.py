@@ -9,6 +9,7 @@ the same tensors always give the same bits. Addresses come from a table in devic
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,6 +59,7 @@ class ChunkTable:
         self.gradient_counts = torch.empty((3, self.num_chunks), dtype=torch.int32, device=device)
         self.parameter_sums = torch.empty((2, self.num_chunks), dtype=torch.float64, device=device)
         self.num_programs = min(self.num_chunks, MAX_PROGRAMS)
+        self.runners: dict[Any, Any] = {}  # kernels compiled for this table, launched without asking Triton which one is meant
 
 
 def measure_gradients(
@@ -69,15 +71,17 @@ def measure_gradients(
     warps: int = WARPS,
 ) -> None:
     """Rows 0 to 4 of `results`: L2, largest magnitude, zero share, non-finite count, share below `threshold`."""
-    _gradient_chunks[(table.num_programs,)](
-        gradients.on_device, table.numels, table.chunk_tensor, table.chunk_index, threshold,
-        table.gradient_sums, table.gradient_counts, table.num_chunks,
-        DTYPE=table.dtype, REAL=table.real, ALIGNED=gradients.aligned, CHUNK=table.chunk, BLOCK=block, num_warps=warps,
+    _launch(
+        table, _gradient_chunks, table.num_programs, (gradients.aligned, block), warps,
+        (gradients.on_device, table.numels, table.chunk_tensor, table.chunk_index, threshold,
+         table.gradient_sums, table.gradient_counts, table.num_chunks),
+        {"DTYPE": table.dtype, "REAL": table.real, "ALIGNED": gradients.aligned, "CHUNK": table.chunk, "BLOCK": block},
     )  # fmt: skip
-    _gradient_totals[(table.num_tensors,)](
-        gradients.on_device, table.numels, table.first_chunk, table.columns,
-        table.gradient_sums, table.gradient_counts, table.num_chunks, results, results.shape[1],
-        BLOCK=TOTALS_BLOCK, num_warps=4,
+    _launch(
+        table, _gradient_totals, table.num_tensors, (results.shape[1],), 4,
+        (gradients.on_device, table.numels, table.first_chunk, table.columns,
+         table.gradient_sums, table.gradient_counts, table.num_chunks, results, results.shape[1]),
+        {"BLOCK": TOTALS_BLOCK},
     )  # fmt: skip
 
 
@@ -95,17 +99,44 @@ def measure_parameters(
     """Rows 5 and 6 of `results`: L2 of the parameter and, with `compare`, of its difference from the copy; with `store`
     the copy is refreshed in the same pass."""
     held = parameters if copies is None else copies
-    _parameter_chunks[(table.num_programs,)](
-        parameters.on_device, held.on_device, table.numels, table.chunk_tensor, table.chunk_index,
-        table.parameter_sums, table.num_chunks,
-        DTYPE=table.dtype, REAL=table.real, ALIGNED=parameters.aligned and held.aligned, COMPARE=compare, STORE=store,
-        CHUNK=table.chunk, BLOCK=block, num_warps=warps,
+    aligned = parameters.aligned and held.aligned
+    _launch(
+        table, _parameter_chunks, table.num_programs, (aligned, compare, store, block), warps,
+        (parameters.on_device, held.on_device, table.numels, table.chunk_tensor, table.chunk_index,
+         table.parameter_sums, table.num_chunks),
+        {"DTYPE": table.dtype, "REAL": table.real, "ALIGNED": aligned, "COMPARE": compare, "STORE": store,
+         "CHUNK": table.chunk, "BLOCK": block},
     )  # fmt: skip
-    _parameter_totals[(table.num_tensors,)](
-        parameters.on_device, table.first_chunk, table.columns,
-        table.parameter_sums, table.num_chunks, results, results.shape[1],
-        COMPARE=compare, BLOCK=TOTALS_BLOCK, num_warps=4,
+    _launch(
+        table, _parameter_totals, table.num_tensors, (compare, results.shape[1]), 4,
+        (parameters.on_device, table.first_chunk, table.columns,
+         table.parameter_sums, table.num_chunks, results, results.shape[1]),
+        {"COMPARE": compare, "BLOCK": TOTALS_BLOCK},
     )  # fmt: skip
+
+
+def _launch(table, kernel, num_programs, variant, warps, args, constants) -> None:
+    """The first time as Triton has it. From then on the compiled kernel is launched directly: finding out from the arguments which
+    of a function's kernels is meant takes three times as long as the launch. It depends on the alignment of pointers, which is
+    that of the allocator, on whole numbers that never change for a table, and on `variant`."""
+    key = kernel, variant, warps
+    runner = table.runners.get(key)
+    if runner is not None:
+        try:
+            runner(*[a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args], *constants.values())
+            return
+        except TypeError:  # a Triton whose launcher wants something else
+            table.runners[key] = None
+    compiled = kernel[(num_programs,)](*args, **constants, num_warps=warps)
+    if key not in table.runners:
+        table.runners[key] = _runner(compiled, num_programs)
+
+
+def _runner(compiled: Any, num_programs: int) -> Any:
+    try:
+        return compiled[(num_programs, 1, 1)]
+    except (TypeError, AttributeError):  # as above
+        return None
 
 
 @triton.jit
