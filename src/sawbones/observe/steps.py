@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _MB = 1024.0 * 1024.0
 _PAGE_MB = resource.getpagesize() / _MB
 _MEMORY_FIRST = 32  # steps
-_MEMORY_EVERY_S = 0.05  # from then on: on a device torch puts together all of its statistics for this one number
-_POLL_S = 0.1
+_MEMORY_EVERY_S = 0.2  # from then on: on a device torch puts together all of its statistics for this one number
+_POLL_S = 0.2
 _SOME_ROWS, _MANY_ROWS = 16, 64  # that wait for their numbers
 _FEW = 64  # numbers that plain Python adds up faster than NumPy
 

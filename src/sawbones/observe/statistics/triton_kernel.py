@@ -1,8 +1,9 @@
 """One pass over any number of tensors: a Triton kernel for gradients, one for parameters and their updates.
 
 Tensors are cut into chunks of CHUNK elements; a program takes chunk after chunk, whatever tensor it belongs to, and
-leaves a few partial numbers per chunk. A second, tiny launch adds them up per tensor in float64, in a fixed order, so
-the same tensors always give the same bits. Addresses come from a table in device memory; address 0 means no tensor.
+leaves a few partial numbers per chunk. They are added up per tensor in float64, in a fixed order, so the same tensors
+always give the same bits: those of gradients, measured on every step, by whichever program finishes a tensor, those of
+parameters by a second, tiny launch. Addresses come from a table in device memory; address 0 means no tensor.
 """
 
 # mypy: disable-error-code="misc,no-untyped-def,no-untyped-call,untyped-decorator"
@@ -58,6 +59,7 @@ class ChunkTable:
         self.gradient_sums = torch.empty((2, self.num_chunks), dtype=torch.float64, device=device)
         self.gradient_counts = torch.empty((3, self.num_chunks), dtype=torch.int32, device=device)
         self.parameter_sums = torch.empty((2, self.num_chunks), dtype=torch.float64, device=device)
+        self.finished = torch.zeros(len(numels), dtype=torch.int32, device=device)  # chunks of each tensor, while a pass runs
         self.num_programs = min(self.num_chunks, MAX_PROGRAMS)
         self.runners: dict[Any, Any] = {}  # kernels compiled for this table, launched without asking Triton which one is meant
 
@@ -72,16 +74,11 @@ def measure_gradients(
 ) -> None:
     """Rows 0 to 4 of `results`: L2, largest magnitude, zero share, non-finite count, share below `threshold`."""
     _launch(
-        table, _gradient_chunks, table.num_programs, (gradients.aligned, block), warps,
-        (gradients.on_device, table.numels, table.chunk_tensor, table.chunk_index, threshold,
-         table.gradient_sums, table.gradient_counts, table.num_chunks),
-        {"DTYPE": table.dtype, "REAL": table.real, "ALIGNED": gradients.aligned, "CHUNK": table.chunk, "BLOCK": block},
-    )  # fmt: skip
-    _launch(
-        table, _gradient_totals, table.num_tensors, (results.shape[1],), 4,
-        (gradients.on_device, table.numels, table.first_chunk, table.columns,
-         table.gradient_sums, table.gradient_counts, table.num_chunks, results, results.shape[1]),
-        {"BLOCK": TOTALS_BLOCK},
+        table, _gradients, table.num_programs, (gradients.aligned, block, results.shape[1]), warps,
+        (gradients.on_device, table.numels, table.chunk_tensor, table.chunk_index, table.first_chunk, table.columns, threshold,
+         table.gradient_sums, table.gradient_counts, table.finished, table.num_chunks, results, results.shape[1]),
+        {"DTYPE": table.dtype, "REAL": table.real, "ALIGNED": gradients.aligned, "CHUNK": table.chunk, "BLOCK": block,
+         "TOTALS": TOTALS_BLOCK},
     )  # fmt: skip
 
 
@@ -173,9 +170,11 @@ def _add_gradient(x, threshold, middle, small, large, peak, counts, REAL: tl.con
 
 
 @triton.jit
-def _gradient_chunks(
-    addresses, numels, chunk_tensor, chunk_index, threshold_at, sums, counts_at, num_chunks,
+def _gradients(
+    addresses, numels, chunk_tensor, chunk_index, first_chunk, columns, threshold_at,
+    sums, counts_at, finished, num_chunks, results, width,
     DTYPE: tl.constexpr, REAL: tl.constexpr, ALIGNED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
+    TOTALS: tl.constexpr,
 ):  # fmt: skip
     offsets = tl.arange(0, BLOCK)
     threshold = tl.load(threshold_at).to(REAL)
@@ -208,41 +207,45 @@ def _gradient_chunks(
             tl.store(counts_at + chunk, zeros - padding)
             tl.store(counts_at + num_chunks + chunk, tl.sum((counts >> 10) & 1023, axis=0))
             tl.store(counts_at + 2 * num_chunks + chunk, tl.sum(counts >> 20, axis=0) - zeros)
+        # Whoever finishes a tensor's last chunk adds all of them up, in their order: a second launch would cost the host more.
+        tl.debug_barrier()
+        first = tl.load(first_chunk + tensor)
+        end = tl.load(first_chunk + tensor + 1)
+        if tl.atomic_add(finished + tensor, 1, sem="acq_rel") == end - first - 1:
+            tl.store(finished + tensor, 0)
+            out = results + tl.load(columns + tensor)
+            if address == 0:
+                for row in tl.static_range(5):
+                    tl.store(out + row * width, -1.0)
+            else:
+                _gradient_totals(out, width, tl.load(numels + tensor), first, end, sums, counts_at, num_chunks, TOTALS)
 
 
 @triton.jit
-def _gradient_totals(
-    addresses, numels, first_chunk, columns, sums, counts, num_chunks, results, width, BLOCK: tl.constexpr
-):  # fmt: skip
-    tensor = tl.program_id(0)
-    out = results + tl.load(columns + tensor)
-    if tl.load(addresses + tensor) == 0:
-        for row in tl.static_range(5):
-            tl.store(out + row * width, -1.0)
-    else:
-        total = tl.zeros([BLOCK], tl.float64)
-        peak = tl.zeros([BLOCK], tl.float64)
-        zeros = tl.zeros([BLOCK], tl.int64)
-        nonfinite = tl.zeros([BLOCK], tl.int64)
-        subnormal = tl.zeros([BLOCK], tl.int64)
-        end = tl.load(first_chunk + tensor + 1)
-        for at in range(tl.load(first_chunk + tensor), end, BLOCK):
-            chunks = at + tl.arange(0, BLOCK)
-            inside = chunks < end
-            total += tl.load(sums + chunks, mask=inside, other=0.0)
-            peak = tl.maximum(peak, tl.load(sums + num_chunks + chunks, mask=inside, other=0.0))
-            zeros += tl.load(counts + chunks, mask=inside, other=0).to(tl.int64)
-            nonfinite += tl.load(counts + num_chunks + chunks, mask=inside, other=0).to(tl.int64)
-            subnormal += tl.load(counts + 2 * num_chunks + chunks, mask=inside, other=0).to(tl.int64)
-        l2 = tl.sqrt(tl.sum(total, axis=0))
-        numel = tl.load(numels + tensor).to(tl.float64)
-        # Maxima leave NaN out, sums carry it.
-        largest = tl.where(l2 == l2, tl.max(peak, axis=0), l2)
-        tl.store(out, l2.to(tl.float32))
-        tl.store(out + width, largest.to(tl.float32))
-        tl.store(out + 2 * width, (tl.sum(zeros, axis=0).to(tl.float64) / numel).to(tl.float32))
-        tl.store(out + 3 * width, tl.sum(nonfinite, axis=0).to(tl.float32))
-        tl.store(out + 4 * width, (tl.sum(subnormal, axis=0).to(tl.float64) / numel).to(tl.float32))
+def _gradient_totals(out, width, numel, first, end, sums, counts, num_chunks, BLOCK: tl.constexpr):
+    total = tl.zeros([BLOCK], tl.float64)
+    peak = tl.zeros([BLOCK], tl.float64)
+    zeros = tl.zeros([BLOCK], tl.int64)
+    nonfinite = tl.zeros([BLOCK], tl.int64)
+    subnormal = tl.zeros([BLOCK], tl.int64)
+    for at in range(first, end, BLOCK):
+        chunks = at + tl.arange(0, BLOCK)
+        inside = chunks < end
+        # Other programs wrote these: past the cache of this one's processor.
+        total += tl.load(sums + chunks, mask=inside, other=0.0, cache_modifier=".cg")
+        peak = tl.maximum(peak, tl.load(sums + num_chunks + chunks, mask=inside, other=0.0, cache_modifier=".cg"))
+        zeros += tl.load(counts + chunks, mask=inside, other=0, cache_modifier=".cg").to(tl.int64)
+        nonfinite += tl.load(counts + num_chunks + chunks, mask=inside, other=0, cache_modifier=".cg").to(tl.int64)
+        subnormal += tl.load(counts + 2 * num_chunks + chunks, mask=inside, other=0, cache_modifier=".cg").to(tl.int64)
+    l2 = tl.sqrt(tl.sum(total, axis=0))
+    size = numel.to(tl.float64)
+    # Maxima leave NaN out, sums carry it.
+    largest = tl.where(l2 == l2, tl.max(peak, axis=0), l2)
+    tl.store(out, l2.to(tl.float32))
+    tl.store(out + width, largest.to(tl.float32))
+    tl.store(out + 2 * width, (tl.sum(zeros, axis=0).to(tl.float64) / size).to(tl.float32))
+    tl.store(out + 3 * width, tl.sum(nonfinite, axis=0).to(tl.float32))
+    tl.store(out + 4 * width, (tl.sum(subnormal, axis=0).to(tl.float64) / size).to(tl.float32))
 
 
 @triton.jit
