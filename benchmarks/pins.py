@@ -81,7 +81,7 @@ def page(rows: Path, out: Path) -> None:
         "# Pinned tests",
         "",
         f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}. "
-        "Times are of a machine that was busy with other work.",
+        "Two rounds side by side on two cores.",
         "",
         "`python benchmarks/pins.py --only FAULT` for each fault of the table, at the commit in its row. The broken script is "
         "recorded and pinned; then the test is executed on it, and once more on the same script with the fault taken out.",
