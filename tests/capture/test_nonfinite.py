@@ -139,3 +139,45 @@ def test_operators_are_read_back_with_what_they_were_given(make: Any, name: str 
     else:
         assert found is not None
         assert found.name == name
+
+
+class Shared(nn.Module):
+    """Sums up its inputs over all ranks, as contrastive losses do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch.distributed.all_reduce(x.clone())
+        return self.layer(x)
+
+
+def test_no_other_rank_hears_of_the_repeated_call() -> None:
+    """A fork shares its parent's connections."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    try:
+        model, x = Shared(), torch.full((2, 3), math.inf)
+        recorder = recorder_of(model, x)
+        model(x)
+        assert bad_gradient(recorder, Streams().read(), None, 1.0, LIMIT)[1].startswith("no single operator")
+        torch.distributed.barrier()
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_the_operator_of_a_device_is_found_on_the_host() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).cuda()
+    model(torch.ones(2, 3, device="cuda")).sum().backward()
+    x = torch.full((2, 3), math.inf, device="cuda")
+    before = [t.clone() for t in model.state_dict().values()]
+    loss = model(x).sum()
+    model.load_state_dict(dict(zip(model.state_dict(), before, strict=True)))
+    call, why = bad_value(recorder_of(model, x), loss, Streams().read(), None, LIMIT)
+    assert call is not None, why
+    assert call["function"] == "torch.nn.functional.linear" and call["args"][0].device.type == "cpu"
+    assert outcome_of(call)["prints"] == call["prints"]
+    assert all(torch.equal(a, b) for a, b in zip(before, model.state_dict().values(), strict=True))
+    assert all(p.grad is not None and p.is_cuda for p in model.parameters())
+    model(torch.ones(2, 3, device="cuda")).sum().backward()

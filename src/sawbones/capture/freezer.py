@@ -99,7 +99,8 @@ class Freezer:
         self._arrived("loader", [*where, type(dataset).__name__, size], value)
 
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._autocast = str(torch.get_autocast_dtype("cpu"))[6:] if torch.is_autocast_enabled("cpu") else None
+        device = next((kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)), None)
+        self._autocast = str(torch.get_autocast_dtype(device))[6:] if device is not None else None
         frame = caller()
         variables: dict[str, Any] | None = None
         if self._fed and not self._consumed and (self._ahead or self._looks()):

@@ -2,15 +2,18 @@
 replayed where the user's source is not at hand.
 
 The training goes on after such a step, so all of this takes place in a fork that ends there. The last model call is repeated under
-a trace; where the model's own values are good, the operators after it are read back from autograd's graph.
+a trace; where the model's own values are good, the operators after it are read back from autograd's graph. A fork cannot use a
+device: what the model held and was given there is copied to the host before, and the call is repeated there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import signal
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -22,14 +25,17 @@ import torch
 from sawbones.capture import operators, randomness
 from sawbones.capture import tensors as codec
 from sawbones.capture.graph import walk
+from sawbones.capture.on_cpu import OnCpu
 from sawbones.capture.operators import Call, OperatorTrace, run_call
 from sawbones.capture.packing import Packer, unpack
 from sawbones.capture.prints import fingerprint
 from sawbones.capture.rebuilding import first_bad
+from sawbones.capture.substitution import map_tensors
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
+DEVICE_BYTES = 2 << 30  # copied to the host, once in a run
 SECONDS = 20.0  # for which training waits at most, once in a run
 Recorded = dict[str, Any]
 
@@ -38,10 +44,15 @@ def bad_value(
     recorder: Recorder, root: Any, rng: Mapping[str, Any], autocast: str | None, limit: int
 ) -> tuple[Recorded | None, str]:
     """For a loss that is not finite, before its backward pass. Returns the call, or None and why there is none."""
+    host, why = _on_host(recorder)
+    if why:
+        return None, why
 
     def find() -> Recorded | None:
-        trace, outputs = _repeated(recorder, rng, autocast)
+        trace, outputs = _repeated(recorder, rng, autocast, host)
         found = operators.first_nonfinite(trace) if trace is not None and not operators.is_finite(outputs) else None
+        if found is None and host is not None:
+            return None  # what the graph has saved lies on the device
         return described(found) or described(first_bad(walk(root)))
 
     return _in_a_fork(find, limit)
@@ -51,36 +62,69 @@ def bad_gradient(
     recorder: Recorder, rng: Mapping[str, Any], autocast: str | None, scale: float, limit: int
 ) -> tuple[Recorded | None, str]:
     """For a gradient that is not finite: its graph is gone, so the model's own is built again and asked with plain ones."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        return None, "its gradients belong to several ranks"
+    if torch.cuda.is_initialized():
+        return None, "autograd has threads for its device, and those do not survive a fork"
 
     def find() -> Recorded | None:
-        trace, outputs = _repeated(recorder, rng, autocast)
+        trace, outputs = _repeated(recorder, rng, autocast, None)
         asked = [t for t in outputs if t.requires_grad]
-        if trace is None or not asked:
+        if trace is None or not asked or recorder.last_call is None:
             return None
-        torch.autograd.backward(asked, [torch.full_like(t, scale) for t in asked])
+        # Not backward(): nothing may be accumulated, or sent to other ranks by what waits for it.
+        wanted = [p for p in recorder.last_call[0].parameters() if p.requires_grad]
+        torch.autograd.grad(asked, wanted, [torch.full_like(t, scale) for t in asked], allow_unused=True)
         pair = operators.first_nonfinite_gradient(trace)
         return described(*pair) if pair is not None else described(operators.first_nonfinite(trace))
 
     return _in_a_fork(find, limit)
 
 
-def _repeated(recorder: Recorder, rng: Mapping[str, Any], autocast: str | None) -> tuple[OperatorTrace | None, list[torch.Tensor]]:
+def _on_host(recorder: Recorder) -> tuple[dict[int, torch.Tensor] | None, str]:
+    """Copies of what the last model call used on a device, by identity; None where there is no device."""
+    if not torch.cuda.is_initialized() or recorder.last_call is None:
+        return None, ""
+    module, args, kwargs = recorder.last_call
+    tensors = [*module.parameters(), *module.buffers(), *Call("", tuple(args), dict(kwargs)).inputs()]
+    size = sum(t.numel() * t.element_size() for t in tensors)
+    if size > DEVICE_BYTES:
+        return None, f"the model and its batch take {size >> 20} MB of a device, and a fork can only use the host"
+    return {id(t): t.detach().to("cpu", copy=True) for t in tensors}, ""
+
+
+def _repeated(
+    recorder: Recorder, rng: Mapping[str, Any], autocast: str | None, host: Mapping[int, torch.Tensor] | None
+) -> tuple[OperatorTrace | None, list[torch.Tensor]]:
     if recorder.last_call is None:
         return None, []
     module, args, kwargs = recorder.last_call
-    randomness.restore(dict(rng))
+    if any(hasattr(p, "to_local") for p in module.parameters()):
+        return None, []  # other ranks hold the rest of its weights
+    _leave_ranks_alone()
+    randomness.restore({**rng, "cuda": None})
     trace = OperatorTrace(recorder)
     try:
+        if host is not None:
+            args, kwargs = map_tensors([list(args), kwargs], lambda path, t: host[id(t)])
+            for parameter in module.parameters():
+                parameter.grad = None
+            module._apply(lambda t: host[id(t)])
         dtype = getattr(torch, autocast or "bfloat16")
         # The recorder's own calls are kept out of every trace; this one is the user's.
         traced = torch._C._EnableTorchFunction()
-        with traced, torch.autocast("cpu", dtype=dtype, enabled=autocast is not None), trace, torch.enable_grad():
+        here = contextlib.nullcontext() if host is None else OnCpu()
+        with traced, torch.autocast("cpu", dtype=dtype, enabled=autocast is not None), here, trace, torch.enable_grad():
             result = module(*args, **kwargs)
     except Exception:  # a call that cannot be repeated: the graph of the first one is still there
         return None, []
     return trace, [t for t in Call("", (), {}, result).outputs() if t.is_floating_point()]
+
+
+def _leave_ranks_alone() -> None:
+    """A fork has its parent's connections: a collective of the model's would be heard by the other ranks."""
+    c10d = sys.modules.get("torch.distributed.distributed_c10d")
+    if c10d is not None:
+        c10d.GroupMember.WORLD = None
+        c10d._world.pg_map.clear()
 
 
 def described(call: Call | None, grad: torch.Tensor | None = None) -> Recorded | None:
@@ -130,8 +174,6 @@ def _values(call: Mapping[str, Any]) -> list[torch.Tensor]:
 
 
 def _in_a_fork(find: Callable[[], Recorded | None], limit: int) -> tuple[Recorded | None, str]:
-    if torch.cuda.is_initialized():
-        return None, "a process that uses a device cannot be forked"
     receive, send = os.pipe()
     with tempfile.TemporaryFile() as file:
         with warnings.catch_warnings():
