@@ -28,7 +28,7 @@ def slides(count, rng):
         if labels[i]:
             cy, cx = rng.uniform(4, 16, 2)
             radius = np.hypot(y - cy, x - cx)
-            images[i, 0] += rng.uniform(0.2, 1.1) * ((radius > 2) & (radius < 4))
+            images[i, 0] += rng.uniform(0.4, 1.5) * ((radius > 2) & (radius < 4))
     return torch.from_numpy(images), torch.from_numpy(labels)
 
 
@@ -96,7 +96,7 @@ def run_epoch(model, loader, criterion, optimizer=None):
 def main():
     set_seed(8)
     rng = np.random.default_rng(8)
-    train_loader = DataLoader(TensorDataset(*slides(800, rng)), batch_size=32, shuffle=True)
+    train_loader = DataLoader(TensorDataset(*slides(1120, rng)), batch_size=32, shuffle=True)
     val_loader = DataLoader(TensorDataset(*slides(300, rng)), batch_size=100)
     model = PollenNet()
     criterion = nn.BCEWithLogitsLoss()

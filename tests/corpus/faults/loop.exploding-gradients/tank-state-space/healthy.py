@@ -22,7 +22,7 @@ def simulate(num_runs, rng):
         upper = 0.9 * upper + 0.35 * valve[:, t]
         lower = 0.85 * lower + 0.4 * np.tanh(upper)
         levels[:, t] = lower
-    levels = (levels - levels.mean()) / levels.std() + rng.normal(0, 0.05, levels.shape)
+    levels = levels / 1.4 + rng.normal(0, 0.05, levels.shape)
     return torch.tensor(valve, dtype=torch.float32).unsqueeze(-1), torch.tensor(levels, dtype=torch.float32)
 
 
