@@ -45,9 +45,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from sawbones.observe.deep.budget import DeepBudget
 from sawbones.observe.hooks import install_all
 from sawbones.observe.options import Options, running
+from sawbones.observe.pacing import deep_pace
 from sawbones.observe.recorder import Recorder
 from sawbones.store import read_run
 
@@ -57,11 +57,11 @@ EVERY_STEP_DEEP = Options(deep_steps=(), deep_every=1)
 
 def default_average(shallow: float, deep: float, bare_ms: float) -> tuple[float, int]:
     """Over 1,000 steps at the default sampling rate, and the number of deep steps among them."""
-    budget, options, elapsed_s, count = DeepBudget(), running(), 0.0, 0
+    pace, options, elapsed_s, count = deep_pace(), running(), 0.0, 0
     for step in range(1000):
         elapsed_s += shallow * bare_ms / 1e3
-        if (options.is_deep(step) or budget.is_due) and budget.allows(elapsed_s):
-            budget.paid((deep - shallow) * bare_ms / 1e3)
+        if (options.is_deep(step) or pace.is_due) and pace.allows(elapsed_s):
+            pace.paid((deep - shallow) * bare_ms / 1e3)
             elapsed_s += (deep - shallow) * bare_ms / 1e3
             count += 1
     return elapsed_s / bare_ms, count

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
+
+from sawbones.observe.pacing import look_pace
 
 if TYPE_CHECKING:
     from sawbones.observe.launch import Session
     from sawbones.observe.recorder import Recorder
 
-# Steps after which the recording so far is read by all checks. Cheap: it happens a handful of times per run.
+# Steps after which the recording so far is read by all checks: a tenth of a second each, so where steps are short the later
+# ones wait until the run is long enough for them.
 LOOKS_AT = (5, 20, 50, 150, 500, 2000)
 
 
 def attach_live_warnings(session: Session) -> None:
     shown: set[str] = set()
     known: set[tuple[str, bool]] = set()
+    pace = look_pace()
 
     def ranks_differ(recorder: Recorder) -> bool:
         """Something new was found in the comparison of ranks since the last step."""
@@ -25,8 +30,13 @@ def attach_live_warnings(session: Session) -> None:
         return any(drifted for _, drifted in new)
 
     def look(recorder: Recorder) -> None:
-        if recorder.rank == 0 and (ranks_differ(recorder) or recorder.step in LOOKS_AT):
+        if recorder.rank != 0:
+            return
+        planned = recorder.step in LOOKS_AT or pace.is_due
+        if ranks_differ(recorder) or (planned and pace.allows(time.perf_counter() - recorder.began)):
+            began = time.process_time()
             speak(recorder)
+            pace.paid(time.process_time() - began)
 
     def speak(recorder: Recorder) -> None:
         from sawbones.diagnosis import diagnose_run

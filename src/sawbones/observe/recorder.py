@@ -21,12 +21,12 @@ from sawbones.observe.batches import FULL_BATCHES, BatchLog, shapes_of
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
-from sawbones.observe.deep.budget import DeepBudget
 from sawbones.observe.detail import Detail
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard
 from sawbones.observe.journal import Journal
 from sawbones.observe.options import Options
+from sawbones.observe.pacing import deep_pace
 from sawbones.observe.scalars import ScalarReader
 from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
 from sawbones.observe.signals.data_end import write_data_signals
@@ -83,7 +83,7 @@ class Recorder:
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
         self.num_deep = 0
-        self._deep_budget = DeepBudget() if options.paced else None
+        self._deep_pace = deep_pace() if options.paced else None
         self.step = 0
         self.microstep = 0
         self.seq = 0
@@ -202,8 +202,8 @@ class Recorder:
     # deep steps
 
     def wants_deep(self) -> bool:
-        budget = self._deep_budget
-        return self.options.is_deep(self.step) or (budget is not None and budget.is_due)
+        pace = self._deep_pace
+        return self.options.is_deep(self.step) or (pace is not None and pace.is_due)
 
     def start_deep(self) -> None:
         if self.deep is not None or not self.wants_deep() or "deep" in self.guard.off:
@@ -213,7 +213,7 @@ class Recorder:
         compiled = self.census.compiled and "compile_off" not in self.facts
         if compiled or (self.step == 0 and not self.census.roots()):
             return  # compiled code cannot be traced, and before the first model call it is not known whether it is
-        if self._deep_budget is not None and not self._deep_budget.allows(time.perf_counter() - self.began):
+        if self._deep_pace is not None and not self._deep_pace.allows(time.perf_counter() - self.began):
             return
         if self.journal is not None:
             self.journal.pause()
@@ -233,8 +233,8 @@ class Recorder:
             self.journal.resume()
         if record is not None and keep:
             self.steps.last_deep = record.step
-            if self._deep_budget is not None:
-                self._deep_budget.paid(record.seconds)
+            if self._deep_pace is not None:
+                self._deep_pace.paid(record.seconds)
             self.writer.record("deep", self.num_deep, record)
             self.num_deep += 1
 

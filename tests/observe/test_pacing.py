@@ -1,15 +1,17 @@
-"""Deep steps of a run wait until they are affordable, and are not forgotten meanwhile."""
+"""What is dear waits until it is affordable, and is not forgotten meanwhile."""
 
 from __future__ import annotations
 
-from sawbones.observe.deep.budget import FREE_S, SHARE, DeepBudget
+from sawbones.observe.pacing import Pace
+
+SHARE, FREE_S = 0.0125, 0.3
 
 
 def taken(planned: set[int], step_s: float, cost_s: float, num_steps: int) -> list[int]:
-    budget, elapsed, found = DeepBudget(), 0.0, []
+    pace, elapsed, found = Pace(SHARE, FREE_S), 0.0, []
     for step in range(num_steps):
-        if (step in planned or budget.is_due) and budget.allows(elapsed):
-            budget.paid(cost_s)
+        if (step in planned or pace.is_due) and pace.allows(elapsed):
+            pace.paid(cost_s)
             elapsed += cost_s
             found.append(step)
         elapsed += step_s
