@@ -80,9 +80,7 @@ def main():
     train, valid = Headlines(800, seed=2), Headlines(160, seed=3)
     sampler = DistributedSampler(train, shuffle=True, seed=9)
     train_loader = DataLoader(train, batch_size=20, sampler=sampler, collate_fn=collate)
-    valid_loader = DataLoader(
-        valid, batch_size=4, sampler=DistributedSampler(valid, shuffle=False), collate_fn=collate
-    )
+    valid_loader = DataLoader(valid, batch_size=4, sampler=DistributedSampler(valid, shuffle=False), collate_fn=collate)
 
     model = DistributedDataParallel(Tagger())
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
