@@ -44,6 +44,8 @@ class _Held:
         self.params: list[torch.Tensor] = []
         self.layout = -1
         self.began = False
+        # While the step runs: torch makes an object for a gradient when it is asked for one, and the optimizer asks next.
+        self.grads: list[torch.Tensor | None] = []
         self.carries_scale = False  # the gradients it is given are still multiplied by the loss scale
 
 
@@ -81,6 +83,7 @@ class StepLog:
             self.wait_ms += (time.perf_counter() - self._last_time) * 1e3
         self._between = False
         for held in self._held.values():
+            held.grads = []
             held.engine.overlap()
 
     # losses
@@ -120,7 +123,7 @@ class StepLog:
         held = self._of(optimizer)
         held.carries_scale = getattr(optimizer, "grad_scale", None) is not None
         if not closure:  # with one the gradients do not exist yet
-            self._before(held, optimizer)
+            held.grads = self._before(held, optimizer)
 
     def closure_returned(self, optimizer: torch.optim.Optimizer) -> None:
         """Gradients of the step are complete now: accumulated, unscaled and clipped, wherever a framework does that."""
@@ -133,7 +136,7 @@ class StepLog:
         held = self._held.get(self._r.census.optimizer_index(optimizer))
         return held.engine.norms_so_far() if held is not None and held.began else []
 
-    def _before(self, held: _Held, optimizer: torch.optim.Optimizer | None = None) -> None:
+    def _before(self, held: _Held, optimizer: torch.optim.Optimizer | None = None) -> list[torch.Tensor | None]:
         held.began = True
         if self._updates is not None:
             self._r.guard("updates", self._updates.before, held.index, held.params, optimizer)
@@ -141,7 +144,7 @@ class StepLog:
         grads = [p.grad for p in held.params]
         if self._r.loss_scale is None:
             held.engine.before_step(self._r.step, held.params, grads, full=True if deep else None, layout=held.layout)
-            return
+            return grads
         # A fused optimizer gets its gradients still scaled and divides inside its kernel; others get them unscaled.
         scaled = held.carries_scale
         scale = self._r.loss_scale
@@ -154,6 +157,7 @@ class StepLog:
             unscaled_from=None if scaled else scale,
             layout=held.layout,
         )
+        return grads
 
     def end(self, optimizer: torch.optim.Optimizer, lr: float) -> None:
         held = self._held.get(self._r.census.optimizer_index(optimizer)) or self._of(optimizer)
@@ -162,6 +166,7 @@ class StepLog:
             self._updated(held)
         held.began = False
         self.marks.stepped(held.index, held.params)
+        held.grads = []
         self._row(held, lr, skipped=False)
 
     def _updated(self, held: _Held) -> None:
