@@ -6,14 +6,36 @@ from torch.utils.data import Dataset
 from transformers import DistilBertConfig, DistilBertForSequenceClassification, Trainer, TrainingArguments, set_seed
 
 INTENTS = {
-    "card_lost": "card lost stolen missing wallet block replace".split(),
-    "balance": "balance account left money much available".split(),
-    "transfer": "transfer send iban friend abroad payment".split(),
-    "fees": "fee charged why cost monthly refund".split(),
-    "login": "login password app code locked reset".split(),
+    "card_lost": ["card", "lost", "stolen", "missing", "wallet", "block", "replace"],
+    "balance": ["balance", "account", "left", "money", "much", "available"],
+    "transfer": ["transfer", "send", "iban", "friend", "abroad", "payment"],
+    "fees": ["fee", "charged", "why", "cost", "monthly", "refund"],
+    "login": ["login", "password", "app", "code", "locked", "reset"],
 }
-FILLER = "please hello can you i my the a today need to with is it help me now for since again about".split()
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + sorted({w for ws in INTENTS.values() for w in ws} | set(FILLER))
+FILLER = [
+    "please",
+    "hello",
+    "can",
+    "you",
+    "i",
+    "my",
+    "the",
+    "a",
+    "today",
+    "need",
+    "to",
+    "with",
+    "is",
+    "it",
+    "help",
+    "me",
+    "now",
+    "for",
+    "since",
+    "again",
+    "about",
+]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *sorted({w for ws in INTENTS.values() for w in ws} | set(FILLER))]
 ID = {w: i for i, w in enumerate(WORDS)}
 MAX_LENGTH = 16
 
@@ -33,8 +55,7 @@ def write_messages(count, rng):
 
 
 def tokenize(text):
-    ids = [ID["[CLS]"]] + [ID.get(w, ID["[UNK]"]) for w in text.split()][: MAX_LENGTH - 2] + [ID["[SEP]"]]
-    return ids
+    return [ID["[CLS]"], *[ID.get(w, ID["[UNK]"]) for w in text.split()][: MAX_LENGTH - 2], ID["[SEP]"]]
 
 
 class MessageDataset(Dataset):
