@@ -82,6 +82,11 @@ def test_a_logarithm_in_the_loss_is_read_back_from_the_graph() -> None:
     assert outcome_of(call) == {"bad": 15, "of": 15, "prints": call["prints"]}
 
 
+# Where there is a device, autograd has threads for it from the first backward pass on.
+needs_forks = pytest.mark.skipif(torch.cuda.is_available(), reason="autograd cannot be used in a fork beside a device")
+
+
+@needs_forks
 def test_a_gradient_at_zero_is_found_in_the_repeated_model() -> None:
     before = torch.get_rng_state()
     call, why = bad_gradient(

@@ -62,7 +62,7 @@ def bad_gradient(
     recorder: Recorder, rng: Mapping[str, Any], autocast: str | None, scale: float, limit: int
 ) -> tuple[Recorded | None, str]:
     """For a gradient that is not finite: its graph is gone, so the model's own is built again and asked with plain ones."""
-    if torch.cuda.is_initialized():
+    if recorder.last_call is not None and any(p.is_cuda for p in recorder.last_call[0].parameters()):
         return None, "autograd has threads for its device, and those do not survive a fork"
 
     def find() -> Recorded | None:
@@ -81,10 +81,12 @@ def bad_gradient(
 
 def _on_host(recorder: Recorder) -> tuple[dict[int, torch.Tensor] | None, str]:
     """Copies of what the last model call used on a device, by identity; None where there is no device."""
-    if not torch.cuda.is_initialized() or recorder.last_call is None:
+    if recorder.last_call is None:
         return None, ""
     module, args, kwargs = recorder.last_call
     tensors = [*module.parameters(), *module.buffers(), *Call("", tuple(args), dict(kwargs)).inputs()]
+    if not any(t.is_cuda for t in tensors):
+        return None, ""
     size = sum(t.numel() * t.element_size() for t in tensors)
     if size > DEVICE_BYTES:
         return None, f"the model and its batch take {size >> 20} MB of a device, and a fork can only use the host"
