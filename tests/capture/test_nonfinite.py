@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +17,16 @@ from torch import nn
 from sawbones.capture import nonfinite
 from sawbones.capture.bundle import read_bundle
 from sawbones.capture.errors import CaptureError
+from sawbones.capture.freezer import Freezer, Settings
 from sawbones.capture.graph import walk
 from sawbones.capture.nonfinite import bad_gradient, bad_value, outcome_of
 from sawbones.capture.randomness import Streams
 from sawbones.capture.rebuilding import first_bad, read_back
 from sawbones.capture.replay import replay
+from sawbones.observe.hooks import install_all
+from sawbones.observe.options import Options
+from sawbones.observe.recorder import Recorder
+from sawbones.observe.scalars import ScalarReader
 
 LIMIT = 1 << 20
 
@@ -186,3 +192,44 @@ def test_the_operator_of_a_device_is_found_on_the_host() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, model.state_dict().values(), strict=True))
     assert all(p.grad is not None and p.is_cuda for p in model.parameters())
     model(torch.ones(2, 3, device="cuda")).sum().backward()
+
+
+class LateScalars(ScalarReader):
+    """As of a device: numbers are there once they are asked for, and not before."""
+
+    def submit(self, value: Any, deliver: Callable[[float], None]) -> None:
+        self.num_submitted += 1
+        self._waiting.append((None, value.detach().clone(), deliver))
+
+    def poll(self) -> None:
+        self.drain()
+
+    def drain(self) -> None:
+        while self._waiting:
+            _, value, deliver = self._waiting.popleft()
+            deliver(float(value))
+
+
+@pytest.mark.parametrize(("bad", "num_steps"), [(7, 12), (30, 90), (95, 100), (118, 200)])
+def test_a_loss_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: int, num_steps: int) -> None:
+    recorder = Recorder(tmp_path / "run", Options(deep_steps=(), deep_every=0))
+    recorder.scalars = LateScalars()
+    recorder.steps.gradient_norms = lambda optimizer: []  # type: ignore[method-assign]  # they are late as well
+    freezer = Freezer(recorder, Settings(root=str(tmp_path), script=__file__, working_folder=str(tmp_path)))
+    recorder.capture = freezer
+    patches = install_all(recorder)
+    try:
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for step in range(num_steps):
+            x = torch.full((2, 3), math.nan if step == bad else 1.0)
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+    finally:
+        patches.restore()
+        recorder.close()
+    bundle = read_bundle(freezer.bundles[0])
+    assert (bundle.failure.kind, bundle.step) == ("nonfinite loss", bad)
+    snapshot = bundle.unpacked("snapshot")
+    assert snapshot is not None and snapshot["step"] <= bad

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 COPY_SHARE = 0.004  # of the run's time goes into copies of the weights, at most
 MIN_SPACING = 10  # steps between two of them
+LATE_SPACING = 80  # where a loss is on a device, and known up to 64 steps later: one of two copies must be from before
 MAX_SPACING = 500
 ATTEMPTS = {"exception": 1, "nonfinite loss": 1, "nonfinite gradient": 1, "loss spike": 2, "rank mismatch": 1, "by hand": 20}
 LOOKS = 16
@@ -182,7 +183,8 @@ class Freezer:
             self._ring.popleft()
         cost = time.perf_counter() - began
         each = (began - self._began) / max(step, 1)
-        spacing = min(MAX_SPACING, max(MIN_SPACING, math.ceil(cost / max(COPY_SHARE * each, 1e-9)) if step else MIN_SPACING))
+        least = LATE_SPACING if self._late else MIN_SPACING
+        spacing = min(MAX_SPACING, max(least, math.ceil(cost / max(COPY_SHARE * each, 1e-9)) if step else least))
         self._next_copy = step + spacing
 
     # what the step gives

@@ -32,6 +32,7 @@ from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
 from sawbones.observe.signals.data_end import write_data_signals
 from sawbones.observe.signals.fitted import FittedLog
 from sawbones.observe.signals.label_probe import PairLog, probe_dataset
+from sawbones.observe.signals.map_partners import probe_partners
 from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
@@ -389,6 +390,7 @@ class Recorder:
         found = {
             "batches": self.pairs.probe() if self.pairs else None,
             "dataset": probe_dataset(dataset) if dataset is not None else None,
+            "maps": probe_partners(dataset) if dataset is not None else None,
         }
         if any(found.values()):
             self.writer.record("label_probe", 0, found)
@@ -406,6 +408,7 @@ class Recorder:
         if os.getpid() != self.pid:
             self.writer.abandon()
             return
+        self.guard("steps", self.scalars.drain)  # the last losses may be those that failed
         if self.capture is not None:
             self.guard("capture", self.capture.closing)
         self.guard("deep", self.stop_deep, self.deep_backward_seen)

@@ -16,7 +16,7 @@ from sawbones.observe.options import Options
 from sawbones.observe.statistics import device_budget
 from sawbones.observe.statistics.engine import StatisticsEngine
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning")]
 
 
 @pytest.fixture

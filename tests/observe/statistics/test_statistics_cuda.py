@@ -12,7 +12,7 @@ from sawbones.observe.statistics.engine import StatisticsEngine, TensorStatistic
 from sawbones.observe.statistics.foreach_lane import ForeachLane
 from sawbones.schema.run import NO_GRADIENT, NOT_MEASURED, TENSOR_STATISTICS
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning")]
 
 Reference = Callable[..., dict[str, np.ndarray]]
 
