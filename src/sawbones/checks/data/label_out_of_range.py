@@ -204,6 +204,8 @@ def _where(run: Run, marker: bool, value: int | None = None) -> tuple[Site, ...]
     binned = outside_of_models(run, marked_lines(run, "label", names=_BINNING))
     if binned:  # values sorted into bins: one that lies on or past the last edge gets a bin of its own
         return places(*binned[:1], *made[:1], *loaders[1:], called)[:4]
+    if not made:  # labels made once, before the loop: no operator of a step shows them
+        made = list(outside_of_models(run, marked_lines(run, "label")))
     return places(*made[:1], *loaders[1:], *loaders[:1], called)[:4]
 
 

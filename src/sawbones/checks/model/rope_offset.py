@@ -61,8 +61,9 @@ def check(run: Run) -> Iterator[Finding]:
             f"after a prompt of {found['prompt']} tokens, {len(found['distances'])} single-token calls with the cache differ from "
             f"the full pass over the same tokens by up to {100 * worst:.0f} %"
         )
-        sites = [a.site for deep in run.deep[:1] for a in deep.attention]
-        where = places(*sites[:1], as_site(found.get("site")))
+        sites = [a.site for deep in run.deep[:1] for a in deep.attention][:1]
+        cuts = [s for deep in run.deep[:1] for s in _cuts(deep)][:1]
+        where = places(*cuts, as_site(found.get("site")), *sites) if cuts else places(*sites, as_site(found.get("site")))
         yield _finding(Evidence(text, "decoding", (int(found["step"]),), worst, 0.0), where)
         return
     for deep in run.deep[:3]:
@@ -148,13 +149,35 @@ def _uneven(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
         turned = [_tables(flow, side, attention.queries) for side in sides]
         if not all(made) or not any(_rotates(t) for t in turned) or any(_learned(flow, side) for side in sides):
             continue
-        where = places(attention.site, made[1 if _rotates(turned[0]) else 0][0].site)
+        rotated = 0 if _rotates(turned[0]) else 1
+        handed = [o.site for o in _table_cuts(flow, sides[rotated]) if o.site is not None and not _same(o.site, attention.site)]
+        where = places(attention.site, *handed[:1], made[1 - rotated][0].site)
         if not turned[0] or not turned[1]:
             names = ("queries", "keys") if turned[0] else ("keys", "queries")
             return f"the {names[0]} are rotated by their positions before they meet, the {names[1]} are not", where
         if all(_rotates(t) for t in turned) and "complex" not in turned[0] | turned[1] and not turned[0] & turned[1]:
             return "queries and keys of the same tokens are rotated by different angles", where
     return None
+
+
+def _cuts(deep: DeepStep) -> list[Site]:
+    """Where the function that attends takes positions of queries and keys out of a fixed table: the offset belongs there."""
+    flow = Flow(deep)
+    for attention, op in attention_ops(deep):
+        product = _product(flow, attention, op)
+        found = [o.site for o in _table_cuts(flow, _near(flow, product)) if o.site is not None and o.module == product.module]
+        return [s for s in found if _same(s, attention.site)]
+    return []
+
+
+def _table_cuts(flow: Flow, near: set[int]) -> list[Op]:
+    """Rows taken out of something that is not trained and has no row per sample."""
+    taken = [o for o in flow.ops if o.index in near and o.name == "__getitem__" and o.inputs and not o.inputs[0].requires_grad]
+    return [o for o in taken if len(o.inputs[0].shape) == 2]
+
+
+def _same(site: Site, other: Site | None) -> bool:
+    return other is not None and (site.file, site.function) == (other.file, other.function)
 
 
 def _tables(flow: Flow, near: set[int], length: int) -> set[object]:
