@@ -65,7 +65,8 @@ def check(run: Run) -> Iterator[Finding]:
     built = tuple(Site(**s["site"]) for s in (odd or run.facts.get("scalers", ())) if s.get("site"))
     values = [float(s[k]) for s in odd for k, usual in DEFAULTS.items() if isinstance(s.get(k), (int, float)) and s[k] != usual]
     numbers = numbers_equal_to(run, values, ("scale", "growth", "backoff", "interval")) if odd else ()
-    of_scaler = [n for n in numbers if any(word in n.code.replace("-", "_") for word in DEFAULTS)]  # command-line options too
+    words = (*DEFAULTS, *(("scale",) if values and min(values) >= 1024.0 else ()))  # so large a number is no other scale
+    of_scaler = [n for n in numbers if any(word in n.code.lower().replace("-", "_") for word in words)]  # command-line options too
     places = (*of_scaler[:1], *built[:1], *sites_of(events[0])) if odd else (*_overflow(run), *sites_of(events[0]), *built[:1])
     total = float(np.mean(skipped))
     yield Finding(

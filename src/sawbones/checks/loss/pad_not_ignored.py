@@ -161,6 +161,8 @@ def _where(run: Run, seen: list[Seen], own_vocabulary: bool) -> tuple[Site, ...]
         data += user_sites(s.deep, _MAKING, s.call.target, s.call.op)
     shape = tuple(seen[0].facts.get("sequence_shape") or ())
     data += data_sites(run, shape, _MAKING)
+    copied = data_sites(run, shape, frozenset({"clone"})) if framework else []  # labels that are the ids once more
+    data = [*(s for s in copied if s.function and s.code and ".clone(" in s.code), *data]
     mine = [site for site in loss if site is not None and site not in framework]
     made = [site for site in data if site not in framework]
     ordered = mine + made if own_vocabulary and mine else made + mine

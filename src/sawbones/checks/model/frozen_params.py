@@ -5,8 +5,9 @@ Parameters with requires_grad=False that an optimizer holds. Fires when a whole 
 somebody gave these parameters a learning rate of their own, so they were to be trained. Frozen parameters in a group beside
 trained ones are likely when they still are as they were drawn (nothing was loaded, trained or copied before: a frozen block of
 random weights serves nobody) and else only suspected, since passing model.parameters() after freezing on purpose is common.
-Frozen layers that no optimizer holds count when they still are as they were drawn and the loss has hardly moved (under a tenth in
-30 steps or more): some trainers leave frozen parameters out by themselves. From step 0.
+They are likely, too, when the source assigns an attribute that is almost spelled requires_grad: any object takes it, nothing
+happens. Frozen layers that no optimizer holds count when they still are as they were drawn and the loss has hardly moved (under a
+tenth in 30 steps or more): some trainers leave frozen parameters out by themselves. From step 0.
 
 ## Why it matters
 The optimizer skips them without a word; the block stays at its first values.
@@ -38,7 +39,8 @@ Embedding.from_pretrained freezes by default.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -52,6 +54,7 @@ NEEDS = ("tensors", "optimizers")
 EXPLAINS = ("optimizer.missing-params", "optimizer.lr-too-low", "model.detached-graph", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 HARDLY, ENOUGH_STEPS = 0.1, 30
+WORD = "requires_grad"
 _DRAWING = ("normal_", "uniform_", "kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_", "trunc_normal_",
             "orthogonal_", "randn", "rand")  # fmt: skip
 
@@ -67,6 +70,11 @@ def check(run: Run) -> Iterator[Finding]:
     if whole and alive:
         yield _finding(run, [t for key in whole for t in frozen[key]], whole, "proven")
         return
+    misspelt = _misspelt(run)
+    held = [t for own in frozen.values() for t in own]
+    if misspelt and held and alive:
+        yield _finding(run, held, [], "likely", misspelt)
+        return
     partly = [t for own in frozen.values() for t in own if len(t.shape) >= 2 and not _ever_trained(run, t)]
     if partly and alive:
         layers = [t for t in partly if t.owner not in ("Embedding", "EmbeddingBag")]  # tables often come ready made
@@ -77,6 +85,18 @@ def check(run: Run) -> Iterator[Finding]:
     layers = [t for t in outside if t.owner not in ("Embedding", "EmbeddingBag")]
     if len(layers) >= 2 and _is_stuck(run) and all(_is_untouched(run, t) for t in layers):
         yield _finding(run, outside, [], "likely")
+
+
+def _misspelt(run: Run) -> list[Site]:
+    """Lines that set something like `param.required_grad`, or write over the method `requires_grad_`, to turn gradients on."""
+    found = []
+    for row in run.facts.get("source_lines") or ():
+        name, code = str(row.get("name") or ""), str(row.get("code") or "")
+        if row.get("kind") != "assign" or name == WORD or SequenceMatcher(None, name.lower(), WORD).ratio() < 0.85:
+            continue
+        if re.search(rf"\.{re.escape(name)}\s*=(?!=)\s*(?!False\b)", code) and not re.search(rf"\bself\.{re.escape(name)}\b", code):
+            found.append(Site(row["file"], row["line"], row["function"], code))
+    return found
 
 
 def _is_untouched(run: Run, tensor: Tensor) -> bool:
@@ -141,7 +161,7 @@ def _trained_by_its_own(run: Run, tensor: Tensor) -> bool:
     return bool((gradients[now, tensor.index] > NO_GRADIENT + 1.5).any())
 
 
-def _finding(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]], status: str) -> Finding:
+def _finding(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]], status: str, misspelt: Sequence[Site] = ()) -> Finding:
     total = sum(t.numel for t in frozen)
     rates = [
         run.optimizers[o].groups[g].get("lr") for o, g in groups if o < len(run.optimizers) and g < len(run.optimizers[o].groups)
@@ -156,7 +176,7 @@ def _finding(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]], stat
         {"proven": 0.93, "likely": 0.85}.get(status, 0.3),
         f"{len(frozen)} parameters of the model are frozen"
         + (" although the optimizer holds them" if frozen[0].optimizer >= 0 else ""),
-        _where(run, frozen, groups),
+        places(*misspelt[:1], *_where(run, frozen, groups)),
         (Evidence(text, "tensors", (0,), float(len(frozen)), 0.0),),
         Fix("Leave requires_grad on for these parameters (freeze=False), or take them out of the optimizer."),
     )

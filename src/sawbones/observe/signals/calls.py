@@ -87,6 +87,9 @@ def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
             if isinstance(node.value, float) or (isinstance(node.value, int) and not isinstance(node.value, bool) and name):
                 yield node, name
             return
+        if (large := _large_power(node)) is not None:
+            yield large, name
+            return
         if isinstance(node, ast.arguments):
             plain = [*node.posonlyargs, *node.args]
             for argument, default in zip(plain[len(plain) - len(node.defaults) :], node.defaults, strict=True):
@@ -118,6 +121,22 @@ def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
             yield from walk(child, name)
 
     yield from walk(tree, "")
+
+
+def _large_power(node: ast.AST) -> ast.Constant | None:
+    """2.0**16 and 1 << 20 are numbers that somebody wrote."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)):
+        return None
+    base, count = node.left.value, node.right.value
+    if not (isinstance(base, (int, float)) and isinstance(count, (int, float)) and 1 <= abs(base) <= 10 and 0 < count <= 128):
+        return None
+    if isinstance(node.op, ast.Pow):
+        value = float(base) ** count if base > 0 else 0.0
+    elif isinstance(node.op, ast.LShift) and isinstance(base, int) and isinstance(count, int):
+        value = float(base << count)
+    else:
+        return None
+    return ast.copy_location(ast.Constant(value), node) if value >= 1024.0 else None  # what is small is written out
 
 
 def user_files(script: str | None) -> set[str]:
