@@ -38,8 +38,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.ranks import everyone, first_difference, is_sharded, started_apart, wrapped
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.ranks import everyone, first_difference, is_sharded, started_apart, tables, wrapped
 
 NEEDS = ("ranks", "tensor_statistics", "tensors")
 EXPLAINS = ("loop.rank-desync",)
@@ -65,8 +65,11 @@ def check(run: Run) -> Iterator[Finding]:
         forward = next((e.site for e in run.of_kind("forward") if e.phase == "train"), None)
         backward = next((e.site for e in run.of_kind("backward")), None)
         paused = next((e.site for e in run.of_kind("parallel") if e.data.get("cls") == "no_sync"), None)
-        places = (paused, forward, backward, wrapper.site if wrapper else None)
+        left_out = _left_out(run, other, step) if wrapper else None
+        places = (paused, left_out, forward, backward, wrapper.site if wrapper else None)
         reason = "the wrapper is bypassed or no_sync stays on" if wrapper else "nothing averages them"
+        if left_out is not None:
+            reason = "a part of the model is not wrapped"
         yield Finding(
             "loop.gradient-not-reduced", "proven", 0.94, f"Gradients are not averaged over the ranks: {reason}",
             tuple(dict.fromkeys(p for p in places if p is not None)),
@@ -79,6 +82,21 @@ def check(run: Run) -> Iterator[Finding]:
             Fix("Call the wrapped model itself, outside of no_sync() on the last microstep; or all-reduce and average."),
         )  # fmt: skip
         return
+
+
+def _left_out(run: Run, other: Run, step: int) -> Site | None:
+    """Where the module is built that holds all gradients that differ, while others agree: it has no wrapper of its own."""
+    ours, theirs = tables(run, "grad_l2").get(step), tables(other, "grad_l2").get(step)
+    if ours is None or theirs is None or len(ours) != len(theirs) or len(ours) != len(run.tensors):
+        return None
+    known = ~np.isnan(ours) & ~np.isnan(theirs) & (ours + theirs > 0)
+    differ = known & (np.abs(ours - theirs) > TOLERANCE * (np.abs(ours) + np.abs(theirs)))
+    agree = int(np.sum(known & ~differ))
+    paths = [t.name.split(".")[:-1] for t in run.tensors if differ[t.index]]
+    if agree < 2 or len(paths) < 2:
+        return None
+    shared = [a for a, *rest in zip(*paths, strict=False) if all(b == a for b in rest)]
+    return next((m.built for m in run.modules if m.path == ".".join(shared)), None)
 
 
 def _summed(run: Run) -> Finding | None:

@@ -141,17 +141,24 @@ def _finding(run: Run, other: Run, ours: Sequence[Call | None], theirs: Sequence
     evidence += [Evidence(text, "ranks") for text in _standing(run)]
     cut = a is not None and b is not None and (a.op, a.site) == (b.op, b.site)  # one line, two shapes: the batches differ
     places: list[Site | None] = [*training_sites(run)[:2]] if apart or cut else []
+    long = cut and a is not None and b is not None and _differ_in_length(a.shape, b.shape)
+    if long:
+        places = [*_collating(run), known.site if known is not None else None, *places]
     places += _chosen(a, other, theirs), _chosen(b, run, ours)
     places += _lonely(ours, theirs, a, b)
     how = "wait for each other for ever" if hangs else "part ways"
     what = (
         "one of them has more batches"
         if apart
+        else "their batches differ in length"
+        if long
         else "their batches differ in size"
         if cut
         else "they do not make the same collectives"
     )
-    if apart or cut:
+    if long:
+        fix = "Pad to one length on every rank before the call (a fixed one, or the largest of all ranks by all_reduce with MAX)."
+    elif apart or cut:
         fix = (
             "Give every rank the same number and size of batches (DistributedSampler, drop_last=True), or train under model.join()."
         )
@@ -161,6 +168,16 @@ def _finding(run: Run, other: Run, ours: Sequence[Call | None], theirs: Sequence
         "loop.rank-shape-mismatch", "proven", 0.96, f"The ranks {how}: {what}",
         tuple(dict.fromkeys(p for p in places if p is not None))[:4], tuple(evidence), Fix(fix),
     )  # fmt: skip
+
+
+def _differ_in_length(a: Sequence[int], b: Sequence[int]) -> bool:
+    """As many samples on both, and the samples of one are longer."""
+    return len(a) == len(b) >= 2 and a[0] == b[0] and tuple(a[1:]) != tuple(b[1:])
+
+
+def _collating(run: Run) -> list[Site | None]:
+    """The user's functions that pad the samples of a batch."""
+    return list(dict.fromkeys(as_site(x.get("collate_site")) for x in run.facts.get("loaders") or ()))[:1]
 
 
 def _from_positions(run: Run) -> Finding:
