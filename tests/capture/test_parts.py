@@ -239,3 +239,10 @@ def test_a_step_is_captured_by_hand(tmp_path: Path) -> None:
     bundle = read_bundle(tmp_path / done.stdout.strip())
     assert (bundle.failure.kind, bundle.step) == ("by hand", 3)
     assert bundle.batches()[0]["values"]["args"][0].shape == (5, 3)
+
+
+def test_a_single_number_that_says_another_stride_has_the_bits_it_has() -> None:
+    number = torch.arange(6.0).reshape(2, 3)[:1, 1:2]
+    strided = number.as_strided((1,), (3,))
+    assert strided.is_contiguous() and strided.stride() == (3,)
+    assert fingerprint(strided) == fingerprint(torch.tensor([1.0]))

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from sawbones.capture.operators import Call
+from sawbones.observe.fingerprints import raw_bytes
 
 LISTED = 300  # numbers in a tensor that is still written as a list
 PACKED_BYTES = 200_000
@@ -111,7 +112,7 @@ class Writing:
 
     def _bytes(self, tensor: torch.Tensor, kind: str) -> str:
         plain = torch.view_as_real(tensor) if tensor.is_complex() else tensor
-        raw = plain.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        raw = raw_bytes(plain).tobytes()
         text = base64.b64encode(zlib.compress(raw, 9)).decode()
         if len(text) > PACKED_BYTES:
             raise Unwritable(f"an argument of shape {tuple(tensor.shape)} is too large for a script")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from sawbones.observe.fingerprints import raw_bytes
+
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
@@ -20,9 +22,8 @@ def fingerprint(tensor: torch.Tensor) -> str:
         plain = plain.to_local()
     if plain.dtype.is_complex:
         plain = torch.view_as_real(plain.resolve_conj())
-    plain = plain.to("cpu").contiguous()
     if plain.numel():
-        digest.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+        digest.update(raw_bytes(plain.to("cpu")))
     return digest.hexdigest()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from sawbones.capture.container import parse_json, refuse
+from sawbones.observe.fingerprints import raw_bytes
 
 _NAMES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
@@ -44,7 +45,7 @@ def write(tensors: Mapping[str, torch.Tensor], put: Callable[[Any], None]) -> No
     for tensor in tensors.values():
         plain = tensor.detach().to("cpu").contiguous()
         if plain.numel():
-            put(plain.reshape(-1).view(torch.uint8).numpy().data)
+            put(raw_bytes(plain))
 
 
 def read(path: Path, content: bytes) -> dict[str, torch.Tensor]:

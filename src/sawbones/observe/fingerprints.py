@@ -44,6 +44,12 @@ def sample_hashes(tensor: torch.Tensor) -> Any:
     return flat.astype(np.int64) @ weights
 
 
+def raw_bytes(tensor: torch.Tensor) -> memoryview:
+    """Of a dense tensor in host memory. A single number may say any stride and count as contiguous all the same."""
+    flat = tensor.detach().contiguous().reshape(-1)
+    return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8).numpy().data
+
+
 def batch_fingerprints(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
     """Over all tensors of a batch that share the leading dimension of the first."""
     rows = next((t.shape[0] for t in tensors if t.dim() > 0 and t.shape[0] > 0), 0)

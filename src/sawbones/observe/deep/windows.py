@@ -28,7 +28,7 @@ def overlap(call: ModuleCall, loss: Found) -> dict[str, Any] | None:
             continue
         for window, wanted, feature in _pairs(given.detach(), goal):
             common = _common(window, wanted)
-            if common:
+            if common and not _answers_every_step(call, window):
                 return {
                     "common": common, "horizon": int(wanted.shape[1]), "window": int(window.shape[1]), "feature": feature,
                     "target_shape": tuple(target.shape),
@@ -50,6 +50,11 @@ def _pairs(given: torch.Tensor, goal: torch.Tensor) -> Iterator[tuple[torch.Tens
                 yield form, wanted, feature
         for channel in range(min(given.shape[1], _MAX_FEATURES)) if given.shape[1] < given.shape[2] else ():
             yield given[:, channel], wanted, channel
+
+
+def _answers_every_step(call: ModuleCall, window: torch.Tensor) -> bool:
+    """One answer for each step of the window, of which the loss leaves out the first ones: those are meant to overlap."""
+    return any(window.shape[1] in answer.shape for answer in tensors_in(call.output) if answer.is_floating_point())
 
 
 def _common(window: torch.Tensor, wanted: torch.Tensor) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.fingerprints import raw_bytes, tensors_in
 
 MAX_SAMPLES = 600
 MAX_SECONDS = 2.0
@@ -57,7 +57,7 @@ class PairLog:
             for row, label in zip(value.detach().clone(), labels, strict=True):
                 self._num_offered += 1
                 # A sample of an earlier epoch is its own nearest neighbour and would answer for itself, whatever its label.
-                content = row.contiguous().view(torch.uint8).numpy().tobytes() if row.numel() and row.dim() else b""
+                content = raw_bytes(row).tobytes() if row.numel() and row.dim() else b""
                 if not content or content not in self._known:
                     self._known.add(content)
                     self._inputs.append(row)
