@@ -51,7 +51,8 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
     """(trained on, evaluated).
 
     The phase of a batch is a guess where a loader fetches one ahead, or where a teacher without gradients sees it first. A backward
-    pass belongs to the last batch fetched before it, and to those of loaders that are mostly read that way. A run that was stopped
+    pass belongs to the last batch fetched before it, and to those of loaders that are mostly read that way. A loader that feeds
+    nearly all backward passes, and gave no more batches than there were of them, gave none to anything else. A run that was stopped
     in the middle of a step has one batch more whose backward pass never came.
     """
     backwards = {(e.step, e.microstep) for e in run.of_kind("backward")}
@@ -62,12 +63,15 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
         by_source.setdefault(batch.source, []).append(key in backwards and last[key] == i)
     mostly = {source for source, ends in by_source.items() if sum(ends) >= 0.5 * len(ends)}
     steadily = {source for source, ends in by_source.items() if sum(ends) >= 0.8 * max(len(backwards), 1)}
+    spent = {source for source in steadily if len(by_source[source]) <= len(backwards)}
     trained: list[Batch] = []
     evaluated: list[Batch] = []
     for i, batch in enumerate(run.batches):
         key = (batch.step, batch.microstep)
         if i == len(run.batches) - 1 and run.ending.kind != "finished" and batch.source in mostly:
             is_trained = True  # whatever the forward pass before it was for
+        elif batch.source in spent:
+            is_trained = True
         elif batch.step >= run.events_in_full:
             is_trained = batch.phase == "train"  # later events are thinned out
         elif batch.phase == "train":

@@ -6,6 +6,8 @@ nearest-neighbour vote and a ridge fit predict held-out labels; pairs are inform
 standard deviations and a tenth of the way to certainty. Fires when trained pairs do not beat them and the loss on samples not seen
 before stays at that of a constant answer (where that is not known: has not come down by 15 %). When the data set's own pairs are
 informative and the trained ones are not, pairing broke between data set and loss, and that alone is proof. Needs 60 samples.
+Maps of labels (masks) are compared with all pictures of the set: it fires when the map that fits a picture far better than any
+other lies beside another picture, for nearly all pictures that have such a map, and at least 30.
 
 ## Why it matters
 There is nothing to learn: the loss can fall only by memorising, and validation stays at chance for ever.
@@ -58,6 +60,9 @@ SIGNAL_SHARE = 0.1  # of the way from chance to certainty
 def check(run: Run) -> Iterator[Finding]:
     probe = run.facts["label_probe"]
     trained, stored = probe.get("batches"), probe.get("dataset")
+    if probe.get("maps"):
+        yield from _of_maps(run, probe["maps"])
+        return
     if trained is None or trained["z"] >= SIGNAL_Z or run.num_steps < 20 or learned(run, trained):
         return
     broken_on_the_way = stored is not None and informative(stored)
@@ -97,6 +102,27 @@ def check(run: Run) -> Iterator[Finding]:
         places(run, broken_on_the_way),
         tuple(evidence),
         Fix("Apply one and the same order to inputs and labels, wherever either is permuted, sorted, repeated or sampled."),
+    )
+
+
+def _of_maps(run: Run, maps: Mapping[str, Any]) -> Iterator[Finding]:
+    """Masks beside other pictures than their own: each picture's own one is still in the set, and known by how it fits."""
+    if maps["told"] * maps["samples"] < 30 or maps["told"] < 0.1 or maps["own"] > 0.1 or maps["beside"] > 0.6 * maps["fit"]:
+        return
+    text = (
+        f"{maps['told']:.0%} of {maps['samples']} pictures have one map of labels that fits clearly better than all others "
+        f"(correlation {maps['fit']:.2f}); it is the one beside them for {maps['own']:.0%} of these (there: {maps['beside']:.2f})"
+    )
+    yield Finding(
+        "data.labels-misaligned",
+        "proven",
+        0.97,
+        "Maps of labels lie beside other pictures than their own",
+        places(run, False),
+        (Evidence(text, "label_probe", value=maps["own"], expected=1.0),),
+        Fix(
+            "List pictures and maps in one and the same order: sort both by the same key, or look the map up by the picture's name."
+        ),
     )
 
 

@@ -39,6 +39,7 @@ from sawbones.stats.data_lines import (
     lines_in,
     loader_sites,
     marked_lines,
+    outside_of_models,
     training_batches,
     warned_sites,
 )
@@ -100,7 +101,18 @@ def _where(run: Run, batch: Batch) -> tuple[Site, ...]:
     if birth is not None and not any((v.get("nonfinite") or 0) > 0 for v in birth.inputs):
         made = birth.site
     own = [s for role in ("reads", "makes") for s in lines_in(marked_lines(run, "domain"), data_function(run, role))]
+    if data_function(run, "reads") is None and data_function(run, "makes") is None:  # tables made into tensors in plain lines
+        own = _before_loading(run)
     own.sort(key=lambda s: "log" not in s.code)  # a logarithm needs but one zero, a division a zero of what is divided by
     told = places(made, *warned_sites(run)[:1])
     guessed = places(*marked_lines(run, "read")[:1], *(() if told else own[:1]), *loader_sites(run), *feeding_sites(run))
     return places(*told, *guessed)[:4]
+
+
+def _before_loading(run: Run) -> list[Site]:
+    """Divisions and logarithms above the loader, outside of every module; those by a spread of a whole column last."""
+    built = loader_sites(run)
+    if not built:
+        return []
+    above = [s for s in marked_lines(run, "domain") if s.file == built[0].file and s.line < built[0].line]
+    return sorted(outside_of_models(run, above), key=lambda s: "std" in s.code)

@@ -29,8 +29,9 @@ The shift scan is the proof: it compares the very ids that entered the model and
 Masked language models count only masked positions, where the input is not the target. Encoders that see both sides and
 autoencoders may be asked for their own input and are only suspected. Several heads for several steps ahead are silent when one of
 them predicts the next token. Models that shift inside (Hugging Face) are judged by what reaches the loss. Text that repeats, so
-that + 1 fits as well, is silent. Autoencoders of windows have targets as long as their input. A decoder next to an encoder with
-its own target as input is loss.target-in-input.
+that + 1 fits as well, is silent. Autoencoders of windows have targets as long as their input. Models that answer at every step of
+the window are asked for numbers of the window itself. A decoder next to an encoder with its own target as input is
+loss.target-in-input.
 
 ## References
 Hugging Face issues about labels that are shifted in the collator and again in the model; the no-shift variant is the first thing
