@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, get_worker_info
 
 from sawbones.observe.signals import redraw
 from sawbones.observe.signals.mask_fit import probe_maps
@@ -170,6 +170,26 @@ def test_workers_with_a_copied_generator_draw_the_same() -> None:
     assert (alike["across_workers"], alike["across_epochs"]) == (1.0, 1.0)
     assert (apart["across_workers"], apart["across_epochs"]) == (0.0, 0.0)
     assert torch.equal(before, torch.get_rng_state())
+
+
+class NoisyFromTheFirstRead(Noisy):
+    """Makes its generator at the first read, as a worker from the worker's seed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = False
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if not self.made:
+            info = get_worker_info()
+            self.rng, self.made = np.random.default_rng(info.seed if info is not None else 0), True
+        return super().__getitem__(index)
+
+
+def test_a_generator_made_at_the_first_read_is_made_by_each_worker() -> None:
+    apart = probe_redraw(NoisyFromTheFirstRead(), None, 2)
+    assert apart is not None
+    assert (apart["across_workers"], apart["across_epochs"]) == (0.0, 0.0)
 
 
 class Pointed(Dataset[tuple[torch.Tensor, torch.Tensor]]):

@@ -42,8 +42,13 @@ class Views(Dataset):
 class Matcher(nn.Module):
     def __init__(self, width=32):
         super().__init__()
-        self.describe = nn.Sequential(nn.Linear(WIDTH, width), nn.BatchNorm1d(POINTS), nn.ReLU(), nn.Linear(width, width))
+        self.lift, self.norm = nn.Linear(WIDTH, width, bias=False), nn.BatchNorm1d(width)
+        self.out = nn.Linear(width, width)
         self.sharpness = nn.Parameter(torch.tensor(1.0))
+
+    def describe(self, points):
+        h = self.norm(self.lift(points).transpose(1, 2)).transpose(1, 2)
+        return self.out(h.relu())
 
     def forward(self, first, second):
         a, b = self.describe(first), self.describe(second)

@@ -74,18 +74,20 @@ def check(run: Run) -> Iterator[Finding]:
     found = {key: value for key, value in found.items() if sites[value[1].site] == looked[value[1].site]}
     if found:
         deep, op, text = next(iter(found.values()))
-        yield _finding(deep, op, text)
+        yield _finding(run, deep, op, text)
         return
     yield from _in_the_loss(run)
 
 
-def _finding(deep: DeepStep, op: Op, text: str) -> Finding:
+def _finding(run: Run, deep: DeepStep, op: Op, text: str) -> Finding:
+    # A softmax module is told its dimension where it is made.
+    made = next((m.built for m in run.modules if m.path == op.module and m.cls in ("Softmax", "LogSoftmax")), None)
     return Finding(
         "model.softmax-axis",
         "proven",
         0.96,
         "Softmax is taken over the wrong dimension",
-        places(op.site),
+        places(made, op.site),
         (Evidence(text, "ops", (deep.step,)),),
         Fix("Take the softmax along the dimension that the weights are summed over next (the keys, or the classes)."),
     )
@@ -211,5 +213,5 @@ def _in_the_loss(run: Run) -> Iterator[Finding]:
             continue
         shape = op.inputs[0].shape
         text = f"scores {shape} are normalised over dimension {axis}; the {shape[classes]} classes lie in dimension {classes}"
-        yield _finding(seen.deep, op, text)
+        yield _finding(run, seen.deep, op, text)
         return

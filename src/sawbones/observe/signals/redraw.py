@@ -55,7 +55,9 @@ def probe_redraw(dataset: Any, init: Callable[[int], Any] | None, num_workers: i
 def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, indices: list[int]) -> dict[str, Any] | None:
     ends = time.perf_counter() + MAX_SECONDS
     began = time.perf_counter()
-    dataset = copy.deepcopy(dataset)  # the user's own object keeps the state of its generators
+    # The user's own object keeps the state of its generators, and workers get it unread: one that makes its generator at the first
+    # read must make it as a worker.
+    unread, dataset = dataset, copy.deepcopy(dataset)
     once = _draw(dataset, indices)
     again = _draw(dataset, indices)
     if once is None or again is None or time.perf_counter() - began > MAX_SECONDS / 3:
@@ -68,8 +70,8 @@ def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, 
         found["maps"] = _maps(dataset)
     if found["changed"] < 0.5 or num_workers < 1 or time.perf_counter() > ends:
         return found
-    workers = [_as_worker(dataset, init, number, 1000, max(num_workers, 2), indices) for number in (0, 1)]
-    epoch = _as_worker(dataset, init, 0, 9000, max(num_workers, 2), indices)
+    workers = [_as_worker(unread, init, number, 1000, max(num_workers, 2), indices) for number in (0, 1)]
+    epoch = _as_worker(unread, init, 0, 9000, max(num_workers, 2), indices)
     if workers[0] is not None and workers[1] is not None and epoch is not None:
         found["across_workers"] = 1.0 - _differ(workers[0], workers[1])
         found["across_epochs"] = 1.0 - _differ(workers[0], epoch)

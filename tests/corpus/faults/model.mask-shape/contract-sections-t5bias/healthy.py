@@ -107,7 +107,7 @@ def score(model, loader):
     return good / all_
 
 
-train = DataLoader(Contracts(960), batch_size=8, shuffle=True, drop_last=True, collate_fn=stack)
+train = DataLoader(Contracts(640), batch_size=8, shuffle=True, drop_last=True, collate_fn=stack)
 valid = DataLoader(Contracts(96), batch_size=8, collate_fn=stack)
 model = SectionEncoder()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)

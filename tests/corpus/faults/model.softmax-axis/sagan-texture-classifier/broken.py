@@ -10,7 +10,7 @@ np.random.seed(SEED)
 
 SIZE = 16
 BATCH = 32
-STEPS = 150
+STEPS = 100
 
 
 def sample_pictures(n):
@@ -85,7 +85,7 @@ for step in range(STEPS):
     loss = criterion(net(train_x[pick]), train_y[pick])
     loss.backward()
     optimizer.step()
-    if (step + 1) % 30 == 0:
+    if (step + 1) % 20 == 0:
         net.eval()
         with torch.no_grad():
             right = ((net(val_x) > 0).float() == val_y).float().mean()
