@@ -128,3 +128,13 @@ def written_alone(a: Run, b: Run) -> tuple[Site, ...]:
     ours, theirs = ({places(*map(as_site, w["sites"])) for w in r.facts.get("writes") or () if w["step"] > 0} for r in (a, b))
     lines = [w["sites"] for r in (a, b) for w in r.facts.get("writes") or () if w["step"] > 0]
     return places(*(as_site(s) for sites in lines for s in sites if places(*map(as_site, sites)) in ours ^ theirs))
+
+
+def rates_apart(a: Run, b: Run, step: int) -> tuple[Event, Event] | None:
+    """The first calls of one scheduler, one per rank, that leave other learning rates behind, no later than this step."""
+    for ours, theirs in zip(a.of_kind("schedule"), b.of_kind("schedule"), strict=False):
+        if ours.step > step or ours.data.get("scheduler") != theirs.data.get("scheduler") or ours.step != theirs.step:
+            return None
+        if ours.data.get("lr_after") != theirs.data.get("lr_after"):
+            return ours, theirs
+    return None

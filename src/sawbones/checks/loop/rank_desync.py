@@ -3,8 +3,8 @@
 ## What it sees
 Every parameter and buffer on every rank: 64-bit fingerprints that the ranks exchange while they train, and the norms that each
 recorded. Fires when a norm differs by more than 1e-5 of its size, or the tensors themselves by more than 1e-4, and names the first
-step and tensor. Buffers count when nothing brings them together: DDP with `broadcast_buffers=False`, and no collective of the
-script that holds them.
+step and tensor, and where a scheduler gave the ranks other learning rates before, its call. Buffers count when nothing brings them
+together: DDP with `broadcast_buffers=False`, and no collective of the script that holds them.
 
 ## Why it matters
 Averaged gradients of different models are the gradient of none of them, and each rank would save another model. Running statistics
@@ -40,8 +40,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.ranks import apart, buffers_apart, everyone, first_difference, is_sharded, started_apart, wrapped, written_alone
+from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.evaluations import nodes
+from sawbones.stats.ranks import (
+    apart,
+    buffers_apart,
+    everyone,
+    first_difference,
+    is_sharded,
+    rates_apart,
+    started_apart,
+    wrapped,
+    written_alone,
+)
 
 NEEDS = ("ranks", "tensors")
 EXPLAINS = ("loop.gradient-not-reduced",)
@@ -90,11 +101,30 @@ def _finding(run: Run, other: Run | None, step: int, evidence: Evidence) -> Find
     stepped = next((o.site for o in run.optimizers if o.site is not None), None)
     start = step <= 0
     alone = written_alone(run, other) if other is not None else ()
+    rates = rates_apart(run, other, step) if other is not None else None
+    if rates is not None:
+        return _by_rates(run, rates, evidence)
     places = (seed, built, *alone, stepped) if start else (*alone, stepped, seed, built)
     when = "from the start" if start else f"from step {step} on"
     return Finding(
         "loop.rank-desync", "proven", 0.93, f"Parameters differ between ranks {when}", _distinct(places), (evidence,),
         Fix("Start all ranks from one state (one seed, a broadcast, or DDP), and do the same to the parameters on every rank."),
+    )  # fmt: skip
+
+
+def _by_rates(run: Run, calls: tuple[Event, Event], evidence: Evidence) -> Finding:
+    """The ranks agree until a scheduler, told something else on each of them, gives them other learning rates."""
+    ours, theirs = calls
+    told = [c.data.get("metric") for c in calls]
+    given = f", given {told[0]:.6g} and {told[1]:.6g}" if None not in told else ""
+    text = (
+        f"{ours.data['cls']} leaves learning rates {ours.data['lr_after']} and {theirs.data['lr_after']} at step {ours.step}{given}"
+    )
+    measured = [n.site for n in nodes(run) if ours.step in n.steps] if given else []
+    return Finding(
+        "loop.rank-desync", "proven", 0.93, f"Parameters differ between ranks: from step {ours.step} on their learning rates do",
+        _distinct((ours.site, *measured[-1:])), (Evidence(text, "schedule", (ours.step,)), evidence),
+        Fix("Average the number over the ranks (all_reduce) before the scheduler decides by it, so that all decide the same."),
     )  # fmt: skip
 
 
