@@ -31,6 +31,7 @@ from sawbones.observe.scalars import ScalarReader
 from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
 from sawbones.observe.signals.data_end import write_data_signals
 from sawbones.observe.signals.fitted import FittedLog
+from sawbones.observe.signals.held_times import held_times
 from sawbones.observe.signals.label_probe import PairLog, probe_dataset
 from sawbones.observe.signals.map_partners import probe_partners
 from sawbones.observe.signals.samples import SampleLog
@@ -350,6 +351,7 @@ class Recorder:
             self.guard("vocabularies", self.vocabularies.look, sys._getframe(1))
         if self.step == 1 and self.fitted is not None:
             self.guard("fitted", self.fitted.look, sys._getframe(1))
+            self.facts["held_times"] = self.guard("held times", held_times, sys._getframe(1)) or []
         for listener in self.listeners:
             self.guard("live warnings", listener, self)
         if self.wants_deep():

@@ -183,6 +183,8 @@ def _groupings(ndim: int) -> list[tuple[int, ...]]:
 def as_numbers(value: Any) -> Rows | None:
     """A number, an array, a tensor or a table of numbers as an array; None for what is none of these."""
     if isinstance(value, torch.Tensor):
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            return None  # a part of a sharded one has no array of its own
         plain = value.detach()
         if plain.device.type != "cpu" or plain.layout is not torch.strided or not plain.dtype.is_floating_point:
             return None

@@ -14,7 +14,7 @@ random.seed(0)
 np.random.seed(0)
 torch.manual_seed(0)
 
-STAGES = {"green": (0.25, 0.65, 0.20), "turning": (0.75, 0.65, 0.15), "ripe": (0.80, 0.20, 0.15), "overripe": (0.35, 0.20, 0.15)}
+STAGES = {"green": (0.20, 0.70, 0.20), "turning": (0.70, 0.70, 0.20), "ripe": (0.70, 0.20, 0.20), "overripe": (0.35, 0.20, 0.15)}
 
 
 # %%

@@ -1,0 +1,94 @@
+"""Training data from after the moment of the test data
+
+## What it sees
+Tables, series and arrays of dates that the script holds when training begins. Fires when two of them share no moment, together
+are an evenly spaced series (hours, days, months), hold as many rows as are trained on and evaluated, and follow each other in
+time as often as rows that were dealt out at random: at least half as often. `sawbones audit leaks --time COLUMN` looks at data
+sets, whatever their spacing, and shows the score of a small model under both splits.
+
+## Why it matters
+In use the model only has the past. A score that was earned with the future in the training data does not come back.
+
+## Looks like
+Good validation, bad first week in production; a back-test split by date gives a much lower score.
+
+## Example
+    train, test = train_test_split(hours, test_size=0.2, shuffle=True)
+
+## Use instead
+    train, test = train_test_split(hours, test_size=0.2, shuffle=False)  # in the order of time
+
+## Confirm it
+No experiment: the moments of both parts are compared. What it costs is shown by a score under a split by time.
+
+## False alarms
+Records that merely bear a date (orders, patients, pictures) come unevenly or several at a time, and are not looked at. Parts of a
+split by time follow each other once, those of a rolling back-test a few times. Rows that are neither trained on nor evaluated do
+not count.
+
+## References
+Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import marked_lines
+from sawbones.stats.loss_calls import places
+from sawbones.stats.protocol import sites_in
+from sawbones.stats.splits import Split, loader_site, splits
+
+NEEDS = ("batches", "validation", "steps")
+EXPLAINS = ()
+EXPERIMENT = None
+EVEN = 0.9
+DEALT = 0.5
+LEAST_TURNS = 10
+
+
+def check(run: Run) -> Iterator[Finding]:
+    for pair in run.facts.get("held_times") or ():
+        if pair["even"] < EVEN or pair["turns"] < max(LEAST_TURNS, DEALT * pair["turns_if_dealt"]):
+            continue
+        for part in splits(run):
+            source = _evaluated_as(pair, part)
+            if source is None:
+                continue
+            train, held = source
+            texts = (
+                f"{pair['rows'][train]} rows that are trained on run from {pair['first'][train]} to {pair['last'][train]}, "
+                f"{pair['rows'][held]} that are evaluated from {pair['first'][held]} to {pair['last'][held]}",
+                f"in the order of time they follow each other {pair['turns']} times; rows dealt out at random "
+                f"{pair['turns_if_dealt']:.0f} times, parts cut at one moment once",
+            )
+            yield Finding(
+                "evaluation.leak-temporal", "likely", 0.92, "A series in time is split row by row: training knows the future",
+                _where(run, part),
+                (Evidence(texts[0], "held_times"), Evidence(texts[1], "held_times", (), pair["turns"], 1.0)),
+                Fix("Split by time: everything up to one moment for training, everything after it for testing (shuffle=False)."),
+            )  # fmt: skip
+            return
+
+
+def _evaluated_as(pair: Mapping[str, Any], part: Split) -> tuple[int, int] | None:
+    """(which of the two is trained on, which is evaluated), by the number of their rows."""
+    trained = len(part.trained_on)
+    for batches in part.sources().values():
+        evaluated = len({f for b in batches for f in b.fingerprints} - part.trained_on)
+        for train, held in ((0, 1), (1, 0)):
+            if _as_many(trained, pair["rows"][train]) and _as_many(evaluated, pair["rows"][held]):
+                return train, held
+    return None
+
+
+def _as_many(seen: int, rows: int) -> bool:
+    """The last batch may be dropped, and a run may be stopped in its first round."""
+    return 0.8 * rows <= seen <= rows
+
+
+def _where(run: Run, part: Split) -> tuple[Site, ...]:
+    loaders = [loader_site(run, s) for s in sorted(part.trained_sources)]
+    return places(*marked_lines(run, "split")[:2], *sites_in(run, ("order",))[:2], *loaders)[:4]
