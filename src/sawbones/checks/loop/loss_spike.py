@@ -4,7 +4,7 @@
 A step whose loss stands far out of the steps before (ten robust deviations and at least double), from step 10, with the steps
 after it, or the end of the run, worse than those before by a good part of the first loss. Up to three such batches, or a tenth of
 all where each is 100 times above the others. A loss 100 times above all before it, or five times with a gradient twenty times
-above, right after an ordinary update from an ordinary gradient, comes from the batch. Where the steps after it still improve, it
+above, right after ordinary updates from ordinary gradients, comes from the batch. Where the steps after it still improve, it
 is only suspected. Whether they are the cause is for the experiment, which leaves them out.
 
 ## Why it matters
@@ -44,7 +44,7 @@ import numpy as np
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites
-from sawbones.stats.divergence import FAR_LOSS, FAR_NORM, recent_ratio
+from sawbones.stats.divergence import FAR_LOSS, FAR_NORM, gradient_leaps, recent_ratio
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_of, update_ratios
 from sawbones.stats.series import end_level, finite, spikes, start_level
@@ -55,6 +55,7 @@ EXPERIMENT = "skip_batch"
 EARLIEST, MOST, WORSE = 10, 3, 0.15
 MOST_SHARE = 0.1  # of all steps, where every spike is far out
 FAR, ORDINARY = 100.0, 0.05
+LATELY, LEAP = 3, 10.0  # steps in which momentum carries on a gradient that leapt at an ordinary loss
 INTO = re.compile(r"^[^=(]*\]\s*[-+*/]?=(?!=)")  # an assignment to an element or a slice
 
 
@@ -85,6 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
         return  # in trouble before
     # Out of the blue: the update before was an ordinary one from an ordinary gradient.
     calm = len(usual) > 3 and norms[first - 1] < 4 * highest and recent_ratio(update_ratios(run), first) < ORDINARY
+    calm = calm and not any(first - LATELY <= leap.step < first for leap in gradient_leaps(norms, losses, LEAP))
     both = losses[first] > FAR_LOSS * max(top, size) and norms[first] > FAR_NORM * highest
     harmed = worse >= level + least
     if not harmed and not (calm and far and norms[first] > FAR_NORM * highest):

@@ -27,11 +27,11 @@ def simulate(num_runs, rng):
 
 
 class StateSpace(nn.Module):
-    def __init__(self, state=16, hidden=24):
+    def __init__(self, state=16):
         super().__init__()
-        self.transition = nn.Parameter(0.95 * torch.eye(state) + 0.02 * torch.randn(state, state))
+        self.transition = nn.Parameter(0.6 * torch.eye(state) + 0.02 * torch.randn(state, state))
         self.drive = nn.Linear(1, state)
-        self.readout = nn.Sequential(nn.Linear(state, hidden), nn.Tanh(), nn.Linear(hidden, 1))
+        self.readout = nn.Linear(state, 1)
 
     def forward(self, valve):
         state = valve.new_zeros(valve.size(0), self.transition.size(0))
@@ -47,7 +47,7 @@ train_u, train_y = simulate(256, rng)
 test_u, test_y = simulate(64, rng)
 
 model = StateSpace()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.004, momentum=0.9)
 loss_fn = nn.MSELoss()
 batch_size = 32
 
