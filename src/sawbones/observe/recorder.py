@@ -31,6 +31,7 @@ from sawbones.observe.scalars import ScalarReader
 from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
 from sawbones.observe.signals.data_end import write_data_signals
 from sawbones.observe.signals.fitted import FittedLog
+from sawbones.observe.signals.held_groups import held_groups
 from sawbones.observe.signals.held_times import held_times
 from sawbones.observe.signals.label_probe import PairLog, probe_dataset
 from sawbones.observe.signals.map_partners import probe_partners
@@ -352,6 +353,7 @@ class Recorder:
         if self.step == 1 and self.fitted is not None:
             self.guard("fitted", self.fitted.look, sys._getframe(1))
             self.facts["held_times"] = self.guard("held times", held_times, sys._getframe(1)) or []
+            self.facts["held_groups"] = self.guard("held groups", held_groups, sys._getframe(1)) or []
         for listener in self.listeners:
             self.guard("live warnings", listener, self)
         if self.wants_deep():
@@ -388,6 +390,8 @@ class Recorder:
         self.facts["calls"] = user_calls(self.sites, files)
         self.facts["numbers"] = user_numbers(self.sites, files)
         self.facts["streams_used"] = self.streams_used()
+        # Before the data set is read here: what workers would draw is asked of it as they got it.
+        write_data_signals(self)
         dataset = self.batches.training_dataset()
         found = {
             "batches": self.pairs.probe() if self.pairs else None,
@@ -396,7 +400,6 @@ class Recorder:
         }
         if any(found.values()):
             self.writer.record("label_probe", 0, found)
-        write_data_signals(self)
 
     def write_ending(self, ending: Ending) -> None:
         if os.getpid() == self.pid:

@@ -1,0 +1,100 @@
+"""One user, patient or document on both sides of a split
+
+## What it sees
+Tables, columns and lists of row numbers that the script holds when training begins. Fires when a column of ids repeats (16 groups
+or more, 3 rows each and more), at least half of the held-out rows belong to a group that is trained on too, and the target is the
+group's own: the same class in all its rows, with several groups of every class. `sawbones audit leaks --group COLUMN` looks at
+data sets, whatever the target.
+
+## Why it matters
+Rows of one group are alike beyond what the features say. A model that has met the group recognises it, and the score promises
+that for strangers.
+
+## Looks like
+Test scores far above those of the first new patients, customers or authors; the gap closes when whole groups are held out.
+
+## Example
+    train, test = train_test_split(rows, test_size=0.2)
+
+## Use instead
+    splitter = GroupShuffleSplit(n_splits=1, test_size=0.2)
+    train_index, test_index = next(splitter.split(rows, groups=rows["patient"]))
+
+## Confirm it
+No experiment is needed: the ids are the same, and so is the answer that belongs to each. To measure what it costs, score once
+with whole groups held out.
+
+## False alarms
+Recommenders and forecasts for known shops have every user and shop on both sides by design: what they predict differs from row to
+row of one group. Ids that the model looks up in a table are meant to be known. A country or a product class has few values, and
+where a class is only another name for it there are no several groups of every class.
+
+## References
+Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.stats.data_lines import loader_sites, marked_lines, training_batches
+from sawbones.stats.loss_calls import places
+from sawbones.stats.protocol import sites_in
+
+NEEDS = ("batches", "validation", "loss_calls")
+EXPLAINS = ()
+EXPERIMENT = None
+SHARE = 0.5
+
+
+def check(run: Run) -> Iterator[Finding]:
+    trained = len({print_ for batch in training_batches(run) for print_ in batch.fingerprints})
+    for held in run.facts.get("held_groups") or ():
+        if (
+            held["share"] < SHARE
+            or not held["classes"]
+            or not _is_target(run, held["classes"])
+            or _is_looked_up(run, held["groups"])
+        ):
+            continue
+        if not 0.8 * held["rows"][0] <= trained <= held["rows"][0]:  # the last batch may be dropped
+            continue
+        texts = (
+            f"{held['share']:.0%} of the {held['rows'][1]} held-out rows have a {held['column']} that is among the "
+            f"{held['rows'][0]} rows trained on ({held['groups']} groups in all)",
+            f"all rows of one {held['column']} have the same target: to know the group is to know the answer",
+        )
+        yield Finding(
+            "evaluation.leak-group", "likely", 0.92, f"Rows of one {held['column']} are on both sides of the split",
+            _where(run, held),
+            (Evidence(texts[0], "held_groups", (), held["share"], 0.0), Evidence(texts[1], "held_groups")),
+            Fix("Hold out whole groups: GroupShuffleSplit or GroupKFold, or draw the ids first and then take all their rows."),
+        )  # fmt: skip
+        return
+
+
+def _is_target(run: Run, classes: int) -> bool:
+    """What the loss is given are classes, as many as the column has that is one all over each group."""
+    for deep in run.deep:
+        for call in deep.losses:
+            target = call.target
+            if target is None or target.min is None or target.max is None or target.min < 0:
+                continue
+            whole = target.dtype.startswith(("int", "uint"))
+            if target.max < classes if whole else (classes == 2 and target.max <= 1.0):
+                return True
+    return False
+
+
+def _is_looked_up(run: Run, groups: int) -> bool:
+    """The model has a row of its own for each, or is asked to tell which it is: a fine class beside a coarse one."""
+    asked = any(c.target is not None and c.target.max == groups - 1 for deep in run.deep for c in deep.losses)
+    return asked or any(groups <= t.num_embeddings <= groups + 8 for deep in run.deep for t in deep.tokens)
+
+
+def _where(run: Run, held: Mapping[str, Any]) -> tuple[Site, ...]:
+    lines = marked_lines(run, "split")
+    named = [s for s in lines if any(name in s.code.partition("=")[0] for name in held["names"])]
+    return places(*named[:1], *lines[:2], *sites_in(run, ("order",))[:2], *loader_sites(run))[:4]

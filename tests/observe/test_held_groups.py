@@ -1,0 +1,54 @@
+"""Groups on both sides of a split, found in a frame's own variables."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.utils.data import TensorDataset, random_split
+
+from sawbones.observe.signals import held_groups as signal
+
+SUBJECTS = [number // 10 for number in range(300)]  # lists are no columns: the signal finds what the tests hold
+ILL = [int(subject * 7 % 5 > 2) for subject in SUBJECTS]
+
+
+@pytest.fixture(autouse=True)
+def _user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "is_user_file", lambda name: name == __file__)
+
+
+def _of_tables(train: pd.DataFrame, test: pd.DataFrame) -> list[dict[str, Any]]:
+    target = torch.tensor(train["ill"].to_numpy(), dtype=torch.float32)
+    assert len(target)
+    return signal.held_groups(sys._getframe())
+
+
+def test_rows_dealt_out() -> None:
+    table = pd.DataFrame({"subject": [f"S{s}" for s in SUBJECTS], "ill": ILL})
+    order = np.random.default_rng(0).permutation(300)
+    (found,) = [r for r in _of_tables(table.iloc[order[:240]], table.iloc[order[240:]]) if r["column"] == "subject"]
+    assert found["share"] == 1.0
+    assert found["classes"] == 2
+    assert found["rows"] == [240, 60]
+
+
+def test_whole_groups_held_out() -> None:
+    table = pd.DataFrame({"subject": SUBJECTS, "ill": ILL})
+    (found,) = _of_tables(table[table["subject"] < 24], table[table["subject"] >= 24])
+    assert found["share"] == 0.0
+
+
+@pytest.mark.parametrize(("own", "classes"), [(True, 2), (False, 0)])
+def test_subsets_of_a_data_set(own: bool, classes: int) -> None:
+    labels = torch.tensor(ILL) if own else torch.arange(300) % 2
+    data = TensorDataset(torch.zeros(300, 4), labels)
+    data.subject = torch.tensor(SUBJECTS)
+    parts = random_split(data, [240, 60], generator=torch.Generator().manual_seed(0))
+    assert len(parts) == 2
+    found = [r for r in signal.held_groups(sys._getframe()) if r["groups"] == 30]
+    assert [r["classes"] for r in found] == [classes]
