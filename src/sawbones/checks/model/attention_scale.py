@@ -3,8 +3,8 @@
 ## What it sees
 On the first deep step, before training has changed the weights, the spread of the scores that enter the softmax of an attention,
 against what the same queries and keys would give over sqrt(d). Fires when the spread is sqrt(d) times too large (within 5 %) and
-over 0.8, for queries and keys that come out of learned projections; or when queries are scaled by 1/sqrt(d) and the product is
-divided by sqrt(d) once more. Step 0.
+over 0.8, for queries and keys that come out of learned projections (by hand, or since scaled_dot_product_attention is told scale=1
+or sqrt(d)); or when queries are scaled by 1/sqrt(d) and the product is divided by sqrt(d) once more. Step 0.
 
 ## Why it matters
 Unscaled scores make the softmax nearly hard: almost all weight on one key, hardly any gradient. Scaled twice, attention is almost
@@ -61,7 +61,10 @@ def check(run: Run) -> Iterator[Finding]:
     for attention, op in attention_ops(deep):
         if attention.head_dim < 4 or attention.kind == "mha":
             continue
-        found = _twice(deep, flow, attention, op) if attention.kind == "sdpa" else _by_hand(deep, flow, attention, op)
+        if attention.kind == "sdpa":
+            found = _twice(deep, flow, attention, op) or _told_wrong(deep, flow, attention, op)
+        else:
+            found = _by_hand(deep, flow, attention, op)
         if found is not None:
             yield found
             return
@@ -91,6 +94,26 @@ def _twice(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding 
         text = f"queries or keys are multiplied by {factor:.4g}, and the attention divides by sqrt({attention.head_dim}) again"
         return _finding(deep, attention, made, text, 1.0 / root, "Remove one of the two scalings (or pass scale=1.0).", "proven")
     return None
+
+
+def _told_wrong(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding | None:
+    """The fused attention is told not to divide (or to multiply), and nothing before it made the queries or keys smaller."""
+    scale, spread, root = op.args.get("scale"), attention.score_std, math.sqrt(attention.head_dim)
+    if not isinstance(scale, (int, float)) or not spread or min(abs(scale - 1.0), abs(scale / root - 1.0)) > NEAR:
+        return None
+    makers = [flow.origin(v, op.index)[1] for v in op.inputs[:2]]
+    if any(m is None or m.name not in ("linear", "matmul", "addmm", "conv1d", "conv2d") for m in makers):
+        return None  # normalised, rotated or scaled by something: these have a scale of their own
+    small, large = sorted(v.std or 0.0 for v in op.inputs[:2])
+    biased = len(op.inputs) > 3 and op.inputs[3].requires_grad
+    if spread < PEAKED and (biased or small <= 0.0 or small / large < 1.3 / root):
+        return None
+    text = (
+        f"the attention is told scale={scale:.4g} where 1/sqrt({attention.head_dim}) is {1.0 / root:.4g}: scores spread by "
+        f"{spread:.3g}, entropy is {attention.entropy:.2f} of its maximum"
+    )
+    status = "proven" if spread > 1.5 else "likely" if spread > SPREAD else "suspected"
+    return _finding(deep, attention, op, text, scale * root, "Leave scale out: it is 1/sqrt(head width) by itself.", status)
 
 
 def _by_hand(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding | None:

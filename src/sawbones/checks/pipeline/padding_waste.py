@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, outside_of_models, sample_rows
+from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, outside_of_models, sample_rows, training_loader
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
@@ -43,6 +43,7 @@ NEEDS = ("deep",)
 EXPLAINS = ()
 EXPERIMENT = None
 WASTED = 0.6
+ITS_OWN = ("RandomSampler", "SequentialSampler", "SubsetRandomSampler")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -77,7 +78,15 @@ def check(run: Run) -> Iterator[Finding]:
         "likely",
         0.85,
         f"{wasted:.0%} of all token positions are padding",
-        places(*(near[:1] if tight else orders[:1]), *fixed[:1], *by_hand, *near[:2], *samplers, *collate, *feeding_sites(run))[:4],
+        places(
+            *(near[:1] if tight else orders[:1] or samplers),
+            *fixed[:1],
+            *by_hand,
+            *near[:2],
+            *samplers,
+            *collate,
+            *feeding_sites(run),
+        )[:4],
         (
             Evidence(
                 f"{real} real tokens in {positions} positions of {rows['batches']} batches", "samples", value=wasted, expected=0.3
@@ -93,4 +102,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _ordering(run: Run) -> list[Site]:
+    """Lines of the script's own sampler that order the rows; none where the loader draws with those of PyTorch."""
+    loader = training_loader(run)
+    if loader is not None and loader.get("batch_sampler") == "BatchSampler" and loader.get("sampler") in ITS_OWN:
+        return []
     return [s for s in sites_in(run, ("order",)) if s.function in ("__iter__", "__call__", "sampler", "batches")]
