@@ -2,7 +2,7 @@
 
 python benchmarks/capture.py failures  [--only GLOB] [--rows FILE]
 python benchmarks/capture.py fuzz
-python benchmarks/capture.py cost [--rounds N]
+python benchmarks/capture.py cost [--rounds N] [--only GLOB]
 python benchmarks/capture.py memory
 python benchmarks/capture.py page      # benchmarks/results/capture_<hardware>_<yyyymm>.md from the rows
 """
@@ -167,7 +167,7 @@ def measured(source: str, *flags: str) -> dict[str, float]:
     return {words[0]: float(words[1]) for line in done.stdout.splitlines() if len(words := line.split()) == 2}
 
 
-def cost(rows: Path, rounds: int) -> None:
+def cost(rows: Path, rounds: int, only: str) -> None:
     """Bare, watched, and watched with capture: steps of the same training that alternate in one process, as overhead.py has it.
 
     Medians tell what a step costs; the mean also holds the steps on which weights are copied.
@@ -175,6 +175,8 @@ def cost(rows: Path, rounds: int) -> None:
     from overhead import compare, spread
 
     for name, make, steps in (("6-layer GPT of overhead.py", gpt(), 1), ("six linear layers, DataLoader", small(), 20)):
+        if not fnmatch(name, only):
+            continue
         bare, ways = make(), {key: make() for key in ("null", "watched", "with capture")}
         for key in ("watched", "with capture"):
             watching = watched(capture=key == "with capture")
@@ -292,7 +294,7 @@ def page(rows: Path) -> None:
     lines += [
         f"Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, "
         f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, one thread. "
-        "Times are of a machine that was busy with other work.",
+        "Times of failures are of a machine that was busy with other work.",
         "",
         "`python benchmarks/capture.py WHAT`, with " + ", ".join(f"`{what}`" for what in kinds) + "; then `page`.",
         "",
@@ -381,7 +383,7 @@ def main() -> None:
     if given.what == "failures":
         failures(given.only, given.rows, given.quick)
     elif given.what == "cost":
-        cost(given.rows, given.rounds)
+        cost(given.rows, given.rounds, given.only)
     else:
         {"fuzz": fuzz, "memory": memory, "page": page}[given.what](given.rows)
 
