@@ -10,7 +10,7 @@ from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site
 
 COPIES = 0.8  # share of the targets that must be input tokens for the loss to count as prediction of the input itself
-_MASKING = ("masked_fill", "masked_fill_", "where", "add", "add_", "sub", "__setitem__")
+MASKING = ("masked_fill", "masked_fill_", "where", "add", "add_", "sub", "__setitem__")
 ATTENDING = {"sdpa": "scaled_dot_product_attention", "mha": "multi_head_attention_forward", "softmax": "softmax"}
 
 
@@ -150,7 +150,7 @@ def mask_makers(deep: DeepStep, attention: Attention, op: Op) -> list[Site]:
     flow = Flow(deep)
     users = [op]
     if attention.kind == "softmax":
-        users = [o for o in flow.behind(op.inputs[0], op.index, 12) if o.name in _MASKING and o.site is not None]
+        users = [o for o in flow.behind(op.inputs[0], op.index, 12) if o.name in MASKING and o.site is not None]
     found: dict[Site, None] = {}
     for user in users:
         for value in user.inputs[1:]:

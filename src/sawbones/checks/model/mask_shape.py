@@ -4,7 +4,8 @@
 Two things. A crash in the operator that applies a mask to scores, when their sizes do not fit: it names both. And on deep steps a
 mask that equals the padding of the tokens, or holds one layer per example and head, while attention still puts mass on padded
 keys (over 0.1 %), or the padding of as many examples as there are positions, applied as (queries, keys) to all of them, or a
-mask that hides whole queries and no key: it was laid out or broadcast the wrong way.
+mask that hides whole queries and no key, or one layer per example aligned with as many heads: it was laid out or broadcast the
+wrong way.
 
 ## Why it matters
 Examples are masked with the mask of another example, queries are masked instead of keys, or the run dies at the first batch of
@@ -26,8 +27,8 @@ The shapes at the failure, or the attention on padding measured with the mask in
 
 ## False alarms
 A model without any padding mask attends to padding too, but then there is no mask that describes the padding. Masks that are
-additive with a finite bias, and causal masks without padding, are not compared. Shape errors of other operators are not looked
-at.
+additive with a finite bias, and causal masks without padding, are not compared. Biases and windows for each head come from one
+number per head, not from ids per position. Shape errors of other operators are not looked at.
 
 ## References
 MultiheadAttention wants (batch * heads, queries, keys) with the heads of one example next to each other.
@@ -38,10 +39,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
+from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site, places
-from sawbones.stats.sequences import attention_ops, built_sites, mask_makers
+from sawbones.stats.sequences import MASKING, attention_ops, built_sites, mask_makers
 
 NEEDS = ("deep",)
 EXPLAINS = ("pipeline.mask-mismatch", "model.over-masking")
@@ -54,7 +56,7 @@ _SAID = ("attn_mask", "key_padding_mask", "must match the size", "expanded size"
 def check(run: Run) -> Iterator[Finding]:
     yield from _crashed(run)
     for deep in run.deep:
-        found = _leaky(deep) or _rows_for_queries(deep) or _hides_queries(deep)
+        found = _leaky(deep) or _rows_for_queries(deep) or _hides_queries(deep) or _examples_for_heads(deep)
         if found is not None:
             yield found
             return
@@ -149,6 +151,54 @@ def _hides_queries(deep: DeepStep) -> Finding | None:
         where = places(*uses[:1], used, *made, attention.site)
         return _finding(text, "attention", deep.step, where, "Lay the mask along keys: mask[:, None, None, :].")
     return None
+
+
+def _examples_for_heads(deep: DeepStep) -> Finding | None:
+    """As many examples as heads: a mask with one layer per example, aligned with the heads of every example."""
+    flow = Flow(deep)
+    for attention, op in attention_ops(deep):
+        for user, mask, scores in _masked(flow, attention, op):
+            layers = mask.shape[0] if len(mask.shape) == 3 else 0
+            if (
+                len(scores) != 4
+                or not layers == scores[0] == scores[1] > 1
+                or mask.requires_grad
+                or mask.shape[-1] != attention.keys
+            ):
+                continue
+            if not _one_layer_per_example(flow, mask, user.index, {attention.keys, attention.queries}):
+                continue
+            text = (
+                f"the mask {mask.shape} holds one layer for each of {layers} examples; scores {scores} align "
+                f"it with the {layers} heads: head i of every example is masked with the mask of example i"
+            )
+            made = flow.maker(mask, user.index)
+            where = places(made.site if made is not None else None, user.site, attention.site)
+            return _finding(text, "ops", deep.step, where, "Give the mask a dimension for the heads: mask[:, None].")
+    return None
+
+
+def _masked(flow: Flow, attention: Attention, op: Op) -> Iterator[tuple[Op, Value, tuple[int, ...]]]:
+    """What is laid over the scores: the operator, the value, and the shape of the scores."""
+    if attention.kind == "sdpa" and len(op.inputs) > 3 and len(op.inputs[0].shape) == 4:
+        yield op, op.inputs[3], (*op.inputs[0].shape[:2], attention.queries, attention.keys)
+    if attention.kind == "softmax" and op.inputs:
+        for user in flow.behind(op.inputs[0], op.index, 12):
+            if user.name in MASKING and user.outputs:
+                for value in user.inputs:
+                    if value.shape != user.outputs[0].shape:
+                        yield user, value, user.outputs[0].shape
+
+
+def _one_layer_per_example(flow: Flow, mask: Value, before: int, lengths: set[int]) -> bool:
+    """Made in this step from whole numbers or marks per example and position, by operators that all keep the examples in front.
+
+    A mask for each head comes from one number per head (a slope, a window), never from ids per position.
+    """
+    count = mask.shape[0]
+    kept = all(v.shape[0] == count for o in flow.behind(mask, before) for v in o.outputs if v.shape)
+    given = [v for v in flow.sources(mask, before) if v.id != mask.id and len(v.shape) == 2 and v.shape[1] in lengths]
+    return kept and any(v.shape[0] == count and v.dtype.startswith(("int", "bool")) for v in given)
 
 
 def _describes_padding(mask: Mapping[str, Any], size: int) -> bool:
