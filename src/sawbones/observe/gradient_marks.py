@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-MARKED = 24  # parameters of an optimizer, evenly spread: clearing treats them all alike, or a module of them
+MARKED = 8  # parameters of an optimizer, evenly spread: clearing treats them all alike, or a module of them
 
 _Mark = tuple[torch.Tensor, int, int]  # parameter, identity and version of its gradient
 _Grad = tuple[int, int] | None  # identity and version

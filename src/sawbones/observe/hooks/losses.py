@@ -34,7 +34,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 result = original(*args, **kwargs)
             finally:
                 inside = False
-            recorder.guard("loss", _note, recorder, original.__name__, args, kwargs, result)
+            if recorder.options.journal or recorder.graded or recorder.phase == "eval" or recorder.wants("loss"):
+                recorder.guard("loss", _note, recorder, original.__name__, args, kwargs, result)
+            elif not torch.is_grad_enabled():  # nothing of it is kept on this step but what it says of the phase
+                recorder.phase = "eval"
             return result
 
         return loss
