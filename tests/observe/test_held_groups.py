@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from typing import Any
 
@@ -14,7 +15,8 @@ from torch.utils.data import TensorDataset, random_split
 from sawbones.observe.signals import held_groups as signal
 
 SUBJECTS = [number // 10 for number in range(300)]  # lists are no columns: the signal finds what the tests hold
-ILL = [int(subject * 7 % 5 > 2) for subject in SUBJECTS]
+OF_SUBJECT = [random.Random(subject).randrange(2) for subject in range(30)]
+ILL = [OF_SUBJECT[subject] for subject in SUBJECTS]
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +54,13 @@ def test_subsets_of_a_data_set(own: bool, classes: int) -> None:
     assert len(parts) == 2
     found = [r for r in signal.held_groups(sys._getframe()) if r["groups"] == 30]
     assert [r["classes"] for r in found] == [classes]
+
+
+@pytest.mark.parametrize("decides", [lambda age: age >= 42, lambda age: age % 2])
+def test_a_number_that_decides_the_class_is_a_feature(decides: Any) -> None:
+    age = torch.arange(300) % 30 + 25
+    labels = torch.tensor([int(decides(int(a))) for a in age])
+    order = torch.randperm(300, generator=torch.Generator().manual_seed(0))
+    train, test = order[:240], order[240:]
+    assert len(labels) == len(train) + len(test)
+    assert [r["classes"] for r in signal.held_groups(sys._getframe()) if r["groups"] == 30] == [0]

@@ -26,7 +26,8 @@ with whole groups held out.
 
 ## False alarms
 Recommenders and forecasts for known shops have every user and shop on both sides by design: what they predict differs from row to
-row of one group. Ids that the model looks up in a table are meant to be known. A country or a product class has few values, and
+row of one group. A number that decides the class (an age, a score) is a feature: the class follows its order, and that of ids does
+not. Ids that the model looks up in a table are meant to be known. A country or a product class has few values, and
 where a class is only another name for it there are no several groups of every class.
 
 ## References

@@ -21,6 +21,7 @@ from sawbones.observe.sites import is_user_file
 _LEAST_ROWS, _MAX_ROWS = 60, 1 << 18
 _LEAST_GROUPS, _ROWS_OF_ONE = 16, 3.0  # fewer may be the kinds that made-up data is drawn from
 _MAX_CLASSES, _GROUPS_OF_A_CLASS = 20, 3
+_LEAST_CHANGE, _MOST_CHANGE = 0.6, 1.4  # of the class along the ids, against chance
 _MAX_VISITED, _MAX_DEPTH = 1500, 4
 _MAX_TABLES, _MAX_PARTS, _MAX_COLUMNS = 8, 8, 64
 
@@ -136,7 +137,17 @@ def _classes_of_groups(codes: Codes, target: Codes) -> int:
     pairs = np.unique(np.stack([codes, target]), axis=1)
     if pairs.shape[1] != len(np.unique(codes)):
         return 0
-    return len(classes) if min(np.sum(pairs[1] == c) for c in classes) >= _GROUPS_OF_A_CLASS else 0
+    if min(np.sum(pairs[1] == c) for c in classes) < _GROUPS_OF_A_CLASS or not _is_by_chance(pairs[1]):
+        return 0
+    return len(classes)
+
+
+def _is_by_chance(classes: Codes) -> bool:
+    """Whether the class changes from one id to the next about as often as by chance. Ids have no order that would say anything of
+    the class; an age, a count or a score that decides it does, and is a feature of the row."""
+    shares = np.unique(classes, return_counts=True)[1] / len(classes)
+    expected = (len(classes) - 1) * (1.0 - float(np.sum(shares**2)))
+    return bool(_LEAST_CHANGE <= np.count_nonzero(np.diff(classes)) / expected <= _MOST_CHANGE)
 
 
 def _codes(array: npt.NDArray[Any]) -> Codes | None:
