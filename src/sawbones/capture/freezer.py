@@ -14,13 +14,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from sawbones.capture import nonfinite, ranks, snapshot
-from sawbones.capture.arrivals import Arrival, caller, cloned, scalars_of, tensors_beside, variables_of
+from sawbones.capture.arrivals import Arrival, cloned, loop_frame, scalars_of, tensors_beside, variables_of
 from sawbones.capture.bundle import SUFFIX, Failure
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.capture.graph import read_graph, walk
@@ -89,34 +90,34 @@ class Freezer:
 
     # what the step is fed
 
-    def batch(self, iterator: Any, value: Any) -> None:
-        frame = caller()
+    def batch(self, iterator: Any, value: Any, frame: FrameType) -> None:
+        user = loop_frame(frame)
         dataset = getattr(iterator, "_dataset", None)
         try:
             size = len(dataset) if dataset is not None else None
         except TypeError:
             size = None
-        where = [frame.f_code.co_filename, frame.f_lineno] if frame is not None else ["", 0]
+        where = [user.f_code.co_filename, user.f_lineno] if user is not None else ["", 0]
         self._arrived("loader", [*where, type(dataset).__name__, size], value)
 
-    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
         device = next((kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)), None)
         self._autocast = str(torch.get_autocast_dtype(device))[6:] if device is not None else None
-        frame = caller()
+        user = loop_frame(frame)
         variables: dict[str, Any] | None = None
         if self._fed and not self._consumed and (self._ahead or self._looks()):
             self._find_consumed([t for _, t in tensors_in((args, kwargs))])
         if not self._fed:
             inputs = [t for _, t in tensors_in((args, kwargs))]
-            where = [frame.f_code.co_filename, frame.f_lineno] if frame is not None else ["", 0]
-            variables = variables_of(frame)
+            where = [user.f_code.co_filename, user.f_lineno] if user is not None else ["", 0]
+            variables = variables_of(user)
             value = {"args": args, "kwargs": kwargs, "variables": tensors_beside(variables, inputs)}
             self._arrived("forward", [*where, type(module).__name__, None], value)
         at = (self._r.step, self._r.microstep)
         if self._scalars_at != at and self._arrivals:
             self._scalars_at = at
             used = next((a for a in reversed(self._arrivals) if a.used), self._arrivals[-1])
-            used.scalars = scalars_of(variables if variables is not None else variables_of(frame))
+            used.scalars = scalars_of(variables if variables is not None else variables_of(user))
 
     def _find_consumed(self, inputs: list[torch.Tensor]) -> None:
         """Some loops fetch a batch ahead: then the model is given tensors of the batch before the latest."""

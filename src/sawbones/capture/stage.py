@@ -64,9 +64,9 @@ class Bystander:
         while not self._result.exists() and time.monotonic() < ends:
             time.sleep(0.2)
 
-    def batch(self, iterator: Any, value: Any) -> None: ...
+    def batch(self, iterator: Any, value: Any, frame: FrameType) -> None: ...
 
-    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
+    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None: ...
 
     def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None: ...
 
@@ -230,9 +230,9 @@ class Stage:
 
     # the recorder's view
 
-    def batch(self, iterator: Any, value: Any) -> None: ...
+    def batch(self, iterator: Any, value: Any, frame: FrameType) -> None: ...
 
-    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
         if self.way == "jump" and self._next and not self._loaded:
             self._loaded = True
             saved = self.bundle.unpacked("snapshot")

@@ -90,6 +90,14 @@ class BatchLog:
         self._source = f"loader:{loader}"
         return loader
 
+    def passed(self, value: Any) -> bool:
+        """A batch of the latest loader, or one made by hand, that need not be recorded; False where it has to be."""
+        if self._count < self._full or self._count % self._every == 0:
+            return False
+        self._count += 1
+        self.latest = value
+        return True
+
     def learnt(self) -> None:
         """A backward pass began: the loader of the latest batch is one for training."""
         self._learnt_from.add(self._source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -9,10 +10,10 @@ from torch import nn
 
 
 class Capturing(Protocol):
-    def batch(self, iterator: Any, value: Any) -> None:
-        """A loader gave a batch."""
+    def batch(self, iterator: Any, value: Any, frame: FrameType) -> None:
+        """A loader gave a batch. `frame`: at which to begin the search for the user's own."""
 
-    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
         """A model is about to be called with gradients on."""
 
     def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None:

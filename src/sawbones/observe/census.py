@@ -98,6 +98,11 @@ class Census:
         self._is_model[id(module)] = (weakref.ref(module), answer)
         return answer
 
+    def is_no_model(self, module: nn.Module) -> bool:
+        """Known for a loss, or another call without parameters."""
+        known = self._is_model.get(id(module))
+        return known is not None and known[0]() is module and not known[1]
+
     # optimizers and parameters
 
     def built(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:

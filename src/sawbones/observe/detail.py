@@ -23,6 +23,8 @@ class Detail:
         self._shares: list[float] | None = None if diagnosing else []
         self._evaluation_left = EVALUATION_EVENTS
 
+    every = EVERY
+
     def keeps(self, kind: str, step: int, phase: str) -> bool:
         if step < self.in_full or step % EVERY == 0 or kind not in _COMMON:
             return True

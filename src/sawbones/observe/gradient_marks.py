@@ -49,6 +49,10 @@ class GradientMarks:
             if marks:
                 self._marks[optimizer] = [(p, i, p.grad._version) for p, i, _ in marks if p.grad is not None and id(p.grad) == i]
 
+    def forget(self) -> None:
+        self._marks.clear()
+        self._backwards.clear()
+
     def uncleared(self, optimizer: int) -> int:
         """Gradients that this optimizer is about to use for a second time."""
         return len(self._marks.get(optimizer, ())) * self._every[optimizer] if self._backwards.get(optimizer) else 0

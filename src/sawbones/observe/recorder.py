@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from sawbones.observe.batches import FULL_BATCHES, BatchLog, shapes_of
+from sawbones.observe.brief import Brief
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
@@ -38,7 +39,7 @@ from sawbones.observe.signals.map_partners import probe_partners
 from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
-from sawbones.observe.steps import StepLog
+from sawbones.observe.steps import StepLog, plain_lr
 from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
 
@@ -103,6 +104,7 @@ class Recorder:
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
         self.capture: Capturing | None = None
+        self.brief = Brief(self)
 
     # events
 
@@ -178,11 +180,13 @@ class Recorder:
         if self.fitted is not None:
             self.guard("fitted", self.fitted.saw, tensors_in((args, kwargs)), self.phase)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
+        if self.phase == "train":
+            self.brief.trained(module)
         if self.wants("forward"):
             self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
         if self.phase == "train":
             if self.capture is not None:
-                self.tell(self.capture.forward, module, args, kwargs)
+                self.tell(self.capture.forward, module, args, kwargs, sys._getframe(1))
             self.start_deep()
 
     def _forward_event(self, module: nn.Module, inner: nn.Module, grad: bool, found: list[tuple[str, torch.Tensor]]) -> None:
@@ -265,6 +269,7 @@ class Recorder:
             if loss is not None and result is loss:
                 scaled, shown = True, source
         carried = self.steps.marks.backward_begins()
+        self.brief.carries(carried)
         data: dict[str, Any] = {
             "shape": list(loss.shape) if loss is not None else [],
             "scaled": scaled,
@@ -314,7 +319,7 @@ class Recorder:
             self.tell(self.capture.gradients, optimizer, norms, skipped)
 
     def step_ends(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
-        lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
+        lrs = [plain_lr(g.get("lr")) for g in optimizer.param_groups]
         if self.wants("step"):
             index = self.census.optimizer_index(optimizer)
             data = {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": False, "closure": closure}
@@ -327,11 +332,12 @@ class Recorder:
             self.event("step", data)
         self.steps.end(optimizer, lrs[0] if lrs else float("nan"))
         self.next_step()
+        self.brief.consider(optimizer)
 
     def step_skipped(self, optimizer: torch.optim.Optimizer) -> None:
         """A scaler found Inf and left the optimizer alone."""
         self.gradients_complete(optimizer, skipped=True)
-        lrs = [_number(g.get("lr")) for g in optimizer.param_groups]
+        lrs = [plain_lr(g.get("lr")) for g in optimizer.param_groups]
         index = self.census.optimizer_index(optimizer)
         self.event("step", {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": True})
         self.steps.skipped(optimizer, lrs[0] if lrs else float("nan"))
@@ -345,6 +351,10 @@ class Recorder:
             self.tell(self.capture.step_over)
         self.step += 1
         self.microstep = 0
+        self.step_passed()
+
+    def step_passed(self) -> None:
+        """What is done between two steps; after brief ones, once the next step is to be an ordinary one."""
         if self.step in (1, 20) or self.step % 500 == 0 or self.census.is_new:
             self.census.is_new = False
             self.guard("census", self.write_census)
@@ -402,6 +412,7 @@ class Recorder:
             self.writer.record("label_probe", 0, found)
 
     def write_ending(self, ending: Ending) -> None:
+        self.brief.leave()
         if os.getpid() == self.pid:
             self.writer.record("ending", 0, ending)
             self.writer.flush()
@@ -413,6 +424,7 @@ class Recorder:
         if os.getpid() != self.pid:
             self.writer.abandon()
             return
+        self.brief.leave()
         self.guard("steps", self.scalars.drain)  # the last losses may be those that failed
         if self.capture is not None:
             self.guard("capture", self.capture.closing)
@@ -428,9 +440,3 @@ class Recorder:
         if ending is not None:
             self.writer.record("ending", 0, ending)
         self.writer.close()
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, torch.Tensor):
-        return float(value) if value.device.type == "cpu" else float("nan")  # a capturable LR on a device: no sync for it
-    return float(value) if value is not None else float("nan")

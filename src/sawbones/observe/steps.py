@@ -21,7 +21,7 @@ from sawbones.observe.handwork import Handwork
 from sawbones.observe.signals.updates import UpdateLog
 from sawbones.observe.statistics.engine import Measurement, StatisticsEngine
 from sawbones.schema import NOT_MEASURED
-from sawbones.store.writer import Entry, step_entry, tensor_entry
+from sawbones.store.writer import Entry, Rows, step_entry, tensor_entry
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -35,7 +35,7 @@ _SOME_ROWS, _MANY_ROWS = 16, 64  # that wait for their numbers
 _FEW = 64  # numbers that plain Python adds up faster than NumPy
 
 
-class _Held:
+class Held:
     """One optimizer (or the hand-written update) with its tensors and its statistics engine."""
 
     def __init__(self, index: int, full_every: int) -> None:
@@ -52,7 +52,7 @@ class _Held:
 class StepLog:
     def __init__(self, recorder: Recorder) -> None:
         self._r = recorder
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, Held] = {}
         self._rows: deque[dict[str, Any]] = deque()
         self._num_rows = 0
         self._polled = 0.0
@@ -79,8 +79,8 @@ class StepLog:
 
         `prepared`: no loader is in use, so what passed since the last step went into the next batch.
         """
-        if prepared and self._between:
-            self.wait_ms += (time.perf_counter() - self._last_time) * 1e3
+        if prepared:
+            self.prepared()
         self._between = False
         for held in self._held.values():
             held.grads = []
@@ -101,16 +101,16 @@ class StepLog:
 
     # optimizer steps
 
-    def _of(self, optimizer: torch.optim.Optimizer) -> _Held:
+    def _of(self, optimizer: torch.optim.Optimizer) -> Held:
         index = self._r.census.optimizer_index(optimizer)
         held = self._held.get(index)
         if held is None:
-            held = self._held[index] = _Held(index, self._r.options.full_every)
+            held = self._held[index] = Held(index, self._r.options.full_every)
         groups = optimizer.param_groups
         self._use(held, groups[0]["params"] if len(groups) == 1 else [p for group in groups for p in group["params"]])
         return held
 
-    def _use(self, held: _Held, params: list[torch.Tensor]) -> None:
+    def _use(self, held: Held, params: list[torch.Tensor]) -> None:
         if len(params) != len(held.params) or not all(map(operator.is_, params, held.params)):
             held.params = list(params)
             held.layout = self._num_layouts
@@ -136,7 +136,7 @@ class StepLog:
         held = self._held.get(self._r.census.optimizer_index(optimizer))
         return held.engine.norms_so_far() if held is not None and held.began else []
 
-    def _before(self, held: _Held, optimizer: torch.optim.Optimizer | None = None) -> list[torch.Tensor | None]:
+    def _before(self, held: Held, optimizer: torch.optim.Optimizer | None = None) -> list[torch.Tensor | None]:
         held.began = True
         if self._updates is not None:
             self._r.guard("updates", self._updates.before, held.index, held.params, optimizer)
@@ -169,7 +169,7 @@ class StepLog:
         held.grads = []
         self._row(held, lr, skipped=False)
 
-    def _updated(self, held: _Held) -> None:
+    def _updated(self, held: Held) -> None:
         if self._updates is not None:
             self._r.guard("updates", self._updates.after, held.index)
 
@@ -193,7 +193,7 @@ class StepLog:
     def _mark_values(self) -> None:
         params = self._hand.backward_ended()
         if params:
-            held = self._held.setdefault(-1, _Held(-1, self._r.options.full_every))
+            held = self._held.setdefault(-1, Held(-1, self._r.options.full_every))
             self._use(held, params)
             self._before(held)
 
@@ -211,9 +211,42 @@ class StepLog:
         self._row(held, math.nan, skipped=False)
         self._r.next_step()
 
+    # brief steps
+
+    def brief_for(self, optimizer: torch.optim.Optimizer) -> Held | None:
+        """What is to be measured of its steps, where that is simple enough for brief ones."""
+        held = self._held.get(self._r.census.optimizer_index(optimizer))
+        if held is None or len(self._held) > 1 or self._rows or self._r.loss_scale is not None or self._r.scalars.num_waiting:
+            return None
+        return held if held.engine.can_be_brief(len(held.params)) else None
+
+    def has_loss(self, value: float) -> None:
+        self._loss = {"loss": value}
+
+    def prepared(self) -> None:
+        """A model is called without a loader: what passed since the last step went into its batch."""
+        if self._between:
+            self.wait_ms += (time.perf_counter() - self._last_time) * 1e3
+            self._between = False
+
+    def passed(self, now: float) -> tuple[float, float, float]:
+        """Loss, wait and duration of a step, in milliseconds."""
+        found = self._loss.get("loss", math.nan), self.wait_ms, (now - self._last_time) * 1e3
+        self.wait_ms = 0.0
+        self._last_time = now
+        self._between = True
+        return found
+
+    def numbered(self, count: int, now: float) -> tuple[int, int, float]:
+        """Numbers of the first of so many rows, and of the first of their statistics; the memory in use."""
+        first = self._num_rows, self._num_tensor_rows, self._memory(now)
+        self._num_rows += count
+        self._num_tensor_rows += count
+        return first
+
     # rows
 
-    def _row(self, held: _Held, lr: float, skipped: bool) -> None:
+    def _row(self, held: Held, lr: float, skipped: bool) -> None:
         now = time.perf_counter()
         r = self._r
         row: dict[str, Any] = {
@@ -305,6 +338,37 @@ def _entries(row: dict[str, Any], number: int) -> tuple[Entry, ...]:
     return tensors, step_entry(int(row["_row"]), {**row, **row["_loss"], **row["_scale"]})
 
 
+def brief_rows(rows: list[tuple[Any, ...]], row: int, number: int, layout: int, optimizer: int, memory_mb: float) -> Rows:
+    """Of brief steps in a row; of each its step, time, LR, loss, wait, duration, backward passes, own time and norms."""
+    norms = np.array([values[-1] for values in rows], np.float32)
+    wide = norms.astype(np.float64)
+    totals = np.sqrt(np.einsum("ij,ij->i", wide, wide)).tolist()
+    packed = [(number + i, values[0], layout, "grad_l2", norms[i].tobytes()) for i, values in enumerate(rows)]
+    steps = [
+        (
+            row + i,
+            step,
+            optimizer,
+            at,
+            loss,
+            totals[i],
+            None,
+            None,
+            lr,
+            wait_ms,
+            step_ms,
+            memory_mb,
+            None,
+            0,
+            microsteps,
+            0,
+            spent_s * 1e3,
+        )
+        for i, (step, at, lr, loss, wait_ms, step_ms, microsteps, spent_s, _) in enumerate(rows)
+    ]
+    return {"tensor_row": packed, "step": steps}
+
+
 def _tensors(measured: Measurement, number: int, layout: int) -> tuple[Entry]:
     result = measured.result()
     return (tensor_entry(number, result.step, layout, result.columns),)
@@ -334,6 +398,14 @@ def _total(norms: Any) -> float:
         return math.sqrt(np.dot(wide, wide)) if len(wide) else math.nan
     squares = [value * value for value in norms.tolist() if not value < 0]
     return math.sqrt(sum(squares)) if squares else math.nan
+
+
+def plain_lr(value: Any) -> float:
+    if value.__class__ is float:
+        return value
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.device.type == "cpu" else math.nan  # a capturable LR on a device: no sync for it
+    return float(value) if value is not None else math.nan
 
 
 class MemoryReader:

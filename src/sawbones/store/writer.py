@@ -23,19 +23,21 @@ from sawbones.store.tables import SCHEMA_VERSION, TABLES, VIEWS
 
 FLUSH_SECONDS = 0.4
 
-_INSERT = {
-    "site": "INSERT OR IGNORE INTO sites VALUES(?,?,?,?,?)",
-    "event": "INSERT OR REPLACE INTO raw_events VALUES(?,?,?,?,?,?,?,?)",
-    "step": f"INSERT OR REPLACE INTO raw_steps VALUES({','.join('?' * (len(STEP_COLUMNS) + 1))})",
-    "layout": "INSERT OR REPLACE INTO layouts VALUES(?,?)",
-    "tensor_row": "INSERT OR REPLACE INTO tensor_rows VALUES(?,?,?,?,?)",
-    "meta": "INSERT OR REPLACE INTO meta VALUES(?,?)",
-    "record": "INSERT OR REPLACE INTO records VALUES(?,?,?)",
-    "batch": "INSERT OR REPLACE INTO raw_batches VALUES(?,?,?,?,?,?,?,?)",
+_INSERT = {  # with the number of values
+    "site": ("INSERT OR IGNORE INTO sites VALUES", 5),
+    "event": ("INSERT OR REPLACE INTO raw_events VALUES", 8),
+    "step": ("INSERT OR REPLACE INTO raw_steps VALUES", len(STEP_COLUMNS) + 1),
+    "layout": ("INSERT OR REPLACE INTO layouts VALUES", 2),
+    "tensor_row": ("INSERT OR REPLACE INTO tensor_rows VALUES", 5),
+    "meta": ("INSERT OR REPLACE INTO meta VALUES", 2),
+    "record": ("INSERT OR REPLACE INTO records VALUES", 3),
+    "batch": ("INSERT OR REPLACE INTO raw_batches VALUES", 8),
 }
+_AT_ONCE = 32  # rows to a statement: SQLite lets go of the interpreter for each, and getting it back disturbs the training
 
 
 Entry = tuple[str, tuple[Any, ...]]
+Rows = Mapping[str, Sequence[tuple[Any, ...]]]  # as they are stored, by kind
 
 
 def step_entry(row: int, values: Mapping[str, float]) -> Entry:
@@ -65,7 +67,7 @@ class RunWriter:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=OFF")
             self._db.executescript(TABLES + VIEWS)
-            self._db.execute(_INSERT["meta"], ("schema_version", str(SCHEMA_VERSION)))
+            self._insert("meta", [("schema_version", str(SCHEMA_VERSION))])
         except (OSError, sqlite3.Error) as error:
             self._fail(error)
             return
@@ -100,6 +102,10 @@ class RunWriter:
         """Entries that are put together when they are written: many at a time, by the writer's thread."""
         self._pending.append(("later", (make,)))
 
+    def stored(self, make: Callable[[], Rows]) -> None:
+        """The same, of rows that need no further encoding."""
+        self._pending.append(("stored", (make,)))
+
     def meta(self, key: str, value: Any) -> None:
         self._pending.append(("meta", (key, value)))
 
@@ -130,16 +136,29 @@ class RunWriter:
             try:
                 rows: dict[str, list[tuple[Any, ...]]] = {}
                 for given in pending:
+                    if given[0] == "stored":
+                        for kind, many in given[1][0]().items():
+                            rows.setdefault(kind, []).extend(many)
+                        continue
                     for kind, values in given[1][0]() if given[0] == "later" else (given,):
                         rows.setdefault(kind, []).append(_encode(kind, values))
                 self._db.execute("BEGIN")
                 for kind, together in rows.items():  # no table refers to another, so their order does not matter
-                    self._db.executemany(_INSERT[kind], together)
+                    self._insert(kind, together)
                 self._db.execute("COMMIT")
             except Exception as error:  # of the disk, or of an entry that could not be put together
                 self._fail(error)
             finally:
                 self._flushed_by = 0
+
+    def _insert(self, kind: str, rows: list[tuple[Any, ...]]) -> None:
+        statement, width = _INSERT[kind]
+        one = f"({','.join('?' * width)})"
+        whole = len(rows) - len(rows) % _AT_ONCE
+        for at in range(0, whole, _AT_ONCE):
+            values = [value for row in rows[at : at + _AT_ONCE] for value in row]
+            self._db.execute(f"{statement} {','.join([one] * _AT_ONCE)}", values)
+        self._db.executemany(f"{statement} {one}", rows[whole:])
 
     def close(self) -> None:
         if self._closed:

@@ -19,6 +19,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
             if is_tracing() or not recorder.is_host():
                 original(tensors, *args, **kwargs)
                 return
+            if recorder.brief.on and recorder.brief(recorder.brief.backward, tensors):
+                original(tensors, *args, **kwargs)
+                recorder.brief(recorder.brief.backward_over)
+                return
             retain = kwargs.get("retain_graph", args[1] if len(args) > 1 else None)
             recorder.guard("backward", recorder.backward_begins, tensors, retain)
             original(tensors, *args, **kwargs)

@@ -20,7 +20,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             if isinstance(parameters, Iterable) and not isinstance(parameters, torch.Tensor):
                 parameters = list(parameters)  # a generator can be read only once
             result = original(parameters, *args, **kwargs)
-            if recorder.is_host() and not is_tracing():
+            if recorder.is_host() and recorder.wants("clip") and not is_tracing():
                 count = 1 if isinstance(parameters, torch.Tensor) else len(parameters)
                 limit = args[0] if args else kwargs.get("max_norm", kwargs.get("clip_value"))
                 data: dict[str, Any] = {"fn": original.__name__, "max_norm": _plain(limit), "num_tensors": count}

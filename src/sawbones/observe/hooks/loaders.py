@@ -24,6 +24,8 @@ MAX_LOADERS = 64  # described; a script may build one per epoch
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
+    brief = recorder.brief
+
     def make_init(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
@@ -82,6 +84,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def __iter__(self: Any) -> Any:
             iterator = original(self)
             if recorder.is_host():
+                brief.leave()
                 recorder.guard("loader", recorder.batches.started, self, iterator)
             return iterator
 
@@ -93,19 +96,22 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 return original(self)
             began = time.perf_counter()
             value = original(self)
-            recorder.guard("batch", fetched, self, time.perf_counter() - began, value)
+            wait_s = time.perf_counter() - began
+            if not (brief.on and brief(brief.batch, self, wait_s, value)):
+                recorder.guard("batch", fetched, self, wait_s, value)
             return value
 
         return __next__
 
     def fetched(iterator: Any, wait_s: float, value: Any) -> None:
         recorder.depth = 0
+        brief.fetched(iterator)
         recorder.steps.wait_ms += wait_s * 1e3
         index = recorder.batches.fetched(iterator, wait_s, value, recorder.step, recorder.microstep, recorder.phase)
         if recorder.wants("batch"):
             recorder.event("batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))})
         if recorder.capture is not None:
-            recorder.tell(recorder.capture.batch, iterator, value)
+            recorder.tell(recorder.capture.batch, iterator, value, sys._getframe(1))
 
     def make_set_epoch(original: Any) -> Any:
         def set_epoch(self: Any, epoch: int) -> None:

@@ -23,11 +23,14 @@ LOSSES = (
 
 def install(recorder: Recorder, patches: Patches) -> None:
     inside = False
+    brief = recorder.brief
 
     def make(original: Any) -> Any:
         def loss(*args: Any, **kwargs: Any) -> Any:
             nonlocal inside
             if is_tracing() or inside or not recorder.is_host():
+                return original(*args, **kwargs)
+            if brief.on and (torch.is_grad_enabled() or brief.leave()):
                 return original(*args, **kwargs)
             inside = True
             try:

@@ -23,6 +23,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     is_compiling = torch.compiler.is_compiling
     transformed = torch._C._functorch.peek_interpreter_stack
     calls = recorder.calls
+    brief = recorder.brief
 
     def make_call(original: Any) -> Any:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -31,7 +32,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             # Inside torch.func transforms tensors stand for many values at once: there is nothing to read.
             if is_tracing() or transformed() is not None:
                 return original(self, *args, **kwargs)
-            if recorder.is_host():
+            if recorder.is_host() and not (brief.on and brief(brief.forward, self, args, kwargs)):
                 recorder.guard("forward", recorder.forward_begins, self, args, kwargs)
             calls.depth = 1
             try:

@@ -24,14 +24,19 @@ class _Nesting:
         self._began: tuple[int, int] | None = None  # step and backward passes; None where a closure may make some
 
     def is_inner(self, optimizer: torch.optim.Optimizer, now: tuple[int, int] | None) -> bool:
-        # A step that raised never ended: the same optimizer's next one, or a backward pass since, shows it.
-        left = self._outer == id(optimizer) or (self._began is not None and now is not None and now != self._began)
+        # A step that raised never ended: a backward pass since shows it. Without one, a class calls its parent's step.
+        known = self._began is not None and now is not None
+        left = now != self._began if known else self._outer == id(optimizer)
         if self._outer is None or left:
             self._outer, self._began = id(optimizer), now
             self._inner.clear()
             return False
         self._inner.add(id(optimizer))
         return True
+
+    def calls(self, optimizer: torch.optim.Optimizer) -> None:
+        """The step that is under way goes on by calling this one."""
+        self._inner.add(id(optimizer))
 
     def ends(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether this was a step, and not a part of one."""
@@ -45,17 +50,26 @@ class _Nesting:
 def install(recorder: Recorder, patches: Patches) -> None:
     in_closure: dict[int, bool] = {}  # whether a backward pass ran inside of step()
     nesting = _Nesting()
+    brief = recorder.brief
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         if not recorder.is_host():
             return None
+        if brief.is_open and (optimizer is not brief.optimizer or brief.is_same_step):
+            nesting.calls(optimizer)
+            brief.never()
+            return None
         closure = _closure(args, kwargs)
+        if brief.on and brief(brief.step_begins, optimizer, closure):
+            return None
         if nesting.is_inner(optimizer, None if closure is not None else (recorder.step, recorder.microstep)):
+            brief.never()
             return None
         recorder.guard("step", recorder.step_begins, optimizer, closure is not None)
         if closure is None:
             return None
 
+        brief.never()
         in_closure[id(optimizer)] = False
 
         def watched_closure(*given: Any, **named: Any) -> Any:
@@ -71,7 +85,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
         return args, {k: watched_closure if v is closure else v for k, v in kwargs.items()}
 
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if recorder.is_host() and nesting.ends(optimizer):
+        if not recorder.is_host() or not nesting.ends(optimizer):
+            return
+        if brief.is_open:
+            brief(brief.step_ends)
+        else:
             recorder.guard("step", recorder.step_ends, optimizer, in_closure.pop(id(optimizer), False))
 
     patches.on_exit(register_optimizer_step_pre_hook(before).remove)

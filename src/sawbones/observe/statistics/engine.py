@@ -174,6 +174,20 @@ class StatisticsEngine:
                     half_tiny,
                 )
 
+    def can_be_brief(self, num_tensors: int) -> bool:
+        """Whether all of them lie in one lane that can tell their norms alone."""
+        if self._latest is None or self._open is not None or self._under_way or not self._latest[1].alive():
+            return False
+        lanes = self._latest[1].lanes
+        return (
+            len(lanes) == 1 and isinstance(lanes[0], ForeachLane) and lanes[0].is_brief and len(lanes[0].positions) == num_tensors
+        )
+
+    def brief_norms(self, grads: Sequence[torch.Tensor | None]) -> list[float] | None:
+        """Of a step on which they are all that is asked; None where they are not the usual ones."""
+        lane = self._latest[1].lanes[0] if self._latest is not None else None
+        return lane.brief_norms(grads) if isinstance(lane, ForeachLane) else None
+
     def norms_so_far(self) -> list[list[float] | npt.NDArray[np.float32]]:
         """Gradient norms of the open step, of tensors in host memory: those of a device are not there yet."""
         if self._open is None:

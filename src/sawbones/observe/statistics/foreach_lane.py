@@ -59,10 +59,9 @@ class ForeachLane:
         self._rows = {}
         self._old = []
         self._values = None
-        if self._is_tiny and full is None and not due and not self._wide:
-            values = _few_norms(grads)
-            if values is not None and self._levels.is_usual(values):
-                self._values = values
+        if self._is_tiny and full is None and not due:
+            self._values = self.brief_norms(grads)
+            if self._values is not None:
                 return
         if isinstance(half_tiny, torch.Tensor):  # reading it here would wait for the device
             half_tiny = None if self._on_host else half_tiny.to(self._device, non_blocking=True)
@@ -88,6 +87,17 @@ class ForeachLane:
         plain = [measurable(p) for p in params]
         turn = self._turn([0 if p is None else p.numel() * p.element_size() for p in plain])
         self._old = [p.detach().clone() if p is not None and i in turn else None for i, p in enumerate(plain)]
+
+    @property
+    def is_brief(self) -> bool:
+        return bool(self._is_simple) and len(self.positions) <= _FEW
+
+    def brief_norms(self, grads: Sequence[torch.Tensor | None]) -> list[float] | None:
+        """Where they are all there and all as usual, so that nothing else need be known of them."""
+        if self._wide:
+            return None
+        values = _few_norms(grads) if self._is_tiny else _some_norms(grads)
+        return values if values is not None and self._levels.is_usual(values) else None
 
     def _turn(self, sizes: Sequence[int]) -> set[int]:
         """Whose values are kept until after the step. A copy of all of a large model would double the memory of the run, so its
@@ -268,6 +278,15 @@ def _few_norms(grads: Sequence[torch.Tensor | None]) -> list[float] | None:
     except (AttributeError, RuntimeError, TypeError, ValueError):  # none, sparse, a subclass
         return None
     return values if row.dtype == np.float32 else None
+
+
+def _some_norms(grads: Sequence[torch.Tensor | None]) -> list[float] | None:
+    """Of gradients too large for that, but not for a norm in one piece."""
+    try:
+        norms = torch._foreach_norm(grads, 2.0)  # type: ignore[arg-type]
+    except (RuntimeError, NotImplementedError, TypeError):  # none, sparse, a subclass
+        return None
+    return [norm.item() for norm in norms] if norms[0].dtype is torch.float32 else None
 
 
 def _products(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

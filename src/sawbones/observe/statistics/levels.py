@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 WINDOW = 16  # steps the running median looks back over
 REFRESH = 8  # the median is taken anew every so many steps: sorting on every step would cost more than the norms
+SETTLED, SELDOM = 128, 32  # after so many steps a gradient's range is known, and this is often enough
 JUMP = 10.0  # a norm this many times its median is abnormal
 BURST = 4.0  # abnormal steps examined in a row; after that one in RECOVERY steps, so that a spiky run stays cheap
 RECOVERY = 25.0
@@ -53,9 +54,20 @@ class GradientLevels:
     def is_usual(self, l2: list[float]) -> bool:
         """Whether all are within their range. If so that is all there is to know of this step, else `turned_abnormal` says more."""
         total = sum(l2)  # NaN is not above any limit
-        if total != total or 0.0 in l2 or any(map(operator.gt, l2, self._limits)):
+        if total != total or any(map(operator.gt, l2, self._limits)):
             return False
+        if 0.0 in l2:
+            return self._zero_as_before(l2)
         self._normal(l2)
+        return True
+
+    def _zero_as_before(self, l2: list[float]) -> bool:
+        """Those that are zero were so in the step before: they have been looked at."""
+        normal = np.array(l2) != 0.0
+        if not np.array_equal(normal, self._was_normal):
+            return False
+        self._allowance = min(BURST, self._allowance + 1.0 / RECOVERY)
+        self._remember(np.where(normal, l2, self._median))
         return True
 
     def _all_normal(self, l2: npt.NDArray[np.float32]) -> bool:
@@ -75,7 +87,7 @@ class GradientLevels:
         else:
             self._window[self._steps % WINDOW] = l2
         self._steps += 1
-        if self._steps < REFRESH or self._steps % REFRESH == 0:
+        if self._steps < REFRESH or self._steps % (REFRESH if self._steps < SETTLED else SELDOM) == 0:
             self._median = np.sort(np.array(self._window, np.float32), axis=0)[len(self._window) // 2]
             with np.errstate(over="ignore"):
                 self._limit = np.where(self._median > 0, np.minimum(self._median * JUMP, _LARGEST), _LARGEST)
