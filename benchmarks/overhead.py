@@ -52,7 +52,7 @@ from sawbones.observe.recorder import Recorder
 from sawbones.store import read_run
 
 SHALLOW = Options(deep_steps=(), deep_every=0)
-EVERY_STEP_DEEP = Options(deep_steps=(), deep_every=1)
+EVERY_STEP_DEEP = Options(deep_steps=(), deep_every=1, paced=True)
 
 
 def default_average(shallow: float, deep: float, bare_ms: float) -> tuple[float, int]:
@@ -93,6 +93,7 @@ class Sawbones:
     def __init__(self, options: Options, keep_installed: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.recorder = Recorder(self.folder, options)
+        self.recorder._deep_pace = None  # deep steps as a run has them, but whenever they are asked for
         self._keep = keep_installed
         self._patches: Any = None
 

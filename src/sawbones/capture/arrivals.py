@@ -76,8 +76,10 @@ def variables_of(frame: FrameType | None) -> dict[str, Any]:
     return found if len(found) <= _MAX_VARIABLES else {}
 
 
-def scalars_of(variables: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in variables.items() if v.__class__ in _SCALARS and (v.__class__ is not str or len(v) < _MAX_TEXT)}
+def scalars_of(variables: dict[str, Any], names: list[str] | None = None) -> dict[str, Any]:
+    """Of these names; without them, of all."""
+    given = variables.items() if names is None else [(name, variables.get(name)) for name in names]
+    return {k: v for k, v in given if v.__class__ in _SCALARS and (v.__class__ is not str or len(v) < _MAX_TEXT)}
 
 
 def tensors_beside(variables: dict[str, Any], inputs: list[torch.Tensor]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -74,6 +74,8 @@ class Freezer:
         self._consumed = False  # and it is known which one its model call was given
         self._ahead = False
         self._scalars_at = (-1, -1)
+        self._names: tuple[CodeType | None, list[str]] = None, []  # of the plain variables of a loop
+        self._dataset: tuple[Any, str, int | None] | None = None  # of the latest batch, its class and size
         self._limit = int(settings.limit_mb * (1 << 20))
         self._spikes = Spikes()
         self._late: deque[tuple[int, dict[str, Any]]] = deque()  # losses that are still on a device
@@ -93,16 +95,13 @@ class Freezer:
     def batch(self, iterator: Any, value: Any, frame: FrameType) -> None:
         user = loop_frame(frame)
         dataset = getattr(iterator, "_dataset", None)
-        try:
-            size = len(dataset) if dataset is not None else None
-        except TypeError:
-            size = None
-        where = [user.f_code.co_filename, user.f_lineno] if user is not None else ["", 0]
-        self._arrived("loader", [*where, type(dataset).__name__, size], value)
+        if self._dataset is None or self._dataset[0] is not dataset:
+            self._dataset = dataset, type(dataset).__name__, _length(dataset)
+        where = (user.f_code.co_filename, user.f_lineno) if user is not None else ("", 0)
+        self._arrived("loader", [*where, *self._dataset[1:]], value)
 
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
-        device = next((kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)), None)
-        self._autocast = str(torch.get_autocast_dtype(device))[6:] if device is not None else None
+        self._autocast = _autocast() if torch.is_autocast_enabled() or torch.is_autocast_enabled("cpu") else None
         user = loop_frame(frame)
         variables: dict[str, Any] | None = None
         if self._fed and not self._consumed and (self._ahead or self._looks()):
@@ -116,8 +115,14 @@ class Freezer:
         at = (self._r.step, self._r.microstep)
         if self._scalars_at != at and self._arrivals:
             self._scalars_at = at
-            used = next((a for a in reversed(self._arrivals) if a.used), self._arrivals[-1])
-            used.scalars = scalars_of(variables if variables is not None else variables_of(user))
+            used = self._arrivals[-1]
+            if not used.used:
+                used = next((a for a in reversed(self._arrivals) if a.used), used)
+            code = user.f_code if user is not None else None
+            known = self._names[1] if self._names[0] is code and not self._looks() else None
+            used.scalars = scalars_of(variables if variables is not None else variables_of(user), known)
+            if known is None:  # a loop's plain variables are nearly always the same: all are looked at now and then
+                self._names = code, list(used.scalars)
 
     def _find_consumed(self, inputs: list[torch.Tensor]) -> None:
         """Some loops fetch a batch ahead: then the model is given tensors of the batch before the latest."""
@@ -392,6 +397,18 @@ class Freezer:
             if "graph" in self._before_backward:
                 found["graph"] = self._before_backward["graph"]
         return found
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except TypeError:  # none, or one without an end
+        return None
+
+
+def _autocast() -> str | None:
+    device = next((kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)), None)
+    return str(torch.get_autocast_dtype(device))[6:] if device is not None else None
 
 
 def _share(inputs: list[torch.Tensor], arrival: Arrival) -> bool:

@@ -225,7 +225,7 @@ class Recorder:
         if self.journal is not None:
             self.journal.pause()
         observer = DeepObserver(
-            self.step, self.microstep, self.sites, self.census.roots, probe=self.options.probe and self.num_deep == 0
+            self.step, self.microstep, self.sites, self.census.roots, self.options.probe and self.num_deep == 0, self.options.paced
         )
         self.deep = observer
         self.deep_backward_seen = False

@@ -14,6 +14,7 @@ from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.schema import Influence, Site
 
 _SECONDS = 20.0
+_FEWEST, _SLOW = 3, 0.008  # places, and seconds for each from which on so few must do while a run is watched
 _MAP = 32
 _MAX_SOURCES = 4
 _MIXES_EXAMPLES = frozenset({"batch_norm", "instance_norm"})
@@ -38,7 +39,8 @@ class _Target:
         self.aligned = True  # position t of this input belongs to position t of the output
 
 
-def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Source]) -> tuple[Influence, ...]:
+def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Source], brief: bool = False) -> tuple[Influence, ...]:
+    """`brief`: where each place takes long, half of them must do."""
     output_ref = scores_form(loss, frame, graph)
     output = output_ref.tensor()
     if output is None or not output.requires_grad or output.dim() == 0:
@@ -56,8 +58,12 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
         for target in targets:
             target.aligned = target.source is None or target.source is frame.source
     found = _Collected(targets, time_dim, output.shape)
-    deadline = time.perf_counter() + _SECONDS
-    for example, position in _places(output, batch_dim, time_dim, _counted(loss, frame), targets):
+    began = time.perf_counter()
+    places = _places(output, batch_dim, time_dim, _counted(loss, frame), targets)
+    for example, position in _in_turns(places) if brief else places:
+        passed, done = time.perf_counter() - began, len(found.places)
+        if passed > _SECONDS or (brief and done >= _FEWEST and passed > _SLOW * done):
+            break
         seed = torch.zeros_like(output)
         spot = seed.select(max(batch_dim, time_dim), position if time_dim > batch_dim else example) if time_dim >= 0 else seed
         spot = (
@@ -70,8 +76,6 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
         spot.copy_(weights.reshape(spot.shape).to(seed.dtype))
         grads = torch.autograd.grad(output, [t.tensor for t in targets], seed, retain_graph=True, allow_unused=True)
         found.add(example, position, grads)
-        if time.perf_counter() > deadline:
-            break
     start = frame.start if frame is not None else 0
     mixes = tuple(
         sorted(
@@ -178,6 +182,11 @@ def _places(
         else:
             places += [(example, min(starts[example] + int(n * share), length - 1)) for share in (0.25, 0.5, 0.75)]
     return list(dict.fromkeys(places))
+
+
+def _in_turns(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Every other one first: of three positions of two examples, the first three are of both examples and all positions."""
+    return places[::2] + places[1::2]
 
 
 def _counted(loss: Found, frame: Frame | None) -> torch.Tensor | None:

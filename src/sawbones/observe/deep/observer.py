@@ -57,8 +57,9 @@ class DeepObserver:
         sites: SiteFinder,
         roots: Callable[[], Sequence[nn.Module]],
         probe: bool = False,
+        brief: bool = False,
     ) -> None:
-        self._step, self._microstep, self._roots, self._probe = step, microstep, roots, probe
+        self._step, self._microstep, self._roots, self._probe, self._brief = step, microstep, roots, probe, brief
         self._ledger = Ledger()
         self._modules = ModuleWatch(sites)
         self._tracer = Tracer(sites, self._ledger, self._modules.innermost)
@@ -274,7 +275,7 @@ class DeepObserver:
             self._fields["first_nonfinite"] = backward
         if main is None:
             return
-        found = self._contained("influence", lambda: influence.measure(graph, main, frame, sources), ()) or ()
+        found = self._contained("influence", lambda: influence.measure(graph, main, frame, sources, self._brief), ()) or ()
         self._fields["influence"] = found
         if frame is not None and frame.source is not None and frame.offset is not None:
             name = f"embedding:{sources.index(frame.source)}"

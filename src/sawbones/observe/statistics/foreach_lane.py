@@ -15,6 +15,7 @@ import torch
 from sawbones.observe.statistics.device_buffer import Columns, Reading, send_home, upload
 from sawbones.observe.statistics.levels import GradientLevels
 from sawbones.observe.statistics.measurable import measurable, smallest_normal, unobserved
+from sawbones.observe.statistics.tiny_tensors import TinyTensors
 from sawbones.schema.run import NOT_MEASURED
 
 # torch's CPU norm adds float32 in a few lanes: 4 million elements are already wrong by 1e-4. Norms of pieces, joined in
@@ -44,6 +45,7 @@ class ForeachLane:
         self._is_tiny = False
         self._wide: set[int] = set()  # tensors whose squares were seen to leave float32
         self._old: list[torch.Tensor | None] = []
+        self._tiny: TinyTensors | None = None  # of a full step, where all tensors are tiny
         self._next = 0  # the tensor whose turn to be copied it is
         self._rows: dict[str, tuple[list[int], torch.Tensor]] = {}
         self._values: list[float] | None = None  # of a step on which norms are all there is
@@ -58,6 +60,7 @@ class ForeachLane:
     ) -> None:
         self._rows = {}
         self._old = []
+        self._tiny = None
         self._values = None
         if self._is_tiny and full is None and not due:
             self._values = self.brief_norms(grads)
@@ -79,6 +82,14 @@ class ForeachLane:
             if self._on_host and norms is not None:
                 full = self._levels.turned_abnormal(self._spread(where, norms)) or full
         if not full:
+            return
+        sizes = [tensor.numel() for tensor in tensors] if self._is_tiny and where is self._everyone else []
+        if sizes and norms is not None and 4 * sum(sizes) <= COPIED:
+            self._tiny = TinyTensors(sizes)
+            self._widen(norms, where, tensors, None)
+            for name, values in self._tiny.count(tensors, smallest_normal(torch.float32, half_tiny)).items():
+                self._rows[name] = (where, torch.from_numpy(values))
+            self._tiny.remember(params)
             return
         if norms is not None:
             if self._on_host:
@@ -132,6 +143,10 @@ class ForeachLane:
         return (norms, self._everyone, tensors) if norms.dtype is torch.float32 else (None, [], [])
 
     def finish(self, params: Sequence[torch.Tensor], aside: bool) -> None:
+        if self._tiny is not None:
+            for name, values in self._tiny.compare(params).items():
+                self._rows[name] = (self._everyone, torch.from_numpy(values))
+            self._tiny = None
         if self._old:
             with unobserved():
                 self._compare(params)
