@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 HAND_ON_S = 0.2  # rows wait so long at most: what a kill may lose
-IN_VAIN = 4  # times in a row that the very first brief step was not to be: this loop is not of that kind
+IN_VAIN, REST = 4, 100  # times in a row that the very first brief step was not to be, and steps until it is tried again
 
 _clock = time.perf_counter
 _untraced = torch._C.DisableTorchFunction
@@ -48,6 +48,7 @@ class Brief:
         self._lists: list[tuple[Any, int]] = []
         self._until = 0
         self._in_vain = 0
+        self._not_before = 0
         self._rows: list[tuple[Any, ...]] = []
         self._handed = 0.0
         self._norms: list[float] = []
@@ -72,7 +73,7 @@ class Brief:
     def consider(self, optimizer: torch.optim.Optimizer) -> None:
         """An ordinary step is over: may the next ones be brief?"""
         r = self._r
-        if not self._may or not self._models or r.guard.off or self._is_due(r.step):
+        if not self._may or r.step < self._not_before or not self._models or r.guard.off or self._is_due(r.step):
             return
         if r.deep is not None or r.phase != "train" or r.scaled or r.wants_deep():
             return
@@ -88,7 +89,7 @@ class Brief:
         r.steps.marks.forget()  # identities are used again: those of this step say nothing of one twenty steps later
         self._in_vain += 1
         if self._in_vain > IN_VAIN:
-            self._may = False
+            self._in_vain, self._not_before = 0, r.step + REST
             return
         self.on = True
 

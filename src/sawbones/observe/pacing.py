@@ -24,7 +24,7 @@ class Pace:
 
 
 def deep_pace() -> Pace:
-    return Pace(share=0.0125, free_s=0.3)
+    return Pace(share=0.007, free_s=0.3)
 
 
 def look_pace() -> Pace:

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import torch
 
-SHARE = 0.011  # of a step, for all passes together: with the host's part and a deep step it stays under 0.02
+SHARE = 0.015  # of a step, for all passes together on every step
+SAMPLED = 0.010  # where that is not enough for parameters on every step: with the host's part and deep steps it stays under 0.02
 WINDOW = range(4, 12)  # steps over which times are taken: kernels are compiled and the allocator has settled by then
 PERIOD = 500  # steps after which the length of a step is taken again
 TWO_PASSES = 1.4  # a copy before the step and a comparison after it, against both in one pass on every step
@@ -61,7 +62,7 @@ class DeviceBudget:
         if gradients + parameters <= SHARE * step_ms:
             self.every = 1
             return
-        left = max(SHARE * step_ms - gradients, SHARE * step_ms * 0.1)
+        left = max(SAMPLED * step_ms - gradients, SAMPLED * step_ms * 0.1)
         self.every = min(RAREST, max(2, math.ceil(parameters * TWO_PASSES / left)))
 
 
