@@ -49,3 +49,17 @@ def test_a_tensor_without_gradient_is_never_abnormal() -> None:
     levels = settled(NO_GRADIENT, 1.0)
     assert not levels.turned_abnormal(level(NO_GRADIENT, 1.0))
     assert not levels.turned_abnormal(level(5.0, 1.0))
+
+
+def test_what_stays_high_becomes_the_usual() -> None:
+    levels = settled(1.0)
+    assert [levels.turned_abnormal(level(50.0)) for _ in range(20)] == [True] + 19 * [False]
+    assert levels.is_usual([50.0]) and not levels.is_usual([501.0])
+
+
+def test_what_stays_zero_is_usual_and_keeps_its_range() -> None:
+    levels = settled(1.0, 1.0)
+    assert not levels.is_usual([1.0, 0.0])
+    levels.turned_abnormal(level(1.0, 0.0))
+    assert all(levels.is_usual([1.0, 0.0]) for _ in range(40))
+    assert not levels.is_usual([0.0, 1.0]) and not levels.is_usual([1.0, 11.0])

@@ -39,7 +39,9 @@ class GradientLevels:
             return False
         self._allowance = min(BURST, self._allowance + 1.0 / RECOVERY)
         normal = np.logical_and(l2 <= self._limit, l2)
-        self._remember(np.where(normal, l2, self._median))
+        # What stays high is the new level, and the median must be able to follow it there.
+        stays = ~self._was_normal & (l2 > 0) & (l2 <= _LARGEST)
+        self._remember(np.where(normal | stays, l2, self._median))
         fresh = self._was_normal & ~normal
         self._was_normal = normal
         if not fresh.any():
