@@ -233,3 +233,8 @@ def test_a_loss_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: 
     assert (bundle.failure.kind, bundle.step) == ("nonfinite loss", bad)
     snapshot = bundle.unpacked("snapshot")
     assert snapshot is not None and snapshot["step"] <= bad
+    call = bundle.unpacked("call")
+    assert call is not None and call["function"] == "torch.nn.functional.linear", (
+        "with the weights of the copy, and what was given then"
+    )
+    assert torch.isnan(call["args"][0]).all() and torch.equal(call["args"][1], snapshot["models"][0]["tensors"]["weight"])

@@ -25,11 +25,13 @@ from sawbones.capture.arrivals import Arrival, cloned, loop_frame, scalars_of, t
 from sawbones.capture.bundle import SUFFIX, Failure
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.capture.graph import read_graph, walk
+from sawbones.capture.late_calls import LateCalls
 from sawbones.capture.operators import CALL_BYTES, failing_call
 from sawbones.capture.prints import fingerprint, gradient_prints
 from sawbones.capture.randomness import Streams
 from sawbones.capture.spikes import Spikes
 from sawbones.capture.writing import write_bundle
+from sawbones.observe.census import unwrap
 from sawbones.observe.fingerprints import tensors_in
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ class Freezer:
         self._names: tuple[CodeType | None, list[str]] = None, []  # of the plain variables of a loop
         self._dataset: tuple[Any, str, int | None] | None = None  # of the latest batch, its class and size
         self._limit = int(settings.limit_mb * (1 << 20))
+        self._calls = LateCalls(self._limit)
+        self._is_late = False  # losses are on a device, and known some steps later
         self._spikes = Spikes()
         self._late: deque[tuple[int, dict[str, Any]]] = deque()  # losses that are still on a device
         self._pending: Failure | None = None
@@ -102,6 +106,10 @@ class Freezer:
 
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
         self._autocast = _autocast() if torch.is_autocast_enabled() or torch.is_autocast_enabled("cpu") else None
+        if self._is_late:
+            step = self._r.step
+            called = (unwrap(module), args, kwargs)
+            self._calls.remember(step, called, self._autocast, self._late[0][0] if self._late else step, self._batch_bytes)
         user = loop_frame(frame)
         variables: dict[str, Any] | None = None
         if self._fed and not self._consumed and (self._ahead or self._looks()):
@@ -200,6 +208,7 @@ class Freezer:
         if "value" in data:
             self._judge(self._r.step, float(data["value"]), now=True)
         else:
+            self._is_late = True
             self._late.append((self._r.step, data))
         at = (self._r.step, self._r.microstep)
         if self._r.microstep == 0:
@@ -230,11 +239,13 @@ class Freezer:
             found["call"] = self._operator(lambda rng, limit: nonfinite.bad_value(self._r, root, rng, self._autocast, limit))
         self._before_backward = found
 
-    def _operator(self, look: Callable[[dict[str, Any], int], tuple[dict[str, Any] | None, str]]) -> dict[str, Any] | None:
+    def _operator(
+        self, look: Callable[[dict[str, Any], int], tuple[dict[str, Any] | None, str]], step: int | None = None
+    ) -> dict[str, Any] | None:
         """For a replay without the source. With the values that a model was given it holds what --no-data leaves out."""
         if not self.settings.data:
             return None
-        used = next((a for a in reversed(self._arrivals) if a.used), self._arrivals[-1])
+        used = next((a for a in reversed(self._arrivals) if a.used and (step is None or a.step == step)), self._arrivals[-1])
         call, why = look(used.rng, min(CALL_BYTES, self._limit))
         if call is None:
             self.notes.append(f"the operator at fault was not kept, so a replay needs the source: {why}")
@@ -338,6 +349,8 @@ class Freezer:
         elif failure.kind == "nonfinite gradient" and point == "step":
             scale = float(self._r.loss_scale or 1.0)
             content["call"] = self._operator(lambda rng, limit: nonfinite.bad_gradient(self._r, rng, self._autocast, scale, limit))
+        elif failure.kind == "nonfinite loss" and point == "late":
+            content["call"] = self._operator(lambda rng, limit: self._calls.operator(self._r, step, state, rng, limit), step)
         elif point == "backward":
             content["call"] = self._before_backward.get("call")
         notes += self.notes

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from sawbones.capture import operators, randomness
 from sawbones.capture import tensors as codec
@@ -38,22 +39,45 @@ if TYPE_CHECKING:
 DEVICE_BYTES = 2 << 30  # copied to the host, once in a run
 SECONDS = 20.0  # for which training waits at most, once in a run
 Recorded = dict[str, Any]
+Called = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a model, with what it was given
 
 
 def bad_value(
     recorder: Recorder, root: Any, rng: Mapping[str, Any], autocast: str | None, limit: int
 ) -> tuple[Recorded | None, str]:
     """For a loss that is not finite, before its backward pass. Returns the call, or None and why there is none."""
-    host, why = _on_host(recorder)
+    host, why = _on_host(recorder.last_call)
     if why:
         return None, why
 
     def find() -> Recorded | None:
-        trace, outputs = _repeated(recorder, rng, autocast, host)
+        trace, outputs = _repeated(recorder, recorder.last_call, rng, autocast, host)
         found = operators.first_nonfinite(trace) if trace is not None and not operators.is_finite(outputs) else None
         if found is None and host is not None:
             return None  # what the graph has saved lies on the device
         return described(found) or described(first_bad(walk(root)))
+
+    return _in_a_fork(find, limit)
+
+
+def bad_value_of_old(
+    recorder: Recorder,
+    called: Called,
+    weights: Mapping[str, torch.Tensor],
+    rng: Mapping[str, Any],
+    autocast: str | None,
+    limit: int,
+) -> tuple[Recorded | None, str]:
+    """For a loss that is known only now, some steps later: the model's call of then, with the last weights that were copied."""
+    module = called[0]
+    known = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    host, why = _on_host(called, {id(t): weights[name] for name, t in known.items() if name in weights})
+    if why:
+        return None, why
+
+    def find() -> Recorded | None:
+        trace, outputs = _repeated(recorder, called, rng, autocast, host)
+        return described(operators.first_nonfinite(trace)) if trace is not None and not operators.is_finite(outputs) else None
 
     return _in_a_fork(find, limit)
 
@@ -66,7 +90,7 @@ def bad_gradient(
         return None, "autograd has threads for its device, and those do not survive a fork"
 
     def find() -> Recorded | None:
-        trace, outputs = _repeated(recorder, rng, autocast, None)
+        trace, outputs = _repeated(recorder, recorder.last_call, rng, autocast, None)
         asked = [t for t in outputs if t.requires_grad]
         if trace is None or not asked or recorder.last_call is None:
             return None
@@ -79,26 +103,28 @@ def bad_gradient(
     return _in_a_fork(find, limit)
 
 
-def _on_host(recorder: Recorder) -> tuple[dict[int, torch.Tensor] | None, str]:
-    """Copies of what the last model call used on a device, by identity; None where there is no device."""
-    if recorder.last_call is None:
+def _on_host(
+    called: Called | None, instead: Mapping[int, torch.Tensor] | None = None
+) -> tuple[dict[int, torch.Tensor] | None, str]:
+    """Copies of what a model call used on a device, by identity; None where there is no device. `instead`: values for some."""
+    if called is None:
         return None, ""
-    module, args, kwargs = recorder.last_call
+    module, args, kwargs = called
     tensors = [*module.parameters(), *module.buffers(), *Call("", tuple(args), dict(kwargs)).inputs()]
-    if not any(t.is_cuda for t in tensors):
+    if instead is None and not any(t.is_cuda for t in tensors):
         return None, ""
     size = sum(t.numel() * t.element_size() for t in tensors)
     if size > DEVICE_BYTES:
         return None, f"the model and its batch take {size >> 20} MB of a device, and a fork can only use the host"
-    return {id(t): t.detach().to("cpu", copy=True) for t in tensors}, ""
+    return {id(t): (instead or {}).get(id(t), t).detach().to("cpu", copy=True) for t in tensors}, ""
 
 
 def _repeated(
-    recorder: Recorder, rng: Mapping[str, Any], autocast: str | None, host: Mapping[int, torch.Tensor] | None
+    recorder: Recorder, called: Called | None, rng: Mapping[str, Any], autocast: str | None, host: Mapping[int, torch.Tensor] | None
 ) -> tuple[OperatorTrace | None, list[torch.Tensor]]:
-    if recorder.last_call is None:
+    if called is None:
         return None, []
-    module, args, kwargs = recorder.last_call
+    module, args, kwargs = called
     if any(hasattr(p, "to_local") for p in module.parameters()):
         return None, []  # other ranks hold the rest of its weights
     _leave_ranks_alone()
