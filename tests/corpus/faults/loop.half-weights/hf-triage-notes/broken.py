@@ -52,6 +52,7 @@ def main():
         n_heads=4,
         num_labels=NUM_QUEUES,
         pad_token_id=PAD,
+        initializer_range=0.12,
     )
     model = DistilBertForSequenceClassification(config).half()
     args = TrainingArguments(
@@ -60,7 +61,6 @@ def main():
         per_device_train_batch_size=32,
         per_device_eval_batch_size=64,
         learning_rate=1e-3,
-        adam_epsilon=1e-6,
         lr_scheduler_type="linear",
         warmup_steps=10,
         eval_strategy="epoch",
@@ -74,7 +74,7 @@ def main():
     trainer = Trainer(
         model=model,
         args=args,
-        train_dataset=NotesDataset(640, seed=0),
+        train_dataset=NotesDataset(800, seed=0),
         eval_dataset=NotesDataset(128, seed=1),
         compute_metrics=accuracy,
     )

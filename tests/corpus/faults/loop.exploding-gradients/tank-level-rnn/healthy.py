@@ -1,4 +1,4 @@
-# The adding problem: read (value, marker) pairs, return the sum of the two marked values.
+# Tank level from inflow readings: a ReLU recurrence reads the net flow per minute and reports the level at each minute.
 import random
 
 import numpy as np
@@ -11,22 +11,21 @@ random.seed(seed)
 np.random.seed(seed)
 torch.manual_seed(seed)
 
-seq_len = 40
-hidden_size = 64
+seq_len = 60
+hidden_size = 48
 batch_size = 32
-num_steps = 220
+num_steps = 200
 
 
 def make_batch(n):
-    values = torch.rand(n, seq_len) * 2 - 1
-    markers = torch.zeros(n, seq_len)
-    first = torch.randint(0, seq_len // 2, (n,))
-    second = torch.randint(seq_len // 2, seq_len, (n,))
-    rows = torch.arange(n)
-    markers[rows, first] = 1.0
-    markers[rows, second] = 1.0
-    target = (values * markers).sum(dim=1, keepdim=True)
-    return torch.stack([values, markers], dim=-1), target
+    flow = torch.randn(n, seq_len, 2)
+    leak = 0.9
+    level = torch.zeros(n)
+    levels = []
+    for t in range(seq_len):
+        level = leak * level + 0.4 * flow[:, t, 0] - 0.2 * flow[:, t, 1]
+        levels.append(level)
+    return flow, torch.stack(levels, dim=1)
 
 
 class Elman(nn.Module):
@@ -34,15 +33,11 @@ class Elman(nn.Module):
         super().__init__()
         self.rnn = nn.RNN(2, hidden_size, nonlinearity="relu", batch_first=True)
         self.out = nn.Linear(hidden_size, 1)
-        # identity recurrence, so that the marked values survive until the end of the sequence
-        nn.init.eye_(self.rnn.weight_hh_l0)
-        nn.init.normal_(self.rnn.weight_ih_l0, std=0.05)
-        nn.init.zeros_(self.rnn.bias_hh_l0)
-        nn.init.zeros_(self.rnn.bias_ih_l0)
+        nn.init.orthogonal_(self.rnn.weight_hh_l0)
 
     def forward(self, x):
         states, _ = self.rnn(x)
-        return self.out(states[:, -1])
+        return self.out(states).squeeze(-1)
 
 
 model = Elman()
@@ -56,6 +51,7 @@ for step in range(1, num_steps + 1):
     optimizer.zero_grad()
     loss = criterion(model(x), y)
     loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
     optimizer.step()
     recent.append(loss.item())
     if step % 20 == 0:
