@@ -62,23 +62,39 @@ def check(run: Run) -> Iterator[Finding]:
         seen = calls[0]
         yield Finding(
             "loss.weighting", "likely", confidence, text,
-            places(*_made_at(run, seen), seen.built, as_site(seen.facts.get("target_soft_at")), seen.call.site), (evidence,),
+            places(*_made_at(run, seen), seen.built, *_filled_at(seen), as_site(seen.facts.get("target_soft_at")), seen.call.site),
+            (evidence,),
             Fix(fix),
         )  # fmt: skip
         return
 
 
 def _made_at(run: Run, seen: Seen) -> list[Site]:
-    """The one line at which numbers became the tensor of class weights that the loss was given."""
+    """The one line at which numbers became the tensor of class weights that the loss was given; moving them makes no numbers."""
     classes = seen.facts.get("num_classes")
     rows = [
         row
         for row in run.facts.get("data_ops") or ()
-        if row.get("op") in ("tensor", "as_tensor", "float", "to") and list(row.get("shape") or ()) == [classes]
-        and str(row.get("dtype")).startswith("float")
-    ]  # fmt: skip
-    sites = places(*(as_site(row.get("site")) for row in rows))
-    return list(sites) if seen.facts.get("has_weight") and len(sites) == 1 else []
+        if list(row.get("shape") or ()) == [classes] and str(row.get("dtype")).startswith("float")
+    ]
+    for names in (("tensor", "as_tensor"), ("float", "to")):
+        sites = places(*(as_site(row.get("site")) for row in rows if row.get("op") in names))
+        if sites:
+            return list(sites) if seen.facts.get("has_weight") and len(sites) == 1 else []
+    return []
+
+
+def _filled_at(seen: Seen) -> list[Site]:
+    """Where soft targets spelled out by hand get their values: the line that makes the tensor, then those that write into it."""
+    used = as_site(seen.facts.get("target_soft_at"))
+    for op in seen.deep.ops:
+        if used is None or op.name != "mul" or op.site != used or not op.outputs:
+            continue
+        soft = next((v for v in op.inputs if not v.requires_grad and v.shape == op.outputs[0].shape), None)
+        if soft is not None:
+            makers = (o for o in seen.deep.ops if o.index < op.index and any(v.id == soft.id for v in o.outputs))
+            return [o.site for o in makers if o.site is not None]
+    return []
 
 
 _Said = tuple[str, Evidence, str, float]
