@@ -5,7 +5,8 @@ Token rows and targets of up to 60 batches. Lengths pile up at the longest one: 
 the lengths just below. Fires when the rows below end in one and the same id and those at the limit do not, or when rows at the
 limit have no target that counts while the others have, or, with one label per row, when at the end of training rows at the limit
 are answered wrong at least four times as often as shorter ones, and 20 points more often. When all rows have one length, the
-source cuts at a number that could be it, and inputs say nothing about their labels, it asks the experiment.
+source cuts at a number that could be it, and inputs say nothing about their labels (or, in a language model, all begin with one
+id and end in any), it asks the experiment.
 
 ## Why it matters
 The model never sees how long texts end, so it does not stop; a cut-off answer leaves a sample that costs time and teaches nothing.
@@ -21,12 +22,12 @@ Loss is fine; generation of long texts rambles on, or long prompts are answered 
 
 ## Confirm it
 Where shorter rows exist, nothing is left to confirm: lengths, ends and targets are in the record. Where all rows are of one
-length, the script runs again with a larger limit: confirmed when rows get longer and then tell their labels.
+length, the script runs again with a larger limit: confirmed when rows get longer and then tell their labels, or end in one id.
 
 ## False alarms
-Blocks of one length cut from a long text have no shorter rows. Texts that are cut and still closed by EOS end alike at every
-length. An input whose last token was cut off for the shift is judged by its targets. Texts without any terminator and with all
-their targets are not reported, even when they pile up.
+Blocks of one length cut from a long text have no shorter rows, and stay of one length with a larger limit. Texts that are cut and
+still closed by EOS end alike at every length. An input whose last token was cut off for the shift is judged by its targets. Texts
+without any terminator and with all their targets are not reported, even when they pile up.
 
 ## References
 Tokenizers with truncation=True that append EOS first; instruction data cut from the right with the answer at the end.
@@ -64,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     if at < PILED * total or at > 0.97 * total or at < 3 * (sum(before) / len(before)) or at < 20:
         return
     targets = rows.get("targets") or {}
-    found = (_lost(targets) or _unclosed(targets)) if at <= 0.9 * total else None
+    found = (_lost(targets) or _unclosed(targets)) if at <= (0.97 if _begin_alike(rows) else 0.9) * total else None
     found = found or _unanswerable(rows)
     if found is None:
         return
@@ -91,11 +92,11 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _all_cut(run: Run, rows: Mapping[str, Any]) -> Iterator[Finding]:
     """Every text is longer than the limit, and what is left of them says nothing about their labels."""
-    trained = (run.facts.get("label_probe") or {}).get("batches")
     limit, total = max(rows["lengths"]), len(rows["lengths"])
     if total < 100 or limit < 8 or rows["lengths"].count(limit) < 0.97 * total or run.num_steps < 20:
         return
-    if trained is None or trained["kind"] != "classes" or trained["z"] >= 4.0 or learned(run, trained):
+    evidence = _tells_nothing(run) or _never_closed(rows)
+    if evidence is None:
         return
     cuts = [
         s
@@ -115,27 +116,47 @@ def _all_cut(run: Run, rows: Mapping[str, Any]) -> Iterator[Finding]:
         "pipeline.truncation",
         "suspected",
         0.62,
-        "All texts are cut before the part that their label depends on",
+        "All texts are cut before the part that is to be learned from them",
         places(*named, *cuts[:1], *loader_sites(run)[::-1])[:4],
-        (
-            Evidence(f"all {total} rows have {limit} tokens, and the source cuts texts at such a number", "samples"),
-            Evidence(
-                f"what is left says nothing about the labels ({trained['score']:.3f} on {trained['num']} trained pairs)",
-                "label_probe",
-                value=trained["score"],
-                expected=trained["chance"],
-            ),
-        ),
-        Fix("Raise the limit, or keep the part of the text that tells the label."),
+        (Evidence(f"all {total} rows have {limit} tokens, and the source cuts texts at such a number", "samples"), evidence),
+        Fix("Raise the limit, or cut another part of the text than the one that is to be learned."),
         experiment="limit_raised",
         params={"limit": limit, "numbers": numbers},
     )
+
+
+def _tells_nothing(run: Run) -> Evidence | None:
+    trained = (run.facts.get("label_probe") or {}).get("batches")
+    if trained is None or trained["kind"] != "classes" or trained["z"] >= 4.0 or learned(run, trained):
+        return None
+    text = f"what is left says nothing about the labels ({trained['score']:.3f} on {trained['num']} trained pairs)"
+    return Evidence(text, "label_probe", value=trained["score"], expected=trained["chance"])
+
+
+def _never_closed(rows: Mapping[str, Any]) -> Evidence | None:
+    """Texts of a language model, each from its beginning, of which hardly two end alike."""
+    targets = rows.get("targets") or {}
+    ends = dict(targets.get("last_at_limit") or {})
+    total = ends.pop("all", 0)
+    if total < 100 or float(targets.get("copies") or 0.0) < 0.9 or not _begin_alike(rows):
+        return None
+    commonest = max(ends.values(), default=0) / total
+    if commonest > 0.5:
+        return None
+    return Evidence(f"all rows begin with one id, and no id ends more than {commonest:.0%} of them", "samples", value=commonest)
 
 
 def _numbers(run: Run, limit: int) -> list[int]:
     """The limit as it may be written: as it is, or as the cut has it when the model is given a token less."""
     rows = [r["value"] for r in run.facts.get("source_lines") or () if r["kind"] == "cut" and r.get("value") is not None]
     return [limit, *sorted({v for v in rows if 0 < v - limit <= 2})]
+
+
+def _begin_alike(rows: Mapping[str, Any]) -> bool:
+    """Every row begins with one and the same id: these are texts, each from its beginning, and no blocks cut from longer ones."""
+    starts = dict(rows.get("starts") or {})
+    total = starts.pop("all", 0)
+    return bool(total > 0 and max(starts.values(), default=0) >= 0.98 * total)
 
 
 def _lost(targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.signals.later_windows import LaterWindows
 from sawbones.observe.signals.near_copies import NearCopies
 from sawbones.observe.signals.token_copies import TokenCopies
 
@@ -43,6 +44,7 @@ class SampleLog:
         self._alike: list[float] = []
         self._copies = NearCopies()
         self._token_copies = TokenCopies()
+        self._later = LaterWindows()
         self._given: Ids | None = None  # the token rows of the call in progress
         self._answers: deque[tuple[Ids, Ids, Ids]] = deque(maxlen=LAST_CALLS)  # rows, label of each, whether it was answered right
         self._of_call: list[int] = []  # the training call that each kept batch came with
@@ -51,6 +53,7 @@ class SampleLog:
     def saw(self, found: Sequence[tuple[str, torch.Tensor]], phase: str, loaded: Any = None) -> None:
         """A top-level model call began with these tensors, after a loader gave `loaded`."""
         self._copies.saw(phase, [t for _, t in found])
+        self._later.saw(phase, [t for _, t in found])
         if phase == "train":
             self.compare(loaded, found)
         self._latest = -1
@@ -99,6 +102,7 @@ class SampleLog:
         """A loss was given this target while training."""
         if target.device.type != "cpu" or target.numel() == 0 or torch._C._functorch.is_functorch_wrapped_tensor(target):
             return
+        self._later.asked(target)
         if target.dtype.is_floating_point and target.numel() == target.shape[:1].numel() > 3 and len(self._levels) < _MAX_LABELLED:
             self._levels.append((float(target.min()), float(target.max())))
         if isinstance(scores, torch.Tensor):
@@ -169,6 +173,8 @@ class SampleLog:
             found["altered"] = {"calls": len(self._alike), "correlation": float(np.median(self._alike))}
         if (copies := self._copies.record()) is not None:
             found["copies"] = copies
+        if (later := self._later.record()) is not None:
+            found["later_windows"] = later
         if (token_copies := self._token_copies.record()) is not None:
             found["token_copies"] = token_copies
         if self._void:
@@ -255,7 +261,7 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
     """Rows of all batches together. Time is the dimension along which padding fills the ends."""
     # Read the wrong way round, a last column that few rows reach looks like padding: time first needs more of it.
     told = ignored_along(targets)
-    marks = {mark for _, mark in targets.values()} if told is not None else set()
+    marks = {mark for _, mark in targets.values()} | left_out(batches, targets) if told is not None else set()
     least = {False: 0.1, True: 0.3} if told is None else {told: 0.02, not told: 1.0}
     found = {way: find_padding([b.T if way else b for b in batches], least[way], marks) for way in (False, True)}
     best = {way: f[0] for way, f in found.items() if f is not None and told in (None, way)}
@@ -315,11 +321,22 @@ def ignored_along(targets: dict[int, tuple[Ids, int]]) -> bool | None:
     ended = {False: 0, True: 0}
     total = 0
     for target, mark in targets.values():
+        if target.shape[1] > 1 and (target[:, -1] == mark).all():
+            target = target[:, :-1]  # what no row has a target for, as after the shift of a language model, tells nothing
         total += int((target == mark).sum())
         for flipped in ended:
             ended[flipped] += int(end_runs(target.T if flipped else target, mark, "right").sum())
     sure = [way for way in ended if ended[way] > 0.95 * total and ended[not way] < 0.6 * total]
     return sure[0] if total >= 20 and sure else None
+
+
+def left_out(batches: list[Ids], targets: dict[int, tuple[Ids, int]]) -> set[int]:
+    """The ids that most often stand where no target counts: padding among them, be it ever so rare."""
+    seen: Counter[int] = Counter()
+    for number, (target, mark) in targets.items():
+        if target.shape == batches[number].shape:
+            seen.update(batches[number][target == mark].tolist())
+    return {i for i, _ in seen.most_common(3)}
 
 
 def find_padding(batches: list[Ids], least: float, marks: Iterable[int] = ()) -> tuple[float, int, str] | None:
