@@ -3,8 +3,10 @@
 ## What it sees
 Tables, series and arrays of dates that the script holds when training begins. Fires when two of them share no moment, together
 are an evenly spaced series (hours, days, months), hold as many rows as are trained on and evaluated, and follow each other in
-time as often as rows that were dealt out at random: at least half as often. `sawbones audit leaks --time COLUMN` looks at data
-sets, whatever their spacing, and shows the score of a small model under both splits.
+time as often as rows that were dealt out at random: at least half as often. Or windows of a series, with no date in sight: fires
+when at least half of the evaluated windows are overlapped, bit by bit, by a trained window that goes on into their future, and the
+targets are later steps of that same series. `sawbones audit leaks --time COLUMN` looks at data sets, whatever their spacing, and
+shows the score of a small model under both splits.
 
 ## Why it matters
 In use the model only has the past. A score that was earned with the future in the training data does not come back.
@@ -23,8 +25,9 @@ No experiment: the moments of both parts are compared. What it costs is shown by
 
 ## False alarms
 Records that merely bear a date (orders, patients, pictures) come unevenly or several at a time, and are not looked at. Parts of a
-split by time follow each other once, those of a rolling back-test a few times. Rows that are neither trained on nor evaluated do
-not count.
+split by time follow each other once, those of a rolling back-test a few times. Windows of parts cut at one moment overlap at the
+cut alone. Folds that each train a model of their own are left alone, and so are windows that are classified. Rows that are
+neither trained on nor evaluated do not count.
 
 ## References
 Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L3.1.
@@ -45,6 +48,7 @@ NEEDS = ("batches", "validation", "steps")
 EXPLAINS = ()
 EXPERIMENT = None
 EVEN = 0.9
+OVERLAPPED = 0.5
 DEALT = 0.5
 LEAST_TURNS = 10
 
@@ -71,6 +75,23 @@ def check(run: Run) -> Iterator[Finding]:
                 Fix("Split by time: everything up to one moment for training, everything after it for testing (shuffle=False)."),
             )  # fmt: skip
             return
+    yield from _windows(run)
+
+
+def _windows(run: Run) -> Iterator[Finding]:
+    seen = (run.facts.get("samples") or {}).get("later_windows") or {}
+    parts = splits(run)
+    if seen.get("later", 0.0) < OVERLAPPED or len(parts) != 1:
+        return
+    text = (
+        f"of {seen['evaluated']} evaluated windows of {seen['steps']} steps, {seen['later']:.0%} are overlapped by one of the "
+        f"{seen['trained']} trained windows that ends later; what is asked for is the series {seen['ahead']} after the last step"
+    )
+    yield Finding(
+        "evaluation.leak-temporal", "likely", 0.92, "Windows of one series are dealt out at random: training knows the future",
+        _where(run, parts[0]), (Evidence(text, "samples", (), seen["later"], 0.0),),
+        Fix("Cut the series at one moment, and make the windows of each part from that part alone."),
+    )  # fmt: skip
 
 
 def _evaluated_as(pair: Mapping[str, Any], part: Split) -> tuple[int, int] | None:
