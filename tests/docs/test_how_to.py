@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+HOW_TO = DOCS / "how-to"
 
 
 def _files(page: str) -> dict[str, str]:
@@ -42,3 +43,19 @@ def test_the_code_of_pin_compiles() -> None:
     assert len(blocks) == 2
     for block in blocks:
         compile(block, "pin.md", "exec")
+
+
+def test_the_script_of_the_tutorial_fails_where_the_tutorial_says(tmp_path: Path) -> None:
+    page = (DOCS / "tutorial" / "first-diagnosis.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert found is not None
+    (tmp_path / "train.py").write_text(found[1], encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "sawbones", "run", "--out", "run", "train.py"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=tmp_path,
+    )
+    assert done.stdout.split() == ["0", "nan", "1", "nan", "2", "nan"], done.stderr
+    assert "first at step 16" in done.stderr and (tmp_path / "run" / "bundles" / "step-000016.sawbones").is_file()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from pathlib import Path
 from typing import NoReturn
+
+from sawbones.cli.trailing import take_back
 
 
 def usage_error(text: str) -> NoReturn:
@@ -24,8 +27,17 @@ def existing_script(script: str) -> Path:
     return path
 
 
-def split_script(args: list[str], with_value: set[str]) -> tuple[list[str], list[str]]:
-    """Our own flags come before the script; everything behind it belongs to the script, whatever it looks like."""
+def split_script(args: list[str], with_value: set[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
+    """Our own flags come before the script. What stands behind it belongs to the script, as for python; only where the script
+    can read no such flag, and we can, it is ours."""
+    own, theirs = _split(args, with_value)
+    if not theirs:
+        return own, theirs
+    ours, rest = take_back(theirs[0], theirs[1:], parser._option_string_actions, with_value)
+    return own + ours, [theirs[0], *rest]
+
+
+def _split(args: list[str], with_value: set[str]) -> tuple[list[str], list[str]]:
     i = 0
     while i < len(args):
         arg = args[i]

@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: list[str]) -> None:
-    own, theirs = split_script(args, _WITH_VALUE)
+    own, theirs = split_script(args, _WITH_VALUE, parser())
     given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
     existing_script(given.script)

@@ -63,8 +63,6 @@ def _one_per_fault(findings: list[Finding]) -> list[Finding]:
 
 
 def _with_consequences(cause: Finding, consequences: list[Finding]) -> Finding:
-    extra = tuple(
-        replace(c.evidence[0], text=f"consequence: {c.title}") if c.evidence else Evidence(f"consequence: {c.title}")
-        for c in consequences
-    )
+    told = {f"consequence: {c.title}": c for c in reversed(consequences)}  # several checks may say the same of one symptom
+    extra = tuple(replace(c.evidence[0], text=text) if c.evidence else Evidence(text) for text, c in reversed(told.items()))
     return replace(cause, evidence=cause.evidence + extra) if extra else cause
