@@ -15,8 +15,8 @@ FORMING = frozenset({
 
 
 class Flow:
-    def __init__(self, deep: DeepStep) -> None:
-        self.ops = [op for op in deep.ops if not op.args.get("no_grad")]
+    def __init__(self, deep: DeepStep, *, with_no_grad: bool = False) -> None:
+        self.ops = [op for op in deep.ops if with_no_grad or not op.args.get("no_grad")]
         self._makers: dict[int, list[Op]] = {}
         for op in self.ops:
             for value in op.outputs:

@@ -113,7 +113,7 @@ def unguarded(flow: Flow) -> list[tuple[Op, str]]:
     for op in flow.ops:
         if op.name not in ("rsqrt", "reciprocal", *DIVISIONS) or not op.inputs:
             continue
-        if not op.module and not any(value.requires_grad for value in op.outputs):
+        if not op.module and not any(value.requires_grad for value in op.outputs) and not _weighs_the_loss(flow, op):
             continue  # data being prepared, no part of the model
         divisor = op.inputs[0] if op.name in ("rsqrt", "reciprocal") else op.inputs[-1]
         if op.name not in ("rsqrt", "reciprocal") and len(op.inputs) < 2:
@@ -129,6 +129,19 @@ def unguarded(flow: Flow) -> list[tuple[Op, str]]:
         if made is not None and made.name in SPREADS and _is_spread(flow, made):
             found.append((op, made.name))
     return found
+
+
+def _weighs_the_loss(flow: Flow, op: Op) -> bool:
+    """What it makes is multiplied, outside of the model, with something that has a gradient: advantages, weights of samples."""
+    made = {value.id for value in op.outputs}
+    for later in flow.ops:
+        if later.index <= op.index or not any(value.id in made for value in later.inputs):
+            continue
+        if not any(value.requires_grad for value in later.outputs):
+            made.update(value.id for value in later.outputs)
+        elif later.name in ("mul", "mul_", "__mul__") and not later.module:
+            return True
+    return False
 
 
 def _behind_guard(flow: Flow, made: Op | None) -> Op | None:

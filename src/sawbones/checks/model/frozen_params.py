@@ -7,7 +7,8 @@ trained ones are likely when they still are as they were drawn (nothing was load
 random weights serves nobody) and else only suspected, since passing model.parameters() after freezing on purpose is common.
 They are likely, too, when the source assigns an attribute that is almost spelled requires_grad: any object takes it, nothing
 happens. Frozen layers that no optimizer holds count when they still are as they were drawn and the loss has hardly moved (under a
-tenth in 30 steps or more): some trainers leave frozen parameters out by themselves. From step 0.
+tenth in 30 steps or more), since some trainers leave frozen parameters out by themselves; while the rest learns on top of them
+they are only suspected. From step 0.
 
 ## Why it matters
 The optimizer skips them without a word; the block stays at its first values.
@@ -83,8 +84,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     outside = [t for t in run.tensors if t.in_model and t.optimizer < 0 and not t.requires_grad and len(t.shape) >= 2]
     layers = [t for t in outside if t.owner not in ("Embedding", "EmbeddingBag")]
-    if len(layers) >= 2 and _is_stuck(run) and all(_is_untouched(run, t) for t in layers):
-        yield _finding(run, outside, [], "likely")
+    if len(layers) >= 2 and all(_is_untouched(run, t) for t in layers):
+        yield _finding(run, outside, [], "likely" if _is_stuck(run) else "suspected")
 
 
 def _misspelt(run: Run) -> list[Site]:

@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
             f"the full pass over the same tokens by up to {100 * worst:.0f} %"
         )
         sites = [a.site for deep in run.deep[:1] for a in deep.attention][:1]
-        cuts = [s for deep in run.deep[:1] for s in _cuts(deep)][:1]
+        cuts = [s for deep in run.deep[:1] for s in _cuts(deep, {m.path for m in run.modules})][:1]
         where = places(*cuts, as_site(found.get("site")), *sites) if cuts else places(*sites, as_site(found.get("site")))
         yield _finding(Evidence(text, "decoding", (int(found["step"]),), worst, 0.0), where)
         return
@@ -160,13 +160,18 @@ def _uneven(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
     return None
 
 
-def _cuts(deep: DeepStep) -> list[Site]:
-    """Where the function that attends takes positions of queries and keys out of a fixed table: the offset belongs there."""
+def _cuts(deep: DeepStep, paths: set[str]) -> list[Site]:
+    """Where positions of queries and keys are taken out of a fixed table, by the function that attends or for it by a module around
+    it: the offset belongs there."""
     flow = Flow(deep)
     for attention, op in attention_ops(deep):
         product = _product(flow, attention, op)
-        found = [o.site for o in _table_cuts(flow, _near(flow, product)) if o.site is not None and o.module == product.module]
-        return [s for s in found if _same(s, attention.site)]
+        found = _table_cuts(flow, _near(flow, product))
+        sites = [(o.site, o.module) for o in found if o.site is not None]
+        own = [site for site, module in sites if module == product.module and _same(site, attention.site)]
+        # Operators of the outermost module are filed under its class, which is no path.
+        around = [site for site, module in sites if module not in paths or product.module.startswith(f"{module}.")]
+        return own or around
     return []
 
 

@@ -56,7 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     candidates: dict[object, tuple[Op, str]] = {}
     for deep in run.deep:
-        for op, made in unguarded(Flow(deep)):
+        for op, made in unguarded(Flow(deep, with_no_grad=True)):
             candidates.setdefault(op.site, (op, made))
     given_bad = any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
     here = candidates.get(birth.site) if birth.op in _DIVIDING and not given_bad else None
