@@ -389,6 +389,7 @@ class Recorder:
         }
         self.facts["device"] = str(next((p.device for p in self.census.trainable()), "cpu"))
         self.facts["compiled"] = self.census.compiled
+        self.facts["operators_heard"] = self.journal is not None
         self.facts["off"] = sorted(self.guard.off)
         self.facts["events_in_full"] = self.detail.in_full
         self.writer.meta("facts", self.facts)

@@ -19,6 +19,11 @@ class Waiting:
     steps: int
 
 
+def hears_operators(run: Run) -> bool:
+    """Whether every operator was listened to, those that put samples together among them."""
+    return bool(run.facts.get("operators_heard", "calls" in run.facts))
+
+
 def waiting(run: Run) -> Waiting | None:
     """Medians over the steps that Sawbones did not slow down; None when there are fewer than 20."""
     wait, spent, deep, own = (run.steps[name] for name in ("data_wait_ms", "step_ms", "deep", "watch_ms"))

@@ -3,8 +3,8 @@
 ## What it sees
 For every step, how long the loop waited for the next batch of a loader (without a loader: the time from one step to the next call
 of the model) and how long the whole step took, deep steps left out. Fires when the median of at least 20 steps waits longer than
-60 ms and more than 85 % of its time. Suspected, and measured again, from 20 ms and 85 % or 30 ms and 60 % on: watching slows down
-the model and not the data, and a busy machine slows down both.
+60 ms and more than 85 % of its time, in a run whose operators were not listened to. Under `diagnose` they are, which slows down the
+model, and samples that are made of tensors: then, and from 20 ms and 85 % or 30 ms and 60 % on, it is suspected and measured again.
 
 ## Why it matters
 The model stands idle; the run takes several times as long as it has to.
@@ -44,7 +44,7 @@ from sawbones.stats.data_lines import (
     training_loader,
 )
 from sawbones.stats.loss_calls import places
-from sawbones.stats.waiting import waiting
+from sawbones.stats.waiting import hears_operators, waiting
 
 NEEDS = ("steps",)
 EXPLAINS = ()
@@ -60,8 +60,9 @@ def check(run: Run) -> Iterator[Finding]:
     found = waiting(run)
     if found is None or found.wait_ms < WAIT_MS or found.low_ms < WAIT_MS / 2 or found.share < SUSPECT:
         return
-    sure = found.share >= SHARE and found.wait_ms >= SURE_MS
-    if not sure and found.wait_ms < SUSPECT_MS:
+    long = found.share >= SHARE and found.wait_ms >= SURE_MS
+    sure = long and not hears_operators(run)
+    if not long and found.wait_ms < SUSPECT_MS:
         return
     loader = training_loader(run)
     reads = data_function(run, "reads")
