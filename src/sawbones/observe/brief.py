@@ -73,7 +73,8 @@ class Brief:
     def consider(self, optimizer: torch.optim.Optimizer) -> None:
         """An ordinary step is over: may the next ones be brief?"""
         r = self._r
-        if not self._may or r.step < self._not_before or not self._models or r.guard.off or self._is_due(r.step):
+        models, self._models = self._models, {}  # not held for longer: their script may be done with them
+        if not self._may or r.step < self._not_before or not models or r.guard.off or self._is_due(r.step):
             return
         if r.deep is not None or r.phase != "train" or r.scaled or r.wants_deep():
             return
@@ -82,15 +83,15 @@ class Brief:
         held = r.steps.brief_for(optimizer)
         if held is None:
             return
-        self._held, self.optimizer = held, optimizer
-        self._lists = [(group["params"], len(group["params"])) for group in optimizer.param_groups]
-        self._until = next(step for step in range(r.step + 1, r.step + r.detail.every + 1) if self._is_due(step))
-        self._handed = _clock()
-        r.steps.marks.forget()  # identities are used again: those of this step say nothing of one twenty steps later
         self._in_vain += 1
         if self._in_vain > IN_VAIN:
             self._in_vain, self._not_before = 0, r.step + REST
             return
+        self._models, self._held, self.optimizer = models, held, optimizer
+        self._lists = [(group["params"], len(group["params"])) for group in optimizer.param_groups]
+        self._until = next(step for step in range(r.step + 1, r.step + r.detail.every + 1) if self._is_due(step))
+        self._handed = _clock()
+        r.steps.marks.forget()  # identities are used again: those of this step say nothing of one twenty steps later
         self.on = True
 
     def _is_due(self, step: int) -> bool:
