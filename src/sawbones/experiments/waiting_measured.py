@@ -1,7 +1,7 @@
 """Run the script again without looking at its operators, and time the waiting once more.
 
-Looking slows the model down, and samples that are made of tensors, so the share of waiting comes out wrong. Confirmed when the median
-step then waits for more than 85 % of its time and at least 20 ms; refuted when it does not.
+Looking slows the model down, and samples that are made of tensors, so the share of waiting comes out wrong. Confirmed when the
+median step then waits for more than 85 % of its time and at least 20 ms; refuted when it does not.
 """
 
 from __future__ import annotations
