@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch.utils.data import TensorDataset, random_split
+from torch.utils.data import DataLoader, Dataset, TensorDataset, random_split
 
 from sawbones.observe.signals import held_groups as signal
 
@@ -64,3 +64,21 @@ def test_a_number_that_decides_the_class_is_a_feature(decides: Any) -> None:
     train, test = order[:240], order[240:]
     assert len(labels) == len(train) + len(test)
     assert [r["classes"] for r in signal.held_groups(sys._getframe()) if r["groups"] == 30] == [0]
+
+
+class _Walks(Dataset[Any]):
+    def __init__(self, rows: list[tuple[int, int]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@pytest.mark.parametrize(("whole", "share"), [(False, 1.0), (True, 0.0)])
+def test_two_data_sets_of_records_with_ids_given_out_in_turns(whole: bool, share: float) -> None:
+    order = list(range(300)) if whole else random.Random(0).sample(range(300), 300)
+    rows = [(SUBJECTS[i], SUBJECTS[i] % 2) for i in order]
+    loaders = DataLoader(_Walks(rows[:240])), DataLoader(_Walks(rows[240:]))
+    assert len(loaders) == 2
+    (found,) = signal.held_groups(sys._getframe())
+    assert (found["groups"], found["share"], found["classes"]) == (30, share, 2)
