@@ -63,3 +63,24 @@ def test_heads_that_take_turns_lose_none_however_often_they_are_cleared(set_to_n
         loop.zero_grad(set_to_none)
         loop.backward(loop.params[turn % 2])
         assert loop.step() == 0
+
+
+def test_gradients_of_master_copies_are_handed_over_and_not_summed() -> None:
+    loop = Loop()
+    half = torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        loop.backward(half)
+        for master in loop.params:
+            master.grad = torch.ones(2)
+        assert loop.marks.uncleared(0) == 0
+        loop.step()
+
+
+def test_gradients_that_backward_passes_add_up_are_uncleared() -> None:
+    loop = Loop()
+    counts = []
+    for _ in range(3):
+        loop.backward(*loop.params)
+        counts.append(loop.marks.uncleared(0))
+        loop.step()
+    assert counts == [0, 2, 2]

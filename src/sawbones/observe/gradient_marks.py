@@ -55,7 +55,10 @@ class GradientMarks:
 
     def uncleared(self, optimizer: int) -> int:
         """Gradients that this optimizer is about to use for a second time."""
-        return len(self._marks.get(optimizer, ())) * self._every[optimizer] if self._backwards.get(optimizer) else 0
+        if not self._backwards.get(optimizer):
+            return 0
+        # gradients of master copies are handed over after the backward pass: what was marked is no longer what is used
+        return sum(id(p.grad) == i for p, i, _ in self._marks.get(optimizer, ())) * self._every[optimizer]
 
     def unused(self, params: Iterable[torch.Tensor]) -> list[torch.Tensor]:
         """Those that hold a gradient which no step has used."""

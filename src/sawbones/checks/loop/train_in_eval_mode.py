@@ -2,7 +2,8 @@
 
 ## What it sees
 The mode of the model in forward passes that take gradients and lead to a step. Left behind: early steps ran in training mode, then
-an evaluation came, and from there on the steps run in evaluation mode. From the start: no step ever ran in training mode.
+an evaluation came, and from there on the steps run in evaluation mode. Again and again: the same training line runs in training
+mode, and after an evaluation in evaluation mode until the next epoch. From the start: no step ever ran in training mode.
 Only where it matters: the model has dropout above 0 or batch normalisation that tracks statistics.
 
 ## Why it matters
@@ -39,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Module, Run
+from sawbones.schema import Event, Evidence, Finding, Fix, Module, Run
 from sawbones.stats.protocol import Turn, sites_of, turns
 
 NEEDS = ("backward", "steps", "modules")
@@ -56,10 +57,13 @@ def check(run: Run) -> Iterator[Finding]:
     if len(whole) < FEWEST:
         return
     frozen = [not any(_modes(t)) for t in whole]
-    if sum(frozen) < FEWEST or not all(frozen[-FEWEST:]):
+    if sum(frozen) < FEWEST:
         return
-    begin = next(i for i in range(len(frozen)) if all(frozen[i:]))
-    share = (len(frozen) - begin) / len(frozen)
+    again = _again(whole, frozen)
+    if again is None and not all(frozen[-FEWEST:]):
+        return
+    begin = next(i for i in range(len(frozen)) if all(frozen[i:])) if again is None else again
+    share = sum(frozen[begin:]) / len(frozen)
     partly = any(m.settings.get("training") for m in caring) or any(t.in_model and not t.requires_grad for t in run.tensors)
     left_behind = begin > 0
     if share < 0.2:
@@ -69,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
     else:
         status, confidence = ("proven", 0.97) if left_behind else ("likely", 0.88)
     turn = whole[begin]
-    forward = next(e for e in turn.of("forward") if e.data.get("grad"))
+    forward = _taking(turn)
     modes = [e for e in run.of_kind("mode") if e.data.get("training") is False and e.seq < forward.seq]
     since = "after an evaluation" if left_behind else "from the first step"
     names = ", ".join(sorted({m.cls for m in caring})[:3])
@@ -81,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
         sites_of(*([*modes[-1:], forward] if not left_behind else [forward, *modes[-1:]])),
         (
             Evidence(
-                f"{len(frozen) - begin} of {len(frozen)} steps took gradients in evaluation mode, from step {turn.step} on",
+                f"{sum(frozen[begin:])} of {len(frozen)} steps took gradients in evaluation mode, from step {turn.step} on",
                 "events",
                 (turn.step,),
                 share,
@@ -91,6 +95,29 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Call model.train() at the beginning of every training epoch, after any evaluation."),
     )
+
+
+def _again(whole: list[Turn], frozen: list[bool]) -> int | None:
+    """Where the first of several stretches in evaluation mode begins, if evaluations alone begin them.
+
+    The line that takes gradients must be one that also runs in training mode: a phase of its own may be meant as it is.
+    """
+    begins = [i for i in range(1, len(frozen)) if frozen[i] and not frozen[i - 1]]
+    if frozen[0] or len(begins) < 2 or not all(_evaluated(whole[i]) for i in begins):
+        return None
+    trained = {_taking(t).site for t, still in zip(whole, frozen, strict=True) if not still}
+    return begins[0] if all(_taking(whole[i]).site in trained for i in begins) else None
+
+
+def _evaluated(turn: Turn) -> bool:
+    """Whether a model that is called for this step was evaluated before: without gradients, in evaluation mode."""
+    taking = _taking(turn)
+    before = (e for e in turn.of("forward") if e.seq < taking.seq and e.data.get("module") == taking.data.get("module"))
+    return any(not e.data.get("grad") and e.data.get("training") is False for e in before)
+
+
+def _taking(turn: Turn) -> Event:
+    return next(e for e in turn.of("forward") if e.data.get("grad"))
 
 
 def _cares(module: Module) -> bool:

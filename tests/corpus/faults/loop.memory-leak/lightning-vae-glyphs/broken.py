@@ -18,6 +18,7 @@ def draw_glyphs(count, rng):
             image[row : row + 2, :] = 1.0
         if rng.random() < 0.7:
             image[:, col : col + 2] = 1.0
+        image += 0.1 * rng.random((SIDE, SIDE)) * (1 - 2 * image)  # the scanner's grey levels
     return torch.from_numpy(images).flatten(1)
 
 
