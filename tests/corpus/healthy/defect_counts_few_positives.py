@@ -25,7 +25,7 @@ class WaferLogs(Dataset):
         rng = np.random.default_rng(seed)
         self.rows = []
         for _ in range(count):
-            length = max(1, int(rng.gamma(2.0, 5.0)))
+            length = max(1, int(rng.gamma(4.0, 3.0)))
             events = rng.integers(3, EVENTS, length)
             defective = rng.random() < 0.085
             if defective or rng.random() < 0.2:
