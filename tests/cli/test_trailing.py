@@ -30,7 +30,7 @@ def test_what_a_parser_knows_is_the_scripts(tmp_path: Path) -> None:
 
 
 def test_after_two_dashes_everything_is_the_scripts(tmp_path: Path) -> None:
-    assert split(tmp_path, PLAIN, "--quiet", "--", "--json", "r.json") == (["--quiet"], ["--json", "r.json"])
+    assert split(tmp_path, PLAIN, "--quiet", "--", "--json", "r.json") == (["--quiet"], ["--", "--json", "r.json"])
 
 
 @pytest.mark.parametrize(

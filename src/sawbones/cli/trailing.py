@@ -28,7 +28,7 @@ def take_back(script: str, rest: list[str], flags: Collection[str], with_value: 
     while i < len(rest):
         name, _, value = rest[i].partition("=")
         if rest[i] == "--":
-            return ours, theirs + rest[i + 1 :]
+            return ours, theirs + rest[i:]  # the script sees them, too, as it would under python
         if name not in flags:
             theirs.append(rest[i])
             i += 1
