@@ -109,8 +109,8 @@ def test_rows_are_those_of_ordinary_steps(tmp_path: Path, loop: Loop) -> None:
 
 def test_samples_of_events_and_batches_are_not_lost(tmp_path: Path) -> None:
     short, many = run(tmp_path / "run", lambda r: with_loader(r, epochs=6))
-    assert not {20, 40, 60, 80, 100} & set(many)
-    kinds = [{e.kind for e in short.events if e.step == step} for step in (20, 40, 60)]
+    assert not {25, 50, 75, 100} & set(many)
+    kinds = [{e.kind for e in short.events if e.step == step} for step in (25, 50, 75)]
     assert all({"batch", "forward", "loss", "backward", "step", "zero_grad"} <= found for found in kinds)
     assert [b.step for b in short.batches] == [0, 50, 100]
 
@@ -119,8 +119,8 @@ def test_samples_of_events_and_batches_are_not_lost(tmp_path: Path) -> None:
 def test_what_was_not_cleared_is_seen_in_the_step_that_is_kept(tmp_path: Path, clear: bool) -> None:
     short, _ = run(tmp_path / "run", lambda r: with_loader(r, clear=clear))
     kept = {e.step: e.data["uncleared"] for e in short.of_kind("step")}
-    assert set(kept) == {0, 1, 2, 3, 20, 40}
-    assert all((kept[step] == 0) == clear for step in (20, 40))
+    assert set(kept) == {0, 1, 2, 3, 25, 50}
+    assert all((kept[step] == 0) == clear for step in (25, 50))
 
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])

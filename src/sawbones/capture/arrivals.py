@@ -19,7 +19,7 @@ _MAX_TEXT = 200
 _user_code: dict[Any, bool] = {}
 
 
-@dataclass
+@dataclass(slots=True)
 class Arrival:
     step: int
     microstep: int

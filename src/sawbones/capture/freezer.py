@@ -1,48 +1,43 @@
 """The freezer: keeps what re-executing the current step needs, and writes a bundle when the step fails.
 
-Kept on every step: a reference to the batch and the states of the random streams. Weights and optimizer state are those of the
-live objects when a failure is seen before the update, which is always so on a CPU; a ring of two copies, spaced so that copying
-takes less than half a percent of the run, serves failures that are seen late. Memory stays under `limit_bytes`.
+Kept on every step: a reference to the batch and the states of the random streams (the feed). Weights and optimizer state are those
+of the live objects when a failure is seen before the update, which is always so on a CPU; copies (the ring) serve failures that are
+seen late. Memory stays under `limit_mb`.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from sawbones.capture import nonfinite, ranks, snapshot
-from sawbones.capture.arrivals import Arrival, cloned, loop_frame, scalars_of, tensors_beside, variables_of
+from sawbones.capture.arrivals import Arrival
 from sawbones.capture.bundle import SUFFIX, Failure
+from sawbones.capture.feed import Feed
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.capture.graph import read_graph, walk
 from sawbones.capture.late_calls import LateCalls
 from sawbones.capture.operators import CALL_BYTES, failing_call
 from sawbones.capture.prints import fingerprint, gradient_prints
-from sawbones.capture.randomness import Streams
+from sawbones.capture.ring import Ring
 from sawbones.capture.spikes import Spikes
 from sawbones.capture.writing import write_bundle
+from sawbones.observe.capturing import BriefCapturing
 from sawbones.observe.census import unwrap
-from sawbones.observe.fingerprints import tensors_in
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
-COPY_SHARE = 0.004  # of the run's time goes into copies of the weights, at most
-MIN_SPACING = 10  # steps between two of them
-LATE_SPACING = 80  # where a loss is on a device, and known up to 64 steps later: one of two copies must be from before
-MAX_SPACING = 500
 ATTEMPTS = {"exception": 1, "nonfinite loss": 1, "nonfinite gradient": 1, "loss spike": 2, "rank mismatch": 1, "by hand": 20}
-LOOKS = 16
 SKIPS_IN_A_ROW = 8  # a scaler that is still looking for its scale skips fewer
 
 
@@ -62,25 +57,11 @@ class Freezer:
         self.settings = settings
         self.bundles: list[Path] = []
         self._r = recorder
-        self._streams = Streams()
-        self.start_rng = self._streams.read()
         self.scalers = snapshot.Scalers()
-        self._arrivals: deque[Arrival] = deque()
-        self._arrival_bytes = 0
-        self._batch_bytes = 0  # of the largest that was looked at
-        self._ring: deque[dict[str, Any]] = deque()
-        self._next_copy = 0
-        self._copies = True  # False once the state is known not to fit
-        self._copy_batches = False
-        self._fed = False  # the current microstep has an arrival
-        self._consumed = False  # and it is known which one its model call was given
-        self._ahead = False
-        self._scalars_at = (-1, -1)
-        self._names: tuple[CodeType | None, list[str]] = None, []  # of the plain variables of a loop
-        self._dataset: tuple[Any, str, int | None] | None = None  # of the latest batch, its class and size
         self._limit = int(settings.limit_mb * (1 << 20))
+        self._ring = Ring(recorder, self.scalers, self._limit)
+        self._feed = Feed(recorder, self._ring, self._limit)
         self._calls = LateCalls(self._limit)
-        self._is_late = False  # losses are on a device, and known some steps later
         self._spikes = Spikes()
         self._late: deque[tuple[int, dict[str, Any]]] = deque()  # losses that are still on a device
         self._pending: Failure | None = None
@@ -90,116 +71,41 @@ class Freezer:
         self._autocast: str | None = None  # type that the last model call was made in
         self._skips = 0
         self._counts: dict[str, int] = {}
-        self._by_hand = False
+        self.is_asked = False  # for this step, by hand
         self.notes: list[str] = []
-        self._began = time.perf_counter()
 
     # what the step is fed
 
     def batch(self, iterator: Any, value: Any, frame: FrameType) -> None:
-        user = loop_frame(frame)
-        dataset = getattr(iterator, "_dataset", None)
-        if self._dataset is None or self._dataset[0] is not dataset:
-            self._dataset = dataset, type(dataset).__name__, _length(dataset)
-        where = (user.f_code.co_filename, user.f_lineno) if user is not None else ("", 0)
-        self._arrived("loader", [*where, *self._dataset[1:]], value)
+        self._feed.batch(iterator, value, frame)
 
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
         self._autocast = _autocast() if torch.is_autocast_enabled() or torch.is_autocast_enabled("cpu") else None
-        if self._is_late:
+        if self._ring.is_late:
             step = self._r.step
             called = (unwrap(module), args, kwargs)
-            self._calls.remember(step, called, self._autocast, self._late[0][0] if self._late else step, self._batch_bytes)
-        user = loop_frame(frame)
-        variables: dict[str, Any] | None = None
-        if self._fed and not self._consumed and (self._ahead or self._looks()):
-            self._find_consumed([t for _, t in tensors_in((args, kwargs))])
-        if not self._fed:
-            inputs = [t for _, t in tensors_in((args, kwargs))]
-            where = [user.f_code.co_filename, user.f_lineno] if user is not None else ["", 0]
-            variables = variables_of(user)
-            value = {"args": args, "kwargs": kwargs, "variables": tensors_beside(variables, inputs)}
-            self._arrived("forward", [*where, type(module).__name__, None], value)
-        at = (self._r.step, self._r.microstep)
-        if self._scalars_at != at and self._arrivals:
-            self._scalars_at = at
-            used = self._arrivals[-1]
-            if not used.used:
-                used = next((a for a in reversed(self._arrivals) if a.used), used)
-            code = user.f_code if user is not None else None
-            known = self._names[1] if self._names[0] is code and not self._looks() else None
-            used.scalars = scalars_of(variables if variables is not None else variables_of(user), known)
-            if known is None:  # a loop's plain variables are nearly always the same: all are looked at now and then
-                self._names = code, list(used.scalars)
+            self._calls.remember(step, called, self._autocast, self._late[0][0] if self._late else step, self._feed.batch_bytes)
+        self._feed.forward(module, args, kwargs, frame)
 
-    def _find_consumed(self, inputs: list[torch.Tensor]) -> None:
-        """Some loops fetch a batch ahead: then the model is given tensors of the batch before the latest."""
-        self._consumed = True
-        latest = self._arrivals[-1]
-        if not self._ahead and (not inputs or len(self._arrivals) < 2 or latest.kind != "loader" or _share(inputs, latest)):
-            return
-        for arrival in list(self._arrivals)[-3:-1]:
-            if arrival.kind in ("loader", "ahead") and _share(inputs, arrival):
-                self._ahead = True
-                latest.used = False
-                arrival.used, arrival.kind = True, "ahead"
-                arrival.step, arrival.microstep, arrival.rng = self._r.step, self._r.microstep, self._streams.read()
-                return
+    # brief steps
 
-    def _arrived(self, kind: str, key: list[Any], value: Any) -> None:
-        step = self._r.step
-        if self._arrivals and not self._copy_batches and self._arrivals[-1].changed_since():
-            self._copy_batches = True  # batches that the loop writes over are copied from now on
-        if step >= self._next_copy and self._copies:
-            self._copy_state()
-        if self._copy_batches:
-            value = cloned(value)
-        at = (step, self._r.microstep)
-        arrival = Arrival(*at, kind, key, value, self._streams.read(), at)
-        if self._looks():
-            arrival.look()
-            self._batch_bytes = max(self._batch_bytes, arrival.num_bytes)
-        arrival.num_bytes = self._batch_bytes
-        self._arrivals.append(arrival)
-        self._arrival_bytes += arrival.num_bytes
-        self._forget()
-        self._fed, self._consumed = True, False
+    @property
+    def brief(self) -> BriefCapturing | None:
+        return self
 
-    def _looks(self) -> bool:
-        """What a loop does with its batches it does from the beginning, and looking at them takes longer than keeping them."""
-        return self._r.step < LOOKS or self._r.step % LOOKS == 0
+    def batch_again(self, value: Any, frame: FrameType) -> bool:
+        return self._feed.batch_again(value, frame)
 
-    def _forget(self) -> None:
-        oldest = self._ring[0]["step"] if self._ring else self._r.step - 1
-        while self._arrivals and (self._arrivals[0].step < oldest or self._arrival_bytes > self._limit // 2):
-            if self._arrivals[0].step == self._r.step:
-                break
-            gone = self._arrivals.popleft()
-            self._arrival_bytes -= gone.num_bytes
-        while self._ring and self._arrivals and self._ring[0]["step"] < self._arrivals[0].step:
-            self._ring.popleft()
+    def forward_again(self, frame: FrameType) -> bool:
+        return not self._ring.is_late and self._feed.forward_again(frame)
 
-    # the ring
-
-    def _copy_state(self) -> None:
-        step = self._r.step
-        if not self._r.census.optimizers() and not self._r.census.roots():
-            return
-        began = time.perf_counter()
-        live = snapshot.collect(self._r, self.scalers)
-        size = snapshot.size_of(live)
-        if 2 * size > self._limit // 2:
-            self._copies = False
-            self._ring.clear()
-            return
-        self._ring.append(snapshot.cloned(live))
-        while len(self._ring) > 2:
-            self._ring.popleft()
-        cost = time.perf_counter() - began
-        each = (began - self._began) / max(step, 1)
-        least = LATE_SPACING if self._late else MIN_SPACING
-        spacing = min(MAX_SPACING, max(least, math.ceil(cost / max(COPY_SHARE * each, 1e-9)) if step else least))
-        self._next_copy = step + spacing
+    def loss_again(self, loss: torch.Tensor, value: float, carried: int) -> bool:
+        if self.is_asked or carried or self._ring.is_of(self._r.step) or not self._spikes.passed(value):
+            return False
+        self._loss = loss
+        self._carries = False
+        self._feed.over()
+        return True
 
     # what the step gives
 
@@ -208,23 +114,19 @@ class Freezer:
         if "value" in data:
             self._judge(self._r.step, float(data["value"]), now=True)
         else:
-            self._is_late = True
+            self._ring.is_late = True
+            self._ring.need()
             self._late.append((self._r.step, data))
         at = (self._r.step, self._r.microstep)
         if self._r.microstep == 0:
             self._carries = bool(data.get("carried"))
-        if (self._carries or self._r.microstep) and self._ring and at == (self._ring[-1]["step"], self._ring[-1]["microstep"]):
-            self._complete(self._ring[-1])
+        if self._carries:
+            self._ring.need()
+        if self._carries or self._r.microstep:
+            self._ring.complete(at)
         self._before_backward = {}
-        if self._by_hand or (self._pending is not None and self._may(self._pending.kind)):
+        if self.is_asked or (self._pending is not None and self._may(self._pending.kind)):
             self._look_at_pass(root)
-
-    def _complete(self, copy: dict[str, Any]) -> None:
-        """A copy of the weights in the middle of an accumulation is worth nothing without the gradients so far."""
-        copy["gradients"] = snapshot.gradients_of(self._r)
-        if 2 * snapshot.size_of(copy) > self._limit // 2:
-            self._copies = False
-            self._ring.clear()
 
     def _look_at_pass(self, root: torch.Tensor | None) -> None:
         """The backward pass will free the graph, and add to the gradients."""
@@ -245,7 +147,8 @@ class Freezer:
         """For a replay without the source. With the values that a model was given it holds what --no-data leaves out."""
         if not self.settings.data:
             return None
-        used = next((a for a in reversed(self._arrivals) if a.used and (step is None or a.step == step)), self._arrivals[-1])
+        arrivals = self._feed.arrivals
+        used = next((a for a in reversed(arrivals) if a.used and (step is None or a.step == step)), arrivals[-1])
         call, why = look(used.rng, min(CALL_BYTES, self._limit))
         if call is None:
             self.notes.append(f"the operator at fault was not kept, so a replay needs the source: {why}")
@@ -265,7 +168,7 @@ class Freezer:
             self.freeze(failure, "late", step)
 
     def backward_ends(self) -> None:
-        self._fed = False
+        self._feed.over()
         if self._pending is not None and self._may(self._pending.kind):
             failure, self._pending = self._pending, None
             self.freeze(failure, "backward", self._r.step)
@@ -273,8 +176,8 @@ class Freezer:
 
     def gradients(self, optimizer: torch.optim.Optimizer, norms: Any, skipped: bool) -> None:
         self._skips = self._skips + 1 if skipped else 0
-        if self._by_hand:
-            self._by_hand = False
+        if self.is_asked:
+            self.is_asked = False
             self.freeze(Failure("by hand", f"step {self._r.step}, captured by hand"), "step", self._r.step)
         apart = ranks.drifted(self._r.facts)
         if apart is not None:
@@ -293,7 +196,7 @@ class Freezer:
                 self.freeze(Failure("nonfinite gradient", text), "step", self._r.step)
 
     def step_over(self) -> None:
-        self._fed = False
+        self._feed.over()
         self._loss = None
         self._before_backward = {}
         while self._late and "value" in self._late[0][1]:
@@ -301,7 +204,7 @@ class Freezer:
             self._judge(step, float(data["value"]), now=False)
 
     def crashed(self, error: BaseException, site: Any) -> None:
-        if not isinstance(error, Exception) or not self._arrivals:
+        if not isinstance(error, Exception) or not self._feed.arrivals:
             return
         first = (str(error).splitlines() or [""])[0][:200]
         text = f"{type(error).__name__}: {first}"
@@ -309,15 +212,15 @@ class Freezer:
 
     def ask(self) -> None:
         """By hand: the step under way is captured when its gradients are there."""
-        self._by_hand = True
+        self.is_asked = True
 
     def closing(self) -> None:
         self.step_over()
         waits = ranks.standstill(self._r.facts, self._r.rank)
         if waits is not None:  # told by the watchdog, while the main thread stands in a distributed call
             self.freeze(Failure("rank mismatch", waits[0], site=waits[1]), "hang", self._r.step)
-        self._arrivals.clear()
-        self._ring.clear()
+        self._feed.arrivals.clear()
+        self._ring.copies.clear()
 
     # writing
 
@@ -329,19 +232,19 @@ class Freezer:
         return not self._counts.get(other)
 
     def freeze(self, failure: Failure, point: str, step: int, error: BaseException | None = None) -> Path | None:
-        if not self._may(failure.kind) or not self._arrivals:
+        if not self._may(failure.kind) or not self._feed.arrivals:
             return None
         self._counts[failure.kind] = self._counts.get(failure.kind, 0) + 1
         state, notes = self._state(point, step)
         first = (state["step"], state["microstep"]) if state is not None else (step, 0)
-        arrivals = [a for a in self._arrivals if a.used and first <= (a.step, a.microstep) and a.step <= step]
+        arrivals = [a for a in self._feed.arrivals if a.used and first <= (a.step, a.microstep) and a.step <= step]
         if any(a.changed_since() for a in arrivals):
             notes.append("the loop has changed a batch in place: its values are those of afterwards")
         content = {
             "point": point,
             "snapshot": state,
             "arrivals": [] if not self.settings.data else [self._described(a) for a in arrivals],
-            "start": self.start_rng,
+            "start": self._feed.start_rng,
             "prints": self._prints(point, step),
         }
         if error is not None and self.settings.data:
@@ -375,8 +278,8 @@ class Freezer:
         """The live objects while they are still what the step began with, else the last copy before it."""
         notes: list[str] = []
         if point != "late":
-            if self._carries and point == "step" and self._ring and self._ring[-1]["step"] <= step:
-                return self._ring[-1], notes
+            if self._carries and point == "step" and (copy := self._ring.last_before(step)) is not None:
+                return copy, notes
             live = {**snapshot.collect(self._r, self.scalers), "microstep": 0}
             if self._carries and point == "backward":
                 live |= {name: self._before_backward.get(name) for name in ("microstep", "gradients")}
@@ -390,11 +293,10 @@ class Freezer:
                 f"and were left out; to keep them: --capture-limit {math.ceil(size / (1 << 20))}"
             )
             return None, notes
-        before = [copy for copy in self._ring if copy["step"] <= step]
-        if before:
-            return before[-1], notes
-        notes.append("the failure was seen after the update, and no copy of the weights was at hand")
-        return None, notes
+        before = self._ring.last_before(step)
+        if before is None:
+            notes.append("the failure was seen after the update, and no copy of the weights was at hand")
+        return before, notes
 
     def _described(self, arrival: Arrival) -> dict[str, Any]:
         names = ("step", "microstep", "kind", "rng", "scalars", "fetched")
@@ -404,7 +306,7 @@ class Freezer:
     def _prints(self, point: str, step: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if point in ("backward", "step") and self._loss is not None:
-            found["loss"] = fingerprint(self._loss)
+            found["loss"] = fingerprint(self._loss.detach())
         if point in ("backward", "step"):
             found["gradients"] = gradient_prints(self._r)
             if "graph" in self._before_backward:
@@ -412,18 +314,6 @@ class Freezer:
         return found
 
 
-def _length(dataset: Any) -> int | None:
-    try:
-        return len(dataset)
-    except TypeError:  # none, or one without an end
-        return None
-
-
 def _autocast() -> str | None:
     device = next((kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)), None)
     return str(torch.get_autocast_dtype(device))[6:] if device is not None else None
-
-
-def _share(inputs: list[torch.Tensor], arrival: Arrival) -> bool:
-    known = {t.untyped_storage().data_ptr() for t in arrival.tensors() if t.layout is torch.strided}
-    return any(t.layout is torch.strided and t.untyped_storage().data_ptr() in known for t in inputs)

@@ -22,34 +22,48 @@ _HEADER = object.__basicsize__  # of a Python object; the index and the words of
 class Streams:
     def __init__(self) -> None:
         self._python = _find_python()
-        self._numpy: Any = None
+        self._numpy: _Words | None = None
         self._numpy_known = False
 
     def read(self) -> dict[str, Any]:
         found: dict[str, Any] = {"torch": torch.default_generator.get_state()}
         if self._python is not None:
-            found["python"] = self._python.raw
+            found["python"] = self._python.read()
             found["gauss"] = random._inst.gauss_next  # type: ignore[attr-defined, unused-ignore]
         else:
             found["python"], found["gauss"] = _python_bytes()
         if "numpy.random" in sys.modules:
             if not self._numpy_known:
                 self._numpy_known, self._numpy = True, _find_numpy()
-            found["numpy"] = self._numpy.raw if self._numpy is not None else _numpy_bytes()
+            found["numpy"] = self._numpy.read() if self._numpy is not None else _numpy_bytes()
         if torch.cuda._initialized:  # asking whether there is one takes longer than all of the above
             found["cuda"] = [generator.get_state() for generator in torch.cuda.default_generators]
         return found
 
 
-def _find_python() -> Any:
+class _Words:
+    """The words of one generator and its position among them, where they lie. Drawing moves the position; all words are made anew
+    when it has passed the last one, so the same position beside the same first word means that nothing was drawn."""
+
+    def __init__(self, at: int, position: int) -> None:
+        self._all = (ctypes.c_char * _SIZE).from_address(at)
+        self._position = ctypes.c_uint32.from_address(at + position)
+        self._word = ctypes.c_uint32.from_address(at + (0 if position else 4))
+        self._seen = (-1, -1)
+        self._copy = b""
+
+    def read(self) -> bytes:
+        now = (self._position.value, self._word.value)
+        if now != self._seen:
+            self._seen, self._copy = now, self._all.raw
+        return self._copy
+
+
+def _find_python() -> _Words | None:
     if sys.implementation.name != "cpython":
         return None
-    memory = _memory(id(random._inst) + _HEADER)  # type: ignore[attr-defined, unused-ignore]
-    return memory if memory.raw == _python_bytes()[0] else None
-
-
-def _memory(at: int) -> Any:
-    return (ctypes.c_char * _SIZE).from_address(at)
+    words = _Words(id(random._inst) + _HEADER, 0)  # type: ignore[attr-defined, unused-ignore]
+    return words if words.read() == _python_bytes()[0] else None
 
 
 def _python_bytes() -> tuple[bytes, float | None]:
@@ -62,12 +76,12 @@ def _numpy_bytes() -> bytes | None:
     return state[1].tobytes() + struct.pack("=I", state[2]) if state[0] == "MT19937" else None
 
 
-def _find_numpy() -> Any:
+def _find_numpy() -> _Words | None:
     generator = getattr(getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None), "_bit_generator", None)
     if generator is None or type(generator).__name__ != "MT19937":
         return None
-    memory = _memory(int(generator.ctypes.state_address))
-    return memory if memory.raw == _numpy_bytes() else None
+    words = _Words(int(generator.ctypes.state_address), 4 * _WORDS)
+    return words if words.read() == _numpy_bytes() else None
 
 
 def restore(state: dict[str, Any]) -> None:

@@ -31,6 +31,14 @@ class Spikes:
         spread = SIGMA * median(abs(value - middle) for value in self._recent)
         return max(middle + DEVIATIONS * spread, TIMES_MEDIAN * middle)
 
+    def passed(self, loss: float) -> bool:
+        """A loss that is no spike at a glance, and all that is to be done about it; False where `saw` must look."""
+        recent = self._recent
+        if len(recent) < ENOUGH or not loss <= TIMES_MAXIMUM * max(recent):
+            return False
+        recent.append(loss)
+        return True
+
     def saw(self, loss: float) -> float | None:
         """The limit that this loss exceeds. A quick look decides in nearly every step: a spike is above all that was recent."""
         exceeded = None

@@ -56,6 +56,8 @@ def attach(session: Session, bundle: str, way: str, result: str, **settings: Any
 class Bystander:
     """Another rank than the captured one: it takes part, and stays when it fails. Its end would be the end of all ranks."""
 
+    brief = None
+
     def __init__(self, result: Path) -> None:
         self._result = result
 
@@ -80,6 +82,8 @@ class Bystander:
 
 
 class Stage:
+    brief = None
+
     def __init__(
         self,
         recorder: Recorder,

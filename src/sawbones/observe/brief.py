@@ -23,6 +23,7 @@ from sawbones.observe.census import unwrap
 from sawbones.observe.steps import Held, brief_rows, plain_lr
 
 if TYPE_CHECKING:
+    from sawbones.observe.capturing import BriefCapturing
     from sawbones.observe.recorder import Recorder
 
 HAND_ON_S = 0.2  # rows wait so long at most: what a kill may lose
@@ -53,6 +54,8 @@ class Brief:
         self._handed = 0.0
         self._norms: list[float] = []
         self._grads: list[Any] = []
+        self._capture: BriefCapturing | None = None
+        self._told = False  # the capture was told of this backward pass in full
 
     # what ordinary steps tell
 
@@ -81,13 +84,14 @@ class Brief:
         if dist.is_available() and dist.is_initialized():  # ranks are compared step by step
             return
         held = r.steps.brief_for(optimizer)
-        if held is None:
+        capture = r.capture.brief if r.capture is not None else None
+        if held is None or (r.capture is not None and capture is None):
             return
         self._in_vain += 1
         if self._in_vain > IN_VAIN:
             self._in_vain, self._not_before = 0, r.step + REST
             return
-        self._models, self._held, self.optimizer = models, held, optimizer
+        self._models, self._held, self.optimizer, self._capture = models, held, optimizer, capture
         self._lists = [(group["params"], len(group["params"])) for group in optimizer.param_groups]
         self._until = next(step for step in range(r.step + 1, r.step + r.detail.every + 1) if self._is_due(step))
         self._handed = _clock()
@@ -120,8 +124,10 @@ class Brief:
         r = self._r
         r.calls.depth = 0
         r.steps.wait_ms += wait_s * 1e3
-        if r.capture is not None:
-            r.tell(r.capture.batch, iterator, value, sys._getframe(2))
+        if r.capture is not None and self._capture is not None:
+            frame = sys._getframe(2)
+            if not self._capture.batch_again(value, frame):
+                r.tell(r.capture.batch, iterator, value, frame)
         return True
 
     def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -134,8 +140,10 @@ class Brief:
                 return self.leave()
             r.steps.prepared()
         r.last_call = (known[1], args, kwargs)
-        if r.capture is not None:
-            r.tell(r.capture.forward, module, args, kwargs, sys._getframe(2))
+        if r.capture is not None and self._capture is not None:
+            frame = sys._getframe(2)
+            if not self._capture.forward_again(frame):
+                r.tell(r.capture.forward, module, args, kwargs, frame)
         return True
 
     def backward(self, root: Any) -> bool:
@@ -147,14 +155,16 @@ class Brief:
             return self.leave()
         r.calls.depth = 0
         r.steps.has_loss(value)
-        if r.capture is not None:
+        self._told = False
+        if r.capture is not None and self._capture is not None and not self._capture.loss_again(root, value, self._carried):
+            self._told = True
             r.tell(r.capture.backward_begins, root, root, {"value": value, "carried": self._carried})
         return True
 
     def backward_over(self) -> bool:
         r = self._r
         r.microstep += 1
-        if r.capture is not None:
+        if self._told and r.capture is not None:
             r.tell(r.capture.backward_ends)
         return True
 
@@ -162,14 +172,14 @@ class Brief:
         held, r = self._held, self._r
         if optimizer is not self.optimizer or held is None or closure is not None or not self._same_parameters():
             return self.leave()
+        if self._capture is not None and self._capture.is_asked:
+            return self.leave()
         grads = [p.grad for p in held.params]
         norms = held.engine.brief_norms(grads)
         if norms is None:
             return self.leave()
         self.is_open, self._norms, self._grads = True, norms, grads
         self._opened_at = (r.step, r.microstep)
-        if r.capture is not None:
-            r.tell(r.capture.gradients, optimizer, (norms,), False)
         return True
 
     @property

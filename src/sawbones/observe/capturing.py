@@ -10,6 +10,10 @@ from torch import nn
 
 
 class Capturing(Protocol):
+    @property
+    def brief(self) -> BriefCapturing | None:
+        """For steps of which little is asked; None: all of them are told in full."""
+
     def batch(self, iterator: Any, value: Any, frame: FrameType) -> None:
         """A loader gave a batch. `frame`: at which to begin the search for the user's own."""
 
@@ -30,3 +34,15 @@ class Capturing(Protocol):
         """The script is over; its traceback is still there."""
 
     def closing(self) -> None: ...
+
+
+class BriefCapturing(Protocol):
+    """What brief steps tell instead, where only values are new. Each says whether that was all; if not it is told in full."""
+
+    is_asked: bool  # for the step under way: its gradients must be shown before they are used
+
+    def batch_again(self, value: Any, frame: FrameType) -> bool: ...
+
+    def forward_again(self, frame: FrameType) -> bool: ...
+
+    def loss_again(self, loss: torch.Tensor, value: float, carried: int) -> bool: ...

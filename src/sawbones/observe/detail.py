@@ -6,9 +6,9 @@ import statistics
 
 from torch import distributed as dist
 
-RUN_IN_FULL = 500  # steps; after that the events of every 20th step, and rare kinds always
+RUN_IN_FULL = 500  # steps; after that the events of every 25th step, and rare kinds always
 DIAGNOSE_IN_FULL = 5000  # a diagnosis reads more and pays more
-EVERY = 20
+EVERY = 25  # every second of them is one on which statistics are taken in full
 EVALUATION_EVENTS = 20_000  # they stand between steps, so a sample of steps would lose most evaluations: kept up to here
 _COMMON = frozenset(
     ("batch", "forward", "loss", "backward", "scale", "unscale", "scaler_step", "scaler_update", "clip", "step", "zero_grad")

@@ -132,7 +132,7 @@ class Run:
 
     @property
     def events_in_full(self) -> int:
-        """Steps whose events are all there; after them only rare kinds are, and everything of every 20th step."""
+        """Steps whose events are all there; after them only rare kinds are, and everything of every 25th step."""
         return int(self.facts.get("events_in_full", 500))
 
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:
