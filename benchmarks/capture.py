@@ -172,14 +172,14 @@ def cost(rows: Path, rounds: int, only: str) -> None:
 
     Medians tell what a step costs; the mean also holds the steps on which weights are copied.
     """
-    from overhead import compare, spread
+    from overhead import SHALLOW, Sawbones, compare, spread
 
     for name, make, steps in (("6-layer GPT of overhead.py", gpt(), 1), ("six linear layers, DataLoader", small(), 20)):
         if not fnmatch(name, only):
             continue
         bare, ways = make(), {key: make() for key in ("null", "watched", "with capture")}
         for key in ("watched", "with capture"):
-            watching = watched(capture=key == "with capture")
+            watching = Sawbones(SHALLOW, capture=key == "with capture")
             ways[key].around, ways[key].close = watching, watching.close
         compare(bare, ways, rounds, time.process_time, steps=steps, untimed=1)
         row: dict[str, Any] = {"what": "cost", "case": name, "rounds": rounds, "bare_ms": spread(bare.times)}
@@ -188,18 +188,6 @@ def cost(rows: Path, rounds: int, only: str) -> None:
         added = [1e3 * (b - a) for a, b in zip(ways["watched"].times, ways["with capture"].times, strict=True)]
         row["added_us"] = spread(added, 1)
         note(rows, row)
-
-
-def watched(capture: bool) -> Any:
-    from overhead import SHALLOW, Sawbones
-
-    from sawbones.capture.freezer import Freezer, Settings
-
-    watching = Sawbones(SHALLOW)
-    if capture:
-        folder = str(Path(__file__).parent)
-        watching.recorder.capture = Freezer(watching.recorder, Settings(root=folder, script=__file__, working_folder=folder))
-    return watching
 
 
 def gpt() -> Callable[[], Any]:

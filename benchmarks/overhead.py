@@ -45,6 +45,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
+from sawbones.capture.freezer import Freezer, Settings
 from sawbones.observe.hooks import install_all
 from sawbones.observe.options import Options, running
 from sawbones.observe.pacing import deep_pace
@@ -90,9 +91,12 @@ class Training:
 class Sawbones:
     """The whole recorder, its hooks installed around its own steps only."""
 
-    def __init__(self, options: Options, keep_installed: bool = False) -> None:
+    def __init__(self, options: Options, keep_installed: bool = False, capture: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.recorder = Recorder(self.folder, options)
+        if capture:
+            here = str(Path(__file__).parent)
+            self.recorder.capture = Freezer(self.recorder, Settings(root=here, script=__file__, working_folder=here))
         self.recorder._deep_pace = None  # deep steps as a run has them, but whenever they are asked for
         self._keep = keep_installed
         self._patches: Any = None
@@ -428,15 +432,19 @@ def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
     watching = Sawbones(SHALLOW, keep_installed=compiled)
     bare, again = Training(run, optimizer, loss_of), Training(run, optimizer, loss_of)
     shallow = Training(run, optimizer, loss_of, around=watching, close=watching.close)
+    capturing = Sawbones(SHALLOW, keep_installed=compiled, capture=True)
+    captured = Training(run, optimizer, loss_of, around=capturing, close=capturing.close)
     # About a second each: a training loop does not wait for its device after every few steps.
     block = 384 // batch
-    compare(bare, {"null": again, "shallow": shallow}, rounds, time.perf_counter, torch.cuda.synchronize, steps=block, warm_up=4)
+    ways = {"null": again, "shallow": shallow, "with capture": captured}
+    compare(bare, ways, rounds, time.perf_counter, torch.cuda.synchronize, steps=block, warm_up=4)
     lanes = [lane for held in watching.recorder.steps._held.values() for plan in held.engine._plans.values() for lane in plan.lanes]
     turns = " and ".join(f"every {lane._budget.every}" if lane._budget.every > 1 else "every step" for lane in lanes)
     found = {
         "every": turns,
         "bare ms": f"{np.median(bare.times):.2f}",
         "shallow": spread(shallow.ratios),
+        "with capture": spread(captured.ratios),
         "null": spread(again.ratios),
     }
     if not compiled:
@@ -456,15 +464,16 @@ def cuda_table(rounds: int) -> str:
     lines += [
         "Gradients are measured on every step; the column before the ratio says on which steps parameters and updates were.",
         "",
-        "| tokens | | bare ms | parameters, updates | shallow | null (bare / bare) | deep step | default, average of 1,000 steps |",
-        "|---|---|---|---|---|---|---|---|",
+        "| tokens | | bare ms | parameters, updates | shallow | with capture | null (bare / bare) | deep step "
+        "| default, average of 1,000 steps |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for compiled in (False, True):
         for batch in (32, 8):
             found = gpt2(batch, compiled, rounds)
             torch.cuda.empty_cache()
             torch._dynamo.reset()
-            names = ("bare ms", "every", "shallow", "null", "deep step", "default, 1,000 steps")
+            names = ("bare ms", "every", "shallow", "with capture", "null", "deep step", "default, 1,000 steps")
             cells = " | ".join(found.get(k, "-") for k in names)
             lines.append(f"| {batch} x 1024 | {'compiled' if compiled else 'eager'} | {cells} |")
             print(lines[-1], flush=True)

@@ -15,7 +15,7 @@ from tests.capture.made import forge
 from torch import nn
 
 from sawbones.capture import nonfinite
-from sawbones.capture.bundle import read_bundle
+from sawbones.capture.bundle import Bundle, read_bundle
 from sawbones.capture.errors import CaptureError
 from sawbones.capture.freezer import Freezer, Settings
 from sawbones.capture.graph import walk
@@ -210,26 +210,31 @@ class LateScalars(ScalarReader):
             deliver(float(value))
 
 
-@pytest.mark.parametrize(("bad", "num_steps"), [(7, 12), (30, 90), (95, 100), (118, 200)])
-def test_a_loss_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: int, num_steps: int) -> None:
+def known_late(tmp_path: Path, model: nn.Module, batches: list[torch.Tensor]) -> Bundle:
+    """The first bundle of a training whose losses and gradients are known late, as on a device."""
     recorder = Recorder(tmp_path / "run", Options(deep_steps=(), deep_every=0))
     recorder.scalars = LateScalars()
-    recorder.steps.gradient_norms = lambda optimizer: []  # type: ignore[method-assign]  # they are late as well
+    recorder.steps.gradient_norms = lambda optimizer: []  # type: ignore[method-assign]
     freezer = Freezer(recorder, Settings(root=str(tmp_path), script=__file__, working_folder=str(tmp_path)))
     recorder.capture = freezer
     patches = install_all(recorder)
     try:
-        model = nn.Linear(3, 1)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        for step in range(num_steps):
-            x = torch.full((2, 3), math.nan if step == bad else 1.0)
+        for x in batches:
             optimizer.zero_grad()
             model(x).square().mean().backward()
             optimizer.step()
     finally:
         patches.restore()
         recorder.close()
-    bundle = read_bundle(freezer.bundles[0])
+    assert recorder.step == len(batches)
+    return read_bundle(freezer.bundles[0])
+
+
+@pytest.mark.parametrize(("bad", "num_steps"), [(7, 12), (30, 90), (95, 100), (118, 200)])
+def test_a_loss_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: int, num_steps: int) -> None:
+    batches = [torch.full((2, 3), math.nan if step == bad else 1.0) for step in range(num_steps)]
+    bundle = known_late(tmp_path, nn.Linear(3, 1), batches)
     assert (bundle.failure.kind, bundle.step) == ("nonfinite loss", bad)
     snapshot = bundle.unpacked("snapshot")
     assert snapshot is not None and snapshot["step"] <= bad
@@ -238,3 +243,55 @@ def test_a_loss_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: 
         "with the weights of the copy, and what was given then"
     )
     assert torch.isnan(call["args"][0]).all() and torch.equal(call["args"][1], snapshot["models"][0]["tensors"]["weight"])
+
+
+class Length(nn.Module):
+    """Good values everywhere; at zero the root has no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 4, bias=False)
+        self.register_buffer("calls", torch.zeros(()))
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.drop(torch.ones(9)).mean() + self.layer(x).square().sum(-1).sqrt()
+
+
+@pytest.mark.parametrize(("bad", "num_steps"), [(7, 12), (79, 100), (80, 100), (118, 200)])
+def test_a_gradient_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: int, num_steps: int) -> None:
+    torch.manual_seed(0)
+    batches = [torch.randn(2, 3) if step != bad else torch.zeros(2, 3) for step in range(num_steps)]
+    model = Length()
+    bundle = known_late(tmp_path, model, batches)
+    assert (bundle.failure.kind, bundle.step) == ("nonfinite gradient", bad)
+    assert bundle.failure.text == f"a gradient is not finite at step {bad}, nor is the loss of the next one (nan)"
+    assert bundle.batches()[-1]["step"] == bad and not bundle.notes
+    snapshot, call = bundle.unpacked("snapshot"), bundle.unpacked("call")
+    assert (
+        snapshot is not None and snapshot["step"] <= bad and torch.isfinite(snapshot["models"][0]["tensors"]["layer.weight"]).all()
+    )
+    assert call is not None and (call["function"], call["gives"]) == ("torch.Tensor.sqrt", "gradient")
+    assert outcome_of(call)["prints"] == call["prints"]
+    assert float(model.calls) == num_steps, "the repeated call was made by a copy"
+
+
+def test_asking_for_late_gradients_draws_nothing_from_the_run(tmp_path: Path) -> None:
+    """Random numbers of the training are the same whether a failure was looked into or not."""
+    torch.manual_seed(0)
+    batches = [torch.randn(2, 3) if step != 7 else torch.zeros(2, 3) for step in range(12)]
+    drawn = []
+    for folder in ("watched", "bare"):
+        torch.manual_seed(1)
+        model = Length()
+        if folder == "watched":
+            known_late(tmp_path, model, batches)
+        else:
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            for x in batches:
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+        drawn.append(torch.random.get_rng_state())
+    assert torch.equal(*drawn)

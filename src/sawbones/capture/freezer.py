@@ -164,8 +164,25 @@ class Freezer:
             return
         if now and self._pending is None:
             self._pending = failure
+        elif not now and failure.kind == "nonfinite loss" and self._may(failure.kind):
+            self._freeze_late(failure, step)
         elif not now:
             self.freeze(failure, "late", step)
+
+    def _freeze_late(self, failure: Failure, step: int) -> None:
+        """Known some steps later. A model that gives good values with good weights got bad ones from the gradients before."""
+        num_notes = len(self.notes)
+        state = self._ring.last_good_before(step)
+        call = self._operator(lambda rng, limit: self._calls.value(self._r, step, state, rng, limit), step)
+        if call is None and state is not None and state["step"] < step:
+            scale = float(self._r.loss_scale or 1.0)
+            call = self._operator(lambda rng, limit: self._calls.gradient(self._r, step - 1, state, rng, scale, limit), step - 1)
+            if call is not None:
+                text = f"a gradient is not finite at step {step - 1}, nor is the loss of the next one ({failure.loss})"
+                failure, step = Failure("nonfinite gradient", text), step - 1
+        if call is not None:
+            del self.notes[num_notes:]
+        self.freeze(failure, "late", step, call=call)
 
     def backward_ends(self) -> None:
         self._feed.over()
@@ -231,7 +248,9 @@ class Freezer:
         other = {"nonfinite gradient": "nonfinite loss", "nonfinite loss": "nonfinite gradient"}.get(kind, "")
         return not self._counts.get(other)
 
-    def freeze(self, failure: Failure, point: str, step: int, error: BaseException | None = None) -> Path | None:
+    def freeze(
+        self, failure: Failure, point: str, step: int, error: BaseException | None = None, call: dict[str, Any] | None = None
+    ) -> Path | None:
         if not self._may(failure.kind) or not self._feed.arrivals:
             return None
         self._counts[failure.kind] = self._counts.get(failure.kind, 0) + 1
@@ -252,8 +271,8 @@ class Freezer:
         elif failure.kind == "nonfinite gradient" and point == "step":
             scale = float(self._r.loss_scale or 1.0)
             content["call"] = self._operator(lambda rng, limit: nonfinite.bad_gradient(self._r, rng, self._autocast, scale, limit))
-        elif failure.kind == "nonfinite loss" and point == "late":
-            content["call"] = self._operator(lambda rng, limit: self._calls.operator(self._r, step, state, rng, limit), step)
+        elif point == "late":
+            content["call"] = call
         elif point == "backward":
             content["call"] = self._before_backward.get("call")
         notes += self.notes
@@ -293,7 +312,7 @@ class Freezer:
                 f"and were left out; to keep them: --capture-limit {math.ceil(size / (1 << 20))}"
             )
             return None, notes
-        before = self._ring.last_before(step)
+        before = self._ring.last_good_before(step)
         if before is None:
             notes.append("the failure was seen after the update, and no copy of the weights was at hand")
         return before, notes

@@ -3,12 +3,14 @@ replayed where the user's source is not at hand.
 
 The training goes on after such a step, so all of this takes place in a fork that ends there. The last model call is repeated under
 a trace; where the model's own values are good, the operators after it are read back from autograd's graph. A fork cannot use a
-device: what the model held and was given there is copied to the host before, and the call is repeated there.
+device: what the model held and was given there is copied to the host before, and the call is repeated there. Nor can a fork beside
+a device use autograd: then a copy of the model is asked for its gradients in this process, if that is quick.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import select
@@ -32,12 +34,15 @@ from sawbones.capture.packing import Packer, unpack
 from sawbones.capture.prints import fingerprint
 from sawbones.capture.rebuilding import first_bad
 from sawbones.capture.substitution import map_tensors
+from sawbones.observe.deep.guard import untouched
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 DEVICE_BYTES = 2 << 30  # copied to the host, once in a run
 SECONDS = 20.0  # for which training waits at most, once in a run
+QUICK = 3.0  # a call that takes longer is not made with its backward pass, which nothing can end
+NOTHING = "no single operator that shows it could be repeated with what it was given"
 Recorded = dict[str, Any]
 Called = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a model, with what it was given
 
@@ -69,10 +74,8 @@ def bad_value_of_old(
     limit: int,
 ) -> tuple[Recorded | None, str]:
     """For a loss that is known only now, some steps later: the model's call of then, with the last weights that were copied."""
-    module = called[0]
-    known = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
-    host, why = _on_host(called, {id(t): weights[name] for name, t in known.items() if name in weights})
-    if why:
+    host, why = _of_old(called, weights)
+    if host is None:
         return None, why
 
     def find() -> Recorded | None:
@@ -80,6 +83,62 @@ def bad_value_of_old(
         return described(operators.first_nonfinite(trace)) if trace is not None and not operators.is_finite(outputs) else None
 
     return _in_a_fork(find, limit)
+
+
+def bad_gradient_of_old(
+    recorder: Recorder,
+    called: Called,
+    weights: Mapping[str, torch.Tensor],
+    rng: Mapping[str, Any],
+    autocast: str | None,
+    scale: float,
+    limit: int,
+) -> tuple[Recorded | None, str]:
+    """The same for a gradient: of a copy of the model, in this process."""
+    host, why = _of_old(called, weights)
+    if host is None:
+        return None, why
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return None, "a model of several ranks may wait for the others, and autograd cannot be used in a fork beside a device"
+    recorder.active, is_active = False, recorder.active  # the model's call is not the loop's doing
+    try:
+        with untouched(()), warnings.catch_warnings(), open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            warnings.simplefilter("ignore")
+            copied = _copied(called, host)
+            trace, outputs = _repeated(recorder, copied, rng, autocast, host, apart=True)
+            found = _asked(copied[0], trace, outputs, scale)
+    except Exception as error:
+        return None, f"the model cannot be copied, or not asked for its gradients: {type(error).__name__}: {str(error)[:200]}"
+    finally:
+        recorder.active = is_active
+    why = _too_much(_packed(found)[0], limit) if found is not None else NOTHING
+    return (None, why) if why else (found, "")
+
+
+def _of_old(called: Called, weights: Mapping[str, torch.Tensor]) -> tuple[dict[int, torch.Tensor] | None, str]:
+    module = called[0]
+    known = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    return _on_host(called, {id(t): weights[name] for name, t in known.items() if name in weights})
+
+
+def _copied(called: Called, host: Mapping[int, torch.Tensor]) -> Called:
+    """The model, with copies on the host in the place of what it holds; nothing is copied on the device."""
+    module, args, kwargs = called
+    memo: dict[int, Any] = {id(p): nn.Parameter(host[id(p)], p.requires_grad) for p in module.parameters()}
+    memo |= {id(b): host[id(b)] for b in module.buffers()}
+    return copy.deepcopy(module, memo), args, kwargs
+
+
+def _asked(module: nn.Module, trace: OperatorTrace | None, outputs: list[torch.Tensor], scale: float) -> Recorded | None:
+    """The first operator whose gradient is not finite, where the model's results are asked with plain ones."""
+    asked = [t for t in outputs if t.requires_grad]
+    if trace is None or not asked:
+        return None
+    # Not backward(): nothing may be accumulated, or sent to other ranks by what waits for it.
+    wanted = [p for p in module.parameters() if p.requires_grad]
+    torch.autograd.grad(asked, wanted, [torch.full_like(t, scale) for t in asked], allow_unused=True)
+    pair = operators.first_nonfinite_gradient(trace)
+    return described(*pair) if pair is not None else described(operators.first_nonfinite(trace))
 
 
 def bad_gradient(
@@ -90,15 +149,8 @@ def bad_gradient(
         return None, "autograd has threads for its device, and those do not survive a fork"
 
     def find() -> Recorded | None:
-        trace, outputs = _repeated(recorder, recorder.last_call, rng, autocast, None)
-        asked = [t for t in outputs if t.requires_grad]
-        if trace is None or not asked or recorder.last_call is None:
-            return None
-        # Not backward(): nothing may be accumulated, or sent to other ranks by what waits for it.
-        wanted = [p for p in recorder.last_call[0].parameters() if p.requires_grad]
-        torch.autograd.grad(asked, wanted, [torch.full_like(t, scale) for t in asked], allow_unused=True)
-        pair = operators.first_nonfinite_gradient(trace)
-        return described(*pair) if pair is not None else described(operators.first_nonfinite(trace))
+        called = recorder.last_call
+        return _asked(called[0], *_repeated(recorder, called, rng, autocast, None), scale) if called is not None else None
 
     return _in_a_fork(find, limit)
 
@@ -120,22 +172,30 @@ def _on_host(
 
 
 def _repeated(
-    recorder: Recorder, called: Called | None, rng: Mapping[str, Any], autocast: str | None, host: Mapping[int, torch.Tensor] | None
+    recorder: Recorder,
+    called: Called | None,
+    rng: Mapping[str, Any],
+    autocast: str | None,
+    host: Mapping[int, torch.Tensor] | None,
+    apart: bool = False,
 ) -> tuple[OperatorTrace | None, list[torch.Tensor]]:
+    """`apart`: the model is a copy on the host, in this process."""
     if called is None:
         return None, []
     module, args, kwargs = called
     if any(hasattr(p, "to_local") for p in module.parameters()):
         return None, []  # other ranks hold the rest of its weights
-    _leave_ranks_alone()
+    if not apart:
+        _leave_ranks_alone()
     randomness.restore({**rng, "cuda": None})
     trace = OperatorTrace(recorder)
     try:
         if host is not None:
             args, kwargs = map_tensors([list(args), kwargs], lambda path, t: host[id(t)])
-            for parameter in module.parameters():
-                parameter.grad = None
-            module._apply(lambda t: host[id(t)])
+            if not apart:
+                for parameter in module.parameters():
+                    parameter.grad = None
+                module._apply(lambda t: host[id(t)])
         dtype = getattr(torch, autocast or "bfloat16")
         # The recorder's own calls are kept out of every trace; this one is the user's.
         traced = torch._C._EnableTorchFunction()
@@ -235,13 +295,11 @@ def _write(find: Callable[[], Recorded | None], limit: int, file: Any, send: int
     torch.set_num_threads(1)  # threads of a pool do not survive a fork
     try:
         found = find()
-        answer = "found" if found is not None else "no single operator that shows it could be repeated with what it was given"
+        answer = "found" if found is not None else NOTHING
         if found is not None:
-            packer = Packer()
-            text = json.dumps(packer.pack(found))
-            size = codec.num_bytes(packer.tensors)
-            if packer.left_out or size > limit:
-                answer = f"it was given {size / (1 << 20):.0f} MB, or what a file cannot hold"
+            packer, text = _packed(found)
+            if why := _too_much(packer, limit):
+                answer = why
             else:
                 file.write(text.encode() + b"\n")
                 codec.write(packer.tensors, file.write)
@@ -249,3 +307,13 @@ def _write(find: Callable[[], Recorded | None], limit: int, file: Any, send: int
     except Exception as error:
         answer = f"{type(error).__name__}: {str(error)[:200]}"
     os.write(send, answer.encode())
+
+
+def _packed(found: Recorded) -> tuple[Packer, str]:
+    packer = Packer()
+    return packer, json.dumps(packer.pack(found))
+
+
+def _too_much(packer: Packer, limit: int) -> str:
+    size = codec.num_bytes(packer.tensors)
+    return f"it was given {size / (1 << 20):.0f} MB, or what a file cannot hold" if packer.left_out or size > limit else ""

@@ -87,6 +87,11 @@ class Ring:
     def last_before(self, step: int) -> dict[str, Any] | None:
         return next((copy for copy in reversed(self.copies) if copy["step"] <= step), None)
 
+    def last_good_before(self, step: int) -> dict[str, Any] | None:
+        """One whose weights are not spoiled already, where there is one."""
+        good = (c for c in reversed(self.copies) if c["step"] <= step and not snapshot.has_nan(c))
+        return next(good, None) or self.last_before(step)
+
     def forget_before(self, step: int) -> None:
         """The batches between a copy and that step are gone."""
         while self.copies and self.copies[0]["step"] < step:

@@ -100,6 +100,12 @@ def size_of(state: dict[str, Any]) -> int:
     return total
 
 
+def has_nan(state: dict[str, Any]) -> bool:
+    """Among the weights. Infinity is what masks are made of."""
+    weights = (t for t in tensors_of(state["models"]) if t.is_floating_point() and storable(t))
+    return any(bool(torch.isnan(t).any()) for t in weights)
+
+
 def cloned(state: Any, known: dict[int, torch.Tensor] | None = None) -> Any:
     """Copies on the device where each tensor lies; one copy where several names hold the same tensor."""
     known = {} if known is None else known
