@@ -179,8 +179,9 @@ def cost(rows: Path, rounds: int, only: str) -> None:
             continue
         bare, ways = make(), {key: make() for key in ("null", "watched", "with capture")}
         for key in ("watched", "with capture"):
-            watching = Sawbones(SHALLOW, capture=key == "with capture")
-            ways[key].around, ways[key].close = watching, watching.close
+            watching = Sawbones(SHALLOW)
+            ways[key].around = watching.capturing if key == "with capture" else watching
+            ways[key].close = watching.close
         compare(bare, ways, rounds, time.process_time, steps=steps, untimed=1)
         row: dict[str, Any] = {"what": "cost", "case": name, "rounds": rounds, "bare_ms": spread(bare.times)}
         for key, way in ways.items():

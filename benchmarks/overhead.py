@@ -91,12 +91,11 @@ class Training:
 class Sawbones:
     """The whole recorder, its hooks installed around its own steps only."""
 
-    def __init__(self, options: Options, keep_installed: bool = False, capture: bool = False) -> None:
+    def __init__(self, options: Options, keep_installed: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.recorder = Recorder(self.folder, options)
-        if capture:
-            here = str(Path(__file__).parent)
-            self.recorder.capture = Freezer(self.recorder, Settings(root=here, script=__file__, working_folder=here))
+        here = str(Path(__file__).parent)
+        self._freezer = Freezer(self.recorder, Settings(root=here, script=__file__, working_folder=here))
         self.recorder._deep_pace = None  # deep steps as a run has them, but whenever they are asked for
         self._keep = keep_installed
         self._patches: Any = None
@@ -115,6 +114,14 @@ class Sawbones:
             else:
                 self._patches.restore()
                 self._patches = None
+
+    @contextlib.contextmanager
+    def capturing(self) -> Iterator[None]:
+        """The same recorder, with capture."""
+        self.recorder.capture = self._freezer
+        with self():
+            yield
+        self.recorder.capture = None
 
     def close(self) -> None:
         if self._patches is not None:
@@ -432,8 +439,7 @@ def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
     watching = Sawbones(SHALLOW, keep_installed=compiled)
     bare, again = Training(run, optimizer, loss_of), Training(run, optimizer, loss_of)
     shallow = Training(run, optimizer, loss_of, around=watching, close=watching.close)
-    capturing = Sawbones(SHALLOW, keep_installed=compiled, capture=True)
-    captured = Training(run, optimizer, loss_of, around=capturing, close=capturing.close)
+    captured = Training(run, optimizer, loss_of, around=watching.capturing)
     # About a second each: a training loop does not wait for its device after every few steps.
     block = 384 // batch
     ways = {"null": again, "shallow": shallow, "with capture": captured}
