@@ -26,7 +26,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +40,7 @@ os.environ.setdefault("WANDB_SILENT", "true")
 import numpy as np
 import torch
 from engine import GPT
+from peers import anomaly, debug_mode, naive_norms, tensorboard_histograms, underflow_overflow, wandb_watch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -167,65 +167,6 @@ def compare(
 def spread(values: list[float], digits: int = 3) -> str:
     low, middle, high = np.percentile(values, [25, 50, 75])
     return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
-
-
-# other tools
-
-
-def naive_norms(model: nn.Module) -> Callable[[], object]:
-    def measure() -> None:
-        for p in model.parameters():
-            if p.grad is not None:
-                p.grad.norm().item()
-                p.grad.abs().max().item()
-            p.norm().item()
-
-    return measure
-
-
-def wandb_watch(training: Training, folder: str) -> None:
-    import wandb
-
-    run = wandb.init(project="overhead", dir=folder, mode="offline", settings=wandb.Settings(silent=True))
-    run.watch(training.model, log="all", log_freq=1)
-    training.after_backward = lambda: run.log({"x": 1.0})
-    training.close = run.finish
-
-
-def tensorboard_histograms(training: Training, folder: str) -> None:
-    from torch.utils.tensorboard import SummaryWriter
-
-    writer = SummaryWriter(folder)
-    count = 0
-
-    def write() -> None:
-        nonlocal count
-        count += 1
-        for name, p in training.model.named_parameters():
-            writer.add_histogram(name, p.grad, count)
-
-    training.after_backward = write
-    training.close = writer.close
-
-
-def underflow_overflow(training: Training) -> None:
-    from transformers.debug_utils import DebugUnderflowOverflow
-
-    DebugUnderflowOverflow(training.model)
-
-
-@contextlib.contextmanager
-def anomaly() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with torch.autograd.detect_anomaly(check_nan=True):
-            yield
-
-
-def debug_mode() -> contextlib.AbstractContextManager[Any]:
-    from torch.utils._debug_mode import DebugMode
-
-    return DebugMode()
 
 
 def cpu_table(rounds: int) -> str:

@@ -10,7 +10,7 @@ def test_short_steps_are_sampled_from_where_their_price_is_known() -> None:
     turned = [step for step in range(60) if detail.stepped(step, watch_ms=0.4, step_ms=1.0)]
     assert turned == [24] and detail.in_full == 25
     kept = [step for step in range(60) if detail.keeps("step", step, "train")]
-    assert kept == [*range(25), 40]
+    assert kept == [*range(25), 25, 50]
     assert detail.keeps("schedule", 33, "train"), "a rare kind is always kept"
 
 
