@@ -3,6 +3,7 @@
 python benchmarks/capture.py failures  [--only GLOB] [--rows FILE]
 python benchmarks/capture.py fuzz
 python benchmarks/capture.py cost [--rounds N] [--only GLOB]
+python benchmarks/capture.py runs [--rounds N]
 python benchmarks/capture.py memory
 python benchmarks/capture.py page      # benchmarks/results/capture_<hardware>_<yyyymm>.md from the rows
 """
@@ -191,6 +192,55 @@ def cost(rows: Path, rounds: int, only: str) -> None:
         note(rows, row)
 
 
+SHORT_STEPS = """
+import json, time, torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+model = nn.Sequential(*[part for _ in range(6) for part in (nn.Linear(64, 64), nn.ReLU())], nn.Linear(64, 10))
+data = TensorDataset(torch.randn(3200, 64), torch.randint(0, 10, (3200,)))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+at = [time.perf_counter()]
+for epoch in range(30):
+    for x, y in DataLoader(data, batch_size=32, shuffle=True):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        at.append(time.perf_counter())
+print(json.dumps([1e4 * (b - a) for a, b in zip(at[::100], at[100::100])]))
+"""
+
+
+def runs(rows: Path, rounds: int) -> None:
+    """Whole runs of short steps, each in a process of its own, in turn: everything that `sawbones run` does by default."""
+    import numpy as np
+
+    ways: dict[str, tuple[str, ...] | None] = {
+        "bare": None,
+        "--no-capture --quiet": ("--no-capture", "--quiet"),
+        "--quiet": ("--quiet",),
+        "default": (),
+    }
+    times: dict[str, list[list[float]]] = {name: [] for name in ways}
+    for number in range(rounds):
+        for name, flags in ways.items():
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "train.py").write_text(SHORT_STEPS, encoding="utf-8")
+                watched = [] if flags is None else ["-m", "sawbones", "run", *flags]
+                command = [sys.executable, *watched, "train.py"]
+                done = subprocess.run(
+                    command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=600, check=True
+                )
+            times[name].append(json.loads(next(line for line in done.stdout.splitlines() if line.startswith("["))))
+        print(f"{number + 1} of {rounds}", file=sys.stderr, flush=True)
+    row: dict[str, Any] = {"what": "runs", "rounds": rounds, "ways": {}}
+    for name, found in times.items():
+        early, later = np.array(found)[:, :5], np.array(found)[:, 5:]
+        numbers = [*np.percentile(later, [10, 25, 50]), later.mean(), np.median(early.mean(axis=1))]
+        row["ways"][name] = [round(float(n)) for n in numbers]
+    note(rows, row)
+
+
 def gpt() -> Callable[[], Any]:
     import torch
     from engine import GPT
@@ -277,7 +327,7 @@ def page(rows: Path) -> None:
     found = read_rows(rows)
     cases = {row["case"]: row for row in found if row["what"] == "failure"}
     lines = ["# Capture, replay, shrink", ""]
-    known = {"failure": "failures", "fuzz": "fuzz", "cost": "cost", "memory": "memory"}
+    known = {"failure": "failures", "fuzz": "fuzz", "cost": "cost", "runs": "runs", "memory": "memory"}
     kinds = dict.fromkeys(known[row["what"]] for row in found if row["what"] in known)
     commits = list(dict.fromkeys(str(row.get("commit", "unknown")) for row in found if row["what"] != "notes"))
     lines += [
@@ -351,6 +401,19 @@ def other_row(row: dict[str, Any]) -> list[str]:
         table += [f"| {key} | {row[key]['ratio']} | {row[key]['mean']} |" for key in ("null", "watched", "with capture")]
         text += f" With capture against without it: {row['added_us']} us a step.\n\n" + "\n".join(table)
         return [f"## Cost of capture, {row['case']}", "", text, ""]
+    if row["what"] == "runs":
+        text = (
+            f"{row['rounds']} runs of 3,000 steps of about a millisecond for each way, in turn; microseconds of a step, in brackets "
+            "what they are above the bare ones. Blocks of 100 steps from step 500 on: other programs disturb some, so their lower tenth "
+            "and quarter are given beside their median and mean. The first 500 steps: median over the runs of their means. "
+            "Live looks, the difference between the last two rows, take a second of a run or a fiftieth at most."
+        )
+        table = ["| | tenth | quarter | median | mean | first 500 steps |", "|---|---|---|---|---|---|"]
+        bare = row["ways"]["bare"]
+        for name, numbers in row["ways"].items():
+            cells = [str(n) if name == "bare" else f"{n} (+{n - b})" for n, b in zip(numbers, bare, strict=True)]
+            table.append(f"| {name} | {' | '.join(cells)} |")
+        return ["## Whole runs of short steps", "", text, "", *table, ""]
     if row["what"] == "memory":
         text = (
             f"{row['weights_mb']:.0f} MB of weights. Peak of the process: plain {row['plain']:.0f} MB, watched without capture "
@@ -363,16 +426,18 @@ def other_row(row: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("what", choices=["failures", "fuzz", "cost", "memory", "page"])
+    p.add_argument("what", choices=["failures", "fuzz", "cost", "runs", "memory", "page"])
     p.add_argument("--only", default="*", metavar="GLOB")
     p.add_argument("--rows", type=Path, default=ROWS, metavar="FILE")
     p.add_argument("--quick", action="store_true", help="a minute for each search, and no replay of the shrunk bundle")
-    p.add_argument("--rounds", type=int, default=200, metavar="N", help="of the cost (default 200)")
+    p.add_argument("--rounds", type=int, default=200, metavar="N", help="of the cost (default 200) or of whole runs (10 do)")
     given = p.parse_args()
     if given.what == "failures":
         failures(given.only, given.rows, given.quick)
     elif given.what == "cost":
         cost(given.rows, given.rounds, given.only)
+    elif given.what == "runs":
+        runs(given.rows, given.rounds)
     else:
         {"fuzz": fuzz, "memory": memory, "page": page}[given.what](given.rows)
 
