@@ -402,18 +402,7 @@ def other_row(row: dict[str, Any]) -> list[str]:
         text += f" With capture against without it: {row['added_us']} us a step.\n\n" + "\n".join(table)
         return [f"## Cost of capture, {row['case']}", "", text, ""]
     if row["what"] == "runs":
-        text = (
-            f"{row['rounds']} runs of 3,000 steps of about a millisecond for each way, in turn; microseconds of a step, in brackets "
-            "what they are above the bare ones. Blocks of 100 steps from step 500 on: other programs disturb some, so their lower tenth "
-            "and quarter are given beside their median and mean. The first 500 steps: median over the runs of their means. "
-            "Live looks, the difference between the last two rows, take a second of a run or a fiftieth at most."
-        )
-        table = ["| | tenth | quarter | median | mean | first 500 steps |", "|---|---|---|---|---|---|"]
-        bare = row["ways"]["bare"]
-        for name, numbers in row["ways"].items():
-            cells = [str(n) if name == "bare" else f"{n} (+{n - b})" for n, b in zip(numbers, bare, strict=True)]
-            table.append(f"| {name} | {' | '.join(cells)} |")
-        return ["## Whole runs of short steps", "", text, "", *table, ""]
+        return ["## Whole runs of short steps", "", *runs_text(row), ""]
     if row["what"] == "memory":
         text = (
             f"{row['weights_mb']:.0f} MB of weights. Peak of the process: plain {row['plain']:.0f} MB, watched without capture "
@@ -422,6 +411,23 @@ def other_row(row: dict[str, Any]) -> list[str]:
         )
         return ["## Memory, a model of 1 GB", "", text, ""]
     return ["## Notes", "", *(f"- {line}" for line in row["lines"]), ""] if row["what"] == "notes" else []
+
+
+def runs_text(row: dict[str, Any]) -> list[str]:
+    lines = [
+        f"{row['rounds']} runs of 3,000 steps of about a millisecond for each way, in turn; microseconds of a step, in brackets what",
+        "they are above the bare ones. Blocks of 100 steps from step 500 on: other programs disturb some, so their lower tenth and",
+        "quarter are given beside their median and mean. The first 500 steps: median over the runs of their means. Live looks, the",
+        "difference between the last two rows, take a second of a run or a fiftieth at most.",
+        "",
+        "| | tenth | quarter | median | mean | first 500 steps |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, numbers in row["ways"].items():
+        above = [n - b for n, b in zip(numbers, row["ways"]["bare"], strict=True)]
+        cells = [str(n) if name == "bare" else f"{n} ({more:+d})" for n, more in zip(numbers, above, strict=True)]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
 
 
 def main() -> None:
