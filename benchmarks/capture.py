@@ -415,8 +415,8 @@ def other_row(row: dict[str, Any]) -> list[str]:
 
 def runs_text(row: dict[str, Any]) -> list[str]:
     lines = [
-        f"{row['rounds']} runs of 3,000 steps of about a millisecond for each way, in turn; microseconds of a step, in brackets what",
-        "they are above the bare ones. Blocks of 100 steps from step 500 on: other programs disturb some, so their lower tenth and",
+        f"{row['rounds']} runs of 3,000 steps of about a millisecond for each way, in turn; microseconds of a step, in brackets",
+        "what is above the bare ones. Blocks of 100 steps from step 500 on: other programs disturb some, so their lower tenth and",
         "quarter are given beside their median and mean. The first 500 steps: median over the runs of their means. Live looks, the",
         "difference between the last two rows, take a second of a run or a fiftieth at most.",
         "",
