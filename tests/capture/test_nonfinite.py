@@ -210,12 +210,12 @@ class LateScalars(ScalarReader):
             deliver(float(value))
 
 
-def known_late(tmp_path: Path, model: nn.Module, batches: list[torch.Tensor]) -> Bundle:
+def known_late(tmp_path: Path, model: nn.Module, batches: list[torch.Tensor], limit_mb: float = 256.0) -> Bundle:
     """The first bundle of a training whose losses and gradients are known late, as on a device."""
     recorder = Recorder(tmp_path / "run", Options(deep_steps=(), deep_every=0))
     recorder.scalars = LateScalars()
     recorder.steps.gradient_norms = lambda optimizer: []  # type: ignore[method-assign]
-    freezer = Freezer(recorder, Settings(root=str(tmp_path), script=__file__, working_folder=str(tmp_path)))
+    freezer = Freezer(recorder, Settings(limit_mb, root=str(tmp_path), script=__file__, working_folder=str(tmp_path)))
     recorder.capture = freezer
     patches = install_all(recorder)
     try:
@@ -243,6 +243,13 @@ def test_a_loss_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: 
         "with the weights of the copy, and what was given then"
     )
     assert torch.isnan(call["args"][0]).all() and torch.equal(call["args"][1], snapshot["models"][0]["tensors"]["weight"])
+
+
+def test_without_room_for_a_copy_of_the_weights_the_bundle_says_so(tmp_path: Path) -> None:
+    batches = [torch.full((2, 300), math.nan if step == 7 else 1.0) for step in range(12)]
+    bundle = known_late(tmp_path, nn.Linear(300, 300), batches, limit_mb=0.5)
+    assert (bundle.failure.kind, bundle.step, bundle.unpacked("snapshot")) == ("nonfinite loss", 7, None)
+    assert any("no copy of the weights of before was at hand" in note for note in bundle.notes)
 
 
 class Length(nn.Module):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SHARE = 8  # of the memory for capture, one part in so many
 GONE = "the loss was known some steps later, when what the model had been given was gone"
+NO_COPY = "the loss was known some steps later, and no copy of the weights of before was at hand"
 
 
 class LateCalls:
@@ -36,7 +37,7 @@ class LateCalls:
         self, recorder: Recorder, step: int, state: Mapping[str, Any] | None, rng: Mapping[str, Any], limit: int
     ) -> tuple[Recorded | None, str]:
         """The operator behind the loss of that step. The weights of then are gone: those of the last copy before it must do."""
-        why = GONE
+        why = GONE if state is not None else NO_COPY
         for called, autocast, weights in self._of(recorder, step, state):
             began = time.perf_counter()
             call, why = nonfinite.bad_value_of_old(recorder, called, weights, rng, autocast, limit)
@@ -70,6 +71,6 @@ class LateCalls:
 
 
 def _with_weights(why: str, state: Mapping[str, Any] | None) -> str:
-    if state is None or why == GONE:
+    if state is None or why in (GONE, NO_COPY):
         return why
     return f"{why} (with the weights of step {state['step']}: the loss was known some steps later)"
