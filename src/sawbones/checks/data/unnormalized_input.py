@@ -36,6 +36,7 @@ from collections.abc import Iterator, Sequence
 
 from sawbones.schema import Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_loader
+from sawbones.stats.given_lines import given_lines
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.series import fell
 
@@ -133,7 +134,10 @@ def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
             and not (row["op"] == "stack" and as_site(row["site"]) in fetching)
         ):
             made.append((-math.prod(shape), row["op"] == "__getitem__", as_site(row["site"])))
-    ordered = [site for _, _, site in sorted(made, key=lambda m: m[:2])]
+    made.sort(key=lambda m: m[:2])
+    ordered = [site for _, _, site in made]
+    if made and made[0][1]:  # rows are picked from a table, which was made earlier
+        ordered = [*given_lines(run, ordered[0])[:1], *ordered]
     kind = str((training_loader(run) or {}).get("dataset") or "").rsplit(".", 1)[-1]
     built = [s for s in marked_lines(run, "use") if kind and f"{kind}(" in s.code]
     return places(*(ordered[:1] or built[:1]), *loader_sites(run), *ordered[1:2], *feeding_sites(run)[:1], op.site)[:4]

@@ -40,6 +40,7 @@ import numpy as np
 
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import model_inputs, passes
+from sawbones.stats.given_lines import given_lines
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import spread_factor, standard_distance
 from sawbones.stats.splits import loader_site, told_apart
@@ -159,5 +160,5 @@ def _sites(run: Run, rows: Sequence[Mapping[str, Any]]) -> tuple[Site, ...]:
     places = [*built, called] if same else [called, *built]
     if not built:  # the whole set is given to the model at once: where a tensor of that shape was made, outside of any loop
         ops = [r for r in run.facts.get("data_ops") or () if r.get("shape") == list(rows[0]["shape"]) and r.get("count") == 1]
-        places = [*(as_site(r["site"]) for r in ops if r["op"] in MADE), *places]
+        places = [*(as_site(r["site"]) for r in ops if r["op"] in MADE), *given_lines(run, called)[:1], *places]
     return tuple(dict.fromkeys(p for p in places if p is not None))
