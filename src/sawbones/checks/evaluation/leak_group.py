@@ -62,18 +62,24 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         if not 0.8 * held["rows"][0] <= trained <= held["rows"][0]:  # the last batch may be dropped
             continue
+        column = _called(str(held["column"]))
         texts = (
-            f"{held['share']:.0%} of the {held['rows'][1]} held-out rows have a {held['column']} that is among the "
+            f"{held['share']:.0%} of the {held['rows'][1]} held-out rows have a {column} that is among the "
             f"{held['rows'][0]} rows trained on ({held['groups']} groups in all)",
-            f"all rows of one {held['column']} have the same target: to know the group is to know the answer",
+            f"all rows of one {column} have the same target: to know the group is to know the answer",
         )
         yield Finding(
-            "evaluation.leak-group", "likely", 0.92, f"Rows of one {held['column']} are on both sides of the split",
+            "evaluation.leak-group", "likely", 0.92, f"Rows of one {column} are on both sides of the split",
             _where(run, held),
             (Evidence(texts[0], "held_groups", (), held["share"], 0.0), Evidence(texts[1], "held_groups")),
             Fix("Hold out whole groups: GroupShuffleSplit or GroupKFold, or draw the ids first and then take all their rows."),
         )  # fmt: skip
         return
+
+
+def _called(column: str) -> str:
+    """Columns of a data set of tensors have numbers, no names."""
+    return f"value of column {column}" if column.isdecimal() else column
 
 
 def _is_target(run: Run, classes: int) -> bool:
