@@ -104,6 +104,8 @@ class EvaluationLog:
             if plain.dim() >= 2 and 2 <= plain.shape[1] <= _MAX_FEATURES and plain.shape[0] >= 4:
                 features = plain.double().transpose(0, 1).reshape(plain.shape[1], -1)
                 row["feature_mean"], row["feature_std"] = features.mean(1).tolist(), features.std(1).tolist()
+            if plain.dim() >= 2 and plain[0].numel() >= 4:
+                row["within"] = float(plain.double().flatten(1).std(1).median())  # of one sample
             self.record["inputs"].append(row)
 
     # operators
