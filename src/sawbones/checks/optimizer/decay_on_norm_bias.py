@@ -26,8 +26,8 @@ The groups are the proof. How much it matters shows in the shrinkage that decay 
 
 ## False alarms
 AdamW(model.parameters(), lr) decays everything by 0.01 because torch's default says so; that is what most healthy scripts have, and
-it is mentioned at most. So are coupled decay of SGD and Adam over a whole network (common practice) and decay on biases alone.
-A decay of 0 and groups by dimension stay silent.
+nothing is said about it, nor about coupled decay of SGD and Adam over a whole network, which is common practice. Chosen decay on
+biases alone is mentioned at most. A decay of 0 and groups by dimension stay silent.
 
 ## References
 He et al., Bag of Tricks for Image Classification (2019), "no bias decay"; nanoGPT and every BERT fine-tuning script split groups.
@@ -55,9 +55,17 @@ def check(run: Run) -> Iterator[Finding]:
         vectors = [t for t in held if len(t.shape) == 1]
         matrices = [t for t in held if len(t.shape) >= 2]
         gains = [t for t in vectors if t.name.rpartition(".")[0] in normalising]
-        if not vectors or not matrices:
-            continue
-        yield _finding(run, optimizer, held, vectors, gains)
+        if vectors and matrices and _is_chosen(optimizer, max(t.weight_decay for t in vectors)):
+            yield _finding(run, optimizer, held, vectors, gains)
+
+
+def _is_chosen(optimizer: Optimizer, decay: float) -> bool:
+    decoupled = optimizer.cls == "AdamW" or optimizer.defaults.get("decoupled_weight_decay") is True or not optimizer.builtin
+    return decoupled and decay != _default(optimizer) and decay >= STRONG
+
+
+def _default(optimizer: Optimizer) -> float:
+    return 0.01 if optimizer.cls == "AdamW" else 0.0
 
 
 def _normalises(module: Module) -> bool:
@@ -69,12 +77,8 @@ def _normalises(module: Module) -> bool:
 
 def _finding(run: Run, optimizer: Optimizer, held: list[Tensor], vectors: list[Tensor], gains: list[Tensor]) -> Finding:
     decay = max(t.weight_decay for t in vectors)
-    default = 0.01 if optimizer.cls == "AdamW" else 0.0
-    decoupled = optimizer.cls == "AdamW" or optimizer.defaults.get("decoupled_weight_decay") is True or not optimizer.builtin
-    asked_for = decoupled and decay != default and decay >= STRONG
-    sure = asked_for and bool(gains)
-    rates = run.steps.get("lr", np.zeros(0))
-    shrinkage = decay * float(np.nansum(rates)) if decoupled else float("nan")
+    sure = bool(gains)
+    shrinkage = decay * float(np.nansum(run.steps.get("lr", np.zeros(0))))
     shown = ", ".join(t.name for t in (gains or vectors)[:3])
     what = "normalisation gains and biases" if gains else "biases"
     evidence = [
@@ -86,11 +90,17 @@ def _finding(run: Run, optimizer: Optimizer, held: list[Tensor], vectors: list[T
             float(len(vectors)),
             0.0,
         ),
-        Evidence(f"weight_decay={decay:g} in {optimizer.cls}, whose default is {default:g}", "optimizers", (), decay, 0.0),
+        Evidence(
+            f"weight_decay={decay:g} in {optimizer.cls}, whose default is {_default(optimizer):g}", "optimizers", (), decay, 0.0
+        ),
+        Evidence(
+            f"decay alone shrinks them by {1 - np.exp(-shrinkage):.2%} over this run",
+            "steps",
+            (),
+            float(1 - np.exp(-shrinkage)),
+            0.0,
+        ),
     ]
-    if np.isfinite(shrinkage):
-        text = f"decay alone shrinks them by {1 - np.exp(-shrinkage):.2%} over this run"
-        evidence.append(Evidence(text, "steps", (), float(1 - np.exp(-shrinkage)), 0.0))
     groups = sites_in(run, ("group",))
     places = (optimizer.site,) if optimizer.site else ()
     near = tuple(g for g in groups if optimizer.site and g.file == optimizer.site.file and abs(g.line - optimizer.site.line) <= 15)
