@@ -210,8 +210,8 @@ class LateScalars(ScalarReader):
             deliver(float(value))
 
 
-def known_late(tmp_path: Path, model: nn.Module, batches: list[torch.Tensor], limit_mb: float = 256.0) -> Bundle:
-    """The first bundle of a training whose losses and gradients are known late, as on a device."""
+def known_late(tmp_path: Path, model: nn.Module, batches: list[torch.Tensor], limit_mb: float = 256.0, spoiled: int = -1) -> Bundle:
+    """The first bundle of a training whose losses and gradients are known late, as on a device. `spoiled`: a step whose loss is."""
     recorder = Recorder(tmp_path / "run", Options(deep_steps=(), deep_every=0))
     recorder.scalars = LateScalars()
     recorder.steps.gradient_norms = lambda optimizer: []  # type: ignore[method-assign]
@@ -220,9 +220,9 @@ def known_late(tmp_path: Path, model: nn.Module, batches: list[torch.Tensor], li
     patches = install_all(recorder)
     try:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        for x in batches:
+        for step, x in enumerate(batches):
             optimizer.zero_grad()
-            model(x).square().mean().backward()
+            (model(x).square().mean() * (math.nan if step == spoiled else 1.0)).backward()
             optimizer.step()
     finally:
         patches.restore()
@@ -282,6 +282,27 @@ def test_a_gradient_that_is_known_late_is_captured_at_its_step(tmp_path: Path, b
     assert call is not None and (call["function"], call["gives"]) == ("torch.Tensor.sqrt", "gradient")
     assert outcome_of(call)["prints"] == call["prints"]
     assert float(model.calls) == num_steps, "the repeated call was made by a copy"
+
+
+class Masked(nn.Module):
+    """Healthy, with an infinity on the way, as masks have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        seen = torch.log(torch.tensor([1.0, 1.0, 1.0, 0.0]))
+        return torch.softmax(self.layer(x) + seen, -1)
+
+
+def test_a_loss_that_turned_bad_after_the_model_is_not_blamed_on_a_mask(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Masked()
+    batches = [torch.randn(2, 3) for _ in range(12)]
+    bundle = known_late(tmp_path, model, batches, spoiled=7)
+    assert (bundle.failure.kind, bundle.step, bundle.unpacked("call")) == ("nonfinite loss", 7, None)
+    assert any("operator at fault was not kept" in note for note in bundle.notes)
 
 
 def test_asking_for_late_gradients_draws_nothing_from_the_run(tmp_path: Path) -> None:

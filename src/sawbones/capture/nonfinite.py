@@ -107,6 +107,8 @@ def bad_gradient_of_old(
             copied = _copied(called, host)
             trace, outputs = _repeated(recorder, copied, rng, autocast, host, apart=True)
             found = _asked(copied[0], trace, outputs, scale)
+            if found is not None and found["gives"] != "gradient":
+                found = None  # nobody knows yet that it was the gradient: an infinite value on the way is usual in masks
     except Exception as error:
         return None, f"the model cannot be copied, or not asked for its gradients: {type(error).__name__}: {str(error)[:200]}"
     finally:
