@@ -1,12 +1,15 @@
 """What an audit costs and finds, beside Deepchecks, Evidently and datasketch, in one run.
 
-    python benchmarks/audit.py --peers ENV/bin/python          # 500,000 + 500,000 rows x 20, and 100,000 texts
-    python benchmarks/audit.py --only large                    # 20 million rows x 20 columns of Parquet
+    python benchmarks/audit.py --peers ENV/bin/python          # 500,000 + 500,000 rows x 20, and
+    100,000 texts python benchmarks/audit.py --only large                    # 20 million rows x 20
+    columns of Parquet
 
-Every tool runs in a process of its own over the same files; CPU seconds (user + system, imports included) and peak memory are what
-the kernel counted for that process. Deepchecks and Evidently are not installed beside Sawbones: `--peers` is a Python with them.
-Planted: 1 % of the test rows are training rows; one feature gives the label with an AUC of about 0.974; two features moved. A
-second pair of files has an id and a date in every row, for the checks that need one (their shared rows share these too).
+Every tool runs in a process of its own over the same files; CPU seconds (user + system, imports
+included) and peak memory are what the kernel counted for that process. Deepchecks and Evidently are
+not installed beside Sawbones: `--peers` is a Python with them. Planted: 1 % of the test rows are
+training rows; one feature gives the label with an AUC of about 0.974; two features moved. A second
+pair of files has an id and a date in every row, for the checks that need one (their shared rows
+share these too).
 """
 
 from __future__ import annotations
@@ -39,10 +42,14 @@ def write_tables(folder: Path, rows: int = ROWS, keyed: bool = False) -> None:
 
     def part(count: int, late: bool) -> dict[str, Any]:
         y = (rng.random(count) < 0.3).astype("int64")
-        columns: dict[str, Any] = {f"n{i}": rng.normal(size=count) + 0.2 * y * (i % 3) for i in range(12)}
+        columns: dict[str, Any] = {
+            f"n{i}": rng.normal(size=count) + 0.2 * y * (i % 3) for i in range(12)
+        }
         columns[LEAK] = y + rng.normal(0, 0.364, count)  # AUC = Phi(1 / (0.364 sqrt 2)) = 0.974
         columns |= {f"i{i}": rng.integers(0, 100 * (i + 1), count) for i in range(3)}
-        columns |= {f"c{i}": rng.choice(["red", "green", "blue", "grey", "black"], count) for i in range(3)}
+        columns |= {
+            f"c{i}": rng.choice(["red", "green", "blue", "grey", "black"], count) for i in range(3)
+        }
         columns["amount"] = rng.lognormal(3, 1, count)
         columns[LABEL] = y
         if late:
@@ -59,17 +66,28 @@ def write_tables(folder: Path, rows: int = ROWS, keyed: bool = False) -> None:
     shared = rng.choice(rows, rows // 100, replace=False)
     kept = pa.table({name: values[: rows - len(shared)] for name, values in test.items()})
     pq.write_table(train, folder / name.format("train"), row_group_size=100_000)
-    pq.write_table(pa.concat_tables([kept, train.take(pa.array(shared))]), folder / name.format("test"), row_group_size=100_000)
+    pq.write_table(
+        pa.concat_tables([kept, train.take(pa.array(shared))]),
+        folder / name.format("test"),
+        row_group_size=100_000,
+    )
 
 
 def write_texts(folder: Path, count: int = TEXTS) -> None:
-    """Random texts of 40 to 160 words; every tenth is another one with some words changed. The truth is exact."""
+    """Random texts of 40 to 160 words; every tenth is another one with some words changed. The
+    truth is exact.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(1)
-    words = np.array(["".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz"), rng.integers(2, 10))) for _ in range(20_000)])
+    words = np.array(
+        [
+            "".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz"), rng.integers(2, 10)))
+            for _ in range(20_000)
+        ]
+    )
     first = int(count * 0.9)
     rows = [words[rng.integers(0, len(words), rng.integers(40, 160))] for _ in range(first)]
     sources = rng.integers(0, first, count - first)
@@ -91,7 +109,9 @@ def runs(text: str) -> set[str]:
 
 
 def write_large(folder: Path, rows: int = LARGE_ROWS) -> None:
-    """Four fifths for training, one fifth for testing, 20 columns, in blocks that need little memory."""
+    """Four fifths for training, one fifth for testing, 20 columns, in blocks that need little
+    memory.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -103,9 +123,14 @@ def write_large(folder: Path, rows: int = LARGE_ROWS) -> None:
         writer = None
         for _ in range(count // block):
             y = (rng.random(block) < 0.3).astype("int8")
-            columns: dict[str, Any] = {f"n{i}": (rng.normal(size=block) + 0.2 * y).astype("float32") for i in range(13)}
+            columns: dict[str, Any] = {
+                f"n{i}": (rng.normal(size=block) + 0.2 * y).astype("float32") for i in range(13)
+            }
             columns |= {f"i{i}": rng.integers(0, 1000, block).astype("int32") for i in range(3)}
-            columns |= {f"c{i}": pa.array(rng.choice(["red", "green", "blue"], block)).dictionary_encode() for i in range(3)}
+            columns |= {
+                f"c{i}": pa.array(rng.choice(["red", "green", "blue"], block)).dictionary_encode()
+                for i in range(3)
+            }
             columns[LABEL] = y
             table = pa.table(columns)
             if first is None:
@@ -139,7 +164,9 @@ def child_large(folder: Path) -> dict[str, Any]:
     found = []
     for report in (audit.leaks(*files, label=LABEL), audit.shift(*files, label=LABEL)):
         found += [f"{f.fault}: {f.title}" for f in report.findings]
-        found += [f"could not look: {b.why}" for b in report.could_not_look if "itself failed" in b.why]
+        found += [
+            f"could not look: {b.why}" for b in report.could_not_look if "itself failed" in b.why
+        ]
     return {"found": found}
 
 
@@ -163,7 +190,9 @@ def child_deepchecks_keyed(folder: Path) -> dict[str, Any]:
         checks.DateTrainTestLeakageDuplicates().add_condition_leakage_ratio_less_or_equal(),
         checks.DateTrainTestLeakageOverlap().add_condition_leakage_ratio_less_or_equal(),
     )
-    return deepchecks(folder, "keyed_{}.parquet", {"index_name": "user", "datetime_name": "at"}, more)
+    return deepchecks(
+        folder, "keyed_{}.parquet", {"index_name": "user", "datetime_name": "at"}, more
+    )
 
 
 def deepchecks_plain(train: Any, test: Any) -> list[tuple[Any, tuple[Any, ...]]]:
@@ -174,15 +203,22 @@ def deepchecks_plain(train: Any, test: Any) -> list[tuple[Any, tuple[Any, ...]]]
     change = checks.FeatureLabelCorrelationChange()
     change.add_condition_feature_pps_difference_less_than().add_condition_feature_pps_in_train_less_than()
     return [
-        (checks.TrainTestSamplesMix().add_condition_duplicates_ratio_less_or_equal(), (train, test)),
+        (
+            checks.TrainTestSamplesMix().add_condition_duplicates_ratio_less_or_equal(),
+            (train, test),
+        ),
         (checks.FeatureLabelCorrelation().add_condition_feature_pps_less_than(), (train,)),
         (change, (train, test)),
         *((check, (part,)) for check in (duplicates, conflicts) for part in (train, test)),
     ]
 
 
-def deepchecks(folder: Path, name: str, named: dict[str, str], more: tuple[Any, ...]) -> dict[str, Any]:
-    """The checks that match `audit leaks`, or `more` alone; default settings and conditions; CPU seconds of each."""
+def deepchecks(
+    folder: Path, name: str, named: dict[str, str], more: tuple[Any, ...]
+) -> dict[str, Any]:
+    """The checks that match `audit leaks`, or `more` alone; default settings and conditions; CPU
+    seconds of each.
+    """
     import warnings
 
     warnings.filterwarnings("ignore")
@@ -192,7 +228,12 @@ def deepchecks(folder: Path, name: str, named: dict[str, str], more: tuple[Any, 
     cpu = {"start, imports": time.process_time()}
     began = time.process_time()
     train, test = (
-        Dataset(pd.read_parquet(folder / name.format(part)), label=LABEL, cat_features=["c0", "c1", "c2"], **named)
+        Dataset(
+            pd.read_parquet(folder / name.format(part)),
+            label=LABEL,
+            cat_features=["c0", "c1", "c2"],
+            **named,
+        )
         for part in ("train", "test")
     )
     cpu["reading the files"] = time.process_time() - began
@@ -217,11 +258,18 @@ def child_evidently(folder: Path) -> dict[str, Any]:
 
     frames = [pd.read_parquet(folder / f"{name}.parquet") for name in ("train", "test")]
     categories = ["c0", "c1", "c2", LABEL]
-    definition = DataDefinition(numerical_columns=[n for n in frames[0] if n not in categories], categorical_columns=categories)
+    definition = DataDefinition(
+        numerical_columns=[n for n in frames[0] if n not in categories],
+        categorical_columns=categories,
+    )
     reference, current = (Dataset.from_pandas(frame, definition) for frame in frames)
     said = Report([DataDriftPreset()]).run(current, reference).dict()
     return {
-        "found": [m["metric_name"] for m in said["metrics"] if "ValueDrift" in str(m["metric_name"]) and float(m["value"]) > 0.1]
+        "found": [
+            m["metric_name"]
+            for m in said["metrics"]
+            if "ValueDrift" in str(m["metric_name"]) and float(m["value"]) > 0.1
+        ]
     }
 
 
@@ -251,7 +299,11 @@ def child_datasketch(folder: Path) -> dict[str, Any]:
     return {"pairs": found}
 
 
-CHILDREN = {name.removeprefix("child_"): function for name, function in list(globals().items()) if name.startswith("child_")}
+CHILDREN = {
+    name.removeprefix("child_"): function
+    for name, function in list(globals().items())
+    if name.startswith("child_")
+}
 
 
 def measured(python: str, name: str, folder: Path) -> dict[str, Any]:
@@ -259,7 +311,9 @@ def measured(python: str, name: str, folder: Path) -> dict[str, Any]:
     out = folder / f"{name}.json"
     out.unlink(missing_ok=True)
     began = time.monotonic()
-    process = subprocess.Popen([python, __file__, "--child", name, "--folder", str(folder)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [python, __file__, "--child", name, "--folder", str(folder)], stdout=subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -272,7 +326,9 @@ def measured(python: str, name: str, folder: Path) -> dict[str, Any]:
 
 
 def peak_mb() -> float:
-    """Of this program since it was started; the kernel's usage record would count the parent's pages from before the exec too."""
+    """Of this program since it was started; the kernel's usage record would count the parent's
+    pages from before the exec too.
+    """
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
@@ -291,17 +347,28 @@ def judged_pairs(pairs: list[list[int]], folder: Path) -> tuple[float, int]:
     return len(truth & found) / max(1, len(truth)), wrong
 
 
-def row(tool: str, result: dict[str, Any], base: dict[str, Any] | None = None, compared: bool = True) -> str:
-    against = f"{result['cpu_s'] / base['cpu_s']:.1f} x | {result['peak_mb'] / base['peak_mb']:.1f} x" if base else "1 | 1"
+def row(
+    tool: str, result: dict[str, Any], base: dict[str, Any] | None = None, compared: bool = True
+) -> str:
+    against = (
+        f"{result['cpu_s'] / base['cpu_s']:.1f} x | {result['peak_mb'] / base['peak_mb']:.1f} x"
+        if base
+        else "1 | 1"
+    )
     against = against if compared else "- | -"
-    return f"| {tool} | {result['cpu_s']:.1f} | {result['peak_mb']:.0f} | {result['wall_s']:.1f} | {against} |"
+    return (
+        f"| {tool} | {result['cpu_s']:.1f} | {result['peak_mb']:.0f} | {result['wall_s']:.1f} "
+        f"| {against} |"
+    )
 
 
 # check of Deepchecks -> what it is matched by in `audit leaks`
 MATCHES = {
     "TrainTestSamplesMix": "contamination: rows of the test part that are in the training part",
     "FeatureLabelCorrelation": "target: one feature against the label",
-    "FeatureLabelCorrelationChange": "target: bins ranked on the training part, measured on the test part",
+    "FeatureLabelCorrelationChange": (
+        "target: bins ranked on the training part, measured on the test part"
+    ),
     "DataDuplicates": "doubled rows, in both parts",
     "ConflictingLabels": "equal features with unequal labels, in both parts",
     "IndexTrainTestLeakage": "group (`--group`)",
@@ -319,17 +386,30 @@ def tables_section(folder: Path, peers: str | None) -> list[str]:
         "| tool | CPU s | peak MB | wall s | CPU against Sawbones | memory |",
         "|---|---|---|---|---|---|",
     ]
-    leaks, shift = measured(sys.executable, "leaks", folder), measured(sys.executable, "shift", folder)
+    leaks, shift = (
+        measured(sys.executable, "leaks", folder),
+        measured(sys.executable, "shift", folder),
+    )
     keyed = measured(sys.executable, "leaks_keyed", folder)
-    results = {"`audit leaks`": (leaks, None), "`audit leaks`, with id and date": (keyed, None), "`audit shift`": (shift, None)}
+    results = {
+        "`audit leaks`": (leaks, None),
+        "`audit leaks`, with id and date": (keyed, None),
+        "`audit shift`": (shift, None),
+    }
     theirs: dict[str, dict[str, Any]] = {}
     if peers:
-        theirs = {name: measured(peers, name, folder) for name in ("deepchecks", "deepchecks_keyed", "evidently")}
+        theirs = {
+            name: measured(peers, name, folder)
+            for name in ("deepchecks", "deepchecks_keyed", "evidently")
+        }
         results["Deepchecks, the matching checks"] = (theirs["deepchecks"], leaks)
         results["Deepchecks, its checks of id and date alone"] = (theirs["deepchecks_keyed"], None)
         results["Evidently, data drift preset"] = (theirs["evidently"], shift)
-    # Three checks of one tool are no match for a whole audit of the other: their cost is shown, and no ratio made of it.
-    lines += [row(tool, result, base, "alone" not in tool) for tool, (result, base) in results.items()]
+    # Three checks of one tool are no match for a whole audit of the other: their cost is shown, and
+    # no ratio made of it.
+    lines += [
+        row(tool, result, base, "alone" not in tool) for tool, (result, base) in results.items()
+    ]
     if theirs:
         first, second = theirs["deepchecks"]["cpu"], theirs["deepchecks_keyed"]["cpu"]
         lines += ["", "| Deepchecks | CPU s | in `audit leaks` |", "|---|---|---|"]
@@ -342,14 +422,21 @@ def tables_section(folder: Path, peers: str | None) -> list[str]:
 
 def texts_section(folder: Path) -> list[str]:
     write_texts(folder)
-    near, other = measured(sys.executable, "near", folder), measured(sys.executable, "datasketch", folder)
+    near, other = (
+        measured(sys.executable, "near", folder),
+        measured(sys.executable, "datasketch", folder),
+    )
     lines = [
         f"## Near-duplicates of {TEXTS:,} texts",
         "",
         "| tool | CPU s | peak MB | wall s | CPU against Sawbones | memory |",
         "|---|---|---|---|---|---|",
     ]
-    lines += [row("Sawbones", near), row("datasketch, 128 permutations, threshold 0.8", other, near), ""]
+    lines += [
+        row("Sawbones", near),
+        row("datasketch, 128 permutations, threshold 0.8", other, near),
+        "",
+    ]
     for tool, result in (("Sawbones", near), ("datasketch", other)):
         recall, wrong = judged_pairs(result["pairs"], folder)
         told = f"{wrong:,} of {len(result['pairs']):,} reported pairs are less similar"
@@ -362,7 +449,10 @@ def large_section(folder: Path) -> list[str]:
     size = sum(path.stat().st_size for path in folder.glob("large_*.parquet")) / 1e9
     result = measured(sys.executable, "large", folder)
     return [
-        f"## {LARGE_ROWS:,} rows, 20 columns, {size:.1f} GB of Parquet: `audit leaks` and `audit shift`",
+        (
+            f"## {LARGE_ROWS:,} rows, 20 columns, {size:.1f} GB of Parquet: `audit leaks` and "
+            "`audit shift`"
+        ),
         "",
         "| CPU s | peak MB | wall s |",
         "|---|---|---|",
@@ -378,7 +468,10 @@ def setting() -> str:
 
     names = ("duckdb", "ibis-framework", "pyarrow", "numpy", "scikit-learn", "datasketch")
     commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent
+        ["git", "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
     ).stdout.strip()
     load = f"{os.getloadavg()[0]:.1f}"
     versions = ", ".join(f"{name} {version(name)}" for name in names)
@@ -387,10 +480,19 @@ def setting() -> str:
 
 
 if __name__ == "__main__":
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--peers", metavar="PYTHON", help="a Python that has deepchecks and evidently")
-    p.add_argument("--only", choices=("tables", "texts", "large"), action="append", help="only this part (may be repeated)")
-    p.add_argument("--folder", type=Path, help="where the data is written (default: a temporary folder)")
+    p.add_argument(
+        "--only",
+        choices=("tables", "texts", "large"),
+        action="append",
+        help="only this part (may be repeated)",
+    )
+    p.add_argument(
+        "--folder", type=Path, help="where the data is written (default: a temporary folder)"
+    )
     p.add_argument("--child", choices=CHILDREN, help=argparse.SUPPRESS)
     given = p.parse_args()
     if given.child:
@@ -401,7 +503,10 @@ if __name__ == "__main__":
     place = given.folder or Path(tempfile.mkdtemp(prefix="audit-bench-"))
     place.mkdir(parents=True, exist_ok=True)
     try:
-        sections = {"tables": lambda: tables_section(place, given.peers), "texts": lambda: texts_section(place)}
+        sections = {
+            "tables": lambda: tables_section(place, given.peers),
+            "texts": lambda: texts_section(place),
+        }
         for part in given.only or ("tables", "texts", "large"):
             print("\n".join(sections.get(part, lambda: large_section(place))()), flush=True)
     finally:

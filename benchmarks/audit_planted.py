@@ -1,9 +1,11 @@
-"""Every kind of leak and shift at three strengths, planted in 30 generated data sets, and 30 clean pairs.
+"""Every kind of leak and shift at three strengths, planted in 30 generated data sets, and 30 clean
+pairs.
 
     python benchmarks/audit_planted.py [--sets 30]
 
-Each data set has its own size and skew; kind by kind one of three strengths is planted in it, all of them above the thresholds that
-are documented. A row of the table: how often the fault was found, and what else was said. The clean pairs have to be silent.
+Each data set has its own size and skew; kind by kind one of three strengths is planted in it, all
+of them above the thresholds that are documented. A row of the table: how often the fault was found,
+and what else was said. The clean pairs have to be silent.
 """
 
 from __future__ import annotations
@@ -113,9 +115,10 @@ def group(a: Frame, b: Frame, share: float) -> tuple[Frame, Frame, dict[str, Any
 def temporal(a: Frame, b: Frame, share: float) -> tuple[Frame, Frame, dict[str, Any]]:
     rng = np.random.default_rng(0)
     days = rng.uniform(0, 100, len(a)), rng.uniform(100 - 100 * share, 200 - 100 * share, len(b))
-    return *(f.assign(at=pd.Timestamp("2024-01-01") + pd.to_timedelta(d, unit="D")) for f, d in zip((a, b), days, strict=True)), {
-        "time": "at"
-    }  # type: ignore[return-value]
+    return *(
+        f.assign(at=pd.Timestamp("2024-01-01") + pd.to_timedelta(d, unit="D"))
+        for f, d in zip((a, b), days, strict=True)
+    ), {"time": "at"}  # type: ignore[return-value]
 
 
 def duplicates(a: Frame, b: Frame, share: float) -> tuple[Frame, Frame, dict[str, Any]]:
@@ -163,30 +166,136 @@ def segment(a: Frame, b: Frame, wrong: float) -> tuple[Frame, Frame, dict[str, A
     rng = np.random.default_rng(0)
     a = a.assign(said=np.where(rng.random(len(a)) < 0.05, 1 - a["y"], a["y"]))
     rate = np.where(b["region"] == "br", wrong, 0.05)
-    return a, b.assign(said=np.where(rng.random(len(b)) < rate, 1 - b["y"], b["y"])), {"prediction": "said", "segment": ["region"]}
+    return (
+        a,
+        b.assign(said=np.where(rng.random(len(b)) < rate, 1 - b["y"], b["y"])),
+        {"prediction": "said", "segment": ["region"]},
+    )
 
 
 # kind -> (audit, plants it, strengths, what they are, fault)
 KINDS: dict[str, tuple[str, Callable[..., Any], tuple[float, float, float], str, str]] = {
-    "exact copies": ("leaks", contamination, (0.01, 0.05, 0.3), "of the test rows", "evaluation.leak-contamination"),
-    "noised copies of rows": ("leaks", near_rows, (0.01, 0.05, 0.3), "of the test rows", "evaluation.leak-contamination"),
-    "altered copies of texts": ("leaks", near_texts, (0.02, 0.05, 0.3), "of the test texts", "evaluation.leak-contamination"),
-    "test set is training set": ("leaks", wrong_split, (0.92, 0.96, 1.0), "of the test rows", "evaluation.wrong-split"),
-    "feature from the label": ("leaks", target, (0.38, 0.3, 0.1), "noise (AUC 0.968, 0.991, 1)", "evaluation.leak-target"),
-    "the same, skewed": ("leaks", target_skewed, (0.38, 0.3, 0.1), "noise (AUC 0.968, 0.991, 1)", "evaluation.leak-target"),
-    "category from the label": ("leaks", target_category, (0.03, 0.01, 0.0), "wrong", "evaluation.leak-target"),
-    "standardised together": ("leaks", preprocessing, (1, 2, 3), "columns", "evaluation.leak-preprocessing"),
-    "shared groups": ("leaks", group, (0.01, 0.1, 0.5), "of the test rows", "evaluation.leak-group"),
-    "training data from later": ("leaks", temporal, (0.05, 0.3, 1.0), "overlap", "evaluation.leak-temporal"),
-    "doubled rows": ("leaks", duplicates, (0.02, 0.05, 0.3), "of the rows", "data.degenerate-samples"),
-    "contradicting labels": ("leaks", conflicts, (0.02, 0.05, 0.3), "of the rows", "data.labels-misaligned"),
+    "exact copies": (
+        "leaks",
+        contamination,
+        (0.01, 0.05, 0.3),
+        "of the test rows",
+        "evaluation.leak-contamination",
+    ),
+    "noised copies of rows": (
+        "leaks",
+        near_rows,
+        (0.01, 0.05, 0.3),
+        "of the test rows",
+        "evaluation.leak-contamination",
+    ),
+    "altered copies of texts": (
+        "leaks",
+        near_texts,
+        (0.02, 0.05, 0.3),
+        "of the test texts",
+        "evaluation.leak-contamination",
+    ),
+    "test set is training set": (
+        "leaks",
+        wrong_split,
+        (0.92, 0.96, 1.0),
+        "of the test rows",
+        "evaluation.wrong-split",
+    ),
+    "feature from the label": (
+        "leaks",
+        target,
+        (0.38, 0.3, 0.1),
+        "noise (AUC 0.968, 0.991, 1)",
+        "evaluation.leak-target",
+    ),
+    "the same, skewed": (
+        "leaks",
+        target_skewed,
+        (0.38, 0.3, 0.1),
+        "noise (AUC 0.968, 0.991, 1)",
+        "evaluation.leak-target",
+    ),
+    "category from the label": (
+        "leaks",
+        target_category,
+        (0.03, 0.01, 0.0),
+        "wrong",
+        "evaluation.leak-target",
+    ),
+    "standardised together": (
+        "leaks",
+        preprocessing,
+        (1, 2, 3),
+        "columns",
+        "evaluation.leak-preprocessing",
+    ),
+    "shared groups": (
+        "leaks",
+        group,
+        (0.01, 0.1, 0.5),
+        "of the test rows",
+        "evaluation.leak-group",
+    ),
+    "training data from later": (
+        "leaks",
+        temporal,
+        (0.05, 0.3, 1.0),
+        "overlap",
+        "evaluation.leak-temporal",
+    ),
+    "doubled rows": (
+        "leaks",
+        duplicates,
+        (0.02, 0.05, 0.3),
+        "of the rows",
+        "data.degenerate-samples",
+    ),
+    "contradicting labels": (
+        "leaks",
+        conflicts,
+        (0.02, 0.05, 0.3),
+        "of the rows",
+        "data.labels-misaligned",
+    ),
     "a number moves": ("shift", moved, (0.5, 0.8, 1.5), "deviations", "deployment.covariate-shift"),
-    "a category grows": ("shift", category, (0.3, 0.4, 0.7), "of the rows", "deployment.covariate-shift"),
+    "a category grows": (
+        "shift",
+        category,
+        (0.3, 0.4, 0.7),
+        "of the rows",
+        "deployment.covariate-shift",
+    ),
     "another unit": ("shift", unit, (60.0, 1000.0, 1 / 3600), "times", "deployment.pipeline-drift"),
-    "values go missing": ("shift", missing, (0.1, 0.2, 0.5), "of the rows", "deployment.pipeline-drift"),
-    "a new category": ("shift", new_category, (0.03, 0.1, 0.3), "of the rows", "deployment.pipeline-drift"),
-    "class rates move": ("shift", label_shift, (0.42, 0.5, 0.7), "instead of 0.3", "deployment.label-shift"),
-    "labels no longer follow": ("shift", concept, (0.7, 0.85, 1.0), "of the labels shuffled", "deployment.concept-drift"),
+    "values go missing": (
+        "shift",
+        missing,
+        (0.1, 0.2, 0.5),
+        "of the rows",
+        "deployment.pipeline-drift",
+    ),
+    "a new category": (
+        "shift",
+        new_category,
+        (0.03, 0.1, 0.3),
+        "of the rows",
+        "deployment.pipeline-drift",
+    ),
+    "class rates move": (
+        "shift",
+        label_shift,
+        (0.42, 0.5, 0.7),
+        "instead of 0.3",
+        "deployment.label-shift",
+    ),
+    "labels no longer follow": (
+        "shift",
+        concept,
+        (0.7, 0.85, 1.0),
+        "of the labels shuffled",
+        "deployment.concept-drift",
+    ),
     "a bad segment": ("shift", segment, (0.3, 0.45, 0.7), "wrong there", "deployment.subgroup"),
 }
 
@@ -198,24 +307,38 @@ def planted(kind: str, number: int) -> tuple[bool, list[str]]:
     second.attrs["number"] = number
     a, b, options = plant(first, second, strengths[number % 3])
     label = {"label": "y"} if "y" in a.columns else {}
-    report = audit.leaks(a, b, **label, **options, model=False) if command == "leaks" else audit.shift(a, b, **label, **options)
+    report = (
+        audit.leaks(a, b, **label, **options, model=False)
+        if command == "leaks"
+        else audit.shift(a, b, **label, **options)
+    )
     said = {f.fault for f in report.findings}
-    broken = [f"failed: {blind.why}" for blind in report.could_not_look if "itself failed" in blind.why]
+    broken = [
+        f"failed: {blind.why}" for blind in report.could_not_look if "itself failed" in blind.why
+    ]
     return fault in said, sorted(said - {fault}) + broken
 
 
 def clean(number: int) -> list[str]:
     a, b, options = clean_pair(number)
-    found = [*audit.leaks(a, b, **options, model=number % 6 == 0).findings, *audit.shift(a, b, **options).findings]
+    found = [
+        *audit.leaks(a, b, **options, model=number % 6 == 0).findings,
+        *audit.shift(a, b, **options).findings,
+    ]
     return [f"{f.fault}: {f.title}" for f in found]
 
 
 if __name__ == "__main__":
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--sets", type=int, default=30, help="data sets, and clean pairs")
     given = p.parse_args()
     began = time.process_time()
-    print(f"| planted | strengths | found of {given.sets} | also said |\n|---|---|---|---|", flush=True)
+    print(
+        f"| planted | strengths | found of {given.sets} | also said |\n|---|---|---|---|",
+        flush=True,
+    )
     missed = 0
     for name, (_, _, levels, what, _) in KINDS.items():
         answers = [planted(name, number) for number in range(given.sets)]
@@ -225,7 +348,13 @@ if __name__ == "__main__":
         also = "; ".join(f"{text} ({n})" for text, n in others.most_common()) or "-"
         lost = [i for i, (found, _) in enumerate(answers) if not found]
         shown = f"{hits}{f' (not in {lost})' if lost else ''}"
-        print(f"| {name} | {', '.join(f'{s:.4g}' for s in levels)} {what} | {shown} | {also} |", flush=True)
+        print(
+            f"| {name} | {', '.join(f'{s:.4g}' for s in levels)} {what} | {shown} | {also} |",
+            flush=True,
+        )
     false = [text for number in range(given.sets) for text in clean(number)]
-    print(f"\nMissed: {missed}. Findings on {given.sets} clean pairs: {len(false)}. {time.process_time() - began:.0f} CPU s.")
+    print(
+        f"\nMissed: {missed}. Findings on {given.sets} clean pairs: {len(false)}. "
+        f"{time.process_time() - began:.0f} CPU s."
+    )
     print("\n".join(false))

@@ -1,11 +1,13 @@
-"""Capture, replay, shrink: thirty failures, ten thousand damaged bundles, what capturing costs, and the memory of a large model.
+"""Capture, replay, shrink: thirty failures, ten thousand damaged bundles, what capturing costs, and
+the memory of a large model.
 
 python benchmarks/capture.py failures  [--only GLOB] [--rows FILE]
 python benchmarks/capture.py fuzz
 python benchmarks/capture.py cost [--rounds N] [--only GLOB]
 python benchmarks/capture.py runs [--rounds N]
 python benchmarks/capture.py memory
-python benchmarks/capture.py page      # benchmarks/results/capture_<hardware>_<yyyymm>.md from the rows
+python benchmarks/capture.py page      # benchmarks/results/capture_<hardware>_<yyyymm>.md from the
+rows
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 ROWS = Path(tempfile.gettempdir()) / "sawbones-capture-rows.jsonl"
 
-# Crashes, NaN and spikes; loaders, plain loops and frameworks; float32 and float16; one rank and two.
+# Crashes, NaN and spikes; loaders, plain loops and frameworks; float32 and float16; one rank and
+# two.
 FAILURES = (
     "data.degenerate-samples/clickstream-packed-lstm",
     "data.degenerate-samples/point-clouds-deep-set",
@@ -101,24 +104,52 @@ def one_failure(case: Any, folder: Path, quick: bool) -> dict[str, Any]:
         else shutil.copy(case.script, folder / case.script.name) and case.script.name
     )
     ranks = ["--nproc-per-node", str(case.num_ranks)] if case.num_ranks > 1 else []
-    command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "run", *ranks, script, *case.argv]
+    command = [
+        sys.executable,
+        "-m",
+        "sawbones",
+        "run",
+        "--quiet",
+        "--out",
+        "run",
+        *ranks,
+        script,
+        *case.argv,
+    ]
     subprocess.run(command, cwd=folder, env=environment(), capture_output=True, timeout=400)
     bundles = sorted((folder / "run" / "bundles").glob("*.sawbones"))
     if not bundles:
         return {"captured": False}
     os.chdir(folder)
     bundle = read_bundle(bundles[0])
-    row: dict[str, Any] = {"captured": True, "kind": bundle.failure.kind, "text": bundle.failure.text, "ranks": bundle.world_size}
+    row: dict[str, Any] = {
+        "captured": True,
+        "kind": bundle.failure.kind,
+        "text": bundle.failure.text,
+        "ranks": bundle.world_size,
+    }
     row["megabytes"] = round(bundles[0].stat().st_size / 1e6, 2)
     try:
         found = replay(bundle)
-        row |= {"same": found.same, "way": found.way, "replay_s": round(found.seconds, 1), "differences": found.differences[:2]}
+        row |= {
+            "same": found.same,
+            "way": found.way,
+            "replay_s": round(found.seconds, 1),
+            "differences": found.differences[:2],
+        }
         small = shrink(bundle, folder / "small", seconds=60.0 if quick else 300.0)
         row |= {
-            "examples": small.examples, "numbers": small.numbers, "trials": small.trials, "shrink_s": round(small.seconds, 1),
-            "script": small.script is not None, "why": small.why_no_script, "operator": (small.operator or [""])[0][:120],
-            "lines": len(small.script.read_text(encoding="utf-8").splitlines()) if small.script else None,
-        }  # fmt: skip
+            "examples": small.examples,
+            "numbers": small.numbers,
+            "trials": small.trials,
+            "shrink_s": round(small.seconds, 1),
+            "script": small.script is not None,
+            "why": small.why_no_script,
+            "operator": (small.operator or [""])[0][:120],
+            "lines": len(small.script.read_text(encoding="utf-8").splitlines())
+            if small.script
+            else None,
+        }
         if not quick:
             row["small_same"] = replay(read_bundle(small.bundle)).same
     except SawbonesError as error:
@@ -136,7 +167,17 @@ def fuzz(rows: Path, count: int = 10_000) -> None:
         clean, refused = fuzz(bundle, folder, count, seed=1)
         left = sorted(path.name for path in folder.iterdir())
     seconds = round(time.perf_counter() - began, 1)
-    note(rows, {"what": "fuzz", "bundles": count, "clean": clean, "refused": refused, "left": left, "seconds": seconds})
+    note(
+        rows,
+        {
+            "what": "fuzz",
+            "bundles": count,
+            "clean": clean,
+            "refused": refused,
+            "left": left,
+            "seconds": seconds,
+        },
+    )
 
 
 STEP = """
@@ -162,20 +203,45 @@ with open("/proc/self/status") as status:
 def measured(source: str, *flags: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "train.py").write_text(source, encoding="utf-8")
-        watched = [sys.executable, "-m", "sawbones", "run", "--quiet", "--no-deep", *flags, "train.py"]
+        watched = [
+            sys.executable,
+            "-m",
+            "sawbones",
+            "run",
+            "--quiet",
+            "--no-deep",
+            *flags,
+            "train.py",
+        ]
         command = [sys.executable, "train.py"] if flags == ("plain",) else watched
-        done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=600, check=True)
-    return {words[0]: float(words[1]) for line in done.stdout.splitlines() if len(words := line.split()) == 2}
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=True,
+        )
+    return {
+        words[0]: float(words[1])
+        for line in done.stdout.splitlines()
+        if len(words := line.split()) == 2
+    }
 
 
 def cost(rows: Path, rounds: int, only: str) -> None:
-    """Bare, watched, and watched with capture: steps of the same training that alternate in one process, as overhead.py has it.
+    """Bare, watched, and watched with capture: steps of the same training that alternate in one
+    process, as overhead.py has it.
 
     Medians tell what a step costs; the mean also holds the steps on which weights are copied.
     """
     from overhead import SHALLOW, Sawbones, compare, spread
 
-    for name, make, steps in (("6-layer GPT of overhead.py", gpt(), 1), ("six linear layers, DataLoader", small(), 20)):
+    for name, make, steps in (
+        ("6-layer GPT of overhead.py", gpt(), 1),
+        ("six linear layers, DataLoader", small(), 20),
+    ):
         if not fnmatch(name, only):
             continue
         bare, ways = make(), {key: make() for key in ("null", "watched", "with capture")}
@@ -184,10 +250,21 @@ def cost(rows: Path, rounds: int, only: str) -> None:
             ways[key].around = watching.capturing if key == "with capture" else watching
             ways[key].close = watching.close
         compare(bare, ways, rounds, time.process_time, steps=steps, untimed=1)
-        row: dict[str, Any] = {"what": "cost", "case": name, "rounds": rounds, "bare_ms": spread(bare.times)}
+        row: dict[str, Any] = {
+            "what": "cost",
+            "case": name,
+            "rounds": rounds,
+            "bare_ms": spread(bare.times),
+        }
         for key, way in ways.items():
-            row[key] = {"ratio": spread(way.ratios, 4), "mean": round(statistics.fmean(way.ratios), 4)}
-        added = [1e3 * (b - a) for a, b in zip(ways["watched"].times, ways["with capture"].times, strict=True)]
+            row[key] = {
+                "ratio": spread(way.ratios, 4),
+                "mean": round(statistics.fmean(way.ratios), 4),
+            }
+        added = [
+            1e3 * (b - a)
+            for a, b in zip(ways["watched"].times, ways["with capture"].times, strict=True)
+        ]
         row["added_us"] = spread(added, 1)
         note(rows, row)
 
@@ -212,7 +289,9 @@ print(json.dumps([1e4 * (b - a) for a, b in zip(at[::100], at[100::100])]))
 
 
 def runs(rows: Path, rounds: int) -> None:
-    """Whole runs of short steps, each in a process of its own, in turn: everything that `sawbones run` does by default."""
+    """Whole runs of short steps, each in a process of its own, in turn: everything that `sawbones
+    run` does by default.
+    """
     import numpy as np
 
     ways: dict[str, tuple[str, ...] | None] = {
@@ -229,9 +308,17 @@ def runs(rows: Path, rounds: int) -> None:
                 watched = [] if flags is None else ["-m", "sawbones", "run", *flags]
                 command = [sys.executable, *watched, "train.py"]
                 done = subprocess.run(
-                    command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=600, check=True
+                    command,
+                    cwd=folder,
+                    env=environment(),
+                    capture_output=True,
+                    text=True,
+                    timeout=600,
+                    check=True,
                 )
-            times[name].append(json.loads(next(line for line in done.stdout.splitlines() if line.startswith("["))))
+            times[name].append(
+                json.loads(next(line for line in done.stdout.splitlines() if line.startswith("[")))
+            )
         print(f"{number + 1} of {rounds}", file=sys.stderr, flush=True)
     row: dict[str, Any] = {"what": "runs", "rounds": rounds, "ways": {}}
     for name, found in times.items():
@@ -251,7 +338,9 @@ def gpt() -> Callable[[], Any]:
 
     def make() -> Training:
         own = copy.deepcopy(model)
-        return Training(own, torch.optim.AdamW(own.parameters(), lr=3e-4), lambda m: m(ids[:, :-1], ids[:, 1:]))
+        return Training(
+            own, torch.optim.AdamW(own.parameters(), lr=3e-4), lambda m: m(ids[:, :-1], ids[:, 1:])
+        )
 
     return make
 
@@ -263,8 +352,14 @@ def small() -> Callable[[], Any]:
     from torch.utils.data import DataLoader, TensorDataset
 
     torch.manual_seed(0)
-    model = nn.Sequential(*[part for _ in range(5) for part in (nn.Linear(64, 64), nn.ReLU())], nn.Linear(64, 10))
-    loader = DataLoader(TensorDataset(torch.randn(3200, 64), torch.randint(0, 10, (3200,))), batch_size=32, shuffle=True)
+    model = nn.Sequential(
+        *[part for _ in range(5) for part in (nn.Linear(64, 64), nn.ReLU())], nn.Linear(64, 10)
+    )
+    loader = DataLoader(
+        TensorDataset(torch.randn(3200, 64), torch.randint(0, 10, (3200,))),
+        batch_size=32,
+        shuffle=True,
+    )
 
     def make() -> Training:
         own = copy.deepcopy(model)
@@ -280,13 +375,17 @@ def small() -> Callable[[], Any]:
 
 
 def memory(rows: Path) -> None:
-    """A model of 1 GB of weights, SGD: the peak with capture against without it, with a failing step and with a higher limit."""
+    """A model of 1 GB of weights, SGD: the peak with capture against without it, with a failing
+    step and with a higher limit.
+    """
     source = STEP.format(layers=16, width=4096, batch=4, steps=3, optimizer="SGD")
     failing = source.replace(
-        "loss = model(x).square().mean()", "loss = model(x).square().mean() * (float('nan') if step == 1 else 1.0)"
+        "loss = model(x).square().mean()",
+        "loss = model(x).square().mean() * (float('nan') if step == 1 else 1.0)",
     )
     row: dict[str, Any] = {"what": "memory", "weights_mb": 16 * 4096 * 4097 * 4 / 2**20}
-    # Told as they come: on a busy machine one of these runs takes minutes, and what was measured must not be lost.
+    # Told as they come: on a busy machine one of these runs takes minutes, and what was measured
+    # must not be lost.
     variants: list[tuple[str, str, tuple[str, ...]]] = [
         ("plain", source, ("plain",)),
         ("without", source, ("--no-capture",)),
@@ -305,9 +404,13 @@ def memory(rows: Path) -> None:
 
 def commit() -> str:
     def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            ["git", *words], cwd=ROOT, capture_output=True, text=True
+        ).stdout.strip()
 
-    return git("rev-parse", "--short", "HEAD") + (" and changes" if git("status", "--porcelain", "--", "src") else "")
+    return git("rev-parse", "--short", "HEAD") + (
+        " and changes" if git("status", "--porcelain", "--", "src") else ""
+    )
 
 
 def note(rows: Path, row: dict[str, Any]) -> None:
@@ -318,7 +421,11 @@ def note(rows: Path, row: dict[str, Any]) -> None:
 
 
 def read_rows(rows: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()] if rows.exists() else []
+    return (
+        [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
+        if rows.exists()
+        else []
+    )
 
 
 def page(rows: Path) -> None:
@@ -327,21 +434,33 @@ def page(rows: Path) -> None:
     found = read_rows(rows)
     cases = {row["case"]: row for row in found if row["what"] == "failure"}
     lines = ["# Capture, replay, shrink", ""]
-    known = {"failure": "failures", "fuzz": "fuzz", "cost": "cost", "runs": "runs", "memory": "memory"}
+    known = {
+        "failure": "failures",
+        "fuzz": "fuzz",
+        "cost": "cost",
+        "runs": "runs",
+        "memory": "memory",
+    }
     kinds = dict.fromkeys(known[row["what"]] for row in found if row["what"] in known)
-    commits = list(dict.fromkeys(str(row.get("commit", "unknown")) for row in found if row["what"] != "notes"))
+    commits = list(
+        dict.fromkeys(str(row.get("commit", "unknown")) for row in found if row["what"] != "notes")
+    )
     lines += [
         f"Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, "
         f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, one thread. "
         "Times of failures are of a machine that was busy with other work.",
         "",
-        "`python benchmarks/capture.py WHAT`, with " + ", ".join(f"`{what}`" for what in kinds) + "; then `page`.",
+        "`python benchmarks/capture.py WHAT`, with "
+        + ", ".join(f"`{what}`" for what in kinds)
+        + "; then `page`.",
         "",
         *failure_table(list(cases.values())),
     ]
     for row in found:
         lines += other_row(row)
-    hardware = "cpu" if not torch.cuda.is_available() else torch.cuda.get_device_name().split()[-1].lower()
+    hardware = (
+        "cpu" if not torch.cuda.is_available() else torch.cuda.get_device_name().split()[-1].lower()
+    )
     target = ROOT / "benchmarks" / "results" / f"capture_{hardware}_{time.strftime('%Y%m')}.md"
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(target)
@@ -359,19 +478,37 @@ def failure_table(tried: list[dict[str, Any]]) -> list[str]:
         "",
         f"- {same} replay bit for bit in a new process",
         f"- {small} shrink to at most 2 examples",
-        *([f"- {sum(again)} of the {len(again)} shrunk bundles that were replayed give the same bits"] if again else []),
-        f"- {scripts} come with a script of under 60 lines that needs only torch and fails the same way on its own",
+        *(
+            [
+                (
+                    f"- {sum(again)} of the {len(again)} shrunk bundles that were replayed "
+                    "give the same bits"
+                )
+            ]
+            if again
+            else []
+        ),
+        (
+            f"- {scripts} come with a script of under 60 lines that needs only torch and "
+            "fails the same way on its own"
+        ),
         *([f"- not captured, and not in the table: {', '.join(missed)}"] if missed else []),
         "",
         "| case | failure | replay | way | s | examples | trials | s | script |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        script = f"{row['lines']} lines" if row.get("script") else (row.get("why") or row.get("error") or "-")
+        script = (
+            f"{row['lines']} lines"
+            if row.get("script")
+            else (row.get("why") or row.get("error") or "-")
+        )
         ranks = f", {row['ranks']} ranks" if row.get("ranks", 1) > 1 else ""
         columns = [
             row["case"],
-            f"{row.get('kind')}{ranks}: {row.get('text', '')[:60]}".replace("|", "/").replace("\n", " "),
+            f"{row.get('kind')}{ranks}: {row.get('text', '')[:60]}".replace("|", "/").replace(
+                "\n", " "
+            ),
             "same bits" if row.get("same") else "DIFFERS",
             row.get("way"),
             row.get("replay_s"),
@@ -398,8 +535,13 @@ def other_row(row: dict[str, Any]) -> list[str]:
             f"Bare step {row['bare_ms']} ms."
         )
         table = ["| | ratio | mean |", "|---|---|---|"]
-        table += [f"| {key} | {row[key]['ratio']} | {row[key]['mean']} |" for key in ("null", "watched", "with capture")]
-        text += f" With capture against without it: {row['added_us']} us a step.\n\n" + "\n".join(table)
+        table += [
+            f"| {key} | {row[key]['ratio']} | {row[key]['mean']} |"
+            for key in ("null", "watched", "with capture")
+        ]
+        text += f" With capture against without it: {row['added_us']} us a step.\n\n" + "\n".join(
+            table
+        )
         return [f"## Cost of capture, {row['case']}", "", text, ""]
     if row["what"] == "runs":
         return ["## Whole runs of short steps", "", *runs_text(row), ""]
@@ -410,14 +552,27 @@ def other_row(row: dict[str, Any]) -> list[str]:
             f"and with a limit that lets the weights into the bundle {row['with_a_failure_kept']:.0f} MB."
         )
         return ["## Memory, a model of 1 GB", "", text, ""]
-    return ["## Notes", "", *(f"- {line}" for line in row["lines"]), ""] if row["what"] == "notes" else []
+    return (
+        ["## Notes", "", *(f"- {line}" for line in row["lines"]), ""]
+        if row["what"] == "notes"
+        else []
+    )
 
 
 def runs_text(row: dict[str, Any]) -> list[str]:
     lines = [
-        f"{row['rounds']} runs of 3,000 steps of about a millisecond for each way, in turn; microseconds of a step, in brackets",
-        "what is above the bare ones. Blocks of 100 steps from step 500 on: other programs disturb some, so their lower tenth and",
-        "quarter are given beside their median and mean. The first 500 steps: median over the runs of their means. Live looks, the",
+        (
+            f"{row['rounds']} runs of 3,000 steps of about a millisecond for each way, in "
+            "turn; microseconds of a step, in brackets"
+        ),
+        (
+            "what is above the bare ones. Blocks of 100 steps from step 500 on: other "
+            "programs disturb some, so their lower tenth and"
+        ),
+        (
+            "quarter are given beside their median and mean. The first 500 steps: median over "
+            "the runs of their means. Live looks, the"
+        ),
         "difference between the last two rows, take a second of a run or a fiftieth at most.",
         "",
         "| | tenth | quarter | median | mean | first 500 steps |",
@@ -425,18 +580,33 @@ def runs_text(row: dict[str, Any]) -> list[str]:
     ]
     for name, numbers in row["ways"].items():
         above = [n - b for n, b in zip(numbers, row["ways"]["bare"], strict=True)]
-        cells = [str(n) if name == "bare" else f"{n} ({more:+d})" for n, more in zip(numbers, above, strict=True)]
+        cells = [
+            str(n) if name == "bare" else f"{n} ({more:+d})"
+            for n, more in zip(numbers, above, strict=True)
+        ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("what", choices=["failures", "fuzz", "cost", "runs", "memory", "page"])
     p.add_argument("--only", default="*", metavar="GLOB")
     p.add_argument("--rows", type=Path, default=ROWS, metavar="FILE")
-    p.add_argument("--quick", action="store_true", help="a minute for each search, and no replay of the shrunk bundle")
-    p.add_argument("--rounds", type=int, default=200, metavar="N", help="of the cost (default 200) or of whole runs (10 do)")
+    p.add_argument(
+        "--quick",
+        action="store_true",
+        help="a minute for each search, and no replay of the shrunk bundle",
+    )
+    p.add_argument(
+        "--rounds",
+        type=int,
+        default=200,
+        metavar="N",
+        help="of the cost (default 200) or of whole runs (10 do)",
+    )
     given = p.parse_args()
     if given.what == "failures":
         failures(given.only, given.rows, given.quick)

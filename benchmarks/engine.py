@@ -1,10 +1,13 @@
-"""What the statistics engine alone costs: bare and watched steps of the same training, alternating in one process.
+"""What the statistics engine alone costs: bare and watched steps of the same training, alternating
+in one process.
 
     python benchmarks/engine.py                        # CPU: small GPT, and models of 1 ms a step
-    python benchmarks/engine.py --out folder           # with a CUDA device: GPT-2 124M, eager and compiled
+    python benchmarks/engine.py --out folder           # with a CUDA device: GPT-2 124M, eager and
+    compiled
 
-Bare, watched and again bare blocks take turns; a ratio is the median of the watched block's time over the mean of its
-two bare neighbours, the null ratio that of the second bare block over the first. Spread: the middle half.
+Bare, watched and again bare blocks take turns; a ratio is the median of the watched block's time
+over the mean of its two bare neighbours, the null ratio that of the second bare block over the
+first. Spread: the middle half.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# Spinning OpenMP threads distort timings on a busy machine; this has to be set before torch is imported.
+# Spinning OpenMP threads distort timings on a busy machine; this has to be set before torch is
+# imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 
@@ -41,7 +45,11 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
-        qkv = self.qkv(self.norm_1(x)).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        qkv = (
+            self.qkv(self.norm_1(x))
+            .view(batch, length, 3, self.heads, width // self.heads)
+            .permute(2, 0, 3, 1, 4)
+        )
         mixed = F.scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], is_causal=True)
         x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
         return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate="tanh"))
@@ -73,7 +81,9 @@ def compare(
     settle: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Blocks of `steps` steps; `settle` waits for the device, so a block holds all of its own work."""
+    """Blocks of `steps` steps; `settle` waits for the device, so a block holds all of its own
+    work.
+    """
 
     def timed(step: Callable[[], object]) -> float:
         settle()
@@ -89,7 +99,9 @@ def compare(
     times = np.array([[timed(bare), timed(watched), timed(bare)] for _ in range(rounds)])
     ratio = times[:, 1] / times[:, [0, 2]].mean(1)
     null = times[:, 2] / times[:, 0]
-    quartiles = {name: np.percentile(values, [25, 75]) for name, values in (("ratio", ratio), ("null", null))}
+    quartiles = {
+        name: np.percentile(values, [25, 75]) for name, values in (("ratio", ratio), ("null", null))
+    }
     return {
         "bare_ms": float(np.median(times[:, [0, 2]])),
         "watched_ms": float(np.median(times[:, 1])),
@@ -109,7 +121,8 @@ def trainer(
     optimizer: torch.optim.Optimizer,
     full: bool = False,
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    # Shallow rows leave out the regular full steps, whose price has a row of its own, but not the judging of norms.
+    # Shallow rows leave out the regular full steps, whose price has a row of its own, but not the
+    # judging of norms.
     engine = StatisticsEngine(full_every=10**9)
     params = list(model.parameters())
     count = 0
@@ -168,7 +181,9 @@ def tiny_model_on_cpu(rounds: int, full: bool) -> dict[str, float]:
 
 
 def passes_alone() -> dict[str, float]:
-    """Each pass over the parameters of GPT-2 124M by device events, in microseconds of device time."""
+    """Each pass over the parameters of GPT-2 124M by device events, in microseconds of device
+    time.
+    """
     from sawbones.observe.statistics import triton_kernel
     from sawbones.observe.statistics.device_buffer import AddressTable
 
@@ -177,25 +192,47 @@ def passes_alone() -> dict[str, float]:
     grads, copies = [torch.randn_like(p) for p in params], [p.clone() for p in params]
     numels = [p.numel() for p in params]
     results = torch.empty((7, len(params)), device=device)
-    threshold = torch.full((1,), torch.finfo(torch.float32).tiny, dtype=torch.float64, device=device)
+    threshold = torch.full(
+        (1,), torch.finfo(torch.float32).tiny, dtype=torch.float64, device=device
+    )
     tables = {}
     for name, tensors in (("grads", grads), ("params", params), ("copies", copies)):
         tables[name] = AddressTable(len(params), device)
         tables[name].update([t.data_ptr() for t in tensors])
     found = {"bytes_of_gradients": float(sum(g.numel() * 4 for g in grads))}
-    shapes = [(16384, 1024, 4, 16), (16384, 1024, 4, 10**6), (16384, 2048, 8, 8), (16384, 2048, 4, 16), (8192, 1024, 4, 16),
-              (32768, 1024, 4, 16), (16384, 512, 4, 16), (16384, 4096, 8, 8)]  # fmt: skip
+    shapes = [
+        (16384, 1024, 4, 16),
+        (16384, 1024, 4, 10**6),
+        (16384, 2048, 8, 8),
+        (16384, 2048, 4, 16),
+        (8192, 1024, 4, 16),
+        (32768, 1024, 4, 16),
+        (16384, 512, 4, 16),
+        (16384, 4096, 8, 8),
+    ]
     for chunk, block, warps, per_processor in shapes:
         table = triton_kernel.ChunkTable(torch.float32, numels, range(len(params)), device, chunk)
         processors = torch.cuda.get_device_properties(device).multi_processor_count
         table.num_programs = min(table.num_chunks, processors * per_processor)
         sizes = {"block": block, "warps": warps}
 
-        def gradients(table: triton_kernel.ChunkTable = table, sizes: dict[str, int] = sizes) -> None:
+        def gradients(
+            table: triton_kernel.ChunkTable = table, sizes: dict[str, int] = sizes
+        ) -> None:
             triton_kernel.measure_gradients(table, tables["grads"], threshold, results, **sizes)
 
-        def parameters(table: triton_kernel.ChunkTable = table, sizes: dict[str, int] = sizes) -> None:
-            triton_kernel.measure_parameters(table, tables["params"], tables["copies"], results, compare=True, store=True, **sizes)
+        def parameters(
+            table: triton_kernel.ChunkTable = table, sizes: dict[str, int] = sizes
+        ) -> None:
+            triton_kernel.measure_parameters(
+                table,
+                tables["params"],
+                tables["copies"],
+                results,
+                compare=True,
+                store=True,
+                **sizes,
+            )
 
         for name, launch in (("gradients", gradients), ("parameters", parameters)):
             found[f"{name} {chunk}/{block}/{warps}/{per_processor}"] = _device_us(launch)
@@ -208,7 +245,9 @@ def _device_us(launch: Callable[[], object]) -> float:
     times = []
     for i in range(30):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(200_000)  # the launches queue up behind this, so only the device's own time is between events
+        torch.cuda._sleep(
+            200_000
+        )  # the launches queue up behind this, so only the device's own time is between events
         start.record()
         launch()
         end.record()
@@ -219,7 +258,9 @@ def _device_us(launch: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, help="folder for engine.json")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only", nargs="*", help="names of the rows to run")
@@ -230,15 +271,28 @@ def main() -> None:
         for compiled in (False, True):
             for batch in (8, 32):
                 how = "compiled" if compiled else "eager"
-                rows[f"cuda {batch}x1024 {how}"] = lambda b=batch, c=compiled: gpt2_on_cuda(b, c, args.rounds)
+                rows[f"cuda {batch}x1024 {how}"] = lambda b=batch, c=compiled: gpt2_on_cuda(
+                    b, c, args.rounds
+                )
     else:
         for full in (False, True):
             kind = "full" if full else "shallow"
             rows[f"cpu small gpt {kind}"] = lambda f=full: small_gpt_on_cpu(args.rounds, f)
             rows[f"cpu tiny {kind}"] = lambda f=full: tiny_model_on_cpu(args.rounds, f)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    hardware = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or platform.machine()
-    about = {"torch": torch.__version__, "python": platform.python_version(), "hardware": hardware, "commit": commit}
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
+    hardware = (
+        torch.cuda.get_device_name()
+        if torch.cuda.is_available()
+        else platform.processor() or platform.machine()
+    )
+    about = {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "hardware": hardware,
+        "commit": commit,
+    }
     results: dict[str, object] = {"about": about, "command": " ".join(sys.argv)}
     print(json.dumps(about))
     for name, measure in rows.items():

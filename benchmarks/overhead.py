@@ -1,13 +1,17 @@
-"""What watching costs: bare and watched steps of the same training, alternating in one process, beside other tools.
+"""What watching costs: bare and watched steps of the same training, alternating in one process,
+beside other tools.
 
-    python benchmarks/overhead.py                    # the CPU table, small models, growth with tensors, disk and memory, kill -9
-    python benchmarks/overhead.py --cuda             # GPT-2 124M on a CUDA device, eager and compiled, the whole recorder
-    python benchmarks/overhead.py --parts table kill # some of it
+    python benchmarks/overhead.py                    # the CPU table, small models, growth with
+    tensors, disk and memory, kill -9 python benchmarks/overhead.py --cuda             # GPT-2 124M
+    on a CUDA device, eager and compiled, the whole recorder python benchmarks/overhead.py --parts
+    table kill # some of it
 
-Every way of watching trains a copy of its own. Steps alternate: bare, one way, bare, the next way, ... in an order drawn anew for
-each round; a ratio is that of a step to the mean of its two bare neighbours, and the null row is a bare copy treated as if it were
-a way. Before each timed step of a CPU one is made that is not timed: what the way before left in caches and allocator is no cost of
-this one. Medians, middle half in brackets. On a CPU processor time is taken, which other programs on the machine disturb less.
+Every way of watching trains a copy of its own. Steps alternate: bare, one way, bare, the next way,
+... in an order drawn anew for each round; a ratio is that of a step to the mean of its two bare
+neighbours, and the null row is a bare copy treated as if it were a way. Before each timed step of a
+CPU one is made that is not timed: what the way before left in caches and allocator is no cost of
+this one. Medians, middle half in brackets. On a CPU processor time is taken, which other programs
+on the machine disturb less.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Spinning OpenMP threads distort timings on a busy machine; this has to be set before torch is imported.
+# Spinning OpenMP threads distort timings on a busy machine; this has to be set before torch is
+# imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("WANDB_MODE", "offline")
@@ -40,7 +45,14 @@ os.environ.setdefault("WANDB_SILENT", "true")
 import numpy as np
 import torch
 from engine import GPT
-from peers import anomaly, debug_mode, naive_norms, tensorboard_histograms, underflow_overflow, wandb_watch
+from peers import (
+    anomaly,
+    debug_mode,
+    naive_norms,
+    tensorboard_histograms,
+    underflow_overflow,
+    wandb_watch,
+)
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -73,7 +85,9 @@ class Training:
     model: nn.Module
     optimizer: torch.optim.Optimizer
     loss_of: Callable[[nn.Module], torch.Tensor]
-    around: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext  # not timed
+    around: Callable[[], contextlib.AbstractContextManager[Any]] = (
+        contextlib.nullcontext
+    )  # not timed
     inside: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext  # timed
     after_backward: Callable[[], object] = lambda: None
     times: list[float] = field(default_factory=list)
@@ -95,8 +109,12 @@ class Sawbones:
         self.folder = Path(tempfile.mkdtemp())
         self.recorder = Recorder(self.folder, options)
         here = str(Path(__file__).parent)
-        self._freezer = Freezer(self.recorder, Settings(root=here, script=__file__, working_folder=here))
-        self.recorder._deep_pace = None  # deep steps as a run has them, but whenever they are asked for
+        self._freezer = Freezer(
+            self.recorder, Settings(root=here, script=__file__, working_folder=here)
+        )
+        self.recorder._deep_pace = (
+            None  # deep steps as a run has them, but whenever they are asked for
+        )
         self._keep = keep_installed
         self._patches: Any = None
 
@@ -108,8 +126,12 @@ class Sawbones:
         try:
             yield
         finally:
-            self.recorder.stop_deep(keep=False)  # a deep step begins as soon as the one before has ended
-            if self._keep:  # taking hooks off and on again would make torch.compile check its guards anew
+            self.recorder.stop_deep(
+                keep=False
+            )  # a deep step begins as soon as the one before has ended
+            if (
+                self._keep
+            ):  # taking hooks off and on again would make torch.compile check its guards anew
                 self.recorder.active = False
             else:
                 self._patches.restore()
@@ -132,9 +154,15 @@ class Sawbones:
 
 
 def compare(
-    bare: Training, ways: dict[str, Training], rounds: int, clock: Callable[[], float], settle: Callable[[], None] = lambda: None,
-    steps: int = 1, warm_up: int = 3, untimed: int = 0,
-) -> None:  # fmt: skip
+    bare: Training,
+    ways: dict[str, Training],
+    rounds: int,
+    clock: Callable[[], float],
+    settle: Callable[[], None] = lambda: None,
+    steps: int = 1,
+    warm_up: int = 3,
+    untimed: int = 0,
+) -> None:
     draw = random.Random(0)
 
     def timed(training: Training) -> float:
@@ -176,7 +204,9 @@ def cpu_table(rounds: int) -> str:
 
     def make() -> Training:
         own = copy.deepcopy(model)
-        return Training(own, torch.optim.AdamW(own.parameters(), lr=3e-4), lambda m: m(ids[:, :-1], ids[:, 1:]))
+        return Training(
+            own, torch.optim.AdamW(own.parameters(), lr=3e-4), lambda m: m(ids[:, :-1], ids[:, 1:])
+        )
 
     bare = make()
     names = (
@@ -191,10 +221,15 @@ def cpu_table(rounds: int) -> str:
         "TensorBoard histograms",
     )
     ways = {name: make() for name in names}
-    for name, options in (("Sawbones, shallow step", SHALLOW), ("Sawbones, deep step", EVERY_STEP_DEEP)):
+    for name, options in (
+        ("Sawbones, shallow step", SHALLOW),
+        ("Sawbones, deep step", EVERY_STEP_DEEP),
+    ):
         watching = Sawbones(options)
         ways[name].around, ways[name].close = watching, watching.close
-    ways["naive per-parameter norms"].after_backward = naive_norms(ways["naive per-parameter norms"].model)
+    ways["naive per-parameter norms"].after_backward = naive_norms(
+        ways["naive per-parameter norms"].model
+    )
     ways["torch DebugMode"].inside = debug_mode
     ways["autograd.detect_anomaly"].inside = anomaly
     underflow_overflow(ways["HF DebugUnderflowOverflow"])
@@ -202,21 +237,36 @@ def cpu_table(rounds: int) -> str:
         wandb_watch(ways["wandb.watch, every step, offline"], folder)
         tensorboard_histograms(ways["TensorBoard histograms"], folder)
         compare(bare, ways, rounds, time.process_time, untimed=1)
-    shallow, deep = (float(np.median(ways[f"Sawbones, {kind} step"].ratios)) for kind in ("shallow", "deep"))
+    shallow, deep = (
+        float(np.median(ways[f"Sawbones, {kind} step"].ratios)) for kind in ("shallow", "deep")
+    )
     lines = [
-        f"GPT, 6 layers, d=256, 8 x 128 tokens, AdamW; bare step {spread(bare.times, 0)} ms of processor time; {rounds} rounds.",
+        (
+            f"GPT, 6 layers, d=256, 8 x 128 tokens, AdamW; bare step {spread(bare.times, 0)} "
+            f"ms of processor time; {rounds} rounds."
+        ),
         "",
     ]
     lines += ["| every step | ratio to the bare step |", "|---|---|"]
     lines += [f"| {name} | {spread(way.ratios)} |" for name, way in ways.items()]
     average, count = default_average(shallow, deep, float(np.median(bare.times)))
-    lines.append(f"| Sawbones, default sampling: deep steps among the first 1,000: {count}; computed | {average:.3f} |")
+    lines.append(
+        f"| Sawbones, default sampling: deep steps among the first 1,000: {count}; "
+        f"computed | {average:.3f} |"
+    )
     return "\n".join(lines)
 
 
 def small_models(rounds: int) -> str:
-    """Processor microseconds added to a step of about a millisecond, with a DataLoader, all threads counted."""
-    lines = ["| model, DataLoader | tensors | bare us | added us, first 500 steps: mean (median) | added us, later | null us |"]
+    """Processor microseconds added to a step of about a millisecond, with a DataLoader, all threads
+    counted.
+    """
+    lines = [
+        (
+            "| model, DataLoader | tensors | bare us | added us, first 500 steps: mean "
+            "(median) | added us, later | null us |"
+        )
+    ]
     lines.append("|---|---|---|---|---|---|")
     for layers in (2, 5, 12):
         torch.manual_seed(0)
@@ -254,20 +304,33 @@ def small_models(rounds: int) -> str:
                     watched.step()
             watched.close = watching.close
             bare.times, again.times, again.ratios = [], [], []
-            # Of the first 500 steps every one counts, the very first too: their mean, not their median.
-            compare(bare, {"watched": watched, "null": again}, rounds if skip else 25, time.process_time, steps=20, warm_up=0)
+            # Of the first 500 steps every one counts, the very first too: their mean, not their
+            # median.
+            compare(
+                bare,
+                {"watched": watched, "null": again},
+                rounds if skip else 25,
+                time.process_time,
+                steps=20,
+                warm_up=0,
+            )
             results.append((np.array(watched.ratios) - 1) * np.median(bare.times) * 1e3)
         null = (np.array(again.ratios) - 1) * np.median(bare.times) * 1e3
         early, late = results
-        numbers = f"{np.mean(early):.0f} ({spread(list(early), 0)}) | " + " | ".join(spread(list(r), 0) for r in (late, null))
+        numbers = f"{np.mean(early):.0f} ({spread(list(early), 0)}) | " + " | ".join(
+            spread(list(r), 0) for r in (late, null)
+        )
         lines.append(
-            f"| {layers + 1} linear layers | {len(list(model.parameters()))} | {np.median(bare.times) * 1e3:.0f} | {numbers} |"
+            f"| {layers + 1} linear layers | {len(list(model.parameters()))} | "
+            f"{np.median(bare.times) * 1e3:.0f} | {numbers} |"
         )
     return "\n".join(lines)
 
 
 def growth(rounds: int) -> str:
-    """Microseconds of own time per step against the number of tensors, as the recorder itself measures them."""
+    """Microseconds of own time per step against the number of tensors, as the recorder itself
+    measures them.
+    """
     lines = ["| tensors | own time, us per step | us per tensor |", "|---|---|---|"]
     for count in (10, 100, 1000, 4000):
         torch.manual_seed(0)
@@ -348,15 +411,31 @@ def kill(times: int) -> str:
         with tempfile.TemporaryDirectory() as folder:
             script, out = Path(folder, "train.py"), Path(folder, "run")
             script.write_text(KILLED)
-            command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", str(out), str(script)]
+            command = [
+                sys.executable,
+                "-m",
+                "sawbones",
+                "run",
+                "--quiet",
+                "--out",
+                str(out),
+                str(script),
+            ]
             with subprocess.Popen(
-                command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+                command,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
             ) as process:
                 assert process.stdout is not None
                 process.stdout.readline()
                 time.sleep(draw.uniform(0.1, 3.0))
                 process.send_signal(signal.SIGKILL)
-                lines = [line.split() for line in process.stdout.read().splitlines() if line.count(" ") == 1]
+                lines = [
+                    line.split()
+                    for line in process.stdout.read().splitlines()
+                    if line.count(" ") == 1
+                ]
             run = read_run(out)
             opened += run.ending.kind == "killed"
             lost = [float(when) for i, when in lines if int(i) >= run.num_steps]
@@ -376,7 +455,8 @@ def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
         with torch.autocast("cuda", torch.bfloat16):
             return m(ids[:, :-1], ids[:, 1:])
 
-    # One model for all: a second copy of the activations would not fit beside the first at the larger batch.
+    # One model for all: a second copy of the activations would not fit beside the first at the
+    # larger batch.
     watching = Sawbones(SHALLOW, keep_installed=compiled)
     bare, again = Training(run, optimizer, loss_of), Training(run, optimizer, loss_of)
     shallow = Training(run, optimizer, loss_of, around=watching, close=watching.close)
@@ -385,8 +465,15 @@ def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
     block = 384 // batch
     ways = {"null": again, "shallow": shallow, "with capture": captured}
     compare(bare, ways, rounds, time.perf_counter, torch.cuda.synchronize, steps=block, warm_up=4)
-    lanes = [lane for held in watching.recorder.steps._held.values() for plan in held.engine._plans.values() for lane in plan.lanes]
-    turns = " and ".join(f"every {lane._budget.every}" if lane._budget.every > 1 else "every step" for lane in lanes)
+    lanes = [
+        lane
+        for held in watching.recorder.steps._held.values()
+        for plan in held.engine._plans.values()
+        for lane in plan.lanes
+    ]
+    turns = " and ".join(
+        f"every {lane._budget.every}" if lane._budget.every > 1 else "every step" for lane in lanes
+    )
     found = {
         "every": turns,
         "bare ms": f"{np.median(bare.times):.2f}",
@@ -400,16 +487,30 @@ def gpt2(batch: int, compiled: bool, rounds: int) -> dict[str, str]:
         bare.times, bare.ratios = [], []
         compare(bare, {"deep": deep}, 3, time.perf_counter, torch.cuda.synchronize, warm_up=1)
         average, count = default_average(
-            float(np.median(shallow.ratios)), float(np.median(deep.ratios)), float(np.median(bare.times))
+            float(np.median(shallow.ratios)),
+            float(np.median(deep.ratios)),
+            float(np.median(bare.times)),
         )
-        found |= {"deep step": spread(deep.ratios, 1), "default, 1,000 steps": f"{average:.3f} ({count} deep)"}
+        found |= {
+            "deep step": spread(deep.ratios, 1),
+            "default, 1,000 steps": f"{average:.3f} ({count} deep)",
+        }
     return found
 
 
 def cuda_table(rounds: int) -> str:
-    lines = ["GPT-2 124M, bf16 autocast, fused AdamW; blocks of 12 steps (32 x 1024) or 48, the whole recorder.", ""]
+    lines = [
+        (
+            "GPT-2 124M, bf16 autocast, fused AdamW; blocks of 12 steps (32 x 1024) or 48, "
+            "the whole recorder."
+        ),
+        "",
+    ]
     lines += [
-        "Gradients are measured on every step; the column before the ratio says on which steps parameters and updates were.",
+        (
+            "Gradients are measured on every step; the column before the ratio says on which "
+            "steps parameters and updates were."
+        ),
         "",
         "| tokens | | bare ms | parameters, updates | shallow | with capture | null (bare / bare) | deep step "
         "| default, average of 1,000 steps |",
@@ -420,7 +521,15 @@ def cuda_table(rounds: int) -> str:
             found = gpt2(batch, compiled, rounds)
             torch.cuda.empty_cache()
             torch._dynamo.reset()
-            names = ("bare ms", "every", "shallow", "with capture", "null", "deep step", "default, 1,000 steps")
+            names = (
+                "bare ms",
+                "every",
+                "shallow",
+                "with capture",
+                "null",
+                "deep step",
+                "default, 1,000 steps",
+            )
             cells = " | ".join(found.get(k, "-") for k in names)
             lines.append(f"| {batch} x 1024 | {'compiled' if compiled else 'eager'} | {cells} |")
             print(lines[-1], flush=True)
@@ -428,8 +537,12 @@ def cuda_table(rounds: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cuda", action="store_true", help="the CUDA table instead of the CPU parts")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--cuda", action="store_true", help="the CUDA table instead of the CPU parts"
+    )
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--steps", type=int, default=100_000, help="of the long run")
     parser.add_argument("--parts", nargs="*", default=["table", "small", "growth", "long", "kill"])
@@ -444,16 +557,31 @@ def main() -> None:
         "kill": ("kill -9 at a random moment", lambda: kill(20)),
     }
     if given.cuda:
-        parts, given.parts = {"cuda": ("Steps of GPT-2", lambda: cuda_table(given.rounds))}, ["cuda"]
-    commit = given.commit or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+        parts, given.parts = (
+            {"cuda": ("Steps of GPT-2", lambda: cuda_table(given.rounds))},
+            ["cuda"],
+        )
+    commit = (
+        given.commit
+        or subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+        ).stdout.strip()
+    )
     device = (
         torch.cuda.get_device_name()
         if given.cuda
         else f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
     )
     load = f"; load average {os.getloadavg()[0]:.1f} before" if not given.cuda else ""
-    page = ["# What watching costs", "", f"`{' '.join(['python', *sys.argv])}`, commit {commit}, torch {torch.__version__}, "
-            f"Python {platform.python_version()}, {device}{load}.", "", __doc__.strip().split(chr(10) * 2)[-1], ""]  # fmt: skip
+    page = [
+        "# What watching costs",
+        "",
+        f"`{' '.join(['python', *sys.argv])}`, commit {commit}, torch {torch.__version__}, "
+        f"Python {platform.python_version()}, {device}{load}.",
+        "",
+        __doc__.strip().split(chr(10) * 2)[-1],
+        "",
+    ]
     for name in given.parts:
         title, measure = parts[name]
         text = measure()

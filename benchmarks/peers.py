@@ -28,7 +28,9 @@ def naive_norms(model: nn.Module) -> Callable[[], object]:
 def wandb_watch(training: Training, folder: str) -> None:
     import wandb
 
-    run = wandb.init(project="overhead", dir=folder, mode="offline", settings=wandb.Settings(silent=True))
+    run = wandb.init(
+        project="overhead", dir=folder, mode="offline", settings=wandb.Settings(silent=True)
+    )
     run.watch(training.model, log="all", log_freq=1)
     training.after_backward = lambda: run.log({"x": 1.0})
     training.close = run.finish

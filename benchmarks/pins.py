@@ -1,7 +1,9 @@
-"""Pinned tests over the lab: each must fail on its broken script and pass on the mended one. One row per fault.
+"""Pinned tests over the lab: each must fail on its broken script and pass on the mended one. One
+row per fault.
 
 python benchmarks/pins.py [--only GLOB]... [--rows FILE]
-python benchmarks/pins.py --out benchmarks/results/pins_cpu_202611.md [--rows FILE]    # the page of the rows so far, nothing is run
+python benchmarks/pins.py --out benchmarks/results/pins_cpu_202611.md [--rows FILE]    # the page of
+the rows so far, nothing is run
 """
 
 from __future__ import annotations
@@ -52,22 +54,42 @@ def one_pin(bed: Any) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             case = examine(bed, Path(folder))
     except Exception as error:  # one patient that cannot be examined does not end the round
-        row |= {"good": False, "kind": "-", "broken": f"{type(error).__name__}: {str(error)[:200]}", "mended": None}
+        row |= {
+            "good": False,
+            "kind": "-",
+            "broken": f"{type(error).__name__}: {str(error)[:200]}",
+            "mended": None,
+        }
     else:
-        broken, mended = (text and text.strip().splitlines()[0][:160] for text in (case.broken, case.mended))
-        row |= {"good": broken is not None and mended is None, "kind": case.pinned.kind, "broken": broken, "mended": mended}
+        broken, mended = (
+            text and text.strip().splitlines()[0][:160] for text in (case.broken, case.mended)
+        )
+        row |= {
+            "good": broken is not None and mended is None,
+            "kind": case.pinned.kind,
+            "broken": broken,
+            "mended": mended,
+        }
     return row | {"seconds": round(time.perf_counter() - began, 1)}
 
 
 def commit() -> str:
     def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            ["git", *words], cwd=ROOT, capture_output=True, text=True
+        ).stdout.strip()
 
-    return git("rev-parse", "--short", "HEAD") + (" and changes" if git("status", "--porcelain", "--", "src") else "")
+    return git("rev-parse", "--short", "HEAD") + (
+        " and changes" if git("status", "--porcelain", "--", "src") else ""
+    )
 
 
 def read_rows(rows: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()] if rows.exists() else []
+    return (
+        [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
+        if rows.exists()
+        else []
+    )
 
 
 def page(rows: Path, out: Path) -> None:
@@ -94,7 +116,9 @@ def page(rows: Path, out: Path) -> None:
     ]
     for row in found:
         broken = f"fails: {row['broken']}" if row["broken"] else "PASSES"
-        mended = f"FAILS: {row['mended']}" if row["mended"] else "passes" if row["kind"] != "-" else "-"
+        mended = (
+            f"FAILS: {row['mended']}" if row["mended"] else "passes" if row["kind"] != "-" else "-"
+        )
         columns = [row["fault"], row["kind"], broken, mended, row["seconds"], row["commit"]]
         lines.append("| " + " | ".join(str(c).replace("|", "/") for c in columns) + " |")
     if any("changes" in row["commit"] for row in found):
@@ -104,10 +128,22 @@ def page(rows: Path, out: Path) -> None:
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--only", action="append", metavar="GLOB", help="faults, such as 'loss.*'; may be given several times")
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument(
+        "--only",
+        action="append",
+        metavar="GLOB",
+        help="faults, such as 'loss.*'; may be given several times",
+    )
     p.add_argument("--rows", type=Path, default=ROWS, metavar="FILE")
-    p.add_argument("--out", type=Path, metavar="FILE", help="write the page of the rows so far, and run nothing")
+    p.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the page of the rows so far, and run nothing",
+    )
     given = p.parse_args()
     if given.out is not None:
         page(given.rows, given.out)

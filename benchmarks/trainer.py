@@ -2,15 +2,17 @@
 
     PYTHONPATH=src python benchmarks/trainer.py [--results FOLDER] [--commit HASH]
 
-Trains reverse and translation exactly as `sawbones train --task TASK` does and memorises one batch with both
-architectures; on a CUDA device in float32, bfloat16 and float16. Writes a dated page and exits 1 when a target is missed.
+Trains reverse and translation exactly as `sawbones train --task TASK` does and memorises one batch
+with both architectures; on a CUDA device in float32, bfloat16 and float16. Writes a dated page and
+exits 1 when a target is missed.
 """
 
 from __future__ import annotations
 
 import os
 
-# Threads that spin while waiting distort timings on a shared machine; must be set before torch is loaded.
+# Threads that spin while waiting distort timings on a shared machine; must be set before torch is
+# loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 
@@ -76,7 +78,9 @@ def learn(task: str, amp: str) -> Row:
 def memorise(arch: str, amp: str, device: torch.device) -> Row:
     """`--overfit-batch 1`, until the loss is under the target."""
     base = defaults_for("reverse")
-    config: TrainConfig = without_noise(replace(base, amp=amp, steps=OVERFIT_STEPS, overfit_batch=1))
+    config: TrainConfig = without_noise(
+        replace(base, amp=amp, steps=OVERFIT_STEPS, overfit_batch=1)
+    )
     config = replace(config, model=replace(config.model, arch=arch))
     pipeline = build_pipeline(config, RunOptions(), Ranks(), device)
     started, cpu, tokens = time.perf_counter(), time.process_time(), 0
@@ -84,7 +88,10 @@ def memorise(arch: str, amp: str, device: torch.device) -> Row:
         tokens += train_step(pipeline)["tokens"]
     seconds = time.perf_counter() - started
     return Row(
-        what=f"memorise one batch, {arch}, target under {OVERFIT_LOSS_TARGET} within {OVERFIT_STEPS} steps",
+        what=(
+            f"memorise one batch, {arch}, target under {OVERFIT_LOSS_TARGET} within "
+            f"{OVERFIT_STEPS} steps"
+        ),
         amp=amp,
         result=f"loss {pipeline.last_loss:.4f}",
         steps=pipeline.step,
@@ -110,23 +117,38 @@ def page(rows: list[Row], device: torch.device, commit: str) -> str:
         f"- commit: {commit}",
         f"- hardware: {hardware(device)}",
         "- versions: " + ", ".join(f"{name} {version}" for name, version in versions().items()),
-        f"- command: `PYTHONPATH=src python benchmarks/trainer.py {' '.join(sys.argv[1:])}`".replace(" `", "`"),
+        (
+            f"- command: `PYTHONPATH=src python benchmarks/trainer.py {' '.join(sys.argv[1:])}`"
+        ).replace(" `", "`"),
         "",
-        "Seconds are of the whole run: data, training, evaluations, checkpoints. CPU seconds are those of the process:",
-        "on a shared machine they say what the run costs, and the seconds also what else was running.",
+        (
+            "Seconds are of the whole run: data, training, evaluations, checkpoints. CPU "
+            "seconds are those of the process:"
+        ),
+        (
+            "on a shared machine they say what the run costs, and the seconds also what else "
+            "was running."
+        ),
         "Tokens per second are target tokens over the time of the training steps.",
         "",
         "| run | amp | result | steps | skipped | seconds | CPU seconds | tokens/s | met |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
-        numbers = f"{r.steps} | {r.skipped} | {r.seconds:.1f} | {r.cpu_seconds:.1f} | {r.tokens_per_s:.0f}"
-        lines.append(f"| {r.what} | {r.amp} | {r.result} | {numbers} | {'yes' if r.is_met else 'NO'} |")
+        numbers = (
+            f"{r.steps} | {r.skipped} | {r.seconds:.1f} | {r.cpu_seconds:.1f} | "
+            f"{r.tokens_per_s:.0f}"
+        )
+        lines.append(
+            f"| {r.what} | {r.amp} | {r.result} | {numbers} | {'yes' if r.is_met else 'NO'} |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--commit", help="commit of the code, where there is no git to ask")
     arguments = parser.parse_args()
@@ -140,7 +162,10 @@ def main() -> int:
     for measure, inputs in jobs:
         row = measure(*inputs)
         rows.append(row)
-        print(f"{row.what} [{row.amp}]: {row.result}, {row.steps} steps, {row.seconds:.1f} s", flush=True)
+        print(
+            f"{row.what} [{row.amp}]: {row.result}, {row.steps} steps, {row.seconds:.1f} s",
+            flush=True,
+        )
     name = re.sub(r"[^a-z0-9]+", "-", hardware(device).lower()).strip("-")
     arguments.results.mkdir(parents=True, exist_ok=True)
     path = arguments.results / f"trainer_{name}_{datetime.now(UTC):%Y%m}.md"

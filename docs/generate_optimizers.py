@@ -1,4 +1,6 @@
-"""Writes docs/reference/optimizers.md from sawbones.oracles.optimizers; --check compares, exits 1 on a difference."""
+"""Writes docs/reference/optimizers.md from sawbones.oracles.optimizers; --check compares, exits 1
+on a difference.
+"""
 
 import argparse
 import inspect
@@ -46,7 +48,14 @@ def defaults_of(optimizer: Optimizer) -> str:
 
 
 def page() -> str:
-    columns = ("optimizer", "update rule", "state per parameter", "defaults", "usual LR", "stability tip")
+    columns = (
+        "optimizer",
+        "update rule",
+        "state per parameter",
+        "defaults",
+        "usual LR",
+        "stability tip",
+    )
     rows = [
         (
             f"**{o.name}**<br>`{key}`<br>torch: {o.torch_equivalent}",
@@ -64,8 +73,15 @@ def page() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare only; exit 1 when the page is out of date")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page to write or compare (default: %(default)s)")
+    parser.add_argument(
+        "--check", action="store_true", help="compare only; exit 1 when the page is out of date"
+    )
+    parser.add_argument(
+        "--page",
+        type=Path,
+        default=PAGE,
+        help="the page to write or compare (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     wanted = page()
     if not arguments.check:
@@ -74,7 +90,10 @@ def main() -> int:
     found = arguments.page.read_text(encoding="utf-8") if arguments.page.exists() else ""
     if found == wanted:
         return 0
-    print(f"{arguments.page} differs from sawbones.oracles.optimizers. Write it anew: {COMMAND}", file=sys.stderr)
+    print(
+        f"{arguments.page} differs from sawbones.oracles.optimizers. Write it anew: {COMMAND}",
+        file=sys.stderr,
+    )
     return 1
 
 

@@ -1,4 +1,5 @@
-"""Translate a toy language with a small Transformer. The loss falls nicely; not one sentence is translated right. Why?
+"""Translate a toy language with a small Transformer. The loss falls nicely; not one sentence is
+translated right. Why?
 
 python examples/translate.py
 """
@@ -13,16 +14,33 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
 PAD, BOS, EOS = 0, 1, 2
-NOUNS = {"cat": "neko", "dog": "inu", "bird": "tori", "fish": "sakana", "horse": "uma", "fox": "kitsune"}
+NOUNS = {
+    "cat": "neko",
+    "dog": "inu",
+    "bird": "tori",
+    "fish": "sakana",
+    "horse": "uma",
+    "fox": "kitsune",
+}
 VERBS = {"sees": "miru", "eats": "taberu", "hears": "kiku", "follows": "ou", "likes": "suki"}
-ADJECTIVES = {"small": "chiisai", "old": "furui", "red": "akai", "quiet": "shizuka", "fast": "hayai"}
+ADJECTIVES = {
+    "small": "chiisai",
+    "old": "furui",
+    "red": "akai",
+    "quiet": "shizuka",
+    "fast": "hayai",
+}
 
 
 def sentence(rng):
     """English is subject-verb-object; the translation puts the verb last."""
     source, target = [], []
     for _ in range(rng.randint(1, 2)):
-        subject, verb, thing = rng.choice(list(NOUNS)), rng.choice(list(VERBS)), rng.choice(list(NOUNS))
+        subject, verb, thing = (
+            rng.choice(list(NOUNS)),
+            rng.choice(list(VERBS)),
+            rng.choice(list(NOUNS)),
+        )
         adjectives = rng.sample(list(ADJECTIVES), rng.randint(0, 2))
         source += [*adjectives, subject, verb, thing]
         target += [*(ADJECTIVES[a] for a in adjectives), NOUNS[subject], NOUNS[thing], VERBS[verb]]
@@ -40,7 +58,9 @@ TARGET = vocabulary([*NOUNS.values(), *VERBS.values(), *ADJECTIVES.values()])
 def collate(pairs):
     source = [torch.tensor([SOURCE[w] for w in s] + [EOS]) for s, _ in pairs]
     target = [torch.tensor([BOS] + [TARGET[w] for w in t] + [EOS]) for _, t in pairs]
-    return pad_sequence(source, batch_first=True, padding_value=PAD), pad_sequence(target, batch_first=True, padding_value=PAD)
+    return pad_sequence(source, batch_first=True, padding_value=PAD), pad_sequence(
+        target, batch_first=True, padding_value=PAD
+    )
 
 
 class Translator(nn.Module):
@@ -48,9 +68,15 @@ class Translator(nn.Module):
         super().__init__()
         self.embed_source = nn.Embedding(len(SOURCE) + 3, width, padding_idx=PAD)
         self.embed_target = nn.Embedding(len(TARGET) + 3, width, padding_idx=PAD)
-        angles = torch.arange(longest)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
-        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
-        self.transformer = nn.Transformer(width, heads, layers, layers, 4 * width, dropout=0.1, batch_first=True)
+        angles = torch.arange(longest)[:, None] * torch.exp(
+            torch.arange(0, width, 2) * (-math.log(10000.0) / width)
+        )
+        self.register_buffer(
+            "positions", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+        )
+        self.transformer = nn.Transformer(
+            width, heads, layers, layers, 4 * width, dropout=0.1, batch_first=True
+        )
         self.project = nn.Linear(width, len(TARGET) + 3)
 
     def forward(self, source, target):
@@ -58,7 +84,11 @@ class Translator(nn.Module):
         x = self.embed_source(source) * 8.0 + self.positions[: source.size(1)]
         y = self.embed_target(target) * 8.0 + self.positions[: target.size(1)]
         hidden = self.transformer(
-            x, y, src_key_padding_mask=source_pad, tgt_key_padding_mask=target_pad, memory_key_padding_mask=source_pad
+            x,
+            y,
+            src_key_padding_mask=source_pad,
+            tgt_key_padding_mask=target_pad,
+            memory_key_padding_mask=source_pad,
         )
         return self.project(hidden)
 
@@ -84,7 +114,9 @@ def exact_matches(model, loader):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--lr", type=float, default=1e-3)
     args = parser.parse_args()
@@ -107,7 +139,10 @@ def main():
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
         print(f"epoch {epoch}  loss {loss.item():.4f}")
-    print(f"held-out sentences translated exactly: {exact_matches(model, DataLoader(held_out, 64, collate_fn=collate)):.0%}")
+    print(
+        "held-out sentences translated exactly: "
+        f"{exact_matches(model, DataLoader(held_out, 64, collate_fn=collate)):.0%}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""For all tests: Ctrl-C works in children even when the tests were started in the background, and no hook is left behind."""
+"""For all tests: Ctrl-C works in children even when the tests were started in the background, and
+no hook is left behind.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import sys
 
 import pytest
 
-# A shell starts background jobs with SIGINT ignored, and children inherit that across exec; a handler they do not.
+# A shell starts background jobs with SIGINT ignored, and children inherit that across exec; a
+# handler they do not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -16,7 +19,11 @@ def no_global_hooks_are_left():
     yield
     module = sys.modules.get("torch.nn.modules.module")
     if module is not None:
-        hooks = [vars(module)[name] for name in vars(module) if name.startswith("_global_") and "_hooks" in name]
+        hooks = [
+            vars(module)[name]
+            for name in vars(module)
+            if name.startswith("_global_") and "_hooks" in name
+        ]
         left = [hook for found in hooks for hook in found.values()]
         for found in hooks:
             found.clear()

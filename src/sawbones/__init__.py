@@ -53,5 +53,7 @@ def __getattr__(name: str) -> Any:
     if name == "audit":
         return importlib.import_module("sawbones.audit")
     if name not in _HOMES:
-        raise AttributeError(f"sawbones has no {name!r}. Public names: {', '.join(sorted(__all__))}")
+        raise AttributeError(
+            f"sawbones has no {name!r}. Public names: {', '.join(sorted(__all__))}"
+        )
     return getattr(importlib.import_module(_HOMES[name]), name)

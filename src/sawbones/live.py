@@ -1,4 +1,6 @@
-"""Live warnings of `sawbones run`: the checks that need only a few steps speak while the training goes on."""
+"""Live warnings of `sawbones run`: the checks that need only a few steps speak while the training
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
     from sawbones.observe.launch import Session
     from sawbones.observe.recorder import Recorder
 
-# Steps after which the recording so far is read by all checks: a tenth of a second each, so where steps are short the later
+# Steps after which the recording so far is read by all checks: a tenth of a second each, so where
+# steps are short the later
 # ones wait until the run is long enough for them.
 LOOKS_AT = (5, 20, 50, 150, 500, 2000)
 
@@ -33,7 +36,9 @@ def attach_live_warnings(session: Session) -> None:
         if recorder.rank != 0:
             return
         planned = recorder.step in LOOKS_AT or pace.is_due
-        if ranks_differ(recorder) or (planned and pace.allows(time.perf_counter() - recorder.began)):
+        if ranks_differ(recorder) or (
+            planned and pace.allows(time.perf_counter() - recorder.began)
+        ):
             began = time.process_time()
             speak(recorder)
             pace.paid(time.process_time() - began)
@@ -44,7 +49,9 @@ def attach_live_warnings(session: Session) -> None:
 
         recorder.write_census()
         recorder.writer.flush()
-        for finding in diagnose_run(read_run(recorder.folder)).report.findings:  # consequences folded into their causes
+        for finding in diagnose_run(
+            read_run(recorder.folder)
+        ).report.findings:  # consequences folded into their causes
             if finding.status in ("likely", "proven") and finding.fault not in shown:
                 shown.add(finding.fault)
                 where = f" {finding.where[0]}" if finding.where else ""

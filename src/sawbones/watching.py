@@ -31,10 +31,21 @@ class Watch:
 
         for thing in models:
             if not isinstance(thing, (torch.nn.Module, torch.optim.Optimizer)):
-                raise TypeError(f"sawbones.watch takes models and optimizers, not {type(thing).__name__}")
+                raise TypeError(
+                    f"sawbones.watch takes models and optimizers, not {type(thing).__name__}"
+                )
         script = sys.argv[0] if sys.argv and sys.argv[0] else "notebook"
-        self.folder = Path(out) if out is not None else new_run_folder(Path("runs"), script).absolute()
-        self._session = Session(self.folder, script, sys.argv[1:], options, os.getcwd(), int(os.environ.get("RANK", "0")))
+        self.folder = (
+            Path(out) if out is not None else new_run_folder(Path("runs"), script).absolute()
+        )
+        self._session = Session(
+            self.folder,
+            script,
+            sys.argv[1:],
+            options,
+            os.getcwd(),
+            int(os.environ.get("RANK", "0")),
+        )
         attach(self._session, limit_mb=RUN_LIMIT_MB)
         self._session.install()
         for thing in models:
@@ -56,7 +67,9 @@ class Watch:
         return int(self._session.recorder.step)
 
     def capture(self) -> None:
-        """Writes a bundle of the step under way, or of the next one, into the run folder once its gradients are there."""
+        """Writes a bundle of the step under way, or of the next one, into the run folder once its
+        gradients are there.
+        """
         freezer = self._session.recorder.capture
         if freezer is not None:
             freezer.ask()
@@ -80,18 +93,34 @@ class Watch:
     def __enter__(self) -> Watch:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         if error is None:
             self.close()
         else:
             recorder = self._session.recorder
             if recorder.capture is not None and tb is not None:
                 frames = [f for f, _ in walk_tb(tb)]
-                inner = next((recorder.sites.of_frame(f) for f in reversed(frames) if is_user_file(f.f_code.co_filename)), None)
+                inner = next(
+                    (
+                        recorder.sites.of_frame(f)
+                        for f in reversed(frames)
+                        if is_user_file(f.f_code.co_filename)
+                    ),
+                    None,
+                )
                 recorder.guard("capture", recorder.capture.crashed, error, inner)
             self.close(Ending("exception", 1, type(error).__name__, str(error)[:2000]))
 
 
-def watch(*things: nn.Module | Optimizer, out: str | Path | None = None, options: Options | None = None) -> Watch:
-    """Record everything that happens from here on; models and optimizers may be named, and are found by themselves otherwise."""
+def watch(
+    *things: nn.Module | Optimizer, out: str | Path | None = None, options: Options | None = None
+) -> Watch:
+    """Record everything that happens from here on; models and optimizers may be named, and are
+    found by themselves otherwise.
+    """
     return Watch(things, out, options or running())

@@ -10,11 +10,15 @@ import pandas as pd
 SIZES = (60, 200, 500, 1000, 3000)
 
 
-def table(rows: int, seed: int, *, skew: str = "normal", rate: float = 0.3, classes: int = 2) -> pd.DataFrame:
+def table(
+    rows: int, seed: int, *, skew: str = "normal", rate: float = 0.3, classes: int = 2
+) -> pd.DataFrame:
     """Numbers, categories, missing values and a label that three features tell something about."""
     rng = np.random.default_rng(seed)
     y = (rng.random(rows) < rate).astype(int) if classes == 2 else rng.integers(0, classes, rows)
-    told = 0.4 * y if skew != "counts" else 0.0 * y  # between whole counts 0.4 would give the label away
+    told = (
+        0.4 * y if skew != "counts" else 0.0 * y
+    )  # between whole counts 0.4 would give the label away
     draws = {
         "normal": lambda: rng.normal(size=rows),
         "lognormal": lambda: rng.lognormal(0, 1.5, rows),

@@ -1,4 +1,6 @@
-"""Every kind of input is read; whatever is wrong with one gives a message or a finding, never a traceback."""
+"""Every kind of input is read; whatever is wrong with one gives a message or a finding, never a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from sawbones.schema import Report
 
 def shares(report: Report) -> list[float]:
     assert not [blind for blind in report.could_not_look if "itself failed" in blind.why]
-    return [f.params["share"] for f in report.findings if f.fault == "evaluation.leak-contamination"]
+    return [
+        f.params["share"] for f in report.findings if f.fault == "evaluation.leak-contamination"
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,10 @@ def written(frame: pd.DataFrame, folder: Path, kind: str) -> str:
         frame.to_json(folder / "rows.jsonl", orient="records", lines=True, double_precision=15)
         return str(folder / "rows.jsonl")
     if kind == "arrow":
-        with pa.OSFile(str(folder / "rows.arrow"), "wb") as sink, pa.ipc.new_file(sink, pa.Schema.from_pandas(frame)) as writer:
+        with (
+            pa.OSFile(str(folder / "rows.arrow"), "wb") as sink,
+            pa.ipc.new_file(sink, pa.Schema.from_pandas(frame)) as writer,
+        ):
             writer.write_table(pa.Table.from_pandas(frame, preserve_index=False))
         return str(folder / "rows.arrow")
     for number, half in enumerate(halves):
@@ -56,8 +63,13 @@ def written(frame: pd.DataFrame, folder: Path, kind: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz", "jsonl", "arrow", "folder", "glob"])
-def test_files_of_every_kind(pair: tuple[pd.DataFrame, pd.DataFrame], tmp_path: Path, kind: str) -> None:
-    paths = [written(frame, tmp_path / name, kind) for frame, name in zip(pair, ("train", "test"), strict=True)]
+def test_files_of_every_kind(
+    pair: tuple[pd.DataFrame, pd.DataFrame], tmp_path: Path, kind: str
+) -> None:
+    paths = [
+        written(frame, tmp_path / name, kind)
+        for frame, name in zip(pair, ("train", "test"), strict=True)
+    ]
     assert shares(audit.leaks(*paths, label="y", model=False)) == [pytest.approx(0.1)]
 
 
@@ -70,7 +82,10 @@ def test_objects_of_every_kind(pair: tuple[pd.DataFrame, pd.DataFrame], tmp_path
     (saved / "state.json").write_text("{}")
     (saved / "dataset_info.json").write_text("{}")
     whole = pa.Table.from_pandas(test, preserve_index=False)
-    with pa.OSFile(str(saved / "data-00000-of-00001.arrow"), "wb") as sink, pa.ipc.new_stream(sink, whole.schema) as writer:
+    with (
+        pa.OSFile(str(saved / "data-00000-of-00001.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, whole.schema) as writer,
+    ):
         writer.write_table(whole)
     con = ibis.duckdb.connect()
     for name, frame in (("train", train), ("test", test)):
@@ -85,12 +100,19 @@ def test_objects_of_every_kind(pair: tuple[pd.DataFrame, pd.DataFrame], tmp_path
         "rows": (train.to_dict("records"), test.to_dict("records")),
     }
     for name, (first, second) in sources.items():
-        assert shares(audit.leaks(first, second, label="y", model=False)) == [pytest.approx(0.1)], name
+        assert shares(audit.leaks(first, second, label="y", model=False)) == [pytest.approx(0.1)], (
+            name
+        )
     left = con.raw_sql("SELECT table_name FROM duckdb_tables()").fetchall()
-    assert sorted(left) == [("test",), ("train",)]  # nothing of ours is left on the caller's connection
+    assert sorted(left) == [
+        ("test",),
+        ("train",),
+    ]  # nothing of ours is left on the caller's connection
 
 
-def test_a_torch_dataset_is_read_by_module_and_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_dataset_is_read_by_module_and_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "some_sets.py").write_text(
         "import torch\n"
         "from torch.utils.data import TensorDataset\n"
@@ -112,9 +134,15 @@ def hostile(folder: Path) -> dict[str, tuple[str, str]]:
     text = (folder / "good.csv").read_text()
     lines = text.splitlines()
     files: dict[str, bytes] = {
-        "broken rows": "\n".join([*lines[:100], "1,2", '"never closed', "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p", *lines[100:]]).encode(),
-        "mixed types": "\n".join([*lines[:60], *(("abc," + line.split(",", 1)[1]) for line in lines[60:])]).encode(),
-        "all-null columns": "\n".join([lines[0] + ",nothing", *(line + "," for line in lines[1:])]).encode(),
+        "broken rows": "\n".join(
+            [*lines[:100], "1,2", '"never closed', "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p", *lines[100:]]
+        ).encode(),
+        "mixed types": "\n".join(
+            [*lines[:60], *(("abc," + line.split(",", 1)[1]) for line in lines[60:])]
+        ).encode(),
+        "all-null columns": "\n".join(
+            [lines[0] + ",nothing", *(line + "," for line in lines[1:])]
+        ).encode(),
         "one row": "\n".join(lines[:2]).encode(),
         "zero rows": (lines[0] + "\n").encode(),
         "nothing": b"",
@@ -122,22 +150,40 @@ def hostile(folder: Path) -> dict[str, tuple[str, str]]:
         "columns missing": good.drop(columns=["f1", "plan"]).to_csv(index=False).encode(),
         "no shared column": b"a,b\n1,2\n3,4\n",
         "binary": bytes(range(256)) * 40,
-        "only a header with odd names": b'"","a b","select","x.y","\xc3\xa9"\n1,2,3,4,5\n2,3,4,5,6\n',
+        (
+            "only a header with odd names"
+        ): b'"","a b","select","x.y","\xc3\xa9"\n1,2,3,4,5\n2,3,4,5,6\n',
         "a label with one value": good.assign(y=1).to_csv(index=False).encode(),
         "infinite": good.assign(f1=np.inf).to_csv(index=False).encode(),
     }
     for name, content in files.items():
         (folder / f"{name}.csv").write_bytes(content)
     many = pd.DataFrame(
-        {"city": [f"key {i}" for i in range(1_000_000)], "visits": np.arange(1_000_000) % 12, "y": np.arange(1_000_000) % 2}
+        {
+            "city": [f"key {i}" for i in range(1_000_000)],
+            "visits": np.arange(1_000_000) % 12,
+            "y": np.arange(1_000_000) % 2,
+        }
     )
     pq.write_table(pa.Table.from_pandas(many), folder / "a million categories.parquet")
     good.to_parquet(folder / "whole.parquet")
-    (folder / "half a Parquet file.parquet").write_bytes((folder / "whole.parquet").read_bytes()[:3000])
-    (folder / "broken JSON lines.jsonl").write_text('{"f0": 1, "y": 0}\n{"f0": 2, "y":\nnothing\n{"f0": 3, "y": 1}\n')
+    (folder / "half a Parquet file.parquet").write_bytes(
+        (folder / "whole.parquet").read_bytes()[:3000]
+    )
+    (folder / "broken JSON lines.jsonl").write_text(
+        '{"f0": 1, "y": 0}\n{"f0": 2, "y":\nnothing\n{"f0": 3, "y": 1}\n'
+    )
     (folder / "no gzip.csv.gz").write_bytes(text.encode())
-    others = ["a million categories.parquet", "half a Parquet file.parquet", "broken JSON lines.jsonl", "no gzip.csv.gz"]
-    return {name.split(".")[0]: (str(folder / "good.csv"), str(folder / name)) for name in [*(f"{n}.csv" for n in files), *others]}
+    others = [
+        "a million categories.parquet",
+        "half a Parquet file.parquet",
+        "broken JSON lines.jsonl",
+        "no gzip.csv.gz",
+    ]
+    return {
+        name.split(".")[0]: (str(folder / "good.csv"), str(folder / name))
+        for name in [*(f"{n}.csv" for n in files), *others]
+    }
 
 
 @pytest.fixture(scope="module")
@@ -146,18 +192,42 @@ def hostile_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[s
 
 
 NAMES = [
-    "broken rows", "mixed types", "all-null columns", "one row", "zero rows", "nothing", "not UTF-8", "columns missing",
-    "no shared column", "binary", "only a header with odd names", "a label with one value", "infinite", "a million categories",
-    "half a Parquet file", "broken JSON lines", "no gzip",
-]  # fmt: skip
-# What is said of each, by any of the four commands: a part of the message, of a note or of a finding.
+    "broken rows",
+    "mixed types",
+    "all-null columns",
+    "one row",
+    "zero rows",
+    "nothing",
+    "not UTF-8",
+    "columns missing",
+    "no shared column",
+    "binary",
+    "only a header with odd names",
+    "a label with one value",
+    "infinite",
+    "a million categories",
+    "half a Parquet file",
+    "broken JSON lines",
+    "no gzip",
+]
+# What is said of each, by any of the four commands: a part of the message, of a note or of a
+# finding.
 SAID = {
-    "broken rows": "could not be read", "all-null columns": "nothing", "one row": "rows", "zero rows": "no rows",
-    "nothing": "empty", "not UTF-8": "Latin-1", "columns missing": "plan", "no shared column": "share no column",
+    "broken rows": "could not be read",
+    "all-null columns": "nothing",
+    "one row": "rows",
+    "zero rows": "no rows",
+    "nothing": "empty",
+    "not UTF-8": "Latin-1",
+    "columns missing": "plan",
+    "no shared column": "share no column",
     "infinite": "infinite",
-    "a million categories": "too many different values", "half a Parquet file": "cannot be read",
-    "broken JSON lines": "cannot be read", "no gzip": "cannot be read", "mixed types": "f0",
-}  # fmt: skip
+    "a million categories": "too many different values",
+    "half a Parquet file": "cannot be read",
+    "broken JSON lines": "cannot be read",
+    "no gzip": "cannot be read",
+    "mixed types": "f0",
+}
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +246,17 @@ def commands(first: str, second: str, tokenizer: str) -> dict[str, list[str]]:
     return {
         "leaks": ["leaks", "--train", first, "--test", second, "--label", "y"],
         "shift": ["shift", "--reference", first, "--current", second, "--label", "y"],
-        "tokens": ["tokens", "--tokenizer", tokenizer, "--data", second, "--text", "city", "--max-length", "16"],
+        "tokens": [
+            "tokens",
+            "--tokenizer",
+            tokenizer,
+            "--data",
+            second,
+            "--text",
+            "city",
+            "--max-length",
+            "16",
+        ],
         "data": ["data", "--train", second, "--label", "y"],
     }
 
@@ -184,7 +264,11 @@ def commands(first: str, second: str, tokenizer: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_all_four_commands_answer_a_hostile_file(
-    hostile_files: dict[str, tuple[str, str]], word_pieces: str, capsys: pytest.CaptureFixture[str], name: str, swapped: bool
+    hostile_files: dict[str, tuple[str, str]],
+    word_pieces: str,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    swapped: bool,
 ) -> None:
     from sawbones.cli.audit import run
 
@@ -202,7 +286,9 @@ def test_all_four_commands_answer_a_hostile_file(
     assert SAID.get(name, "") in said
 
 
-def test_what_was_done_about_a_hostile_file_is_said(hostile_files: dict[str, tuple[str, str]]) -> None:
+def test_what_was_done_about_a_hostile_file_is_said(
+    hostile_files: dict[str, tuple[str, str]],
+) -> None:
     broken = audit.data(hostile_files["broken rows"][1])
     assert any("could not be read" in f.title for f in broken.findings)
     latin = audit.data(hostile_files["not UTF-8"][1])
@@ -229,7 +315,10 @@ def test_what_was_done_about_a_hostile_file_is_said(hostile_files: dict[str, tup
         (lambda: audit.data(pd.DataFrame({"a": [1, 2]}), label="b"), "no such column"),
         (lambda: audit.data(pd.DataFrame({"a": [1, 2]}), thresholds={"aucc": 1}), "Nearest: auc"),
         (lambda: audit.data(pd.DataFrame({"a": [1, 2]}), engine="flink"), "Engines: duckdb, spark"),
-        (lambda: audit.data(pd.DataFrame({"a": [1, 2]}), memory_limit="lots"), "A size such as 2GB"),
+        (
+            lambda: audit.data(pd.DataFrame({"a": [1, 2]}), memory_limit="lots"),
+            "A size such as 2GB",
+        ),
         (lambda: audit.tokens("nowhere.json", pd.DataFrame({"a": ["x"]})), "no such file"),
     ],
 )
@@ -239,7 +328,14 @@ def test_mistakes_are_answered_with_what_to_do(call, said: str) -> None:
 
 
 def test_mixed_objects_in_a_data_frame_are_read_as_text() -> None:
-    frame = pd.DataFrame({"a": [1, "two", 3.0, None, b"four"] * 20, "b": [[1, 2]] * 100, "c": [{"k": 1}] * 100, "d": range(100)})
+    frame = pd.DataFrame(
+        {
+            "a": [1, "two", 3.0, None, b"four"] * 20,
+            "b": [[1, 2]] * 100,
+            "c": [{"k": 1}] * 100,
+            "d": range(100),
+        }
+    )
     report = audit.data(frame)
     assert not [blind for blind in report.could_not_look if "itself failed" in blind.why]
     assert any("mixes types" in note for note in report.notes)

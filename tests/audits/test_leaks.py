@@ -43,7 +43,9 @@ def test_contamination_is_found_from_a_few_rows_on(share: float) -> None:
 
 
 def test_a_test_set_that_is_the_training_set_is_a_wrong_split() -> None:
-    assert faults(audit.leaks(*contaminated(0.95), label="y", model=False)) == {"evaluation.wrong-split"}
+    assert faults(audit.leaks(*contaminated(0.95), label="y", model=False)) == {
+        "evaluation.wrong-split"
+    }
 
 
 def test_rows_are_compared_after_normalisation() -> None:
@@ -59,7 +61,13 @@ def test_equal_rows_of_a_table_with_few_forms_prove_nothing() -> None:
     rng = np.random.default_rng(0)
 
     def few(rows: int) -> pd.DataFrame:
-        return pd.DataFrame({"a": rng.choice(list("xyz"), rows), "b": rng.choice(list("uvw"), rows), "y": rng.integers(0, 2, rows)})
+        return pd.DataFrame(
+            {
+                "a": rng.choice(list("xyz"), rows),
+                "b": rng.choice(list("uvw"), rows),
+                "y": rng.integers(0, 2, rows),
+            }
+        )
 
     report = audit.leaks(few(2000), few(1000), label="y", model=False)
     assert faults(report) == set()
@@ -71,10 +79,15 @@ def test_near_duplicate_texts_are_found_and_verified(share: float) -> None:
     train, test = texts(400, 1), texts(200, 2)
     count = round(share * 200)
     test[:count] = [altered(train[i], 0.03, i) for i in range(count)]
-    report = audit.leaks(pd.DataFrame({"body": train}), pd.DataFrame({"body": test}), text="body", model=False)
+    report = audit.leaks(
+        pd.DataFrame({"body": train}), pd.DataFrame({"body": test}), text="body", model=False
+    )
     assert faults(report) == {"evaluation.leak-contamination"}
     (finding,) = report.findings
-    similar = [len(runs(a) & runs(b)) / len(runs(a) | runs(b)) for a, b in zip(train[:count], test[:count], strict=True)]
+    similar = [
+        len(runs(a) & runs(b)) / len(runs(a) | runs(b))
+        for a, b in zip(train[:count], test[:count], strict=True)
+    ]
     assert finding.params["share"] == pytest.approx(sum(s >= 0.8 for s in similar) / 200)
 
 
@@ -86,7 +99,9 @@ def runs(text: str) -> set[str]:
 def test_redacted_examples_show_no_word_of_the_data() -> None:
     train, test = texts(200, 1), texts(100, 2)
     test[:10] = [altered(train[i], 0.03, i) for i in range(10)]
-    report = audit.leaks(pd.DataFrame({"body": train}), pd.DataFrame({"body": test}), model=False, redact=True)
+    report = audit.leaks(
+        pd.DataFrame({"body": train}), pd.DataFrame({"body": test}), model=False, redact=True
+    )
     (finding,) = report.findings
     shown = " ".join([*finding.params["examples"], *(e.text for e in finding.evidence)])
     assert not set(train[0].split()) & set(shown.split())
@@ -97,7 +112,13 @@ def edited(rows: pd.DataFrame, how: str) -> pd.DataFrame:
     rng, rows = np.random.default_rng(0), rows.copy()
     for name in [f"f{i}" for i in range(6)] + ["gap", "price"]:
         noise = 0.002 * rows[name].std() * rng.normal(size=len(rows))
-        rows[name] = rows[name].round(2) if how == "rounded" else rows[name] + noise if how == "noised" else rows[name]
+        rows[name] = (
+            rows[name].round(2)
+            if how == "rounded"
+            else rows[name] + noise
+            if how == "noised"
+            else rows[name]
+        )
     if how == "one column changed":
         rows["city"] = "elsewhere"
     return rows
@@ -108,20 +129,34 @@ def edited(rows: pd.DataFrame, how: str) -> pd.DataFrame:
 def test_rows_that_nearly_repeat_others_are_found(how: str, share: float) -> None:
     train, test = table(1500, 1), table(800, 2)
     count = round(share * 800)
-    report = audit.leaks(train, pd.concat([test.iloc[count:], edited(train.iloc[:count], how)]), label="y", model=False)
+    report = audit.leaks(
+        train,
+        pd.concat([test.iloc[count:], edited(train.iloc[:count], how)]),
+        label="y",
+        model=False,
+    )
     assert faults(report) == {"evaluation.leak-contamination"}
     (finding,) = report.findings
     assert 0.85 * share <= finding.params["share"] <= share
     assert finding.params["examples"]
 
 
-def test_a_sample_is_looked_up_where_there_are_many_rows_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_is_looked_up_where_there_are_many_rows_and_the_report_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sawbones.audits.near_rows.MOST_ROWS", 300)
     train, test = table(1500, 1), table(800, 2)
-    report = audit.leaks(train, pd.concat([test.iloc[80:], edited(train.iloc[:80], "noised")]), label="y", model=False)
+    report = audit.leaks(
+        train,
+        pd.concat([test.iloc[80:], edited(train.iloc[:80], "noised")]),
+        label="y",
+        model=False,
+    )
     assert faults(report) == {"evaluation.leak-contamination"}
     assert 0.05 <= report.findings[0].params["share"] <= 0.15
-    assert any("of the 800 rows of test, one in 3, against all of train" in note for note in report.notes)
+    assert any(
+        "of the 800 rows of test, one in 3, against all of train" in note for note in report.notes
+    )
 
 
 def test_rows_of_one_customer_are_alike_by_nature() -> None:
@@ -150,10 +185,18 @@ TARGETS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
     "the label itself": lambda y, rng: y * 1.0,
     "noise of a fifth": lambda y, rng: y + rng.normal(0, 0.2, len(y)),
     "AUC 0.98": lambda y, rng: y + rng.normal(0, 0.35, len(y)),
-    "skewed, so that the correlation is small": lambda y, rng: np.exp(3 * (y + rng.normal(0, 0.25, len(y)))),
-    "a U-shape": lambda y, rng: np.where(y == 1, rng.choice([-3, 3], len(y)), 0) + rng.normal(0, 0.5, len(y)),
-    "missing where the label is 1": lambda y, rng: np.where(y == 1, np.nan, rng.normal(size=len(y))),
-    "a category": lambda y, rng: np.where(rng.random(len(y)) < 0.98, np.where(y == 1, "paid", "open"), "other"),
+    "skewed, so that the correlation is small": lambda y, rng: np.exp(
+        3 * (y + rng.normal(0, 0.25, len(y)))
+    ),
+    "a U-shape": lambda y, rng: (
+        np.where(y == 1, rng.choice([-3, 3], len(y)), 0) + rng.normal(0, 0.5, len(y))
+    ),
+    "missing where the label is 1": lambda y, rng: np.where(
+        y == 1, np.nan, rng.normal(size=len(y))
+    ),
+    "a category": lambda y, rng: np.where(
+        rng.random(len(y)) < 0.98, np.where(y == 1, "paid", "open"), "other"
+    ),
 }
 
 
@@ -167,7 +210,9 @@ def test_target_leaks_are_found_by_what_the_feature_gives_alone(name: str) -> No
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_target_leak_is_found_in_few_rows_too(seed: int) -> None:
-    """AUC 0.968 of the population; ranked by the rates of bins with nine rows in each, it falls below 0.95."""
+    """AUC 0.968 of the population; ranked by the rates of bins with nine rows in each, it falls
+    below 0.95.
+    """
     train, test = table(1200, 900 * seed), table(900, 900 * seed + 1)
     rng = np.random.default_rng(0)
     train, test = (f.assign(leak=f["y"] + rng.normal(0, 0.38, len(f))) for f in (train, test))
@@ -176,7 +221,9 @@ def test_a_target_leak_is_found_in_few_rows_too(seed: int) -> None:
 
 
 def test_a_good_honest_feature_is_no_leak() -> None:
-    report = audit.leaks(*leaking(lambda y, rng: y + rng.normal(0, 0.6, len(y))), label="y", model=False)
+    report = audit.leaks(
+        *leaking(lambda y, rng: y + rng.normal(0, 0.6, len(y))), label="y", model=False
+    )
     assert faults(report) == set()
 
 
@@ -224,7 +271,11 @@ def test_training_rows_from_the_future_are_found(overlap: float, kind: str) -> N
     days = [rng.uniform(0, 100, 600), rng.uniform(100 - 100 * overlap, 200 - 100 * overlap, 300)]
     for frame, day in zip((train, test), days, strict=True):
         moment = pd.Timestamp("2024-01-01") + pd.to_timedelta(day, unit="D")
-        frame["at"] = {"timestamp": moment, "text": moment.strftime("%Y-%m-%d %H:%M:%S"), "number": day}[kind]
+        frame["at"] = {
+            "timestamp": moment,
+            "text": moment.strftime("%Y-%m-%d %H:%M:%S"),
+            "number": day,
+        }[kind]
     assert faults(audit.leaks(train, test, time="at", model=False)) == {"evaluation.leak-temporal"}
 
 
@@ -239,7 +290,9 @@ def test_the_cost_of_a_random_split_in_time_is_measured() -> None:
     rng = np.random.default_rng(0)
     rows = 3000
     at = rng.permutation(rows).astype(float)
-    frame = pd.DataFrame({"at": at, "x": at / 300 + rng.normal(0, 0.05, rows), "z": rng.normal(size=rows)})
+    frame = pd.DataFrame(
+        {"at": at, "x": at / 300 + rng.normal(0, 0.05, rows), "z": rng.normal(size=rows)}
+    )
     frame["y"] = (rng.random(rows) < (0.1 + 0.8 * (np.floor(at / 300) % 2))).astype(int)
     report = audit.leaks(frame.iloc[:2000], frame.iloc[2000:], label="y", time="at")
     (finding,) = report.findings
@@ -304,7 +357,9 @@ def test_doubled_and_contradicting_rows_are_found() -> None:
     doubled = train.iloc[:30].copy()
     contradicting = train.iloc[30:60].copy()
     contradicting["y"] = 1 - contradicting["y"]
-    assert faults(audit.leaks(pd.concat([train, doubled]), test, label="y", model=False)) == {"data.degenerate-samples"}
+    assert faults(audit.leaks(pd.concat([train, doubled]), test, label="y", model=False)) == {
+        "data.degenerate-samples"
+    }
     both = faults(audit.leaks(pd.concat([train, contradicting]), test, label="y", model=False))
     assert both == {"data.degenerate-samples", "data.labels-misaligned"}
 
@@ -318,4 +373,11 @@ def test_a_validation_split_is_compared_with_both_others() -> None:
 
 def test_a_raised_threshold_silences_a_finding() -> None:
     pair = leaking(TARGETS["AUC 0.98"])
-    assert faults(audit.leaks(*pair, label="y", model=False, thresholds={"auc": 0.995, "correlation": 0.999})) == set()
+    assert (
+        faults(
+            audit.leaks(
+                *pair, label="y", model=False, thresholds={"auc": 0.995, "correlation": 0.999}
+            )
+        )
+        == set()
+    )

@@ -1,4 +1,6 @@
-"""Planted shifts of every kind at several strengths are found, called by their kind, and nothing else is."""
+"""Planted shifts of every kind at several strengths are found, called by their kind, and nothing
+else is.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def test_a_clean_pair_gives_no_finding(number: int) -> None:
 
 
 def world(rows: int, seed: int, rate: float = 0.3) -> pd.DataFrame:
-    """A label that x tells much about, features that tell nothing, and a model that is right nine times in ten."""
+    """A label that x tells much about, features that tell nothing, and a model that is right nine
+    times in ten.
+    """
     rng = np.random.default_rng(seed)
     frame = table(rows, seed, rate=rate)
     frame["x"] = rng.normal(size=rows) + 1.2 * frame["y"]
@@ -60,17 +64,44 @@ SHIFTS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "a mean moves by 1": (moved_by(1.0), "deployment.covariate-shift"),
     "a mean moves by 5": (moved_by(5.0), "deployment.covariate-shift"),
     "a spread halves": (changed(f4=lambda f: f["f4"] * 0.55), "deployment.covariate-shift"),
-    "two inputs move": (changed(f4=lambda f: f["f4"] + 0.6, f5=lambda f: f["f5"] - 0.6), "deployment.covariate-shift"),
-    "a category grows": (lambda f: f.assign(region=np.where(some(f, 0.4), "eu", f["region"])), "deployment.covariate-shift"),
-    "seconds become milliseconds": (changed(duration=lambda f: f["duration"] * 1000), "deployment.pipeline-drift"),
-    "seconds become minutes": (changed(duration=lambda f: f["duration"] / 60), "deployment.pipeline-drift"),
+    "two inputs move": (
+        changed(f4=lambda f: f["f4"] + 0.6, f5=lambda f: f["f5"] - 0.6),
+        "deployment.covariate-shift",
+    ),
+    "a category grows": (
+        lambda f: f.assign(region=np.where(some(f, 0.4), "eu", f["region"])),
+        "deployment.covariate-shift",
+    ),
+    "seconds become milliseconds": (
+        changed(duration=lambda f: f["duration"] * 1000),
+        "deployment.pipeline-drift",
+    ),
+    "seconds become minutes": (
+        changed(duration=lambda f: f["duration"] / 60),
+        "deployment.pipeline-drift",
+    ),
     "a sign turns": (changed(duration=lambda f: -f["duration"]), "deployment.pipeline-drift"),
-    "a tenth goes missing": (lambda f: f.assign(f4=f["f4"].mask(some(f, 0.1))), "deployment.pipeline-drift"),
-    "half goes missing": (lambda f: f.assign(f4=f["f4"].mask(some(f, 0.5))), "deployment.pipeline-drift"),
-    "a category is spelt anew": (changed(plan=lambda f: f["plan"].replace("free", "FREE")), "deployment.pipeline-drift"),
-    "a new category of 3 %": (lambda f: f.assign(region=np.where(some(f, 0.03), "jp", f["region"])), "deployment.pipeline-drift"),
+    "a tenth goes missing": (
+        lambda f: f.assign(f4=f["f4"].mask(some(f, 0.1))),
+        "deployment.pipeline-drift",
+    ),
+    "half goes missing": (
+        lambda f: f.assign(f4=f["f4"].mask(some(f, 0.5))),
+        "deployment.pipeline-drift",
+    ),
+    "a category is spelt anew": (
+        changed(plan=lambda f: f["plan"].replace("free", "FREE")),
+        "deployment.pipeline-drift",
+    ),
+    "a new category of 3 %": (
+        lambda f: f.assign(region=np.where(some(f, 0.03), "jp", f["region"])),
+        "deployment.pipeline-drift",
+    ),
     "a column is gone": (lambda f: f.drop(columns="f4"), "deployment.pipeline-drift"),
-    "a number becomes text": (changed(f4=lambda f: "v" + f["f4"].astype(str)), "deployment.pipeline-drift"),
+    "a number becomes text": (
+        changed(f4=lambda f: "v" + f["f4"].astype(str)),
+        "deployment.pipeline-drift",
+    ),
     "a column is all empty": (changed(f4=lambda f: np.nan), "deployment.pipeline-drift"),
 }
 
@@ -85,16 +116,26 @@ def test_shifts_of_the_inputs_are_found_and_told_apart(name: str) -> None:
 
 @pytest.mark.parametrize("rate", [0.4, 0.6])
 def test_a_label_shift_takes_the_inputs_along_and_is_one_finding(rate: float) -> None:
-    assert faults(audit.shift(world(3000, 1), world(2000, 2, rate), label="y")) == ["deployment.label-shift"]
+    assert faults(audit.shift(world(3000, 1), world(2000, 2, rate), label="y")) == [
+        "deployment.label-shift"
+    ]
 
 
 def test_inputs_that_take_the_label_along_are_a_covariate_shift() -> None:
     def rows(count: int, seed: int, centre: float) -> pd.DataFrame:
         rng = np.random.default_rng(seed)
         x = rng.normal(centre, 1, count)
-        return pd.DataFrame({"x": x, "z": rng.normal(size=count), "y": (rng.random(count) < 1 / (1 + np.exp(-2 * x))).astype(int)})
+        return pd.DataFrame(
+            {
+                "x": x,
+                "z": rng.normal(size=count),
+                "y": (rng.random(count) < 1 / (1 + np.exp(-2 * x))).astype(int),
+            }
+        )
 
-    assert faults(audit.shift(rows(4000, 1, 0.0), rows(3000, 2, 0.8), label="y")) == ["deployment.covariate-shift"]
+    assert faults(audit.shift(rows(4000, 1, 0.0), rows(3000, 2, 0.8), label="y")) == [
+        "deployment.covariate-shift"
+    ]
 
 
 @pytest.mark.parametrize("with_prediction", [True, False])
@@ -119,7 +160,9 @@ def test_the_worst_segment_is_found_with_its_size_and_interval(named: bool) -> N
     before, after = world(3000, 1), world(4000, 2)
     bad = (after["region"] == "br") & (after["plan"] == "free")
     after["said"] = np.where(bad & some(after, 0.5), 1 - after["y"], after["said"])
-    report = audit.shift(before, after, label="y", prediction="said", segment=["region", "plan"] if named else [])
+    report = audit.shift(
+        before, after, label="y", prediction="said", segment=["region", "plan"] if named else []
+    )
     assert faults(report) == ["deployment.subgroup"]
     (finding,) = report.findings
     assert finding.params["segment"]["region"] == "br"
@@ -152,14 +195,27 @@ def test_a_significant_difference_without_effect_is_no_finding() -> None:
     before = pd.DataFrame({"x": rng.normal(0, 1, 200_000)})
     after = pd.DataFrame({"x": rng.normal(0.03, 1, 200_000)})
     assert faults(audit.shift(before, after)) == []
-    assert faults(audit.shift(before, after, thresholds={"ks": 0.005})) == ["deployment.covariate-shift"]
+    assert faults(audit.shift(before, after, thresholds={"ks": 0.005})) == [
+        "deployment.covariate-shift"
+    ]
 
 
 def test_a_quantity_as_label_and_prediction() -> None:
     def rows(count: int, seed: int, slope: float) -> pd.DataFrame:
         rng = np.random.default_rng(seed)
         x = rng.normal(size=count)
-        return pd.DataFrame({"x": x, "z": rng.normal(size=count), "y": slope * x + rng.normal(0, 0.3, count), "said": 1.0 * x})
+        return pd.DataFrame(
+            {
+                "x": x,
+                "z": rng.normal(size=count),
+                "y": slope * x + rng.normal(0, 0.3, count),
+                "said": 1.0 * x,
+            }
+        )
 
-    assert faults(audit.shift(rows(3000, 1, 1), rows(3000, 2, 1), label="y", prediction="said")) == []
-    assert faults(audit.shift(rows(3000, 1, 1), rows(3000, 2, -1), label="y", prediction="said")) == ["deployment.concept-drift"]
+    assert (
+        faults(audit.shift(rows(3000, 1, 1), rows(3000, 2, 1), label="y", prediction="said")) == []
+    )
+    assert faults(
+        audit.shift(rows(3000, 1, 1), rows(3000, 2, -1), label="y", prediction="said")
+    ) == ["deployment.concept-drift"]

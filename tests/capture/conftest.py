@@ -85,20 +85,41 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "SAWBONES_RAISE": "1", **more}
 
 
-def record(folder: Path, source: str, *flags: str, argv: tuple[str, ...] = (), **variables: str) -> Recorded:
+def record(
+    folder: Path, source: str, *flags: str, argv: tuple[str, ...] = (), **variables: str
+) -> Recorded:
     (folder / "train.py").write_text(source)
     done = subprocess.run(
-        [sys.executable, "-m", "sawbones", "run", "--out", str(folder / "run"), *flags, "train.py", *argv],
-        cwd=folder, capture_output=True, text=True, timeout=200, env=environment(**variables),
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "sawbones",
+            "run",
+            "--out",
+            str(folder / "run"),
+            *flags,
+            "train.py",
+            *argv,
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=environment(**variables),
+    )
     return Recorded(folder, done.stdout, done.stderr)
 
 
 def sawbones(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "sawbones", *args],
-        cwd=folder, capture_output=True, text=True, timeout=250, env=environment(), stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+    )
 
 
 @pytest.fixture(scope="session")

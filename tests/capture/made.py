@@ -24,14 +24,26 @@ def write_small_bundle(path: Path, **changes: Any) -> Path:
     packer = Packer()
     weights = {"weight": torch.randn(2, 3), "mask": torch.tensor([True, False])}
     state = {
-        "arrivals": packer.pack([{"step": 3, "values": {"x": torch.arange(6).reshape(2, 3), "y": (torch.ones(2), None)}}]),
+        "arrivals": packer.pack(
+            [
+                {
+                    "step": 3,
+                    "values": {"x": torch.arange(6).reshape(2, 3), "y": (torch.ones(2), None)},
+                }
+            ]
+        ),
         "snapshot": packer.pack({"step": 3, "models": [{"tensors": weights}]}),
     }
     writer = Writer(path)
     writer.stream("tensors.safetensors", lambda put: codec.write(packer.tensors, put))
     writer.add_json("state.json", state)
-    writer.add_json("steps.json", [{"step": 2, "loss": 0.5}, {"step": 3, "loss": {"$float": "nan"}}])
-    writer.add_json("environment.json", {"script": "train.py", "argv": ["--steps", "5"], "torch": torch.__version__})
+    writer.add_json(
+        "steps.json", [{"step": 2, "loss": 0.5}, {"step": 3, "loss": {"$float": "nan"}}]
+    )
+    writer.add_json(
+        "environment.json",
+        {"script": "train.py", "argv": ["--steps", "5"], "torch": torch.__version__},
+    )
     writer.add("source/train.py", b"import torch\n")
     manifest = {
         "format": 1,
@@ -39,19 +51,28 @@ def write_small_bundle(path: Path, **changes: Any) -> Path:
         "step": 3,
         "rank": 0,
         "world_size": 1,
-        "failure": {"kind": "nonfinite loss", "text": "loss nan at step 3", "loss": {"$float": "nan"}},
+        "failure": {
+            "kind": "nonfinite loss",
+            "text": "loss nan at step 3",
+            "loss": {"$float": "nan"},
+        },
     }
     return writer.close({**manifest, **changes})
 
 
 def forge(
-    source: Path, target: Path, change: Callable[[dict[str, bytes]], None], edit: Callable[[zipfile.ZipInfo], None] = id
+    source: Path,
+    target: Path,
+    change: Callable[[dict[str, bytes]], None],
+    edit: Callable[[zipfile.ZipInfo], None] = id,
 ) -> Path:
     with zipfile.ZipFile(source) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     change(parts)
     manifest = json.loads(parts.pop("manifest.json"))
-    manifest["parts"] = {name: {"sha256": hashlib.sha256(c).hexdigest(), "size": len(c)} for name, c in parts.items()}
+    manifest["parts"] = {
+        name: {"sha256": hashlib.sha256(c).hexdigest(), "size": len(c)} for name, c in parts.items()
+    }
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in {**parts, "manifest.json": json.dumps(manifest).encode()}.items():
             entry = zipfile.ZipInfo(name)
@@ -63,9 +84,11 @@ def forge(
 
 
 def fuzz(bundle: Path, folder: Path, count: int, seed: int) -> tuple[int, int]:
-    """Random damage: of the file, of the file and sealed again, of one part with a manifest to match.
+    """Random damage: of the file, of the file and sealed again, of one part with a manifest to
+    match.
 
-    Returns how many were read or refused with a clear error, and how many of them refused; any other error is raised.
+    Returns how many were read or refused with a clear error, and how many of them refused; any
+    other error is raised.
     """
     content, rng = bundle.read_bytes(), random.Random(seed)
     clean = refused = 0

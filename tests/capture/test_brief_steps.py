@@ -47,7 +47,12 @@ for epoch in range(2):
         step += 1
 """.replace("FAILS_AT", str(FAILS_AT))
 
-KINDS = {"loss": "nonfinite loss", "gradient": "nonfinite gradient", "spike": "loss spike", "exception": "exception"}
+KINDS = {
+    "loss": "nonfinite loss",
+    "gradient": "nonfinite gradient",
+    "spike": "loss spike",
+    "exception": "exception",
+}
 
 
 def in_brief(run: Recorded) -> set[int]:
@@ -58,7 +63,9 @@ def in_brief(run: Recorded) -> set[int]:
 
 
 @pytest.mark.parametrize("fault", KINDS)
-def test_a_failure_after_a_hundred_brief_steps_replays_bit_for_bit(tmp_path: Path, fault: str) -> None:
+def test_a_failure_after_a_hundred_brief_steps_replays_bit_for_bit(
+    tmp_path: Path, fault: str
+) -> None:
     run = record(tmp_path, LOADER, argv=(fault,))
     assert set(range(FAILS_AT - 4, FAILS_AT)) <= in_brief(run)
     bundle = read_bundle(run.bundles[0])
@@ -92,9 +99,18 @@ with sawbones.watch(out="run") as w:
 """
 
 
-def test_brief_steps_are_captured_by_hand_before_and_after_their_backward_pass(tmp_path: Path) -> None:
+def test_brief_steps_are_captured_by_hand_before_and_after_their_backward_pass(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "train.py").write_text(BY_HAND)
-    subprocess.run([sys.executable, "train.py"], cwd=tmp_path, check=True, capture_output=True, timeout=100, env=environment())
+    subprocess.run(
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        timeout=100,
+        env=environment(),
+    )
     run = Recorded(tmp_path, "", "")
     assert {128, 129, 132} <= in_brief(run)
     assert [read_bundle(path).step for path in run.bundles] == [130, 133]

@@ -40,7 +40,11 @@ def test_a_bundle_is_read_back(small: Path) -> None:
 def test_every_kind_of_value_survives_packing() -> None:
     value = {
         "a": [1, 2.5, None, True, "x", math.inf],
-        ("t", 1): (torch.tensor([1 + 2j]), torch.zeros(0, 3), torch.tensor(3.0, dtype=torch.bfloat16)),
+        ("t", 1): (
+            torch.tensor([1 + 2j]),
+            torch.zeros(0, 3),
+            torch.tensor(3.0, dtype=torch.bfloat16),
+        ),
         3: {"deep": [b"\x00\xff", torch.tensor([1, 2], dtype=torch.int8).numpy()]},
     }
     packer = Packer()
@@ -113,7 +117,9 @@ def test_names_that_lead_elsewhere_are_refused(small: Path, tmp_path: Path) -> N
         "source/\x00x",
         "source/" + "a" * 400,
     ):
-        forged = forge(small, tmp_path / "f.sawbones", lambda parts, name=name: parts.update({name: b"x"}))
+        forged = forge(
+            small, tmp_path / "f.sawbones", lambda parts, name=name: parts.update({name: b"x"})
+        )
         with pytest.raises(CaptureError):
             read_bundle(forged)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f.sawbones", "step-000003.sawbones"]
@@ -146,7 +152,11 @@ def test_a_zip_bomb_is_refused_before_it_is_read(small: Path, tmp_path: Path) ->
 def test_deep_json_is_refused(small: Path, tmp_path: Path) -> None:
     for depth in (100, 100_000):
         nested = b"[" * depth + b"]" * depth
-        forged = forge(small, tmp_path / "f.sawbones", lambda parts, nested=nested: parts.update({"state.json": nested}))
+        forged = forge(
+            small,
+            tmp_path / "f.sawbones",
+            lambda parts, nested=nested: parts.update({"state.json": nested}),
+        )
         with pytest.raises(CaptureError, match="nested deeper"):
             read_bundle(forged)
     quoted = json.dumps({"text": '\\"[[[[' * 100}).encode()
@@ -154,8 +164,20 @@ def test_deep_json_is_refused(small: Path, tmp_path: Path) -> None:
 
 
 def test_json_that_lies_is_refused(small: Path, tmp_path: Path) -> None:
-    for text in (b'{"a": NaN}', b'{"a": 1, "a": 2}', b"{", b"\xff\xfe", b"1" * 10_000, b"[]", b"null"):
-        forged = forge(small, tmp_path / "f.sawbones", lambda parts, text=text: parts.update({"environment.json": text}))
+    for text in (
+        b'{"a": NaN}',
+        b'{"a": 1, "a": 2}',
+        b"{",
+        b"\xff\xfe",
+        b"1" * 10_000,
+        b"[]",
+        b"null",
+    ):
+        forged = forge(
+            small,
+            tmp_path / "f.sawbones",
+            lambda parts, text=text: parts.update({"environment.json": text}),
+        )
         with pytest.raises(CaptureError):
             read_bundle(forged)
 
@@ -172,7 +194,11 @@ def test_environments_that_lie_are_refused(small: Path, tmp_path: Path) -> None:
     )
     for lie in lies:
         text = json.dumps({**fine, **lie}).encode()
-        forged = forge(small, tmp_path / "f.sawbones", lambda parts, text=text: parts.update({"environment.json": text}))
+        forged = forge(
+            small,
+            tmp_path / "f.sawbones",
+            lambda parts, text=text: parts.update({"environment.json": text}),
+        )
         with pytest.raises(CaptureError):
             read_bundle(forged)
 
@@ -184,13 +210,24 @@ def test_tensor_headers_that_lie_are_refused(small: Path, tmp_path: Path) -> Non
 
     fine = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     lies = [
-        b"", b"\xff" * 8, header({**fine, "shape": [3]}), header({**fine, "shape": [-2]}), header({**fine, "dtype": "X"}),
-        header({**fine, "data_offsets": [8, 16]}), header({**fine, "data_offsets": "x"}),
+        b"",
+        b"\xff" * 8,
+        header({**fine, "shape": [3]}),
+        header({**fine, "shape": [-2]}),
+        header({**fine, "dtype": "X"}),
+        header({**fine, "data_offsets": [8, 16]}),
+        header({**fine, "data_offsets": "x"}),
         header({**fine, "shape": [2, 1 << 62, 0, 5]}),
-        header(fine, b"\0" * 9), header(5), header({**fine, "shape": [1] * 99}),
-    ]  # fmt: skip
+        header(fine, b"\0" * 9),
+        header(5),
+        header({**fine, "shape": [1] * 99}),
+    ]
     for lie in lies:
-        forged = forge(small, tmp_path / "f.sawbones", lambda parts, lie=lie: parts.update({"tensors.safetensors": lie}))
+        forged = forge(
+            small,
+            tmp_path / "f.sawbones",
+            lambda parts, lie=lie: parts.update({"tensors.safetensors": lie}),
+        )
         with pytest.raises(CaptureError):
             read_bundle(forged).tensors()
 
@@ -198,14 +235,19 @@ def test_tensor_headers_that_lie_are_refused(small: Path, tmp_path: Path) -> Non
 def test_references_to_tensors_that_are_not_there_are_refused(small: Path, tmp_path: Path) -> None:
     state = json.dumps({"arrivals": [{"$tensor": "t99"}]}).encode()
     with pytest.raises(CaptureError):
-        read_bundle(forge(small, tmp_path / "f.sawbones", lambda parts: parts.update({"state.json": state}))).batches()
+        read_bundle(
+            forge(small, tmp_path / "f.sawbones", lambda parts: parts.update({"state.json": state}))
+        ).batches()
 
 
 def test_mutated_bundles_give_clean_errors(small: Path, tmp_path: Path) -> None:
     clean, refused = fuzz(small, tmp_path, count=300, seed=0)
     assert clean == 300
     assert refused > 250
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["mutated.sawbones", "step-000003.sawbones"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "mutated.sawbones",
+        "step-000003.sawbones",
+    ]
 
 
 def test_bundles_of_another_format_name_the_version(tmp_path: Path) -> None:

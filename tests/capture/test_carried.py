@@ -30,7 +30,9 @@ for number, (features, wanted) in enumerate(data):
 """
 
 
-@pytest.mark.parametrize(("bad", "kind", "microstep"), [("float('nan')", "nonfinite loss", 1), ("1e4", "loss spike", 1)])
+@pytest.mark.parametrize(
+    ("bad", "kind", "microstep"), [("float('nan')", "nonfinite loss", 1), ("1e4", "loss spike", 1)]
+)
 def test_a_failure_in_the_middle_of_an_accumulation_begins_with_the_gradients_so_far(
     tmp_path: Path, bad: str, kind: str, microstep: int
 ) -> None:
@@ -48,11 +50,16 @@ def test_a_failure_in_the_middle_of_an_accumulation_begins_with_the_gradients_so
 # The loss is finite, its gradient is not: that is seen when the step has added to what was carried.
 IN_THE_GRADIENT = UNCLEARED.replace("BAD", "0.0").replace(
     "    (loss / 2).backward()\n",
-    "    if number == 31:\n        loss = loss + (0 * model.weight).sum().sqrt()\n    (loss / 2).backward()\n",
+    (
+        "    if number == 31:\n        loss = loss + (0 * model.weight).sum().sqrt()\n    "
+        "(loss / 2).backward()\n"
+    ),
 )
 
 
-def test_a_failure_that_is_seen_after_the_accumulation_begins_at_the_last_copy(tmp_path: Path) -> None:
+def test_a_failure_that_is_seen_after_the_accumulation_begins_at_the_last_copy(
+    tmp_path: Path,
+) -> None:
     (path,) = record(tmp_path, IN_THE_GRADIENT).bundles
     bundle = read_bundle(path)
     assert bundle.failure.kind == "nonfinite gradient"

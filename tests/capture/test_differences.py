@@ -1,4 +1,6 @@
-"""Where a replay gives other bits it names the first operator that differs, and what is likely to be the reason."""
+"""Where a replay gives other bits it names the first operator that differs, and what is likely to
+be the reason.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,11 @@ def spike(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 @pytest.mark.parametrize(
     ("line", "changed", "operator"),
     [
-        ("torch.tanh(self.first(x))", "torch.sigmoid(self.first(x))", "Sigmoid, then it was Tanh: torch.sigmoid at train.py:21"),
+        (
+            "torch.tanh(self.first(x))",
+            "torch.sigmoid(self.first(x))",
+            "Sigmoid, then it was Tanh: torch.sigmoid at train.py:21",
+        ),
         ("x = x + 0.5", "x = x + 0.25", "torch.Tensor.add at train.py:23"),
     ],
 )
@@ -83,12 +89,17 @@ def test_a_changed_line_is_named(spike: Recorded, line: str, changed: str, opera
     assert "train.py is not what it was when the step was captured" in found.reasons
 
 
-def test_another_setting_of_torch_is_named(spike: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_setting_of_torch_is_named(
+    spike: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The convolution of another library rounds otherwise."""
     monkeypatch.setenv("PLAIN_KERNELS", "1")
     done = sawbones(spike.folder, "replay", "--yes", str(spike.bundles[0]))
     assert done.returncode == 1, done.stderr
-    assert "first operator that differs: one of torch.nn.functional.conv1d at train.py:21, torch.tanh at train.py:21" in done.stdout
+    assert (
+        "first operator that differs: one of torch.nn.functional.conv1d at train.py:21, "
+        "torch.tanh at train.py:21"
+    ) in done.stdout
     assert "likely reason: torch.backends.mkldnn.enabled was True then, is False now" in done.stdout
 
 
@@ -131,7 +142,10 @@ def test_a_plain_number_that_differs_is_shown() -> None:
 
 
 def test_other_weights_are_told_from_other_operators() -> None:
-    one, two = (nodes_of(read_graph(walk(passed(torch.full((3, 2), v, requires_grad=True))))) for v in (1.0, 2.0))
+    one, two = (
+        nodes_of(read_graph(walk(passed(torch.full((3, 2), v, requires_grad=True)))))
+        for v in (1.0, 2.0)
+    )
     parting = first_parting(one, two)
     assert parting is not None
     # the input of the product needs no gradient, so its weights are not saved: what they gave is
@@ -152,5 +166,13 @@ def test_checkpointed_parts_are_not_run_again() -> None:
 
 
 def test_a_record_from_elsewhere_may_be_anything() -> None:
-    for odd in (None, 3, "graph", [[1]], [["a", [["b"]], []]], {"a": 1}, [["a", [["b", "c", "d"]], []]]):
+    for odd in (
+        None,
+        3,
+        "graph",
+        [[1]],
+        [["a", [["b"]], []]],
+        {"a": 1},
+        [["a", [["b", "c", "d"]], []]],
+    ):
         assert nodes_of(odd) == []

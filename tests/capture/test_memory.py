@@ -1,4 +1,6 @@
-"""Capture holds no second copy of a model: not while it trains, and not while a bundle of it is written."""
+"""Capture holds no second copy of a model: not while it trains, and not while a bundle of it is
+written.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def peak_mb(folder: Path, *flags: str) -> float:
 
 
 @pytest.mark.timeout(300)
-def test_capture_adds_less_than_half_of_the_weights_even_when_it_writes_them(tmp_path: Path) -> None:
+def test_capture_adds_less_than_half_of_the_weights_even_when_it_writes_them(
+    tmp_path: Path,
+) -> None:
     without = peak_mb(tmp_path / "without", "--no-capture")
     captured = peak_mb(tmp_path / "captured")
     (path,) = (tmp_path / "captured" / "run" / "bundles").glob("*.sawbones")

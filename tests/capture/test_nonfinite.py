@@ -1,4 +1,6 @@
-"""The operator that made a value or gradient that is not finite is kept with what it was given, and shows it again alone."""
+"""The operator that made a value or gradient that is not finite is kept with what it was given, and
+shows it again alone.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Distance(nn.Module):
 
 
 def recorder_of(module: nn.Module, *args: torch.Tensor) -> Any:
-    return SimpleNamespace(last_call=(module, args, {}), sites=SimpleNamespace(find=lambda: None), depth=0)
+    return SimpleNamespace(
+        last_call=(module, args, {}), sites=SimpleNamespace(find=lambda: None), depth=0
+    )
 
 
 def without_source(parts: dict[str, bytes]) -> None:
@@ -50,7 +54,9 @@ def without_source(parts: dict[str, bytes]) -> None:
         parts["environment.json"] = parts["environment.json"].replace(key, key + b"/nowhere")
 
 
-def test_without_source_the_operator_that_made_the_nan_is_replayed(loader_run: Recorded, tmp_path: Path) -> None:
+def test_without_source_the_operator_that_made_the_nan_is_replayed(
+    loader_run: Recorded, tmp_path: Path
+) -> None:
     bundle = read_bundle(forge(loader_run.bundles[0], tmp_path / "bare.sawbones", without_source))
     found = replay(bundle)
     assert (found.same, found.way, found.outcome["kind"]) == (True, "operator", "nonfinite loss")
@@ -72,7 +78,9 @@ def test_an_operator_that_gives_other_bits_is_told(loader_run: Recorded, tmp_pat
 def test_only_operators_of_torch_give_values(loader_run: Recorded, tmp_path: Path) -> None:
     def harm(parts: dict[str, bytes]) -> None:
         without_source(parts)
-        parts["state.json"] = parts["state.json"].replace(b"torch.nn.functional.linear", b"torch.hub.load")
+        parts["state.json"] = parts["state.json"].replace(
+            b"torch.nn.functional.linear", b"torch.hub.load"
+        )
 
     with pytest.raises(CaptureError, match="no operator of torch"):
         replay(read_bundle(forge(loader_run.bundles[0], tmp_path / "harm.sawbones", harm)))
@@ -89,14 +97,20 @@ def test_a_logarithm_in_the_loss_is_read_back_from_the_graph() -> None:
 
 
 # Where there is a device, autograd has threads for it from the first backward pass on.
-needs_forks = pytest.mark.skipif(torch.cuda.is_available(), reason="autograd cannot be used in a fork beside a device")
+needs_forks = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="autograd cannot be used in a fork beside a device"
+)
 
 
 @needs_forks
 def test_a_gradient_at_zero_is_found_in_the_repeated_model() -> None:
     before = torch.get_rng_state()
     call, why = bad_gradient(
-        recorder_of(Distance(), torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]])), Streams().read(), None, 1.0, LIMIT
+        recorder_of(Distance(), torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]])),
+        Streams().read(),
+        None,
+        1.0,
+        LIMIT,
     )
     assert call is not None, why
     assert (call["function"], call["gives"]) == ("torch.sqrt", "gradient")
@@ -105,7 +119,9 @@ def test_a_gradient_at_zero_is_found_in_the_repeated_model() -> None:
 
 
 def test_the_training_process_stays_as_it_was() -> None:
-    """The repeated call runs in a fork: buffers, gradients and random streams are the host's own."""
+    """The repeated call runs in a fork: buffers, gradients and random streams are the host's
+    own.
+    """
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
     x = torch.full((2, 3), math.inf)
     before = [t.clone() for t in model.state_dict().values()]
@@ -124,7 +140,9 @@ def test_what_is_too_large_or_cannot_be_found_is_said(monkeypatch: pytest.Monkey
     loss = model(x).sum()
     assert "MB" in bad_value(recorder_of(model, x), loss, Streams().read(), None, 8)[1]
     fine = model(torch.ones(2, 3)).sum()
-    assert bad_value(recorder_of(model, torch.ones(2, 3)), fine, Streams().read(), None, LIMIT)[1].startswith("no single operator")
+    assert bad_value(recorder_of(model, torch.ones(2, 3)), fine, Streams().read(), None, LIMIT)[
+        1
+    ].startswith("no single operator")
     monkeypatch.setattr(nonfinite, "SECONDS", 0.0)
     assert "took over" in bad_value(recorder_of(model, x), loss, Streams().read(), None, LIMIT)[1]
 
@@ -133,9 +151,20 @@ def test_what_is_too_large_or_cannot_be_found_is_said(monkeypatch: pytest.Monkey
     ("make", "name"),
     [
         (lambda x: (x / (x - x).sum(1, keepdim=True)).mean(), "torch.div"),
-        (lambda x: nn.functional.mse_loss(x * 1e30, torch.zeros_like(x)), "torch.nn.functional.mse_loss"),
+        (
+            lambda x: nn.functional.mse_loss(x * 1e30, torch.zeros_like(x)),
+            "torch.nn.functional.mse_loss",
+        ),
         (lambda x: torch.exp(x * 1e3).mean(), "torch.exp"),
-        (lambda x: nn.functional.nll_loss(torch.log_softmax(x, 1), torch.tensor([0, 1]), ignore_index=0) / 0.0, "torch.div"),
+        (
+            lambda x: (
+                nn.functional.nll_loss(
+                    torch.log_softmax(x, 1), torch.tensor([0, 1]), ignore_index=0
+                )
+                / 0.0
+            ),
+            "torch.div",
+        ),
         (lambda x: (x.view(-1) - 5.0).pow(0.5).sum(), None),  # what was subtracted is in no graph
     ],
 )
@@ -166,12 +195,16 @@ class Shared(nn.Module):
 
 def test_no_other_rank_hears_of_the_repeated_call() -> None:
     """A fork shares its parent's connections."""
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
     try:
         model, x = Shared(), torch.full((2, 3), math.inf)
         recorder = recorder_of(model, x)
         model(x)
-        assert bad_gradient(recorder, Streams().read(), None, 1.0, LIMIT)[1].startswith("no single operator")
+        assert bad_gradient(recorder, Streams().read(), None, 1.0, LIMIT)[1].startswith(
+            "no single operator"
+        )
         torch.distributed.barrier()
     finally:
         torch.distributed.destroy_process_group()
@@ -210,12 +243,23 @@ class LateScalars(ScalarReader):
             deliver(float(value))
 
 
-def known_late(tmp_path: Path, model: nn.Module, batches: list[torch.Tensor], limit_mb: float = 256.0, spoiled: int = -1) -> Bundle:
-    """The first bundle of a training whose losses and gradients are known late, as on a device. `spoiled`: a step whose loss is."""
+def known_late(
+    tmp_path: Path,
+    model: nn.Module,
+    batches: list[torch.Tensor],
+    limit_mb: float = 256.0,
+    spoiled: int = -1,
+) -> Bundle:
+    """The first bundle of a training whose losses and gradients are known late, as on a device.
+    `spoiled`: a step whose loss is.
+    """
     recorder = Recorder(tmp_path / "run", Options(deep_steps=(), deep_every=0))
     recorder.scalars = LateScalars()
     recorder.steps.gradient_norms = lambda optimizer: []  # type: ignore[method-assign]
-    freezer = Freezer(recorder, Settings(limit_mb, root=str(tmp_path), script=__file__, working_folder=str(tmp_path)))
+    freezer = Freezer(
+        recorder,
+        Settings(limit_mb, root=str(tmp_path), script=__file__, working_folder=str(tmp_path)),
+    )
     recorder.capture = freezer
     patches = install_all(recorder)
     try:
@@ -232,7 +276,9 @@ def known_late(tmp_path: Path, model: nn.Module, batches: list[torch.Tensor], li
 
 
 @pytest.mark.parametrize(("bad", "num_steps"), [(7, 12), (30, 90), (95, 100), (118, 200)])
-def test_a_loss_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: int, num_steps: int) -> None:
+def test_a_loss_that_is_known_late_is_captured_at_its_step(
+    tmp_path: Path, bad: int, num_steps: int
+) -> None:
     batches = [torch.full((2, 3), math.nan if step == bad else 1.0) for step in range(num_steps)]
     bundle = known_late(tmp_path, nn.Linear(3, 1), batches)
     assert (bundle.failure.kind, bundle.step) == ("nonfinite loss", bad)
@@ -242,13 +288,19 @@ def test_a_loss_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: 
     assert call is not None and call["function"] == "torch.nn.functional.linear", (
         "with the weights of the copy, and what was given then"
     )
-    assert torch.isnan(call["args"][0]).all() and torch.equal(call["args"][1], snapshot["models"][0]["tensors"]["weight"])
+    assert torch.isnan(call["args"][0]).all() and torch.equal(
+        call["args"][1], snapshot["models"][0]["tensors"]["weight"]
+    )
 
 
 def test_without_room_for_a_copy_of_the_weights_the_bundle_says_so(tmp_path: Path) -> None:
     batches = [torch.full((2, 300), math.nan if step == 7 else 1.0) for step in range(12)]
     bundle = known_late(tmp_path, nn.Linear(300, 300), batches, limit_mb=0.5)
-    assert (bundle.failure.kind, bundle.step, bundle.unpacked("snapshot")) == ("nonfinite loss", 7, None)
+    assert (bundle.failure.kind, bundle.step, bundle.unpacked("snapshot")) == (
+        "nonfinite loss",
+        7,
+        None,
+    )
     assert any("no copy of the weights of before was at hand" in note for note in bundle.notes)
 
 
@@ -267,19 +319,29 @@ class Length(nn.Module):
 
 
 @pytest.mark.parametrize(("bad", "num_steps"), [(7, 12), (79, 100), (80, 100), (118, 200)])
-def test_a_gradient_that_is_known_late_is_captured_at_its_step(tmp_path: Path, bad: int, num_steps: int) -> None:
+def test_a_gradient_that_is_known_late_is_captured_at_its_step(
+    tmp_path: Path, bad: int, num_steps: int
+) -> None:
     torch.manual_seed(0)
     batches = [torch.randn(2, 3) if step != bad else torch.zeros(2, 3) for step in range(num_steps)]
     model = Length()
     bundle = known_late(tmp_path, model, batches)
     assert (bundle.failure.kind, bundle.step) == ("nonfinite gradient", bad)
-    assert bundle.failure.text == f"a gradient is not finite at step {bad}, nor is the loss of the next one (nan)"
+    assert (
+        bundle.failure.text
+        == f"a gradient is not finite at step {bad}, nor is the loss of the next one (nan)"
+    )
     assert bundle.batches()[-1]["step"] == bad and not bundle.notes
     snapshot, call = bundle.unpacked("snapshot"), bundle.unpacked("call")
     assert (
-        snapshot is not None and snapshot["step"] <= bad and torch.isfinite(snapshot["models"][0]["tensors"]["layer.weight"]).all()
+        snapshot is not None
+        and snapshot["step"] <= bad
+        and torch.isfinite(snapshot["models"][0]["tensors"]["layer.weight"]).all()
     )
-    assert call is not None and (call["function"], call["gives"]) == ("torch.Tensor.sqrt", "gradient")
+    assert call is not None and (call["function"], call["gives"]) == (
+        "torch.Tensor.sqrt",
+        "gradient",
+    )
     assert outcome_of(call)["prints"] == call["prints"]
     assert float(model.calls) == num_steps, "the repeated call was made by a copy"
 
@@ -301,7 +363,11 @@ def test_a_loss_that_turned_bad_after_the_model_is_not_blamed_on_a_mask(tmp_path
     model = Masked()
     batches = [torch.randn(2, 3) for _ in range(12)]
     bundle = known_late(tmp_path, model, batches, spoiled=7)
-    assert (bundle.failure.kind, bundle.step, bundle.unpacked("call")) == ("nonfinite loss", 7, None)
+    assert (bundle.failure.kind, bundle.step, bundle.unpacked("call")) == (
+        "nonfinite loss",
+        7,
+        None,
+    )
     assert any("operator at fault was not kept" in note for note in bundle.notes)
 
 

@@ -18,7 +18,12 @@ from sawbones.capture import edits
 from sawbones.capture.bundle import read_bundle
 from sawbones.capture.literals import Writing
 from sawbones.capture.minimise import shortest_window, smallest
-from sawbones.capture.operators import Call, OperatorTrace, first_nonfinite, first_nonfinite_gradient
+from sawbones.capture.operators import (
+    Call,
+    OperatorTrace,
+    first_nonfinite,
+    first_nonfinite_gradient,
+)
 from sawbones.capture.prints import fingerprint
 from sawbones.capture.protocol import Protocol
 from sawbones.capture.randomness import Streams, restore
@@ -53,18 +58,28 @@ def test_reading_the_streams_draws_nothing() -> None:
     assert torch.equal(torch.get_rng_state(), before[2])
 
 
-@pytest.mark.parametrize("name", ["API_KEY", "--auth-token", "db_password", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "--pat"])
+@pytest.mark.parametrize(
+    "name", ["API_KEY", "--auth-token", "db_password", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "--pat"]
+)
 def test_secret_names(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["--max-tokens", "tokenizer", "lr", "OMP_NUM_THREADS", "--patience", "path", "author"])
+@pytest.mark.parametrize(
+    "name", ["--max-tokens", "tokenizer", "lr", "OMP_NUM_THREADS", "--patience", "path", "author"]
+)
 def test_plain_names(name: str) -> None:
     assert not is_secret_name(name)
 
 
 def test_secret_values() -> None:
-    for value in ("hf_abcDEF123", "sk-abc", "https://me:pw@host/x", "AKIAIOSFODNN7EXAMPLE", "d41d8cd98f00b204e9800998ecf8427e"):
+    for value in (
+        "hf_abcDEF123",
+        "sk-abc",
+        "https://me:pw@host/x",
+        "AKIAIOSFODNN7EXAMPLE",
+        "d41d8cd98f00b204e9800998ecf8427e",
+    ):
         assert is_secret_value(value)
     for value in ("runs/gpt-2024-01-01", "0.001", "facebook/opt-125m", "/data/train.bin", "a" * 40):
         assert not is_secret_value(value)
@@ -87,7 +102,9 @@ def test_a_spike_is_far_above_all_before() -> None:
     assert spikes.saw(9.0) is not None
 
 
-def test_a_sample_that_spikes_in_every_epoch_is_seen_although_its_first_visit_came_too_early() -> None:
+def test_a_sample_that_spikes_in_every_epoch_is_seen_although_its_first_visit_came_too_early() -> (
+    None
+):
     spikes = Spikes()
     seen = [spikes.saw(3e7 if i % 30 == 5 else 2.0 + 0.1 * (i % 7)) is not None for i in range(90)]
     assert [i for i, hit in enumerate(seen) if hit] == [35, 65]
@@ -111,9 +128,20 @@ def test_shortest_window() -> None:
 
 
 def test_edits_keep_what_belongs_together() -> None:
-    batch = {"ids": torch.arange(12).reshape(3, 4), "target": torch.arange(9).reshape(3, 3), "names": ["a", "b", "c"], "scale": 2}
+    batch = {
+        "ids": torch.arange(12).reshape(3, 4),
+        "target": torch.arange(9).reshape(3, 3),
+        "names": ["a", "b", "c"],
+        "scale": 2,
+    }
     assert edits.num_examples(batch) == 3
-    small = edits.apply(batch, [{"edit": "rows", "of": 3, "keep": [2]}, {"edit": "window", "of": 4, "start": 1, "length": 2}])
+    small = edits.apply(
+        batch,
+        [
+            {"edit": "rows", "of": 3, "keep": [2]},
+            {"edit": "window", "of": 4, "start": 1, "length": 2},
+        ],
+    )
     assert small["ids"].tolist() == [[9, 10]]
     assert small["target"].tolist() == [[7, 8]]
     assert small["names"] == ["c"]
@@ -134,7 +162,10 @@ def test_fingerprints_see_every_bit_and_type() -> None:
     tensor = torch.ones(3)
     other = tensor.clone()
     other[1] = torch.nextafter(torch.tensor(1.0), torch.tensor(2.0))
-    prints = {fingerprint(t) for t in (tensor, other, tensor.double(), tensor.reshape(3, 1), tensor.bfloat16())}
+    prints = {
+        fingerprint(t)
+        for t in (tensor, other, tensor.double(), tensor.reshape(3, 1), tensor.bfloat16())
+    }
     assert len(prints) == 5
     assert fingerprint(torch.tensor([float("nan")])) == fingerprint(torch.tensor([float("nan")]))
 
@@ -207,7 +238,10 @@ def test_written_values_are_read_back_exactly() -> None:
         writing = Writing()
         code = writing.call(Call("torch.clone", (tensor,), {}, func=torch.clone))
         scope: dict[str, object] = {}
-        exec("\n".join(["import torch", *writing.imports(), *writing.lines, f"found = {code}"]), scope)
+        exec(
+            "\n".join(["import torch", *writing.imports(), *writing.lines, f"found = {code}"]),
+            scope,
+        )
         assert torch.equal(torch.nan_to_num(scope["found"]), torch.nan_to_num(tensor))
         assert scope["found"].dtype is tensor.dtype
 
@@ -233,7 +267,12 @@ with sawbones.watch(model, out="watched") as w:
 def test_a_step_is_captured_by_hand(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(WATCHED)
     done = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100, env=environment()
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=environment(),
     )
     assert done.returncode == 0, done.stderr
     bundle = read_bundle(tmp_path / done.stdout.strip())

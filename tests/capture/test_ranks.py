@@ -11,7 +11,8 @@ from sawbones.capture.bundle import read_bundle
 from sawbones.capture.ranks import drifted, standstill
 from sawbones.capture.replay import replay
 
-# Rank 1 changes a weight by itself at step 12; from then on the steps are slow enough to be compared while they last.
+# Rank 1 changes a weight by itself at step 12; from then on the steps are slow enough to be
+# compared while they last.
 DRIFT = """
 import time
 import torch
@@ -62,10 +63,14 @@ distributed.barrier()
 def test_drift_is_captured_on_every_rank_and_replays_bit_for_bit(tmp_path: Path) -> None:
     seen = record(tmp_path, DRIFT, "--nproc-per-node", "2")
     bundles = [read_bundle(path) for path in seen.bundles]
-    assert [(b.rank, b.failure.kind) for b in sorted(bundles, key=lambda b: b.rank)] == [(0, "rank mismatch"), (1, "rank mismatch")]
+    assert [(b.rank, b.failure.kind) for b in sorted(bundles, key=lambda b: b.rank)] == [
+        (0, "rank mismatch"),
+        (1, "rank mismatch"),
+    ]
     for bundle in bundles:
         assert bundle.failure.text.startswith(
-            "parameters of ranks 0 and 1 differ after 20 steps, after 10 they were the same: 2.weight"
+            "parameters of ranks 0 and 1 differ after 20 steps, after 10 they were the "
+            "same: 2.weight"
         )
         assert bundle.step >= 20
     assert f"sawbones replay {bundles[0].path.parent}" in seen.errors
@@ -83,7 +88,9 @@ def test_ranks_that_wait_for_each_other_are_captured_and_wait_again(tmp_path: Pa
     assert bundles, seen.errors
     bundle = bundles[0]
     assert (bundle.failure.kind, bundle.step) == ("rank mismatch", 3)
-    assert bundle.failure.text.startswith("the ranks wait for each other: rank 0 is in all_reduce at train.py:17")
+    assert bundle.failure.text.startswith(
+        "the ranks wait for each other: rank 0 is in all_reduce at train.py:17"
+    )
     assert bundle.failure.site is not None
     found = replay(bundle)
     assert (found.same, found.way, found.text) == (True, "rerun", "the ranks wait for each other")
@@ -97,16 +104,33 @@ def row(distance: float, first: int, apart: bool = True) -> dict[str, object]:
 def test_the_first_difference_that_is_more_than_rounding_is_told() -> None:
     assert drifted({}) is None
     assert drifted({"agreement": {"found": {}}}) is None
-    assert drifted({"agreement": {"found": {"parameters": row(1e-7, 3, apart=False), "buffers": row(0.1, 2)}}}) is None
+    assert (
+        drifted(
+            {
+                "agreement": {
+                    "found": {"parameters": row(1e-7, 3, apart=False), "buffers": row(0.1, 2)}
+                }
+            }
+        )
+        is None
+    )
     told = drifted({"agreement": {"found": {"parameters": row(0.1, 9), "gradients": row(0.2, 5)}}})
     assert told == "gradients of ranks 0 and 1 differ after 5 steps: a is apart by 0.2 of its norm"
 
 
 def test_a_rank_that_has_ended_is_told() -> None:
     ended = {"rank": 1, "ended": True, "op": "", "site": None}
-    waits = {"rank": 0, "ended": False, "op": "barrier", "site": {"file": "a.py", "line": 3, "function": "f", "code": "barrier()"}}
+    waits = {
+        "rank": 0,
+        "ended": False,
+        "op": "barrier",
+        "site": {"file": "a.py", "line": 3, "function": "f", "code": "barrier()"},
+    }
     found = standstill({"hang": [ended, waits]}, 0)
     assert found is not None
-    assert found[0] == "the ranks wait for each other: rank 0 is in barrier at a.py:3, rank 1 has ended"
+    assert (
+        found[0]
+        == "the ranks wait for each other: rank 0 is in barrier at a.py:3, rank 1 has ended"
+    )
     assert found[1] is not None and found[1].line == 3
     assert standstill({}, 0) is None

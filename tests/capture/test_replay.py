@@ -1,4 +1,6 @@
-"""Captured steps fail again in a new process, bit for bit; small ones too; and scripts of their own fail the same way."""
+"""Captured steps fail again in a new process, bit for bit; small ones too; and scripts of their own
+fail the same way.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,12 @@ for epoch in range(3):
 
 def test_watching_with_capture_changes_no_loss(loader_run: Recorded) -> None:
     plain = subprocess.run(
-        [sys.executable, "train.py"], cwd=loader_run.folder, capture_output=True, text=True, timeout=100, env=environment()
+        [sys.executable, "train.py"],
+        cwd=loader_run.folder,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=environment(),
     )
     assert plain.stdout == loader_run.output
     assert "nan" in plain.stdout
@@ -65,7 +72,10 @@ def test_a_loader_step_replays_bit_for_bit(loader_run: Recorded) -> None:
 
 def test_a_step_without_loader_and_seed_replays_with_its_exception(plain_run: Recorded) -> None:
     bundle = read_bundle(plain_run.bundles[0])
-    assert (bundle.failure.exception, bundle.failure.site.line if bundle.failure.site else 0) == ("IndexError", 15)
+    assert (bundle.failure.exception, bundle.failure.site.line if bundle.failure.site else 0) == (
+        "IndexError",
+        15,
+    )
     found = replay(bundle)
     assert (found.same, found.way) == (True, "jump")
     assert found.outcome["message"] == bundle.failure.message
@@ -92,13 +102,20 @@ def test_another_batch_is_told_apart(loader_run: Recorded, tmp_path: Path) -> No
 def test_the_command_says_so_and_ends_with_0(plain_run: Recorded) -> None:
     done = sawbones(plain_run.folder, "replay", "--deep", str(plain_run.bundles[0]))
     assert done.returncode == 0, done.stderr
-    assert "the same, bit for bit: IndexError: index out of range in self  (train.py:15)" in done.stdout
+    assert (
+        "the same, bit for bit: IndexError: index out of range in self  (train.py:15)"
+        in done.stdout
+    )
     assert "operator torch.nn.functional.embedding at train.py:15" in done.stdout
 
 
-def test_a_bundle_from_elsewhere_is_not_run_without_a_yes(plain_run: Recorded, tmp_path: Path) -> None:
+def test_a_bundle_from_elsewhere_is_not_run_without_a_yes(
+    plain_run: Recorded, tmp_path: Path
+) -> None:
     def elsewhere(parts: dict[str, bytes]) -> None:
-        parts["environment.json"] = parts["environment.json"].replace(b'"host":"', b'"host":"far-away-')
+        parts["environment.json"] = parts["environment.json"].replace(
+            b'"host":"', b'"host":"far-away-'
+        )
 
     forged = forge(plain_run.bundles[0], tmp_path / "far.sawbones", elsewhere)
     assert "far-away-" in (foreign(read_bundle(forged)) or "")
@@ -135,24 +152,40 @@ def test_changed_local_source_is_noticed(plain_run: Recorded, tmp_path: Path) ->
         script.write_text(before)
 
 
-def test_without_source_the_failing_operator_is_replayed(plain_run: Recorded, tmp_path: Path) -> None:
+def test_without_source_the_failing_operator_is_replayed(
+    plain_run: Recorded, tmp_path: Path
+) -> None:
     def bare(parts: dict[str, bytes]) -> None:
         del parts["source/train.py"]
         for key in (b'"working_folder":"', b'"script_path":"'):
             parts["environment.json"] = parts["environment.json"].replace(key, key + b"/nowhere")
 
     found = replay(read_bundle(forge(plain_run.bundles[0], tmp_path / "bare.sawbones", bare)))
-    assert (found.same, found.way, found.outcome["operator"]) == (True, "operator", "torch.nn.functional.embedding")
+    assert (found.same, found.way, found.outcome["operator"]) == (
+        True,
+        "operator",
+        "torch.nn.functional.embedding",
+    )
     assert "holds no source" in found.tried[0]
 
 
 def test_only_operators_of_torch_are_run(plain_run: Recorded, tmp_path: Path) -> None:
-    for name in (b"torch.save", b"torch.load", b"torch.os.system", b"torch.hub.load", b"torch.utils.data.DataLoader"):
+    for name in (
+        b"torch.save",
+        b"torch.load",
+        b"torch.os.system",
+        b"torch.hub.load",
+        b"torch.utils.data.DataLoader",
+    ):
 
         def bare(parts: dict[str, bytes], name: bytes = name) -> None:
             del parts["source/train.py"]
-            parts["environment.json"] = parts["environment.json"].replace(b'"script":"', b'"script":"gone-')
-            parts["state.json"] = parts["state.json"].replace(b"torch.nn.functional.embedding", name)
+            parts["environment.json"] = parts["environment.json"].replace(
+                b'"script":"', b'"script":"gone-'
+            )
+            parts["state.json"] = parts["state.json"].replace(
+                b"torch.nn.functional.embedding", name
+            )
 
         with pytest.raises(CaptureError, match=r"no operator of torch|no public operator"):
             replay(read_bundle(forge(plain_run.bundles[0], tmp_path / "bare.sawbones", bare)))
@@ -166,7 +199,9 @@ def test_shrinking_leaves_one_word_and_a_script(plain_run: Recorded, tmp_path: P
     assert any(line.startswith("examples: 4 -> 1 (number 2)") for line in told)
     assert found.script is not None
     assert len(found.script.read_text().splitlines()) < 60
-    alone = subprocess.run([sys.executable, "-I", str(found.script)], capture_output=True, text=True, timeout=100)
+    alone = subprocess.run(
+        [sys.executable, "-I", str(found.script)], capture_output=True, text=True, timeout=100
+    )
     assert alone.stderr.strip().endswith("IndexError: index out of range in self")
     again = replay(read_bundle(found.bundle))
     assert (again.same, again.way) == (True, "jump")
@@ -182,7 +217,9 @@ def test_a_loop_that_meets_the_bad_row_again_later_shrinks_to_that_row(tmp_path:
     assert small.tolist() == [[57]]
 
 
-def test_shrinking_a_nan_needs_two_examples_for_batch_norm(loader_run: Recorded, tmp_path: Path) -> None:
+def test_shrinking_a_nan_needs_two_examples_for_batch_norm(
+    loader_run: Recorded, tmp_path: Path
+) -> None:
     found = shrink(read_bundle(loader_run.bundles[0]), tmp_path / "small")
     assert found.examples == (8, 2)
     assert found.script is not None
@@ -191,9 +228,19 @@ def test_shrinking_a_nan_needs_two_examples_for_batch_norm(loader_run: Recorded,
 
 
 def test_secrets_stay_out_and_parts_can_be_left_out(tmp_path: Path) -> None:
-    source = LOADER.replace("import sys", "import os\nos.environ.get('MY_API_KEY'), os.environ.get('DATA_PLACE')")
+    source = LOADER.replace(
+        "import sys", "import os\nos.environ.get('MY_API_KEY'), os.environ.get('DATA_PLACE')"
+    )
     argv = ("--token", "hunter2hunter2", "--lr", "0.1")
-    run = record(tmp_path, source, "--no-source", "--no-data", argv=argv, MY_API_KEY="tellnobody", DATA_PLACE="here")
+    run = record(
+        tmp_path,
+        source,
+        "--no-source",
+        "--no-data",
+        argv=argv,
+        MY_API_KEY="tellnobody",
+        DATA_PLACE="here",
+    )
     (path,) = run.bundles
     content = path.read_bytes()
     assert b"hunter2" not in content

@@ -1,4 +1,6 @@
-"""What every check must do, whatever its fault: the complaints against one check, none for a good one."""
+"""What every check must do, whatever its fault: the complaints against one check, none for a good
+one.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def complaints(check: Check, files: Files) -> Iterator[str]:
     if not found:
         yield "stays silent on its own fault"
     elif not any(files.case.located(site.file, site.line) for f in found for site in f.where[:2]):
-        named = ", ".join(f"{site.file}:{site.line}" for f in found for site in f.where[:2]) or "no place"
+        named = (
+            ", ".join(f"{site.file}:{site.line}" for f in found for site in f.where[:2])
+            or "no place"
+        )
         yield f"names {named}; the fault lies in lines {sorted(files.case.lines)}"
     for finding in findings(check, files.twin):
         yield f"fires on its healthy twin: {finding.status}, {finding.title}"

@@ -1,6 +1,8 @@
-"""Recordings of the lab's patients and twins: each made once per test session, two at a time, one thread each.
+"""Recordings of the lab's patients and twins: each made once per test session, two at a time, one
+thread each.
 
-With SAWBONES_RECORDINGS=FOLDER they are kept there and read again next time; remove the folder after a change of the recorder.
+With SAWBONES_RECORDINGS=FOLDER they are kept there and read again next time; remove the folder
+after a change of the recorder.
 """
 
 from __future__ import annotations
@@ -24,8 +26,12 @@ from sawbones.store import read_run
 
 # The faults that every test run takes through the contract. SAWBONES_FULL=1 takes the whole lab.
 FIRST = (
-    "data.labels-misaligned", "loop.no-zero-grad", "model.causal-leak", "loss.label-shift", "loss.double-softmax",
-)  # fmt: skip
+    "data.labels-misaligned",
+    "loop.no-zero-grad",
+    "model.causal-leak",
+    "loss.label-shift",
+    "loss.double-softmax",
+)
 
 MAX_STEPS = 60
 TWIN_STEPS = 12
@@ -49,13 +55,16 @@ class Recordings:
         folder = self._made[fault, healthy].result()
         run = read_run(folder / "run")
         if (folder / "second").exists():
-            run = replace(run, facts={**run.facts, "twin_run": compare(run, read_run(folder / "second"))})
+            run = replace(
+                run, facts={**run.facts, "twin_run": compare(run, read_run(folder / "second"))}
+            )
         return run
 
     def _record(self, bed: Bed, healthy: bool) -> Path:
         made = self.folder / f"{bed.fault}-{'healthy' if healthy else 'broken'}"
         made.mkdir(parents=True, exist_ok=True)
-        # Several test processes may share the folder: the first to come records, the others wait for it.
+        # Several test processes may share the folder: the first to come records, the others wait
+        # for it.
         with (made / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if (made / "done").exists():
@@ -64,10 +73,15 @@ class Recordings:
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir()
             shutil.copy(bed.script, work)
-            with Bench(Patient(bed.script.name, ("--healthy",) if healthy else (), work, bed.num_ranks), 200) as bench:
+            with Bench(
+                Patient(bed.script.name, ("--healthy",) if healthy else (), work, bed.num_ranks),
+                200,
+            ) as bench:
                 bench.execute(diagnosing(max_steps=MAX_STEPS), run_folder=made / "run")
                 if "twin_run" in _needs(bed.fault):
-                    plain = Options(deep_steps=(), deep_every=0, max_steps=TWIN_STEPS, batch_samples=0)
+                    plain = Options(
+                        deep_steps=(), deep_every=0, max_steps=TWIN_STEPS, batch_samples=0
+                    )
                     bench.execute(plain, run_folder=made / "second")
             (made / "done").touch()
         return made

@@ -1,4 +1,6 @@
-"""The contract over the whole catalogue: no code per check. Which patients are recorded is decided in conftest.py."""
+"""The contract over the whole catalogue: no code per check. Which patients are recorded is decided
+in conftest.py.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from sawbones.schema import Evidence, Finding, Run, Site
 from sawbones.scoring.cases import lab_cases
 
 _CASES = {case.fault: case for case in lab_cases() if case.fault}
-_CHOSEN = [c for c in all_checks() if c.fault in _CASES and (c.fault in FIRST or os.environ.get("SAWBONES_FULL"))]
+_CHOSEN = [
+    c
+    for c in all_checks()
+    if c.fault in _CASES and (c.fault in FIRST or os.environ.get("SAWBONES_FULL"))
+]
 
 
 def _files(fault: str, recordings: Recordings) -> Files:
@@ -25,7 +31,9 @@ def _files(fault: str, recordings: Recordings) -> Files:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("check", _CHOSEN, ids=lambda check: check.fault)
-def test_fires_on_its_fault_at_its_place_and_on_nothing_else(check: Check, recordings: Recordings) -> None:
+def test_fires_on_its_fault_at_its_place_and_on_nothing_else(
+    check: Check, recordings: Recordings
+) -> None:
     assert list(complaints(check, _files(check.fault, recordings))) == []
 
 
@@ -34,7 +42,16 @@ def _never(run: Run) -> list[Finding]:
 
 
 def _always(run: Run) -> list[Finding]:
-    return [Finding("loss.double-softmax", "likely", 0.9, "always", (Site("double_softmax.py", 1, "", ""),), (Evidence("x"),))]
+    return [
+        Finding(
+            "loss.double-softmax",
+            "likely",
+            0.9,
+            "always",
+            (Site("double_softmax.py", 1, "", ""),),
+            (Evidence("x"),),
+        )
+    ]
 
 
 @pytest.mark.timeout(1800)
@@ -58,7 +75,9 @@ def test_the_contract_rejects_a_check_that_looks_without_its_signal(recordings: 
     real = next(check for check in all_checks() if check.fault == "loss.double-softmax")
     files = _files(real.fault, recordings)
     crashed = list(complaints(replace(real, needs=("crash",)), files))
-    assert crashed == ["could not look at its own fault: needs crash: the script did not crash. Nothing to do"]
+    assert crashed == [
+        "could not look at its own fault: needs crash: the script did not crash. Nothing to do"
+    ]
 
 
 def test_every_patient_is_named_by_the_taxonomy_and_marks_its_lines() -> None:

@@ -40,13 +40,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     file = tmp_path_factory.mktemp("given") / "train.py"
     file.write_text(SCRIPT)
     rows = user_lines(SiteFinder(str(file.parent)), {str(file)}, {})
-    return Run("train.py", (), str(file.parent), {}, Ending("finished"), facts={"source_lines": rows})
+    return Run(
+        "train.py", (), str(file.parent), {}, Ending("finished"), facts={"source_lines": rows}
+    )
 
 
 def lines(run: Run, code: str, function: str = "<module>") -> list[int]:
     line = next(i for i, text in enumerate(SCRIPT.splitlines(), 1) if text.strip().startswith(code))
     file = run.facts["source_lines"][0]["file"]
-    return [site.line for site in given_lines(run, Site(file, line, function, SCRIPT.splitlines()[line - 1].strip()))]
+    return [
+        site.line
+        for site in given_lines(
+            run, Site(file, line, function, SCRIPT.splitlines()[line - 1].strip())
+        )
+    ]
 
 
 def test_a_part_on_another_device_is_followed_to_where_the_whole_was_made(run: Run) -> None:
@@ -55,7 +62,9 @@ def test_a_part_on_another_device_is_followed_to_where_the_whole_was_made(run: R
     assert lines(run, "out = model") == [4]
 
 
-@pytest.mark.parametrize("code", ["loss = model(batch)", "wide = model("], ids=["a loop's own variable", "several lines"])
+@pytest.mark.parametrize(
+    "code", ["loss = model(batch)", "wide = model("], ids=["a loop's own variable", "several lines"]
+)
 def test_what_cannot_be_read_off_the_source_is_left_alone(run: Run, code: str) -> None:
     assert lines(run, code) == []
 

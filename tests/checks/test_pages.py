@@ -1,4 +1,6 @@
-"""Every check's docstring is a page: the headings in order, code that compiles, names that exist."""
+"""Every check's docstring is a page: the headings in order, code that compiles, names that
+exist.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_page_has_one_title_line_and_the_headings_in_order(check: Check) -> None
 @_EVERY
 def test_example_and_its_fix_compile_and_differ(check: Check) -> None:
     sections = _sections(check.page)
-    broken, fixed = (textwrap.dedent(sections[name].strip("\n")) for name in ("Example", "Use instead"))
+    broken, fixed = (
+        textwrap.dedent(sections[name].strip("\n")) for name in ("Example", "Use instead")
+    )
     assert ast.dump(ast.parse(broken)) != ast.dump(ast.parse(fixed))
 
 
@@ -46,7 +50,9 @@ def test_everything_a_check_names_exists(check: Check) -> None:
     assert check.needs and set(check.needs) <= set(SIGNALS)
     assert set(check.explains) <= set(faults()) - {check.fault}
     if check.experiment is not None:
-        assert find_spec(f"sawbones.experiments.{check.experiment}"), f"no experiments/{check.experiment}.py"
+        assert find_spec(f"sawbones.experiments.{check.experiment}"), (
+            f"no experiments/{check.experiment}.py"
+        )
 
 
 @_EVERY
@@ -58,5 +64,9 @@ def test_every_file_in_the_folders_is_a_check_found_by_its_name() -> None:
     (root,) = checks.__path__
     from pathlib import Path
 
-    files = {f"{p.parent.name}.{p.stem.replace('_', '-')}" for p in Path(root).glob("*/*.py") if p.stem != "__init__"}
+    files = {
+        f"{p.parent.name}.{p.stem.replace('_', '-')}"
+        for p in Path(root).glob("*/*.py")
+        if p.stem != "__init__"
+    }
     assert files == {check.fault for check in all_checks()}

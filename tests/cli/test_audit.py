@@ -28,7 +28,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     train, test = table(400, 1), table(300, 2)
     train.to_parquet("train.parquet")
     test.to_parquet("test.parquet")
-    leaking = [f.assign(leak=f["y"] + 0.1 * f["f3"], city=f["city"] + " <script>alert(1)</script>") for f in (train, test)]
+    leaking = [
+        f.assign(leak=f["y"] + 0.1 * f["f3"], city=f["city"] + " <script>alert(1)</script>")
+        for f in (train, test)
+    ]
     leaking[0].to_csv("leak_train.csv", index=False)
     pd.concat([leaking[1], leaking[0].iloc[:30]]).to_csv("leak_test.csv", index=False)
     test.assign(f4=test["f4"] + 2).to_parquet("moved.parquet")
@@ -42,14 +45,37 @@ def status(*args: str) -> int:
 
 
 def test_clean_splits_exit_with_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status("leaks", "--train", "train.parquet", "--test", "test.parquet", "--label", "y", "--no-model") == 0
+    assert (
+        status(
+            "leaks",
+            "--train",
+            "train.parquet",
+            "--test",
+            "test.parquet",
+            "--label",
+            "y",
+            "--no-model",
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "HEALTHY  No fault found" in said
     assert "700 rows" in said
 
 
-def test_findings_exit_with_1_and_follow_the_report_contract(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["leaks", "--train", "leak_train.csv", "--test", "leak_test.csv", "--label", "y", "--no-model"]
+def test_findings_exit_with_1_and_follow_the_report_contract(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = [
+        "leaks",
+        "--train",
+        "leak_train.csv",
+        "--test",
+        "leak_test.csv",
+        "--label",
+        "y",
+        "--no-model",
+    ]
     assert status(*args, "--json", "report.json", "--html", "report.html") == 1
     said = capsys.readouterr().out
     assert "evaluation.leak-target" in said
@@ -57,7 +83,10 @@ def test_findings_exit_with_1_and_follow_the_report_contract(folder: Path, capsy
     document = json.loads(Path("report.json").read_text())
     jsonschema.validate(document, report_schema())
     report = from_json(document)
-    assert {f.fault for f in report.findings} == {"evaluation.leak-target", "evaluation.leak-contamination"}
+    assert {f.fault for f in report.findings} == {
+        "evaluation.leak-target",
+        "evaluation.leak-contamination",
+    }
     facts = report.environment["audit"]
     assert facts["thresholds"] == Thresholds().as_dict()
     assert [split["rows"] for split in facts["splits"]] == [400, 330]
@@ -70,7 +99,16 @@ def test_findings_exit_with_1_and_follow_the_report_contract(folder: Path, capsy
 def test_a_shift_is_drawn_side_by_side(folder: Path) -> None:
     assert (
         status(
-            "shift", "--reference", "train.parquet", "--current", "moved.parquet", "--label", "y", "--html", "page.html", "--quiet"
+            "shift",
+            "--reference",
+            "train.parquet",
+            "--current",
+            "moved.parquet",
+            "--label",
+            "y",
+            "--html",
+            "page.html",
+            "--quiet",
         )
         == 1
     )
@@ -80,13 +118,26 @@ def test_a_shift_is_drawn_side_by_side(folder: Path) -> None:
     assert page.index(">f4 ") < page.index(">f3<")  # what moved most comes first
 
 
-def test_json_on_standard_output_is_nothing_but_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_on_standard_output_is_nothing_but_json(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert status("data", "--train", "train.parquet", "--label", "y", "--json", "-") == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "healthy"
 
 
 def test_redacted_reports_hold_no_value(folder: Path) -> None:
-    args = ["leaks", "--train", "leak_train.csv", "--test", "leak_test.csv", "--label", "y", "--no-model", "--redact", "--quiet"]
+    args = [
+        "leaks",
+        "--train",
+        "leak_train.csv",
+        "--test",
+        "leak_test.csv",
+        "--label",
+        "y",
+        "--no-model",
+        "--redact",
+        "--quiet",
+    ]
     assert status(*args, "--json", "report.json") == 1
     assert "city 1" not in Path("report.json").read_text()
 
@@ -96,11 +147,29 @@ def test_tokens_from_the_command_line(folder: Path) -> None:
 
     made = Tokenizer(models.WordLevel(unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
-    made.train_from_iterator(texts(200, 1), trainers.WordLevelTrainer(special_tokens=["<unk>"], show_progress=False))
+    made.train_from_iterator(
+        texts(200, 1), trainers.WordLevelTrainer(special_tokens=["<unk>"], show_progress=False)
+    )
     made.save("tok.json")
     pd.DataFrame({"body": texts(200, 2)}).to_json("texts.jsonl", orient="records", lines=True)
-    assert status("tokens", "--tokenizer", "tok.json", "--data", "texts.jsonl", "--max-length", "512") == 0
-    assert status("tokens", "--tokenizer", "tok.json", "--data", "texts.jsonl", "--text", "body", "--max-length", "30") == 1
+    assert (
+        status("tokens", "--tokenizer", "tok.json", "--data", "texts.jsonl", "--max-length", "512")
+        == 0
+    )
+    assert (
+        status(
+            "tokens",
+            "--tokenizer",
+            "tok.json",
+            "--data",
+            "texts.jsonl",
+            "--text",
+            "body",
+            "--max-length",
+            "30",
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +183,9 @@ def test_tokens_from_the_command_line(folder: Path) -> None:
         (["data", "--train", "train.parquet", "--json", "nowhere/report.json"], "does not exist"),
     ],
 )
-def test_usage_errors_exit_with_2(folder: Path, capsys: pytest.CaptureFixture[str], args: list[str], said: str) -> None:
+def test_usage_errors_exit_with_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
     assert status(*args) == 2
     error = capsys.readouterr().err
     assert said in error
@@ -123,14 +194,22 @@ def test_usage_errors_exit_with_2(folder: Path, capsys: pytest.CaptureFixture[st
 
 def test_every_audited_fault_has_a_page_in_the_form_of_the_catalogue() -> None:
     assert set(pages()) == {
-        "evaluation.leak-target", "evaluation.leak-group", "evaluation.leak-temporal",
-        "deployment.covariate-shift", "deployment.label-shift", "deployment.concept-drift", "deployment.pipeline-drift",
+        "evaluation.leak-target",
+        "evaluation.leak-group",
+        "evaluation.leak-temporal",
+        "deployment.covariate-shift",
+        "deployment.label-shift",
+        "deployment.concept-drift",
+        "deployment.pipeline-drift",
         "deployment.subgroup",
-    }  # fmt: skip
+    }
     for fault in pages():
         page = explain(fault)
         assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == list(HEADINGS)
-        code = [part.split("\n## ")[0] for part in page.split("## Example\n")[1:] + page.split("## Use instead\n")[1:]]
+        code = [
+            part.split("\n## ")[0]
+            for part in page.split("## Example\n")[1:] + page.split("## Use instead\n")[1:]
+        ]
         for block in code:
             compile("\n".join(line[4:] for line in block.splitlines()), fault, "exec")
 

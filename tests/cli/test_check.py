@@ -45,27 +45,69 @@ def test_a_sick_subject_in_every_format(tmp_path: Path, capsys: pytest.CaptureFi
     )
     assert _check(*flags, subject="double_softmax") == 1
     shown = capsys.readouterr()
-    assert "SICK" in shown.out and "subjects.py" in shown.out and "Not looked at yet: optimizer" in shown.out
+    assert (
+        "SICK" in shown.out
+        and "subjects.py" in shown.out
+        and "Not looked at yet: optimizer" in shown.out
+    )
     assert "sawbones: loss  loss.unstable-log" in shown.err
     report = json.loads(Path("r.json").read_text())
     validate(report, report_schema())
     assert report["findings"][0]["fault"] == "loss.double-softmax"
-    cases = {f"{c.get('classname')}.{c.get('name')}": c for c in ElementTree.parse("r.xml").iter("testcase")}
+    cases = {
+        f"{c.get('classname')}.{c.get('name')}": c
+        for c in ElementTree.parse("r.xml").iter("testcase")
+    }
     assert "softmax" in (cases["loss.double-softmax"].find("failure").get("message") or "")  # type: ignore[union-attr]
     assert cases["loss.silent-broadcast"].find("failure") is None
     assert cases["pipeline.padding-side"].find("skipped") is not None
     run = json.loads(Path("r.sarif").read_text())["runs"][0]
     result = run["results"][0]
-    assert result["ruleId"] == "loss.double-softmax" == run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"]
+    assert (
+        result["ruleId"]
+        == "loss.double-softmax"
+        == run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"]
+    )
     assert result["level"] == "error"
-    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("subjects.py")
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith(
+        "subjects.py"
+    )
 
 
 def test_grades_of_the_project_and_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("pyproject.toml").write_text('[tool.sawbones]\nsoft = ["loss.double-softmax"]\n', encoding="utf-8")
-    assert _check("--layer", "loss", "--steps", "6", "--quiet", "--json", "r.json", subject="double_softmax") == 0
-    assert "soft by pyproject.toml loss.double-softmax" in json.loads(Path("r.json").read_text())["notes"][0]
-    assert _check("--layer", "loss", "--steps", "6", "--quiet", "--hard", "loss.*", subject="double_softmax") == 1
+    Path("pyproject.toml").write_text(
+        '[tool.sawbones]\nsoft = ["loss.double-softmax"]\n', encoding="utf-8"
+    )
+    assert (
+        _check(
+            "--layer",
+            "loss",
+            "--steps",
+            "6",
+            "--quiet",
+            "--json",
+            "r.json",
+            subject="double_softmax",
+        )
+        == 0
+    )
+    assert (
+        "soft by pyproject.toml loss.double-softmax"
+        in json.loads(Path("r.json").read_text())["notes"][0]
+    )
+    assert (
+        _check(
+            "--layer",
+            "loss",
+            "--steps",
+            "6",
+            "--quiet",
+            "--hard",
+            "loss.*",
+            subject="double_softmax",
+        )
+        == 1
+    )
     assert "loss.double-softmax likely" in capsys.readouterr().out
 
 

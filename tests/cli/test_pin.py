@@ -38,7 +38,10 @@ def _main(*args: str) -> int:
 
 def _pytest(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", *args], capture_output=True, text=True, timeout=200
+        [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", *args],
+        capture_output=True,
+        text=True,
+        timeout=200,
     )
 
 
@@ -48,14 +51,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_finding_is_pinned_by_diagnose_and_again_from_its_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_is_pinned_by_diagnose_and_again_from_its_report(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = folder / "train.py"
     script.write_text(BROKEN, encoding="utf-8")
     flags = ("--no-experiments", "--quiet", "--json", "report.json", "--pin", "tests/pinned")
     assert _main("diagnose", *flags, "--only", "loss.double-softmax", "train.py") == 1
     test = folder / "tests" / "pinned" / "test_loss_double_softmax.py"
     text = test.read_text(encoding="utf-8")
-    assert "assert_loss_gets_logits(run)" in text and "parents[2]" in text and 'observe("train.py", root=ROOT, steps=3)' in text
+    assert (
+        "assert_loss_gets_logits(run)" in text
+        and "parents[2]" in text
+        and 'observe("train.py", root=ROOT, steps=3)' in text
+    )
     failed = _pytest(str(test))
     assert failed.returncode == 1 and "expected raw scores" in failed.stdout
     script.write_text(BROKEN.replace(".softmax(-1)", ""), encoding="utf-8")
@@ -65,7 +74,9 @@ def test_a_finding_is_pinned_by_diagnose_and_again_from_its_report(folder: Path,
     assert not (folder / "last.pt").exists()
 
 
-def test_a_crash_gives_a_test_without_sawbones_in_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_crash_gives_a_test_without_sawbones_in_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = folder / "train.py"
     script.write_text(CRASHING, encoding="utf-8")
     assert _main("diagnose", "--no-experiments", "--quiet", "--keep-run", "kept", "train.py") == 3
@@ -80,7 +91,14 @@ def test_a_crash_gives_a_test_without_sawbones_in_it(folder: Path, capsys: pytes
 
 
 def test_what_cannot_be_pinned_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    healthy = {"schema": 1, "verdict": "healthy", "script": "train.py", "steps": 1, "seconds": 1.0, "environment": {}}
+    healthy = {
+        "schema": 1,
+        "verdict": "healthy",
+        "script": "train.py",
+        "steps": 1,
+        "seconds": 1.0,
+        "environment": {},
+    }
     healthy |= {"findings": [], "refuted": [], "could_not_look": []}
     Path("healthy.json").write_text(json.dumps(healthy), encoding="utf-8")
     assert _main("pin", "healthy.json") == 1
@@ -91,7 +109,9 @@ def test_what_cannot_be_pinned_is_told(folder: Path, capsys: pytest.CaptureFixtu
     assert "no missing.json" in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_such_a_test_is_left_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_such_a_test_is_left_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from sawbones.diagnosis.pinning import PinRefused, write_tests
     from sawbones.schema import Finding
 
@@ -103,23 +123,32 @@ def test_a_file_that_is_not_such_a_test_is_left_alone(folder: Path, capsys: pyte
     assert mine.read_text(encoding="utf-8") == "# mine\n"
 
 
-def test_a_captured_step_is_pinned_by_running_the_script_and_by_its_bundle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_captured_step_is_pinned_by_running_the_script_and_by_its_bundle(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sawbones.capture.bundle import read_bundle
     from sawbones.diagnosis import pinning
 
     script = folder / "train.py"
     script.write_text(CRASHING, encoding="utf-8")
     subprocess.run(
-        [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "kept", "train.py"], capture_output=True, timeout=200
+        [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "kept", "train.py"],
+        capture_output=True,
+        timeout=200,
     )
     bundle = next((folder / "kept").rglob("*.sawbones"))
     assert _main("pin", str(bundle), "--out", "tests") == 0
     monkeypatch.setattr(pinning, "NEAR_SECONDS", 0.0)
     test, copy = pinning.pin_bundle(read_bundle(bundle), folder / "far", folder)
-    assert copy.read_bytes() == bundle.read_bytes() and "assert_mended(Path(__file__).parent /" in test.read_text(encoding="utf-8")
+    assert (
+        copy.read_bytes() == bundle.read_bytes()
+        and "assert_mended(Path(__file__).parent /" in test.read_text(encoding="utf-8")
+    )
     near = folder / "tests" / "test_step_000005_of_train.py"
     failed = _pytest(str(near), str(test))
-    assert "2 failed" in failed.stdout and "step 5 ends with IndexError" in failed.stdout, failed.stdout
+    assert "2 failed" in failed.stdout and "step 5 ends with IndexError" in failed.stdout, (
+        failed.stdout
+    )
     script.write_text(CRASHING.replace("3 * (step == 5)", "0"), encoding="utf-8")
     passed = _pytest(str(near), str(test))
     assert "2 passed" in passed.stdout, passed.stdout

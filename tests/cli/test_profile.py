@@ -49,9 +49,23 @@ for epoch in range(5):
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, str]:
     folder = tmp_path_factory.mktemp("profiled")
     (folder / "train.py").write_text(SCRIPT, encoding="utf-8")
-    command = [sys.executable, "-m", "sawbones", "profile", "--steps", "24", "--top", "3", "--json", "profile.json", "train.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "sawbones",
+        "profile",
+        "--steps",
+        "24",
+        "--top",
+        "3",
+        "--json",
+        "profile.json",
+        "train.py",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=environment)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=240, env=environment
+    )
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "profile.json").read_text()), done.stdout
 
@@ -60,7 +74,9 @@ def test_time_is_split_and_counted(profiled: tuple[dict, str]) -> None:
     profile, _ = profiled
     assert profile["steps"] == 24
     assert set(profile["split_ms"]) == {"data", "forward", "backward", "optimizer", "other"}
-    assert all(profile["split_ms"][part] > 0 for part in ("data", "forward", "backward", "optimizer"))
+    assert all(
+        profile["split_ms"][part] > 0 for part in ("data", "forward", "backward", "optimizer")
+    )
     assert profile["split_ms"]["forward"] > profile["split_ms"]["optimizer"]
     assert profile["tokens_per_second"] == pytest.approx(10 * profile["samples_per_second"])
 
@@ -79,10 +95,15 @@ def test_operators_and_memory_lead_to_the_users_line(profiled: tuple[dict, str])
 def test_the_backward_of_an_operator_is_its_own_lines(profiled: tuple[dict, str]) -> None:
     profile, _ = profiled
     looked_up = SCRIPT.splitlines().index("        h = self.table(ids)") + 1
-    assert any("embedding_dense_backward" in row["name"] and row["site"]["line"] == looked_up for row in profile["operators"])
+    assert any(
+        "embedding_dense_backward" in row["name"] and row["site"]["line"] == looked_up
+        for row in profile["operators"]
+    )
 
 
-def test_too_few_steps_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_steps_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("", encoding="utf-8")
     with pytest.raises(SystemExit, match="2"):

@@ -11,7 +11,10 @@ from sawbones.cli.trailing import take_back
 FLAGS = {"--json", "--html", "--steps", "--quiet", "--no-data", "--pin"}
 WITH_VALUE = {"--json", "--html", "--steps", "--pin"}
 PLAIN = "import torch\nfor step in range(10):\n    pass\n"
-PARSED = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--steps', type=int)\np.add_argument('--data')\n"
+PARSED = (
+    "import argparse\np = argparse.ArgumentParser()\np.add_argument('--steps', "
+    "type=int)\np.add_argument('--data')\n"
+)
 
 
 def split(folder: Path, text: str, *rest: str) -> tuple[list[str], list[str]]:
@@ -20,7 +23,10 @@ def split(folder: Path, text: str, *rest: str) -> tuple[list[str], list[str]]:
 
 
 def test_a_script_without_arguments_leaves_them_to_us(tmp_path: Path) -> None:
-    assert split(tmp_path, PLAIN, "--json", "r.json", "--quiet") == (["--json", "r.json", "--quiet"], [])
+    assert split(tmp_path, PLAIN, "--json", "r.json", "--quiet") == (
+        ["--json", "r.json", "--quiet"],
+        [],
+    )
     assert split(tmp_path, PLAIN, "--json=r.json", "lr=3") == (["--json=r.json"], ["lr=3"])
 
 
@@ -30,14 +36,20 @@ def test_what_a_parser_knows_is_the_scripts(tmp_path: Path) -> None:
 
 
 def test_after_two_dashes_everything_is_the_scripts(tmp_path: Path) -> None:
-    assert split(tmp_path, PLAIN, "--quiet", "--", "--json", "r.json") == (["--quiet"], ["--", "--json", "r.json"])
+    assert split(tmp_path, PLAIN, "--quiet", "--", "--json", "r.json") == (
+        ["--quiet"],
+        ["--", "--json", "r.json"],
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "import sys\nname = sys.argv[1]\n",
-        "from transformers import HfArgumentParser, TrainingArguments\nHfArgumentParser(TrainingArguments)\n",
+        (
+            "from transformers import HfArgumentParser, "
+            "TrainingArguments\nHfArgumentParser(TrainingArguments)\n"
+        ),
         "import argparse\np = argparse.ArgumentParser()\ngiven, rest = p.parse_known_args()\n",
     ],
 )

@@ -11,15 +11,28 @@ from pathlib import Path
 
 import pytest
 
-SIZES = {"d-model": 16, "heads": 2, "num-train": 200, "num-eval": 16, "batch-size": 16, "eval-every": 50}
-SMALL = ["--device", "cpu", *(word for flag, value in SIZES.items() for word in (f"--{flag}", str(value)))]
+SIZES = {
+    "d-model": 16,
+    "heads": 2,
+    "num-train": 200,
+    "num-eval": 16,
+    "batch-size": 16,
+    "eval-every": 50,
+}
+SMALL = [
+    "--device",
+    "cpu",
+    *(word for flag, value in SIZES.items() for word in (f"--{flag}", str(value))),
+]
 KEYS = """seed checkpoint checkpoint_sha256 final_train_loss final_val_metric
 steps seconds versions"""
 FLAGS = """task arch positions seed steps batch-size accumulate amp lr warmup clip resume out overfit-batch disable-dropout
 disable-amp disable-augment deterministic verify stop-after json"""
 
 
-def sawbones(*arguments: object, launcher: tuple[str, ...] = ("-m",)) -> subprocess.CompletedProcess[str]:
+def sawbones(
+    *arguments: object, launcher: tuple[str, ...] = ("-m",)
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *launcher, "sawbones", "train", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment)
@@ -36,7 +49,10 @@ def test_a_run_writes_the_promised_json(tmp_path):
     result = json.loads((tmp_path / "result.json").read_text())
     assert list(result) == KEYS.split()
     assert result["steps"] == 4 and result["seed"] == 0 and 0 <= result["final_val_metric"] <= 1
-    assert hashlib.sha256(Path(result["checkpoint"]).read_bytes()).hexdigest() == result["checkpoint_sha256"]
+    assert (
+        hashlib.sha256(Path(result["checkpoint"]).read_bytes()).hexdigest()
+        == result["checkpoint_sha256"]
+    )
     assert "\x1b" not in out and "step 4/4" in out, "plain lines when piped"
     steps = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert [s["step"] for s in steps if "lr" in s] == [1, 2, 3, 4]
@@ -47,11 +63,18 @@ def test_resuming_in_a_new_process_is_exact(tmp_path):
     train(*flags, "--out", tmp_path / "a", "--json", tmp_path / "a.json")
     train(*flags, "--out", tmp_path / "b", "--stop-after", 4)
     train("--resume", tmp_path / "b" / "step-000004.safetensors", "--json", tmp_path / "b.json")
-    hashes = [json.loads((tmp_path / name).read_text())["checkpoint_sha256"] for name in ("a.json", "b.json")]
+    hashes = [
+        json.loads((tmp_path / name).read_text())["checkpoint_sha256"]
+        for name in ("a.json", "b.json")
+    ]
     assert hashes[0] == hashes[1]
     (tmp_path / "b" / "step-000006.safetensors").write_bytes(b"short")
     done = sawbones("--resume", tmp_path / "b")
-    assert done.returncode == 2 and "is truncated" in done.stderr and "step-000004.safetensors" in done.stderr
+    assert (
+        done.returncode == 2
+        and "is truncated" in done.stderr
+        and "step-000004.safetensors" in done.stderr
+    )
     assert done.stderr.count("\n") == 1
 
 
@@ -68,14 +91,28 @@ def test_two_ranks_equal_one(tmp_path):
     assert max(float((one[name] - two[name]).abs().max()) for name in weights) < 1e-6
     assert {"rng/0/torch", "rng/1/torch"} <= set(two), "each rank has generators of its own"
     losses = [
-        [json.loads(line)["loss"] for line in (tmp_path / name / "log.jsonl").read_text().splitlines() if '"lr"' in line]
+        [
+            json.loads(line)["loss"]
+            for line in (tmp_path / name / "log.jsonl").read_text().splitlines()
+            if '"lr"' in line
+        ]
         for name in ("one", "two")
     ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-9)
 
 
 def test_verify_checks_properties_in_float64(tmp_path):
-    out = train("--verify", "--steps", 3, "--arch", "decoder-only", "--positions", "rotary", "--out", tmp_path)
+    out = train(
+        "--verify",
+        "--steps",
+        3,
+        "--arch",
+        "decoder-only",
+        "--positions",
+        "rotary",
+        "--out",
+        tmp_path,
+    )
     assert out.count("ok  ") == 4 and "FAILED" not in out and "3 steps" in out
 
 
@@ -120,12 +157,19 @@ def test_a_resumed_run_cannot_change_its_settings(tmp_path, capsys):
 
 
 def test_divergence_ends_with_status_1(tmp_path):
-    done = sawbones(*SMALL, "--steps", 50, "--lr", "1e30", "--warmup", 0, "--clip", "1e30", "--out", tmp_path)
-    assert done.returncode == 1 and "no step was taken" in done.stderr and done.stderr.count("\n") == 1
+    done = sawbones(
+        *SMALL, "--steps", 50, "--lr", "1e30", "--warmup", 0, "--clip", "1e30", "--out", tmp_path
+    )
+    assert (
+        done.returncode == 1 and "no step was taken" in done.stderr and done.stderr.count("\n") == 1
+    )
 
 
 def test_help_does_not_load_torch():
-    code = "import sys, sawbones.cli.train; assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    code = (
+        "import sys, sawbones.cli.train; assert 'torch' not in sys.modules and 'numpy' not in "
+        "sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
     done = sawbones("--help")
     assert done.returncode == 0 and all(f"--{flag}" in done.stdout for flag in FLAGS.split())

@@ -1,4 +1,6 @@
-"""sawbones diagnose as a user calls it: real processes, real reports, validated against the schema."""
+"""sawbones diagnose as a user calls it: real processes, real reports, validated against the
+schema.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,8 @@ def test_the_example_of_the_readme_is_diagnosed_at_its_line(tmp_path):
 
 def test_a_crash_is_reported_with_status_3_and_where_it_happened(tmp_path):
     (tmp_path / "train.py").write_text(
-        "import torch\nm = torch.nn.Linear(4, 2)\nfor i in range(3):\n    m(torch.randn(2, 4 + i)).sum().backward()\n"
+        "import torch\nm = torch.nn.Linear(4, 2)\nfor i in range(3):\n    "
+        "m(torch.randn(2, 4 + i)).sum().backward()\n"
     )
     status, report, text = diagnose(tmp_path, "--no-experiments", script="train.py")
     assert status == 3, text
@@ -92,7 +95,10 @@ def test_usage_errors_are_one_line_with_the_value_and_status_2(tmp_path, args, s
 def test_a_recorded_run_is_diagnosed_without_the_script_and_says_what_stays_open(tmp_path):
     source = CORPUS / "faults/loop.no-zero-grad/plain-spirals/broken.py"
     (tmp_path / "train.py").write_text(source.read_text())
-    recorded = subprocess.run([sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "kept", "train.py"], cwd=tmp_path)
+    recorded = subprocess.run(
+        [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "kept", "train.py"],
+        cwd=tmp_path,
+    )
     assert recorded.returncode == 0
     status, report, text = diagnose(tmp_path, script="kept")
     assert status == 1, text
@@ -108,7 +114,9 @@ def test_ctrl_c_gives_the_diagnosis_so_far_and_ends_every_child(tmp_path):
         "    nn.functional.cross_entropy(m(x), (x.sum(1) > 0).long()).backward()\n    o.step()\n    time.sleep(0.02)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "sawbones", "diagnose", "--json", "report.json", "train.py"], cwd=tmp_path, stderr=subprocess.PIPE
+        [sys.executable, "-m", "sawbones", "diagnose", "--json", "report.json", "train.py"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
     )
     time.sleep(12)
     process.send_signal(signal.SIGINT)
@@ -116,5 +124,9 @@ def test_ctrl_c_gives_the_diagnosis_so_far_and_ends_every_child(tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["steps"] > 5
     assert process.returncode == {"healthy": 0, "sick": 1, "crashed": 3}[report["verdict"]]
-    left = subprocess.run(["pgrep", "-f", f"sawbones.experiments.child.*{os.getpid()}"], capture_output=True, text=True).stdout
+    left = subprocess.run(
+        ["pgrep", "-f", f"sawbones.experiments.child.*{os.getpid()}"],
+        capture_output=True,
+        text=True,
+    ).stdout
     assert not left.strip()

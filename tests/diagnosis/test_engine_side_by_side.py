@@ -12,8 +12,12 @@ from sawbones.experiments.bench import Bench, ChildFailed, Patient
 from sawbones.schema import Ending, Finding, Run
 
 
-@pytest.mark.parametrize(("cores", "at_once"), [(None, 1), (1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 4)])
-def test_children_share_no_core(monkeypatch: pytest.MonkeyPatch, cores: int | None, at_once: int) -> None:
+@pytest.mark.parametrize(
+    ("cores", "at_once"), [(None, 1), (1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 4)]
+)
+def test_children_share_no_core(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, at_once: int
+) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     assert engine._experiments_at_once() == at_once
 

@@ -11,30 +11,47 @@ def finding(fault, status="likely", confidence=0.9):
 
 
 def test_a_consequence_becomes_evidence_of_its_cause():
-    standing, folded = settle([finding("optimizer.lr-too-high", "proven"), finding("loop.no-zero-grad", "likely")])
+    standing, folded = settle(
+        [finding("optimizer.lr-too-high", "proven"), finding("loop.no-zero-grad", "likely")]
+    )
     assert [f.fault for f in standing] == ["loop.no-zero-grad"]
     assert [f.fault for f in folded] == ["optimizer.lr-too-high"]
     assert any("optimizer.lr-too-high" in e.text for e in standing[0].evidence)
 
 
 def test_a_mere_suspicion_does_not_swallow_a_proven_finding():
-    standing, _ = settle([finding("optimizer.lr-too-high", "proven"), finding("loop.no-zero-grad", "suspected", 0.4)])
+    standing, _ = settle(
+        [finding("optimizer.lr-too-high", "proven"), finding("loop.no-zero-grad", "suspected", 0.4)]
+    )
     assert "optimizer.lr-too-high" in [f.fault for f in standing]
 
 
 def test_findings_are_ordered_by_support_then_by_layer():
     standing, _ = settle(
-        [finding("optimizer.decay-on-norm-bias"), finding("data.labels-misaligned"), finding("loss.double-softmax", "proven")]
+        [
+            finding("optimizer.decay-on-norm-bias"),
+            finding("data.labels-misaligned"),
+            finding("loss.double-softmax", "proven"),
+        ]
     )
-    assert [f.fault for f in standing] == ["loss.double-softmax", "data.labels-misaligned", "optimizer.decay-on-norm-bias"]
+    assert [f.fault for f in standing] == [
+        "loss.double-softmax",
+        "data.labels-misaligned",
+        "optimizer.decay-on-norm-bias",
+    ]
 
 
 def test_the_same_fault_twice_is_one_finding_with_both_places():
-    standing, _ = settle([finding("loss.double-softmax"), finding("loss.double-softmax", confidence=0.5)])
+    standing, _ = settle(
+        [finding("loss.double-softmax"), finding("loss.double-softmax", confidence=0.5)]
+    )
     assert len(standing) == 1
 
 
 def test_of_two_that_explain_each_other_and_are_equally_sure_one_stands():
-    pair = [finding("loop.exploding-gradients", "proven", 0.97), finding("optimizer.lr-too-high", "proven", 0.97)]
+    pair = [
+        finding("loop.exploding-gradients", "proven", 0.97),
+        finding("optimizer.lr-too-high", "proven", 0.97),
+    ]
     standing, folded = settle(pair)
     assert (len(standing), len(folded)) == (1, 1)

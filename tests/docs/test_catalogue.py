@@ -11,7 +11,13 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def _check(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(DOCS / "generate_catalogue.py"), "--check", "--folder", str(folder)]
+    command = [
+        sys.executable,
+        str(DOCS / "generate_catalogue.py"),
+        "--check",
+        "--folder",
+        str(folder),
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
@@ -28,4 +34,7 @@ def test_an_edited_a_missing_and_a_leftover_page_are_seen(tmp_path: Path) -> Non
     (folder / "catalogue" / "loss.no-such-fault.md").write_text("left over", encoding="utf-8")
     done = _check(folder)
     assert done.returncode == 1
-    assert all(name in done.stderr for name in ("cli.md", "catalogue/README.md", "catalogue/loss.no-such-fault.md"))
+    assert all(
+        name in done.stderr
+        for name in ("cli.md", "catalogue/README.md", "catalogue/loss.no-such-fault.md")
+    )

@@ -13,7 +13,11 @@ HOW_TO = DOCS / "how-to"
 
 def _files(page: str) -> dict[str, str]:
     """Code blocks that begin with `# name.py`."""
-    blocks = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", (HOW_TO / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    blocks = re.findall(
+        r"```python\n# (\w+\.py)\n(.*?)```",
+        (HOW_TO / page).read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
     return dict(blocks)
 
 
@@ -24,7 +28,11 @@ def test_the_subject_and_the_tests_of_check_pass(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     plugin = ("-p", "no:sawbones", "-p", "sawbones.integrations.pytest_plugin")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *plugin, str(tmp_path)], capture_output=True, text=True, timeout=200, cwd=tmp_path
+        [sys.executable, "-m", "pytest", "-q", *plugin, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=tmp_path,
     )
     assert "3 passed" in done.stdout, done.stdout + done.stderr
 
@@ -34,12 +42,19 @@ def test_every_assertion_of_the_tables_exists_and_every_one_for_models_is_there(
 
     named = set(re.findall(r"`(assert_\w+)`", (HOW_TO / "check.md").read_text(encoding="utf-8")))
     assert named <= set(sawbones.testing.__all__)
-    taking_models = {"assert_causal", "assert_overfits_one_batch", "assert_resumes_exactly", "assert_labels_in_range"}
+    taking_models = {
+        "assert_causal",
+        "assert_overfits_one_batch",
+        "assert_resumes_exactly",
+        "assert_labels_in_range",
+    }
     assert taking_models <= named
 
 
 def test_the_code_of_pin_compiles() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (HOW_TO / "pin.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (HOW_TO / "pin.md").read_text(encoding="utf-8"), flags=re.DOTALL
+    )
     assert len(blocks) == 2
     for block in blocks:
         compile(block, "pin.md", "exec")
@@ -58,4 +73,7 @@ def test_the_script_of_the_tutorial_fails_where_the_tutorial_says(tmp_path: Path
         cwd=tmp_path,
     )
     assert done.stdout.split() == ["0", "nan", "1", "nan", "2", "nan"], done.stderr
-    assert "first at step 16" in done.stderr and (tmp_path / "run" / "bundles" / "step-000016.sawbones").is_file()
+    assert (
+        "first at step 16" in done.stderr
+        and (tmp_path / "run" / "bundles" / "step-000016.sawbones").is_file()
+    )

@@ -20,7 +20,8 @@ def one_thread_each() -> Iterator[None]:
 def hospital(request: pytest.FixtureRequest, one_thread_each: None) -> Iterator[Hospital]:
     specs = [item.callspec for item in request.session.items if hasattr(item, "callspec")]
     chosen = [spec.params["case"] for spec in specs if "case" in spec.params]
-    # A worker of pytest-xdist sees all tests but runs only its share: it must not make the cases of the others.
+    # A worker of pytest-xdist sees all tests but runs only its share: it must not make the cases of
+    # the others.
     made = Hospital(chosen if "PYTEST_XDIST_WORKER" not in os.environ else ())
     yield made
     made.close()

@@ -1,4 +1,6 @@
-"""Every experiment on a script with its fault and on one without: observed once, then re-run in real child processes."""
+"""Every experiment on a script with its fault and on one without: observed once, then re-run in
+real child processes.
+"""
 
 from __future__ import annotations
 
@@ -38,18 +40,34 @@ class Case:
         return f"{self.experiment}-{self.script}-{self.fault}-{self.outcome}"
 
 
-def pair(which: str, script: str, fault: str, twin: str = "none", refuted: str = "refuted", **params: Any) -> tuple[Case, Case]:
-    return Case(which, script, fault, "confirmed", params), Case(which, script, twin, refuted, params)
+def pair(
+    which: str, script: str, fault: str, twin: str = "none", refuted: str = "refuted", **params: Any
+) -> tuple[Case, Case]:
+    return Case(which, script, fault, "confirmed", params), Case(
+        which, script, twin, refuted, params
+    )
 
 
 SOFTMAX["line"] = line_of("classifier.py", "torch.softmax(logits, dim=1)")
-LOG = {"name": "log", "file": "classifier.py", "line": line_of("classifier.py", "torch.log(torch.softmax")}
-SIGMOID = {"file": "classifier.py", "line": line_of("classifier.py", "torch.sigmoid(logits)"), "tail": [5]}
+LOG = {
+    "name": "log",
+    "file": "classifier.py",
+    "line": line_of("classifier.py", "torch.log(torch.softmax"),
+}
+SIGMOID = {
+    "file": "classifier.py",
+    "line": line_of("classifier.py", "torch.sigmoid(logits)"),
+    "tail": [5],
+}
 CUT_AT = line_of("cut.py", "LIMIT = 8")
 AT_LINE = {
-    "module": None, "op": "__getitem__", "file": "order.py", "line": line_of("order.py", "self.tokens.weight[ids]"), "time_dim": 1,
+    "module": None,
+    "op": "__getitem__",
+    "file": "order.py",
+    "line": line_of("order.py", "self.tokens.weight[ids]"),
+    "time_dim": 1,
     "shape": [32, 6, 32],
-}  # fmt: skip
+}
 
 CASES: tuple[Case, ...] = (
     *pair("learning_rate_tenth", "classifier", "lr_high"),
@@ -58,7 +76,14 @@ CASES: tuple[Case, ...] = (
     *pair("zero_grad_added", "classifier", "no_zero_grad"),
     *pair("mean_for_sum", "classifier", "sum", count=32),
     *pair("softmax_removed", "classifier", "double_softmax", refuted="open", **SOFTMAX),
-    *pair("sigmoid_removed", "classifier", "double_sigmoid", "single_sigmoid", refuted="open", **SIGMOID),
+    *pair(
+        "sigmoid_removed",
+        "classifier",
+        "double_sigmoid",
+        "single_sigmoid",
+        refuted="open",
+        **SIGMOID,
+    ),
     *pair("domain_guarded", "classifier", "log_of_zero", refuted="open", **LOG),
     *pair("clip_on", "classifier", "exploding"),
     *pair("train_mode", "classifier", "train_in_eval", "modes_right"),
@@ -91,19 +116,36 @@ CASES: tuple[Case, ...] = (
     *pair("evaluation_batch_size", "evaluated", "mean_of_means", "right", loaders=[1]),
     *pair("waiting_measured", "evaluated", "slow", "right"),
     *pair("classes_weighed", "evaluated", "rare", "rare_slow", rare=["1"]),
-    *pair("limit_raised", "cut", "early", "noise", limit=8, numbers=[{"file": "cut.py", "line": CUT_AT, "old": 8, "new": 20}]),
-    *pair("positions_added", "order", "blind", "placed", module="tokens", time_dim=1, shape=[32, 6, 32]),
+    *pair(
+        "limit_raised",
+        "cut",
+        "early",
+        "noise",
+        limit=8,
+        numbers=[{"file": "cut.py", "line": CUT_AT, "old": 8, "new": 20}],
+    ),
+    *pair(
+        "positions_added",
+        "order",
+        "blind",
+        "placed",
+        module="tokens",
+        time_dim=1,
+        shape=[32, 6, 32],
+    ),
     Case("positions_added", "order", "table", "confirmed", AT_LINE),
     *pair("resume_equivalence", "resume", "model_only", "everything"),
     Case("resume_equivalence", "resume", "by_flag", "refuted"),
     *pair("resumed_run", "resume", "model_only", "everything"),
     Case("resume_equivalence", "resume", "never", "open"),
     *pair("one_rank_against_two", "ranks", "bypassed", "wrapped"),
-)  # fmt: skip
+)
 
 
 class Hospital:
-    """Runs cases side by side, one per core; observations that several cases share are made once."""
+    """Runs cases side by side, one per core; observations that several cases share are made
+    once.
+    """
 
     def __init__(self, cases: Iterable[Case]) -> None:
         self._root = Path(tempfile.mkdtemp(prefix="experiments-"))
@@ -111,7 +153,9 @@ class Hospital:
         self._observed: dict[tuple[str, str], Future[Run]] = {}
         self._pool = ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 2))
         # In the order of the tests, so that each waits for little more than its own case.
-        self._waiting = {case: self._pool.submit(self._examine, case) for case in dict.fromkeys(cases)}
+        self._waiting = {
+            case: self._pool.submit(self._examine, case) for case in dict.fromkeys(cases)
+        }
 
     def verdict(self, case: Case) -> Verdict:
         if case not in self._waiting:
@@ -139,7 +183,9 @@ class Hospital:
             plain = Options(deep_steps=(), deep_every=0, full_every=10, batch_samples=0)
             options = diagnosing() if case.script == "tokens" else plain
             try:
-                future.set_result(bench.execute(options, run_folder=self._root / f"{case.script}-{case.fault}"))
+                future.set_result(
+                    bench.execute(options, run_folder=self._root / f"{case.script}-{case.fault}")
+                )
             except BaseException as error:
                 future.set_exception(error)
         return future.result()

@@ -1,4 +1,6 @@
-"""Nothing is left behind: no process, no file outside of the run folder, and nothing of the user's is changed."""
+"""Nothing is left behind: no process, no file outside of the run folder, and nothing of the user's
+is changed.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ def state_of(folder: Path) -> dict[str, str]:
             found[key] = f"-> {os.readlink(path)}"
         elif path.is_file():
             facts = path.stat()
-            found[key] = f"{hashlib.sha256(path.read_bytes()).hexdigest()} {facts.st_mode:o} {facts.st_mtime_ns} {facts.st_nlink}"
+            found[key] = (
+                f"{hashlib.sha256(path.read_bytes()).hexdigest()} {facts.st_mode:o} "
+                f"{facts.st_mtime_ns} {facts.st_nlink}"
+            )
         else:
             found[key] = "folder"
     return found
@@ -60,8 +65,12 @@ def alive(family: dict[int, str]) -> list[int]:
     return running
 
 
-def test_a_script_that_writes_everywhere_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "COPY_BYTES", 6000)  # so that the large files are linked, not copied
+def test_a_script_that_writes_everywhere_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        scratch, "COPY_BYTES", 6000
+    )  # so that the large files are linked, not copied
     home, away = tmp_path / "home", tmp_path / "away"
     (away / "sub").mkdir(parents=True)
     home.mkdir()
@@ -114,10 +123,17 @@ def start_diagnosis(tmp_path: Path) -> tuple[subprocess.Popen[bytes], dict[int, 
     shutil.copy(SCRIPTS / "endless.py", home / "train.py")
     session = subprocess.Popen(
         [sys.executable, "-m", "sawbones", "diagnose", "--quiet", "--seconds", "300", "train.py"],
-        cwd=home, env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=home,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.DEVNULL,
+    )
     # The child, the two workers of its loader, and something on record.
-    assert wait_for(lambda: len(descendants(session.pid)) >= 3 and bool(list(temporary.glob("sawbones-*/run-*/run.db"))))
+    assert wait_for(
+        lambda: (
+            len(descendants(session.pid)) >= 3
+            and bool(list(temporary.glob("sawbones-*/run-*/run.db")))
+        )
+    )
     time.sleep(1.0)
     return session, descendants(session.pid), temporary
 
@@ -127,18 +143,24 @@ def test_an_interrupted_diagnosis_leaves_nothing(tmp_path: Path, number: signal.
     session, family, temporary = start_diagnosis(tmp_path)
     session.send_signal(number)
     status = session.wait(60)
-    assert status in ((0, 1) if number is signal.SIGINT else (143,)), "Ctrl-C gives the diagnosis so far"
+    assert status in ((0, 1) if number is signal.SIGINT else (143,)), (
+        "Ctrl-C gives the diagnosis so far"
+    )
     assert wait_for(lambda: not alive(family), 10), alive(family)
     assert list(temporary.iterdir()) == []
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["train.py"]
 
 
-def test_children_die_with_a_killed_diagnosis_and_the_next_one_sweeps_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_die_with_a_killed_diagnosis_and_the_next_one_sweeps_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session, family, temporary = start_diagnosis(tmp_path)
     held = list(temporary.glob("sawbones-*"))
     monkeypatch.setattr(scratch, "_YOUNG_SECONDS", 0.0)
     scratch.sweep(temporary)
-    assert held and all((folder / ".lock").exists() for folder in held), "a folder in use is not swept"
+    assert held and all((folder / ".lock").exists() for folder in held), (
+        "a folder in use is not swept"
+    )
     session.kill()
     session.wait()
     assert wait_for(lambda: not alive(family), 10), alive(family)
@@ -149,7 +171,12 @@ def test_children_die_with_a_killed_diagnosis_and_the_next_one_sweeps_up(tmp_pat
 def test_what_lies_beside_the_working_folder_is_found_from_the_copy(tmp_path: Path) -> None:
     home = tmp_path / "project" / "code"
     home.mkdir(parents=True)
-    for name in ("project/data/table.csv", "shared/names.txt", "project/spec.json", "project/.git/index"):
+    for name in (
+        "project/data/table.csv",
+        "shared/names.txt",
+        "project/spec.json",
+        "project/.git/index",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     before = state_of(tmp_path)
@@ -158,6 +185,8 @@ def test_what_lies_beside_the_working_folder_is_found_from_the_copy(tmp_path: Pa
     assert (copy / "../data/table.csv").read_text() == "project/data/table.csv"
     assert (copy / "../../shared/names.txt").read_text() == "shared/names.txt"
     assert not (copy / "../.git").exists()
-    assert not list(scratch.box(copy).glob("spec.json")), "where our own files go, none of the user's is in the way"
+    assert not list(scratch.box(copy).glob("spec.json")), (
+        "where our own files go, none of the user's is in the way"
+    )
     place.close()
     assert state_of(tmp_path) == before

@@ -1,4 +1,6 @@
-"""The lab from the command line: every patient listed, runs that repeat byte for byte, errors that help."""
+"""The lab from the command line: every patient listed, runs that repeat byte for byte, errors that
+help.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +31,29 @@ def test_list_names_every_script_of_the_folders(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("healthy", [False, True], ids=["broken", "healthy"])
-def test_a_run_writes_its_record_and_comes_out_the_same_every_time(healthy: bool, tmp_path: Path) -> None:
+def test_a_run_writes_its_record_and_comes_out_the_same_every_time(
+    healthy: bool, tmp_path: Path
+) -> None:
     # The hardest one: its fault is an order that differs from process to process.
     fault, flags = "loop.nondeterminism", ["--healthy"] if healthy else []
-    first, second = (_lab("run", fault, *flags, "--out", str(tmp_path / name), cwd=tmp_path) for name in ("a", "b"))
+    first, second = (
+        _lab("run", fault, *flags, "--out", str(tmp_path / name), cwd=tmp_path)
+        for name in ("a", "b")
+    )
     assert first.returncode == second.returncode == 0, first.stderr
     name = f"{fault}-{'healthy' if healthy else 'broken'}"
     sums = [re.search(r"sha256 ([0-9a-f]{64})", done.stdout) for done in (first, second)]
     assert sums[0] and sums[1] and sums[0][1] == sums[1][1]
     with tarfile.open(tmp_path / "a" / f"{name}.tar.gz") as tar:
-        assert tar.getnames() == [f"{name}/{part}" for part in ("checkpoint.safetensors", "command.txt", "metrics.jsonl")]
-    lines = [json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()]
-    assert len(lines) > 30 and {"loss", "gradient_means", "first_layer", "last_layer"} <= set(lines[0])
+        assert tar.getnames() == [
+            f"{name}/{part}" for part in ("checkpoint.safetensors", "command.txt", "metrics.jsonl")
+        ]
+    lines = [
+        json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()
+    ]
+    assert len(lines) > 30 and {"loss", "gradient_means", "first_layer", "last_layer"} <= set(
+        lines[0]
+    )
     assert lines[-1]["loss"] < 0.5 * lines[0]["loss"]
     assert "PYTHONHASHSEED=0" in (tmp_path / "a" / "command.txt").read_text()
 
@@ -48,7 +61,9 @@ def test_a_run_writes_its_record_and_comes_out_the_same_every_time(healthy: bool
 def test_a_script_that_crashes_leaves_its_record_behind(tmp_path: Path) -> None:
     done = _lab("run", "pipeline.token-out-of-vocab", cwd=tmp_path)
     assert done.returncode == 0 and "ended with status 1" in done.stderr
-    assert (tmp_path / "lab-runs" / "pipeline.token-out-of-vocab-broken" / "metrics.jsonl").read_text().count("\n") >= 1
+    assert (
+        tmp_path / "lab-runs" / "pipeline.token-out-of-vocab-broken" / "metrics.jsonl"
+    ).read_text().count("\n") >= 1
 
 
 def test_an_unknown_fault_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,9 @@
-"""Runs a script bare, watched or diagnosed and prints every loss that was differentiated, bit for bit, and the random streams.
+"""Runs a script bare, watched or diagnosed and prints every loss that was differentiated, bit for
+bit, and the random streams.
 
-Started by the tests as a process of its own: python driver.py MODE[,MODE...] RUN_FOLDER SCRIPT [ARGS...]
-Several modes run one after the other in the same process, each from the same state, and give one line each.
+Started by the tests as a process of its own: python driver.py MODE[,MODE...] RUN_FOLDER SCRIPT
+[ARGS...] Several modes run one after the other in the same process, each from the same state, and
+give one line each.
 """
 
 import gc
@@ -61,10 +63,18 @@ def run(mode: str, folder: str, script: str, args: list[str]) -> None:
         from sawbones.observe.launch import run_script
         from sawbones.observe.options import Options, diagnosing
 
-        detail._ALWAYS, detail._FELT = 6, 0.0  # brief steps after these, whatever watching takes here
-        run_script(script, args, Path(folder) / mode, diagnosing() if mode == "diagnosed" else Options())
+        detail._ALWAYS, detail._FELT = (
+            6,
+            0.0,
+        )  # brief steps after these, whatever watching takes here
+        run_script(
+            script, args, Path(folder) / mode, diagnosing() if mode == "diagnosed" else Options()
+        )
     digest = hashlib.sha256("".join(losses).encode()).hexdigest()
-    print("\n" + json.dumps({"mode": mode, "losses": digest, "count": len(losses), "streams": streams()}))
+    print(
+        "\n"
+        + json.dumps({"mode": mode, "losses": digest, "count": len(losses), "streams": streams()})
+    )
 
 
 if __name__ == "__main__":

@@ -44,17 +44,44 @@ class Bench:
 
     def environment(self, strict: bool, **more: str) -> dict[str, str]:
         """`strict`: an error in a hook of ours ends the run instead of going quiet."""
-        return {**os.environ, **ONE_THREAD, **({RAISE: "1"} if strict else {}), "PYTHONUNBUFFERED": "1", **more}
+        return {
+            **os.environ,
+            **ONE_THREAD,
+            **({RAISE: "1"} if strict else {}),
+            "PYTHONUNBUFFERED": "1",
+            **more,
+        }
 
     def command(self, script: Path, *args: str, flags: tuple[str, ...] = ("--quiet",)) -> list[str]:
-        return [sys.executable, "-m", "sawbones", "run", "--out", str(self.folder / "run"), *flags, str(script), *args]
+        return [
+            sys.executable,
+            "-m",
+            "sawbones",
+            "run",
+            "--out",
+            str(self.folder / "run"),
+            *flags,
+            str(script),
+            *args,
+        ]
 
-    def watched(self, source: str, *args: str, flags: tuple[str, ...] = ("--quiet",), strict: bool = True, **env: str) -> Outcome:
-        return self._go(self.command(self.script(source), *args, flags=flags), self.environment(strict, **env))
+    def watched(
+        self,
+        source: str,
+        *args: str,
+        flags: tuple[str, ...] = ("--quiet",),
+        strict: bool = True,
+        **env: str,
+    ) -> Outcome:
+        return self._go(
+            self.command(self.script(source), *args, flags=flags), self.environment(strict, **env)
+        )
 
     def bare(self, source: str, *args: str) -> Outcome:
         return self._go([sys.executable, str(self.script(source)), *args], self.environment(False))
 
     def _go(self, command: list[str], environment: dict[str, str]) -> Outcome:
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=200)
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=200
+        )
         return Outcome(self.folder / "run", done.returncode, done.stdout, done.stderr)

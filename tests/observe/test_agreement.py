@@ -1,4 +1,6 @@
-"""Ranks compare fingerprints while they train: over the store, without a collective, waiting for nobody."""
+"""Ranks compare fingerprints while they train: over the store, without a collective, waiting for
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ from sawbones.store import read_run
 # fingerprints
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.complex64, torch.bool])
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.complex64, torch.bool],
+)
 @pytest.mark.parametrize("size", [1, 7, 1024, 5000])
 def test_one_changed_value_changes_the_fingerprint(dtype: torch.dtype, size: int) -> None:
     values = torch.randn(size) > 0 if dtype is torch.bool else (10 * torch.randn(size)).to(dtype)
@@ -36,7 +41,10 @@ def test_the_sketch_tells_how_far_tensors_are_apart() -> None:
     torch.manual_seed(0)
     values = torch.randn(200, 300)
     for noise in (1e-6, 1e-3, 0.1):
-        ours, theirs = Pending([values]).read(), Pending([values + noise * torch.randn(200, 300)]).read()
+        ours, theirs = (
+            Pending([values]).read(),
+            Pending([values + noise * torch.randn(200, 300)]).read(),
+        )
         distance = np.linalg.norm((ours.numbers - theirs.numbers)[0, 1:]) / ours.numbers[0, 0]
         assert noise / 3 < distance < 3 * noise
 
@@ -81,7 +89,11 @@ def test_all_ranks_learn_which_tensor_drifted_and_since_when() -> None:
     assert soon(lambda: all("parameters" in channel.found for channel in ranks))
     row = ranks[0].found["parameters"]
     assert (row["with"], row["rank"], row["first"], row["same"], row["num"]) == (1, 2, 3, 2, 1)
-    assert [t["name"] for t in row["tensors"]] == ["weight"] and row["tensors"][0]["distance"] > 1e-3 and row["drifted"]
+    assert (
+        [t["name"] for t in row["tensors"]] == ["weight"]
+        and row["tensors"][0]["distance"] > 1e-3
+        and row["drifted"]
+    )
     for channel in ranks:
         channel.close()
     assert ranks[1].comparison.compared == 3 and not ranks[1].comparison.apart
@@ -195,22 +207,51 @@ print(f"rank {rank} ends with {net.weight.sum().item():.9f}", flush=True)
 """
 
 
-def ranks_run(folder: Path, source: str, ranks: int, watched: bool = True, **values: int) -> subprocess.CompletedProcess[str]:
+def ranks_run(
+    folder: Path, source: str, ranks: int, watched: bool = True, **values: int
+) -> subprocess.CompletedProcess[str]:
     for name, value in values.items():
         source = re.sub(rf"\b{name}\b", str(value), source)
     (folder / "train.py").write_text(source, encoding="utf-8")
-    bare = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "train.py"]
-    own = [sys.executable, "-m", "sawbones", "run", "--no-deep", "--out", "run", "--nproc-per-node", str(ranks), "train.py"]
+    bare = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(ranks),
+        "train.py",
+    ]
+    own = [
+        sys.executable,
+        "-m",
+        "sawbones",
+        "run",
+        "--no-deep",
+        "--out",
+        "run",
+        "--nproc-per-node",
+        str(ranks),
+        "train.py",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = own if watched else bare
     return subprocess.run(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, env=environment
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+        env=environment,
     )
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("ranks", [4])
-def test_drift_is_told_while_training_goes_on_and_from_any_folder(tmp_path: Path, ranks: int) -> None:
+def test_drift_is_told_while_training_goes_on_and_from_any_folder(
+    tmp_path: Path, ranks: int
+) -> None:
     done = ranks_run(tmp_path, DRIFT, ranks, STEPS=420, DRIFTS=120)
     assert done.returncode == 0, done.stdout
     said, over = done.stdout.find("loop.rank-desync"), done.stdout.find("training is over")
@@ -222,13 +263,16 @@ def test_drift_is_told_while_training_goes_on_and_from_any_folder(tmp_path: Path
         (alone / name).write_bytes((tmp_path / "run" / name).read_bytes())
         (finding,) = [f for f in read(read_run(alone)).findings if f.fault == "loop.rank-desync"]
         assert (
-            "2.weight" in finding.evidence[0].text and "after 150 steps, after 100 they were the same" in finding.evidence[0].text
+            "2.weight" in finding.evidence[0].text
+            and "after 150 steps, after 100 they were the same" in finding.evidence[0].text
         )
 
 
 @pytest.mark.timeout(300)
 def test_training_on_two_ranks_is_the_same_bit_for_bit(tmp_path: Path) -> None:
-    watched, bare = (ranks_run(tmp_path, DRIFT, 2, w, STEPS=60, DRIFTS=1000).stdout for w in (True, False))
+    watched, bare = (
+        ranks_run(tmp_path, DRIFT, 2, w, STEPS=60, DRIFTS=1000).stdout for w in (True, False)
+    )
     weights = [re.findall(r"weights (\[.*\])", out) for out in (watched, bare)]
     assert weights[0] and weights[0] == weights[1]
     run = read_run(tmp_path / "run")
@@ -241,7 +285,9 @@ def test_training_on_two_ranks_is_the_same_bit_for_bit(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("crashes", [0, -1])
-def test_ranks_that_take_another_number_of_steps_end_as_without_us(tmp_path: Path, crashes: int) -> None:
+def test_ranks_that_take_another_number_of_steps_end_as_without_us(
+    tmp_path: Path, crashes: int
+) -> None:
     began = time.monotonic()
     done = ranks_run(tmp_path, UNEVEN, 2, CRASHES=crashes)
     assert time.monotonic() - began < 90

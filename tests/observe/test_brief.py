@@ -1,4 +1,6 @@
-"""Brief steps: the same rows as ordinary ones give, and the ordinary way back at whatever is out of the ordinary."""
+"""Brief steps: the same rows as ordinary ones give, and the ordinary way back at whatever is out of
+the ordinary.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def small(width: int = 16) -> nn.Module:
 
 
 def loader(num: int = 160) -> DataLoader[Any]:
-    return DataLoader(TensorDataset(torch.randn(num, 8), torch.randint(0, 3, (num,))), batch_size=8, shuffle=True)
+    return DataLoader(
+        TensorDataset(torch.randn(num, 8), torch.randint(0, 3, (num,))), batch_size=8, shuffle=True
+    )
 
 
 def with_loader(_: Recorder, epochs: int = 3, clear: bool = True, every: int = 1) -> None:
@@ -82,7 +86,9 @@ def with_loader(_: Recorder, epochs: int = 3, clear: bool = True, every: int = 1
 
 def by_hand(_: Recorder, steps: int = 50) -> None:
     model = small(width=3000)  # too large for the path of tiny tensors
-    optimizer = torch.optim.SGD([{"params": model[0].parameters()}, {"params": model[2].parameters(), "lr": 1e-3}], lr=1e-2)
+    optimizer = torch.optim.SGD(
+        [{"params": model[0].parameters()}, {"params": model[2].parameters(), "lr": 1e-3}], lr=1e-2
+    )
     x, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
     for i in range(steps):
         chosen = torch.arange(i % 8, 64, 8)
@@ -93,7 +99,9 @@ def by_hand(_: Recorder, steps: int = 50) -> None:
 
 
 @pytest.mark.parametrize(
-    "loop", [with_loader, by_hand, lambda r: with_loader(r, every=4)], ids=["loader", "by hand", "accumulation"]
+    "loop",
+    [with_loader, by_hand, lambda r: with_loader(r, every=4)],
+    ids=["loader", "by hand", "accumulation"],
 )
 def test_rows_are_those_of_ordinary_steps(tmp_path: Path, loop: Loop) -> None:
     usual, none = run(tmp_path / "usual", loop, brief=False)
@@ -104,14 +112,20 @@ def test_rows_are_those_of_ordinary_steps(tmp_path: Path, loop: Loop) -> None:
     np.testing.assert_array_equal(short.tensor_steps, usual.tensor_steps)
     for name, columns in usual.statistics.items():
         np.testing.assert_allclose(short.statistics[name], columns, rtol=1e-6, err_msg=name)
-    assert np.all(short.steps["step_ms"] > 0) and np.all(np.diff(short.steps["time"]) > 0) and np.all(short.steps["memory_mb"] > 0)
+    assert (
+        np.all(short.steps["step_ms"] > 0)
+        and np.all(np.diff(short.steps["time"]) > 0)
+        and np.all(short.steps["memory_mb"] > 0)
+    )
 
 
 def test_samples_of_events_and_batches_are_not_lost(tmp_path: Path) -> None:
     short, many = run(tmp_path / "run", lambda r: with_loader(r, epochs=6))
     assert not {25, 50, 75, 100} & set(many)
     kinds = [{e.kind for e in short.events if e.step == step} for step in (25, 50, 75)]
-    assert all({"batch", "forward", "loss", "backward", "step", "zero_grad"} <= found for found in kinds)
+    assert all(
+        {"batch", "forward", "loss", "backward", "step", "zero_grad"} <= found for found in kinds
+    )
     assert [b.step for b in short.batches] == [0, 50, 100]
 
 
@@ -165,7 +179,9 @@ def test_evaluations_in_between_are_seen(tmp_path: Path) -> None:
     short, many = run(tmp_path / "run", loop)
     assert len(many) > 40
     looked = [(e.kind, e.step) for e in short.events if e.phase == "eval"]
-    assert all(looked.count((kind, step)) == 5 for kind in ("forward", "loss") for step in (20, 40, 60))
+    assert all(
+        looked.count((kind, step)) == 5 for kind in ("forward", "loss") for step in (20, 40, 60)
+    )
     assert short.num_steps == 60 and list(short.steps["step"]) == list(range(60))
 
 
@@ -252,10 +268,14 @@ class Checked(torch.optim.SGD):
 
 @pytest.mark.parametrize("brief", [True, False])
 @pytest.mark.parametrize("fails_at", [-1, 9])
-def test_a_subclass_that_calls_its_parent_makes_one_step_of_it(tmp_path: Path, brief: bool, fails_at: int) -> None:
+def test_a_subclass_that_calls_its_parent_makes_one_step_of_it(
+    tmp_path: Path, brief: bool, fails_at: int
+) -> None:
     def loop(_: Recorder) -> None:
         model = small()
-        torch.optim.SGD(model.parameters(), lr=0.1)  # from the first of its instances on, torch tells of the parent's steps too
+        torch.optim.SGD(
+            model.parameters(), lr=0.1
+        )  # from the first of its instances on, torch tells of the parent's steps too
         optimizer = Checked(model.parameters(), lr=0.1)
         for step in range(16):
             optimizer.zero_grad()

@@ -92,12 +92,16 @@ def test_no_graph_breaks_and_no_compilations_are_added(bench: Bench) -> None:
     run = seen.run
     assert run.facts["compiled"] and run.num_steps == 18 and not run.facts["off"]
     assert (run.statistics["grad_l2"][:, :2] >= 0).any()
-    assert all(e.site is not None and e.site.code == "optimizer.step()" for e in run.of_kind("step"))
+    assert all(
+        e.site is not None and e.site.code == "optimizer.step()" for e in run.of_kind("step")
+    )
 
 
 @pytest.fixture
 def nothing_compiled_yet():
-    """Deep steps keep away from a process in which something was compiled, by another test for example."""
+    """Deep steps keep away from a process in which something was compiled, by another test for
+    example.
+    """
     torch._dynamo.utils.counters.clear()
 
 
@@ -106,11 +110,15 @@ def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path, nothing_comp
     recorder = Recorder(tmp_path, diagnosing())
     patches = install_all(recorder)
     try:
-        model = torch.compile(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), backend="eager")
+        model = torch.compile(
+            nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), backend="eager"
+        )
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(torch.randn(6, 4)), torch.randint(0, 3, (6,))).backward()
+            nn.functional.cross_entropy(
+                model(torch.randn(6, 4)), torch.randint(0, 3, (6,))
+            ).backward()
             optimizer.step()
     finally:
         patches.restore()
@@ -124,7 +132,9 @@ def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path, nothing_comp
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 def test_a_traced_model_has_nothing_of_ours_in_its_graph(tmp_path, nothing_compiled_yet):
-    """torch.jit.trace records whatever is done with its tensors, reading their sizes included, and compares two such records."""
+    """torch.jit.trace records whatever is done with its tensors, reading their sizes included, and
+    compares two such records.
+    """
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
     bare = str(torch.jit.trace(model, torch.randn(2, 4)).inlined_graph)
@@ -135,7 +145,9 @@ def test_a_traced_model_has_nothing_of_ours_in_its_graph(tmp_path, nothing_compi
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(2):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(torch.randn(6, 4)), torch.randint(0, 3, (6,))).backward()
+            nn.functional.cross_entropy(
+                model(torch.randn(6, 4)), torch.randint(0, 3, (6,))
+            ).backward()
             optimizer.step()
     finally:
         patches.restore()

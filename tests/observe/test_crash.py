@@ -1,4 +1,6 @@
-"""A script that dies of a shape or dtype error: the chain of modules with shapes up to the operator that failed."""
+"""A script that dies of a shape or dtype error: the chain of modules with shapes up to the operator
+that failed.
+"""
 
 from __future__ import annotations
 
@@ -43,23 +45,38 @@ CRASHES = """
 
 
 @pytest.mark.parametrize(("what", "at"), [("shape", "0"), ("shape", "7"), ("dtype", "7")])
-def test_the_chain_of_modules_leads_to_the_operator_that_failed(what: str, at: str, bench: Bench) -> None:
-    """Step 0 is watched deeply when it fails; step 7 is not, so its forward pass is repeated once the run is over."""
+def test_the_chain_of_modules_leads_to_the_operator_that_failed(
+    what: str, at: str, bench: Bench
+) -> None:
+    """Step 0 is watched deeply when it fails; step 7 is not, so its forward pass is repeated once
+    the run is over.
+    """
     seen = bench.watched(CRASHES, what, at)
     assert seen.status == 1 and "sawbones" not in seen.stderr
     run = seen.run
     ending = run.ending
-    assert ending.kind == "exception" and ending.exception == "RuntimeError" and run.num_steps == int(at)
+    assert (
+        ending.kind == "exception"
+        and ending.exception == "RuntimeError"
+        and run.num_steps == int(at)
+    )
     assert ending.site is not None and ending.site.code == "return self.down(hidden)  # FAILS"
     chain = {m["path"]: m for m in ending.modules}
     assert chain["embed"]["outputs"][0][1] == [4, 5, 6]
     assert chain["block.up"]["outputs"][0][1] == [4, 5, 12]
-    assert chain["block.down"]["inputs"][0][1] == [4, 5, 12] and not chain["block.down"].get("outputs")
+    assert chain["block.down"]["inputs"][0][1] == [4, 5, 12] and not chain["block.down"].get(
+        "outputs"
+    )
     assert "head" not in chain
-    assert ending.failing is not None and ending.failing["op"] in ("linear", "torch.nn.functional.linear")
+    assert ending.failing is not None and ending.failing["op"] in (
+        "linear",
+        "torch.nn.functional.linear",
+    )
     shapes = [i["shape"] for i in ending.failing["inputs"]]
     assert shapes[0] == [4, 5, 12] and shapes[1] == ([6, 10] if what == "shape" else [6, 12])
-    assert {i["dtype"] for i in ending.failing["inputs"]} == ({"float32"} if what == "shape" else {"float32", "float64"})
+    assert {i["dtype"] for i in ending.failing["inputs"]} == (
+        {"float32"} if what == "shape" else {"float32", "float64"}
+    )
     assert ending.batch is not None and ending.batch["step"] == int(at)
     assert ending.batch["tensors"][0]["shape"] == [4, 5] and ending.batch["tensors"][0]["max"] < 10
     if int(at):

@@ -23,7 +23,9 @@ def texts(rng: np.random.Generator, num: int, end: int | None) -> list[list[int]
 
 def padded(rows: list[list[int]], pad: int = 0, left: bool = False) -> torch.Tensor:
     width = max(map(len, rows))
-    return torch.tensor([[pad] * (width - len(r)) + r if left else r + [pad] * (width - len(r)) for r in rows])
+    return torch.tensor(
+        [[pad] * (width - len(r)) + r if left else r + [pad] * (width - len(r)) for r in rows]
+    )
 
 
 @pytest.mark.parametrize("left", [False, True])
@@ -101,13 +103,20 @@ def test_places_of_a_map_are_counted_but_are_no_labels_of_samples() -> None:
 def test_targets_that_do_not_count_tell_that_time_comes_first() -> None:
     log, rng = SampleLog(), np.random.default_rng(0)
     for _ in range(12):
-        rows = [rng.integers(5, 20, n).tolist() for n in (8, *rng.choice([5, 6, 7, 8], 19, p=[0.03, 0.03, 0.04, 0.9]))]
+        rows = [
+            rng.integers(5, 20, n).tolist()
+            for n in (8, *rng.choice([5, 6, 7, 8], 19, p=[0.03, 0.03, 0.04, 0.9]))
+        ]
         whole = padded([[1, *row, 2] for row in rows]).T.contiguous()
         log.saw([("", whole[:-1])], "train")
         log.asked(None, whole[1:].reshape(-1), 0)
     found = log.record()
     assert found is not None
-    assert (found["rows"]["time_first"], found["rows"]["pad_id"], found["rows"]["pad_side"]) == (True, 0, "right")
+    assert (found["rows"]["time_first"], found["rows"]["pad_id"], found["rows"]["pad_side"]) == (
+        True,
+        0,
+        "right",
+    )
     assert found["rows"]["targets"]["copies"] == 1.0
 
 
@@ -138,7 +147,9 @@ def test_tables_that_do_not_undo_each_other_are_found() -> None:
 
 
 def test_vocabularies_are_found_in_the_frames_of_the_user() -> None:
-    vocabulary = {word: i for i, word in enumerate(["one", "two", "three", "four", "five", "six", "seven"])}
+    vocabulary = {
+        word: i for i, word in enumerate(["one", "two", "three", "four", "five", "six", "seven"])
+    }
     found = Vocabularies()
     found.look(sys._getframe())
     assert vocabulary in [held for _, held in found.encoders.values()]
@@ -193,7 +204,9 @@ def test_a_generator_made_at_the_first_read_is_made_by_each_worker() -> None:
 
 
 class Pointed(Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """A bright spot in a row of 16, and where it is along two axes; half of the rows are mirrored."""
+    """A bright spot in a row of 16, and where it is along two axes; half of the rows are
+    mirrored.
+    """
 
     def __init__(self, with_label: bool) -> None:
         self.with_label = with_label
@@ -212,7 +225,9 @@ class Pointed(Dataset[tuple[torch.Tensor, torch.Tensor]]):
         return picture, point
 
 
-def test_the_number_that_mirrored_pictures_lose_is_singled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_that_mirrored_pictures_lose_is_singled_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(redraw, "MAX_SECONDS", 600.0)  # a busy machine must not decide
     torch.manual_seed(0)
     left = probe_redraw(Pointed(with_label=False), None, 0)

@@ -1,4 +1,6 @@
-"""Full detail while it is cheap, a sample where it would be felt, and evaluations in between are not lost."""
+"""Full detail while it is cheap, a sample where it would be felt, and evaluations in between are
+not lost.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ def test_short_steps_are_sampled_from_where_their_price_is_known() -> None:
 
 def test_long_steps_stay_in_full_and_one_dear_step_does_not_decide() -> None:
     detail = Detail(diagnosing=False)
-    assert not any(detail.stepped(step, watch_ms=200.0 if step == 3 else 0.4, step_ms=100.0) for step in range(60))
+    assert not any(
+        detail.stepped(step, watch_ms=200.0 if step == 3 else 0.4, step_ms=100.0)
+        for step in range(60)
+    )
     assert detail.in_full == RUN_IN_FULL
 
 

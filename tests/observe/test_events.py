@@ -1,4 +1,6 @@
-"""What happened, in which order and where: every kind of event, in a plain loop and under three frameworks."""
+"""What happened, in which order and where: every kind of event, in a plain loop and under three
+frameworks.
+"""
 
 from __future__ import annotations
 
@@ -97,10 +99,16 @@ def only(outcome: Outcome, kind: str) -> tuple[Event, ...]:
         ("load", "LOAD", 1),
     ],
 )
-def test_each_kind_is_recorded_with_the_users_line(plain: Outcome, kind: str, mark: str, count: int) -> None:
-    found = [e for e in only(plain, kind) if e.site is not None and e.site.code.endswith(f"# {mark}")]
+def test_each_kind_is_recorded_with_the_users_line(
+    plain: Outcome, kind: str, mark: str, count: int
+) -> None:
+    found = [
+        e for e in only(plain, kind) if e.site is not None and e.site.code.endswith(f"# {mark}")
+    ]
     assert len(found) == count
-    assert {e.site.file for e in found if e.site} == {"train.py"} and all(e.rank == 0 and e.time > 0 for e in found)
+    assert {e.site.file for e in found if e.site} == {"train.py"} and all(
+        e.rank == 0 and e.time > 0 for e in found
+    )
     assert {e.site.function for e in found if e.site} == {"loss_of" if kind == "loss" else "main"}
 
 
@@ -108,40 +116,69 @@ def test_the_order_of_one_step_is_the_order_of_the_loop(plain: Outcome) -> None:
     kinds = [e.kind for e in plain.run.events if e.step == 1 and e.kind != "mode"]
     micro = ["batch", "forward", "loss", "scale", "backward"]
     expected = [*micro, *micro, "unscale", "clip", "step", "scaler_step"]
-    # The batch is fetched, then the scheduler and the zeroing of the step before are already behind it.
+    # The batch is fetched, then the scheduler and the zeroing of the step before are already behind
+    # it.
     assert [k for k in kinds if k in expected] == expected
 
 
 def test_steps_and_microsteps_are_counted_by_the_optimizer(plain: Outcome) -> None:
-    assert [(e.step, e.microstep) for e in only(plain, "backward")] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+    assert [(e.step, e.microstep) for e in only(plain, "backward")] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+        (2, 0),
+        (2, 1),
+    ]
     assert plain.run.steps["microsteps"].tolist() == [2, 2, 2]
 
 
 def test_a_loss_is_recorded_with_its_settings_shapes_and_value(plain: Outcome) -> None:
     first = only(plain, "loss")[0]
-    expected = {"fn": "cross_entropy", "reduction": "mean", "ignore_index": 7, "smoothing": 0.1, "weight": False, "grad": True}
+    expected = {
+        "fn": "cross_entropy",
+        "reduction": "mean",
+        "ignore_index": 7,
+        "smoothing": 0.1,
+        "weight": False,
+        "grad": True,
+    }
     assert {k: first.data[k] for k in expected} == expected
     assert (first.data["input_shape"], first.data["target_shape"]) == ([8, 3], [8])
     assert (first.data["input_dtype"], first.data["target_dtype"]) == ("float32", "int64")
     backward = only(plain, "backward")[0]
-    assert backward.data["scaled"] and backward.data["value"] == pytest.approx(first.data["value"] / 2)
+    assert backward.data["scaled"] and backward.data["value"] == pytest.approx(
+        first.data["value"] / 2
+    )
 
 
 def test_scaler_clipping_and_schedule_carry_their_numbers(plain: Outcome) -> None:
     assert {e.data["scale"] for e in only(plain, "scale")} == {1024.0}
-    assert [(e.data["scale_before"], e.data["scale_after"]) for e in only(plain, "scaler_update")] == [(1024.0, 1024.0)] * 3
+    assert [
+        (e.data["scale_before"], e.data["scale_after"]) for e in only(plain, "scaler_update")
+    ] == [(1024.0, 1024.0)] * 3
     assert all(not e.data["skipped"] for e in only(plain, "scaler_step"))
     clips = only(plain, "clip")
-    assert all(e.data["max_norm"] == 0.25 and e.data["norm"] > 0 and e.data["num_tensors"] == 4 for e in clips)
+    assert all(
+        e.data["max_norm"] == 0.25 and e.data["norm"] > 0 and e.data["num_tensors"] == 4
+        for e in clips
+    )
     initial, *steps = only(plain, "schedule")
-    assert initial.data["initial"] and [(e.data["lr_before"], e.data["lr_after"]) for e in steps] == [
+    assert initial.data["initial"] and [
+        (e.data["lr_before"], e.data["lr_after"]) for e in steps
+    ] == [
         ([0.1], [0.05]),
         ([0.05], [0.025]),
         ([0.025], [0.0125]),
     ]
     steps_table = plain.run.steps
-    assert steps_table["lr"].tolist() == [0.1, 0.05, 0.025] and steps_table["scale"].tolist() == [1024.0] * 3
-    np.testing.assert_allclose(steps_table["grad_norm"], 0.25, rtol=1e-3)  # of the step that was taken: clipped, accumulated
+    assert (
+        steps_table["lr"].tolist() == [0.1, 0.05, 0.025]
+        and steps_table["scale"].tolist() == [1024.0] * 3
+    )
+    np.testing.assert_allclose(
+        steps_table["grad_norm"], 0.25, rtol=1e-3
+    )  # of the step that was taken: clipped, accumulated
 
 
 def test_phases_modes_autocast_and_inference_are_told_apart(plain: Outcome) -> None:
@@ -166,7 +203,11 @@ def test_batches_have_waits_shapes_and_fingerprints(plain: Outcome) -> None:
     assert [tuple(t["shape"]) for t in trained[0].tensors] == [(8, 6), (8,)]
     prints = [p for b in trained for p in b.fingerprints]
     assert len(prints) == 48 and len(set(prints)) == 48
-    assert np.all(run.steps["data_wait_ms"] > 0) and np.all(run.steps["memory_mb"] > 0) and np.all(run.steps["step_ms"] > 0)
+    assert (
+        np.all(run.steps["data_wait_ms"] > 0)
+        and np.all(run.steps["memory_mb"] > 0)
+        and np.all(run.steps["step_ms"] > 0)
+    )
 
 
 # in this process, under sawbones.watch: shorter
@@ -190,7 +231,9 @@ def test_sgd_written_by_hand_is_noticed(tmp_path) -> None:
                     else:
                         p.data.add_(p.grad, alpha=-0.1)
     run = watching.close()
-    assert len(run.of_kind("manual_step")) == 5 and run.num_steps == 6  # the last has no later pass to reveal it before the end
+    assert (
+        len(run.of_kind("manual_step")) == 5 and run.num_steps == 6
+    )  # the last has no later pass to reveal it before the end
     assert np.all(run.steps["grad_norm"] > 0) and np.all(run.steps["update_norm"][:3] > 0)
     assert not run.of_kind("step")
 
@@ -212,7 +255,10 @@ def test_parameters_in_a_plain_list_are_noticed_too(tmp_path) -> None:
 
 def test_several_optimizers_are_told_apart(tmp_path) -> None:
     first, second = net(), net()
-    one, two = torch.optim.SGD(first.parameters(), lr=0.1), torch.optim.Adam(second.parameters(), lr=0.01)
+    one, two = (
+        torch.optim.SGD(first.parameters(), lr=0.1),
+        torch.optim.Adam(second.parameters(), lr=0.01),
+    )
     with sawbones.watch(out=tmp_path / "run", options=SHALLOW) as watching:
         for _ in range(3):
             for model, optimizer in ((first, one), (second, two)):
@@ -342,7 +388,10 @@ def test_frameworks_give_the_same_kinds_of_events(name: str, bench: Bench) -> No
         assert len(found) == count or (kind == "batch" and len(found) >= count), (kind, len(found))
         assert all(e.site is not None for e in found)
     assert len(run.of_kind("clip")) == 4 and len(run.of_kind("zero_grad")) >= 4
-    assert all(e.site is not None and e.site.file == "train.py" and "# LOOP" in e.site.code for e in run.of_kind("step"))
+    assert all(
+        e.site is not None and e.site.file == "train.py" and "# LOOP" in e.site.code
+        for e in run.of_kind("step")
+    )
     losses = [e.site for e in run.of_kind("loss")]
     assert all(site is not None and "cross_entropy" in site.code for site in losses)
     assert np.isfinite(run.steps["loss"]).all() and np.all(run.steps["grad_norm"] <= 0.5001)

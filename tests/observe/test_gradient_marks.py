@@ -1,4 +1,6 @@
-"""Gradient marks on real tensors: which gradients were thrown away before any step could use them."""
+"""Gradient marks on real tensors: which gradients were thrown away before any step could use
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ class Loop:
     """Two heads on one input, an optimizer over both, and the marks that a recorder would keep."""
 
     def __init__(self) -> None:
-        self.first, self.second = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        self.first, self.second = (
+            torch.ones(2, requires_grad=True),
+            torch.ones(2, requires_grad=True),
+        )
         self.params = [self.first, self.second]
         self.optimizer = torch.optim.SGD(self.params, lr=0.1)
         self.marks = GradientMarks()

@@ -14,7 +14,9 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset, random_split
 
 from sawbones.observe.signals import held_groups as signal
 
-SUBJECTS = [number // 10 for number in range(300)]  # lists are no columns: the signal finds what the tests hold
+SUBJECTS = [
+    number // 10 for number in range(300)
+]  # lists are no columns: the signal finds what the tests hold
 OF_SUBJECT = [random.Random(subject).randrange(2) for subject in range(30)]
 ILL = [OF_SUBJECT[subject] for subject in SUBJECTS]
 
@@ -33,7 +35,11 @@ def _of_tables(train: pd.DataFrame, test: pd.DataFrame) -> list[dict[str, Any]]:
 def test_rows_dealt_out() -> None:
     table = pd.DataFrame({"subject": [f"S{s}" for s in SUBJECTS], "ill": ILL})
     order = np.random.default_rng(0).permutation(300)
-    (found,) = [r for r in _of_tables(table.iloc[order[:240]], table.iloc[order[240:]]) if r["column"] == "subject"]
+    (found,) = [
+        r
+        for r in _of_tables(table.iloc[order[:240]], table.iloc[order[240:]])
+        if r["column"] == "subject"
+    ]
     assert found["share"] == 1.0
     assert found["classes"] == 2
     assert found["rows"] == [240, 60]

@@ -18,7 +18,12 @@ def every_file_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _hours(rows: int = 400, zone: str | None = None) -> pd.DataFrame:
-    return pd.DataFrame({"at": pd.date_range("2021-03-01", periods=rows, freq="h", tz=zone), "load": np.arange(rows, dtype=float)})
+    return pd.DataFrame(
+        {
+            "at": pd.date_range("2021-03-01", periods=rows, freq="h", tz=zone),
+            "load": np.arange(rows, dtype=float),
+        }
+    )
 
 
 def _here() -> types.FrameType:

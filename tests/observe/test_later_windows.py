@@ -8,7 +8,9 @@ import torch
 from sawbones.observe.signals.later_windows import LaterWindows
 
 
-def _seen(order: torch.Tensor, layout: str = "time first", ahead: int = 1, classified: bool = False) -> LaterWindows:
+def _seen(
+    order: torch.Tensor, layout: str = "time first", ahead: int = 1, classified: bool = False
+) -> LaterWindows:
     series = torch.randn(400, 2, generator=torch.Generator().manual_seed(0)).cumsum(0)
     rows = torch.stack([series[i : i + 24] for i in range(360)])
     targets = torch.stack([series[i + 23 + ahead, 0] for i in range(360)]) * 3.0 + 1.0
@@ -24,7 +26,9 @@ def _seen(order: torch.Tensor, layout: str = "time first", ahead: int = 1, class
 @pytest.mark.parametrize("layout", ["time first", "channels first"])
 @pytest.mark.parametrize("ahead", [1, 5])
 def test_windows_dealt_out(layout: str, ahead: int) -> None:
-    found = _seen(torch.randperm(360, generator=torch.Generator().manual_seed(1)), layout, ahead).record()
+    found = _seen(
+        torch.randperm(360, generator=torch.Generator().manual_seed(1)), layout, ahead
+    ).record()
     assert found is not None
     assert (found["ahead"], found["steps"]) == (ahead, 24)
     assert found["later"] > 0.95
@@ -37,4 +41,9 @@ def test_windows_cut_at_one_moment() -> None:
 
 
 def test_classified_windows_are_left_alone() -> None:
-    assert _seen(torch.randperm(360, generator=torch.Generator().manual_seed(1)), classified=True).record() is None
+    assert (
+        _seen(
+            torch.randperm(360, generator=torch.Generator().manual_seed(1)), classified=True
+        ).record()
+        is None
+    )

@@ -1,4 +1,6 @@
-"""`sawbones run train.py ARGS` is `python train.py ARGS`: what the script sees, and what the shell sees of it."""
+"""`sawbones run train.py ARGS` is `python train.py ARGS`: what the script sees, and what the shell
+sees of it.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,16 @@ ENDINGS = {
     "exit with false": "raise SystemExit(False)",
     "exit with a tuple": "raise SystemExit((1, 2))",
     "exception": "def f():\n    raise ValueError('bad value')\nf()",
-    "chained exception": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e",
+    "chained exception": (
+        "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e"
+    ),
     "syntax error": "print('x'\n",
     "os._exit": "import os, sys; print('out', flush=True); os._exit(5)",
     "atexit": "import atexit; atexit.register(print, 'at exit'); print('body')",
-    "thread left": "import threading, time; threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()",
+    "thread left": (
+        "import threading, time; threading.Thread(target=lambda: (time.sleep(0.1), "
+        "print('thread'))).start()"
+    ),
 }
 
 
@@ -94,7 +101,11 @@ def test_an_exception_shows_the_users_traceback_and_none_of_our_frames(bench: Be
     assert seen.stderr.splitlines()[-1] == bare.stderr.splitlines()[-1]
     ending = seen.run.ending
     assert (ending.kind, ending.exit_code, ending.exception) == ("exception", 1, "RuntimeError")
-    assert ending.site is not None and ending.site.function == "outer" and ending.site.code == "return model(x)"
+    assert (
+        ending.site is not None
+        and ending.site.function == "outer"
+        and ending.site.code == "return model(x)"
+    )
 
 
 ENDLESS = """
@@ -133,7 +144,9 @@ def interrupt(bench: Bench, number: int, steps: int = 20) -> tuple[int, str, str
 
 def test_sigterm_ends_the_script_as_it_would_have_and_the_ending_is_kept(bench: Bench) -> None:
     status, out, err = interrupt(bench, signal.SIGTERM)
-    assert status == -signal.SIGTERM and "caught" not in out and err == ""  # Python runs no handler of the script's either
+    assert (
+        status == -signal.SIGTERM and "caught" not in out and err == ""
+    )  # Python runs no handler of the script's either
     run = read_run(bench.folder / "run")
     assert (run.ending.kind, run.ending.exit_code) == ("terminated", 143) and run.num_steps >= 19
 
@@ -184,7 +197,9 @@ def test_a_folder_with_a_run_is_not_written_over(bench: Bench) -> None:
     """It is refused before anything of the script happens."""
     assert bench.watched("import torch; print('first')").status == 0
     again = bench.watched("print('second')")
-    assert again.status == 2 and again.stdout == "" and "holds a recorded run already" in again.stderr
+    assert (
+        again.status == 2 and again.stdout == "" and "holds a recorded run already" in again.stderr
+    )
 
 
 def test_a_module_runs_as_python_m_would_run_it(tmp_path: Path) -> None:
@@ -197,10 +212,24 @@ def test_a_module_runs_as_python_m_would_run_it(tmp_path: Path) -> None:
         "w = torch.zeros(SIZE, requires_grad=True)\no = torch.optim.SGD([w], lr=0.1)\n(w - 1).square().sum().backward()\no.step()\n"
     )
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", str(out), "-m", "models.train", "--lr", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "sawbones",
+        "run",
+        "--quiet",
+        "--out",
+        str(out),
+        "-m",
+        "models.train",
+        "--lr",
+        "1",
+    ]
     ended = subprocess.run(command, cwd=tmp_path / "work", capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == "__main__ models 3 ['--lr', '1']"
     assert read_run(out).num_steps == 1
-    missing = subprocess.run([*command[:5], "-m", "models.absent"], cwd=tmp_path / "work", capture_output=True, text=True)
+    missing = subprocess.run(
+        [*command[:5], "-m", "models.absent"], cwd=tmp_path / "work", capture_output=True, text=True
+    )
     assert missing.returncode == 2 and "models.absent" in missing.stderr

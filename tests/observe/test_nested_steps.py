@@ -38,7 +38,10 @@ class Wrapper(torch.optim.Optimizer):
 
 def train(folder: Path, fails_at: int = -1) -> Any:
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    wrapper, other = Wrapper(model.parameters()), torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    wrapper, other = (
+        Wrapper(model.parameters()),
+        torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1),
+    )
     wrapper.fails_at = fails_at
     with sawbones.watch(model, wrapper, out=folder, options=SHALLOW):
         for _ in range(6):
@@ -71,5 +74,7 @@ def test_after_a_step_that_raised_the_next_optimizer_is_no_part_of_it(tmp_path: 
 def test_parameters_whose_optimizer_holds_other_tensors_are_parts(own: bool) -> None:
     model = nn.Linear(3, 2)
     held = torch.optim.SGD(model.parameters() if own else [nn.Parameter(torch.zeros(8))], lr=0.1)
-    census = SimpleNamespace(trainable=lambda: list(model.parameters()), roots=lambda: [model], optimizers=lambda: [held])
+    census = SimpleNamespace(
+        trainable=lambda: list(model.parameters()), roots=lambda: [model], optimizers=lambda: [held]
+    )
     assert len(sharded(SimpleNamespace(census=census))) == (0 if own else 2)  # type: ignore[arg-type]

@@ -31,4 +31,8 @@ def test_all_of_them_together_stay_within_their_share():
     planned = {0, 3, *range(1000, 20_000, 1000)}
     found = taken(planned, step_s=0.026, cost_s=0.27, num_steps=20_000)
     assert len(found) > 10
-    assert all((k + 1) * 0.27 <= max(FREE_S, SHARE * (step * 0.026 + k * 0.27)) + 1e-6 for k, step in enumerate(found) if k)
+    assert all(
+        (k + 1) * 0.27 <= max(FREE_S, SHARE * (step * 0.026 + k * 0.27)) + 1e-6
+        for k, step in enumerate(found)
+        if k
+    )

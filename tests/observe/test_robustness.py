@@ -1,4 +1,6 @@
-"""Whatever happens to the recording, training goes on; whatever happens to the training, the recording can be read."""
+"""Whatever happens to the recording, training goes on; whatever happens to the training, the
+recording can be read.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_a_killed_run_opens_and_misses_a_second_at_most(bench: Bench) -> None:
         process.stdout.readline()
         time.sleep(1.5 + random.Random(1).random())
         process.send_signal(signal.SIGKILL)
-        lines = [json.loads(line) for line in process.stdout.read().splitlines() if line.endswith("]")]
+        lines = [
+            json.loads(line) for line in process.stdout.read().splitlines() if line.endswith("]")
+        ]
     run = read_run(bench.folder / "run")
     assert run.ending.kind == "killed" and run.num_steps > 10
     missing = [when for i, when, _ in lines if i >= run.num_steps]
@@ -79,10 +83,16 @@ def test_a_folder_that_cannot_be_written_costs_one_warning(bench: Bench, bare: l
     (bench.folder / "file").write_text("")
     command = bench.command(bench.script(TRAIN.format(steps=40, pause=0)))
     command[command.index("--out") + 1] = str(bench.folder / "file" / "run")
-    done = subprocess.run(command, env=bench.environment(False), capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        command, env=bench.environment(False), capture_output=True, text=True, timeout=100
+    )
     assert done.returncode == 7 and losses(done.stdout) == bare
     (warning,) = warnings(done.stderr)
-    assert "Training continues unchanged" in warning and "--out FOLDER" in warning and "Traceback" not in done.stderr
+    assert (
+        "Training continues unchanged" in warning
+        and "--out FOLDER" in warning
+        and "Traceback" not in done.stderr
+    )
 
 
 def test_a_full_disk_costs_one_warning(bench: Bench, bare: list[float]) -> None:
@@ -96,11 +106,17 @@ def test_a_full_disk_costs_one_warning(bench: Bench, bare: list[float]) -> None:
     seen = bench.watched(limited, strict=False)
     assert seen.status == 7 and losses(seen.stdout) == bare
     (warning,) = warnings(seen.stderr)
-    assert "stopped" in warning and "Training continues unchanged" in warning and "Traceback" not in seen.stderr
+    assert (
+        "stopped" in warning
+        and "Training continues unchanged" in warning
+        and "Traceback" not in seen.stderr
+    )
     assert read_run(seen.folder).script  # what was there before the disk was full can be read
 
 
-def test_a_hook_that_raises_is_switched_off_with_one_warning(bench: Bench, bare: list[float]) -> None:
+def test_a_hook_that_raises_is_switched_off_with_one_warning(
+    bench: Bench, bare: list[float]
+) -> None:
     source = f"""
     import torch
     from sawbones.observe import batches
@@ -112,7 +128,10 @@ def test_a_hook_that_raises_is_switched_off_with_one_warning(bench: Bench, bare:
     seen = bench.watched(source, strict=False)
     assert seen.status == 7 and losses(seen.stdout) == bare
     (warning,) = warnings(seen.stderr)
-    assert warning.startswith("sawbones: forward failed at step 0 (broken on purpose) and is off from here. Training continues")
+    assert warning.startswith(
+        "sawbones: forward failed at step 0 (broken on purpose) and is off from here. "
+        "Training continues"
+    )
     assert "broken on purpose" in (seen.folder / "sawbones.log").read_text()
     run = seen.run
     assert run.num_steps == 40 and run.facts["off"] == ["forward"]
@@ -123,10 +142,14 @@ def test_a_nan_is_stored_and_shown_and_the_next_step_is_judged_as_ever(tmp_path)
     model = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     x = torch.randn(8, 4)
-    with sawbones.watch(out=tmp_path / "run", options=Options(deep_steps=(), deep_every=0, full_every=10**6)) as watching:
+    with sawbones.watch(
+        out=tmp_path / "run", options=Options(deep_steps=(), deep_every=0, full_every=10**6)
+    ) as watching:
         for step in range(40):
             optimizer.zero_grad()
-            loss = model(x).square().mean() * (math.nan if step == 20 else 100.0 if step == 25 else 1.0)
+            loss = model(x).square().mean() * (
+                math.nan if step == 20 else 100.0 if step == 25 else 1.0
+            )
             loss.backward()
             if step == 20:
                 with torch.no_grad():
@@ -142,9 +165,13 @@ def test_a_nan_is_stored_and_shown_and_the_next_step_is_judged_as_ever(tmp_path)
     run = watching.close()
     bad = np.flatnonzero(~np.isfinite(run.steps["loss"]))
     assert bad.tolist() == [20] and np.isnan(run.steps["loss"][20])
-    assert np.isnan(run.steps["grad_norm"][20]) and np.isfinite(np.delete(run.steps["grad_norm"], 20)).all()
+    assert (
+        np.isnan(run.steps["grad_norm"][20])
+        and np.isfinite(np.delete(run.steps["grad_norm"], 20)).all()
+    )
     assert np.isnan(run.statistics["grad_l2"][20]).all()
-    # Full statistics at once on the broken step, and again on the jump five steps later: the NaN has not blinded the window.
+    # Full statistics at once on the broken step, and again on the jump five steps later: the NaN
+    # has not blinded the window.
     full = np.flatnonzero(run.statistics["grad_max"][:, 0] != -1).tolist()
     assert full == [0, 1, 2, 20, 25]
     assert "NOT FINITE at 1 steps, first at step 20" in run_summary(run)

@@ -51,9 +51,14 @@ def test_norms_of_a_sharded_model_are_those_of_the_whole(tmp_path: Path) -> None
     assert names == ["0.weight", "0.bias", "2.weight", "2.bias"]
     for step in range(12):
         np.testing.assert_allclose(run.statistics["grad_l2"][step], truth[step][0], rtol=1e-5)
-        np.testing.assert_allclose(run.steps["grad_norm"][step], np.linalg.norm(truth[step][0]), rtol=1e-5)
+        np.testing.assert_allclose(
+            run.steps["grad_norm"][step], np.linalg.norm(truth[step][0]), rtol=1e-5
+        )
     np.testing.assert_allclose(run.statistics["param_l2"][0], truth[0][1], rtol=1e-5)
     (part,) = run.ranks
     assert part.statistics["grad_l2"][0][0] < 0.99 * truth[0][0][0]
     assert not [f for f in read(run).findings if f.status != "suspected"]
-    assert all("parameters" not in r.facts["agreement"]["found"] and not r.facts["off"] for r in (run, part))
+    assert all(
+        "parameters" not in r.facts["agreement"]["found"] and not r.facts["off"]
+        for r in (run, part)
+    )

@@ -61,7 +61,9 @@ def test_every_process_that_trains_is_a_rank(bench: Bench, style: str) -> None:
     assert run.world_size == 2 and [r.rank for r in (run, *run.ranks)] == [0, 1]
     for rank in (run, *run.ranks):
         assert rank.num_steps == 5 and rank.ending.kind == "finished" and not rank.facts["off"]
-        assert all(e.site is not None and e.site.code == "optimizer.step()" for e in rank.of_kind("step"))
+        assert all(
+            e.site is not None and e.site.code == "optimizer.step()" for e in rank.of_kind("step")
+        )
 
 
 def test_a_process_that_prepares_data_is_no_rank(bench: Bench) -> None:
@@ -87,7 +89,10 @@ def test_a_process_that_prepares_data_is_no_rank(bench: Bench) -> None:
 
 def test_a_crash_in_a_rank_is_the_crash_of_the_run(bench: Bench) -> None:
     source = (
-        WORKER.replace("optimizer.zero_grad()", "optimizer.zero_grad(); assert step < 3, f'step {step}'") + STYLES["torch spawn"]
+        WORKER.replace(
+            "optimizer.zero_grad()", "optimizer.zero_grad(); assert step < 3, f'step {step}'"
+        )
+        + STYLES["torch spawn"]
     )
     seen = bench.watched(source)
     assert seen.status == 1
@@ -95,7 +100,9 @@ def test_a_crash_in_a_rank_is_the_crash_of_the_run(bench: Bench) -> None:
     assert seen.run.num_steps == 3
 
 
-def test_ranks_that_the_script_started_and_that_wait_for_each_other_are_told_and_ended(bench: Bench) -> None:
+def test_ranks_that_the_script_started_and_that_wait_for_each_other_are_told_and_ended(
+    bench: Bench,
+) -> None:
     waits = "optimizer.step()\n            if step == 2 and rank == 0: dist.barrier()"
     seen = bench.watched(WORKER.replace("optimizer.step()", waits) + STYLES["torch spawn"])
     assert "the ranks wait for each other" in seen.stderr and "waits in barrier" in seen.stderr

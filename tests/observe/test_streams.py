@@ -1,4 +1,6 @@
-"""Windows of a long text are counted for training and for evaluations apart, by the places they cover."""
+"""Windows of a long text are counted for training and for evaluations apart, by the places they
+cover.
+"""
 
 from __future__ import annotations
 

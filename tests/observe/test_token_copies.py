@@ -1,4 +1,6 @@
-"""Rows of tokens met again are told apart: copies of long records, and what comes about twice by itself."""
+"""Rows of tokens met again are told apart: copies of long records, and what comes about twice by
+itself.
+"""
 
 from __future__ import annotations
 

@@ -16,17 +16,27 @@ from sawbones.observe.options import Options
 from sawbones.store import read_run
 
 ORIGINALS = {
-    (nn.Module, "__call__"), (nn.Module, "__init__"), (nn.Module, "train"), (torch.autograd, "backward"), (torch, "save"),
-    (torch.optim.Optimizer, "zero_grad"), (F, "cross_entropy"), (torch, "load"), (nn.utils, "clip_grad_norm_"),
-    (torch.utils.data.DataLoader, "__iter__"), (torch.amp.GradScaler, "step"),
-}  # fmt: skip
+    (nn.Module, "__call__"),
+    (nn.Module, "__init__"),
+    (nn.Module, "train"),
+    (torch.autograd, "backward"),
+    (torch, "save"),
+    (torch.optim.Optimizer, "zero_grad"),
+    (F, "cross_entropy"),
+    (torch, "load"),
+    (nn.utils, "clip_grad_norm_"),
+    (torch.utils.data.DataLoader, "__iter__"),
+    (torch.amp.GradScaler, "step"),
+}
 
 
 def optimizer_hooks() -> dict[int, object]:
     return sys.modules["torch.optim.optimizer"]._global_optimizer_pre_hooks
 
 
-def train(steps: int, model: nn.Module | None = None, optimizer: torch.optim.Optimizer | None = None) -> list[float]:
+def train(
+    steps: int, model: nn.Module | None = None, optimizer: torch.optim.Optimizer | None = None
+) -> list[float]:
     torch.manual_seed(0)
     model = model or nn.Linear(4, 2)
     optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1)
@@ -53,7 +63,9 @@ def test_a_with_block_records_and_puts_everything_back(tmp_path: Path) -> None:
     assert len(optimizer_hooks()) == hooks
     train(3)
     run = read_run(tmp_path / "run")
-    assert run.ending.kind == "finished" and run.num_steps == 5 and run.steps["loss"].tolist() == bare
+    assert (
+        run.ending.kind == "finished" and run.num_steps == 5 and run.steps["loss"].tolist() == bare
+    )
     assert [d.step for d in run.deep] == [0, 3]
 
 
@@ -61,10 +73,17 @@ def test_models_and_optimizers_from_before_are_known_by_name(tmp_path: Path) -> 
     model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     train(2, model, optimizer)
-    watching = sawbones.watch(model, optimizer, out=tmp_path / "run", options=Options(deep_steps=(), deep_every=0))
+    watching = sawbones.watch(
+        model, optimizer, out=tmp_path / "run", options=Options(deep_steps=(), deep_every=0)
+    )
     train(3, model, optimizer)
     run = watching.close()
-    assert [t.name for t in run.tensors] == ["0.weight", "0.bias", "1.weight", "1.bias"] and run.optimizers[0].cls == "AdamW"
+    assert [t.name for t in run.tensors] == [
+        "0.weight",
+        "0.bias",
+        "1.weight",
+        "1.bias",
+    ] and run.optimizers[0].cls == "AdamW"
     assert watching.close().num_steps == run.num_steps == 3
 
 
@@ -91,13 +110,17 @@ def test_something_else_than_a_model_is_refused_and_nothing_stays_patched(tmp_pa
 
 
 def test_notebook_cells_are_the_users_code(bench: Bench) -> None:
-    """Cells are compiled under names like <ipython-input-1-...>; a folder is chosen when none is given."""
+    """Cells are compiled under names like <ipython-input-1-...>; a folder is chosen when none is
+    given.
+    """
     cell = (
         "import torch\nmodel = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
         "w = sawbones.watch(model)\nfor _ in range(3):\n    optimizer.zero_grad()\n    model(torch.ones(1, 2)).sum().backward()\n"
         "    optimizer.step()\nrun = w.close()\nprint(run.num_steps, run.of_kind('step')[0].site, w.folder.parent.name)\n"
     )
-    outcome = bench.bare(f"import sawbones\nexec(compile({cell!r}, '<ipython-input-1-abc>', 'exec'))\n")
+    outcome = bench.bare(
+        f"import sawbones\nexec(compile({cell!r}, '<ipython-input-1-abc>', 'exec'))\n"
+    )
     assert outcome.status == 0, outcome.stderr
     steps, site, *_, parent = outcome.stdout.split()
     assert steps == "3" and site.startswith("<ipython-input-1-abc>:8") and parent == "runs"

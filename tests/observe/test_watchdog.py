@@ -19,8 +19,23 @@ NOW = 1000.0
 
 
 def stands(rank: int, op: str = "all_reduce", collectives: int = 7, **changes) -> dict:
-    position = {"rank": rank, "pid": os.getpid(), "time": NOW - 1, "op": op, "shape": [4], "collectives": collectives}
-    return {**position, "step": 3, "site": None, "ended": False, "last": [], "still": HANG_SECONDS + 1, **changes}
+    position = {
+        "rank": rank,
+        "pid": os.getpid(),
+        "time": NOW - 1,
+        "op": op,
+        "shape": [4],
+        "collectives": collectives,
+    }
+    return {
+        **position,
+        "step": 3,
+        "site": None,
+        "ended": False,
+        "last": [],
+        "still": HANG_SECONDS + 1,
+        **changes,
+    }
 
 
 @pytest.mark.parametrize(
@@ -44,7 +59,10 @@ def test_it_is_a_hang_when_all_wait_and_not_for_the_same(positions: list, expect
 def test_the_last_collectives_outlive_the_process_in_order(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 1)
     for number in range(40):
-        callers = [["a.py", 3, "main", "x" * (400 if number == 39 else 20)], ["a.py", 9, "<module>", "y" * 80]]
+        callers = [
+            ["a.py", 3, "main", "x" * (400 if number == 39 else 20)],
+            ["a.py", 9, "<module>", "y" * 80],
+        ]
         ring.write(number, "all_reduce" if number % 2 else "barrier", [number], 5, None, callers)
     rows = read_ring(tmp_path, 1)
     assert [row["number"] for row in rows] == list(range(8, 40))
@@ -91,20 +109,38 @@ print("all there", dist.get_rank())
 
 def _run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     (folder / "train.py").write_text(script, encoding="utf-8")
-    command = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "run", "--nproc-per-node", "2", "train.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "sawbones",
+        "run",
+        "--quiet",
+        "--out",
+        "run",
+        "--nproc-per-node",
+        "2",
+        "train.py",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=environment)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=240, env=environment
+    )
 
 
 @pytest.mark.timeout(300)
-def test_a_hang_is_told_within_30_seconds_with_the_line_of_each_rank_and_ended(tmp_path: Path) -> None:
+def test_a_hang_is_told_within_30_seconds_with_the_line_of_each_rank_and_ended(
+    tmp_path: Path,
+) -> None:
     done = _run(tmp_path, UNEVEN)
     took = time.time() - float((tmp_path / "stopped-0").read_text())
     assert done.returncode != 0
     assert took < 40  # 30 s, and torchrun's own end
     barrier = UNEVEN.splitlines().index("dist.barrier()") + 1
     backward = barrier - 3
-    assert f"rank 0, step 6, after 1 collectives: waits in barrier at train.py:{barrier}" in done.stderr
+    assert (
+        f"rank 0, step 6, after 1 collectives: waits in barrier at train.py:{barrier}"
+        in done.stderr
+    )
     assert f"waits in backward at train.py:{backward}" in done.stderr
     run = read_run(tmp_path / "run")
     assert [r.ending.kind for r in (run, *run.ranks)] == ["hang", "hang"]

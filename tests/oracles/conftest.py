@@ -1,4 +1,6 @@
-"""Keeps what Hypothesis stores inside pytest's own cache folder instead of a second one at the root."""
+"""Keeps what Hypothesis stores inside pytest's own cache folder instead of a second one at the
+root.
+"""
 
 from pathlib import Path
 

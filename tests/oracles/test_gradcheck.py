@@ -1,4 +1,6 @@
-"""The gradient check finds right gradients right, wrong ones wrong, and says when it cannot tell."""
+"""The gradient check finds right gradients right, wrong ones wrong, and says when it cannot
+tell.
+"""
 
 import numpy as np
 import pytest
@@ -16,7 +18,10 @@ def test_a_right_gradient_passes_over_many_orders_of_magnitude():
     for scale in (1e-6, 1.0, 1e6):
         x = scale * draw(3, 4)
         report = check_gradient(
-            lambda v, s=scale: np.sin(v / s).sum(), [np.cos(x / scale) / scale], [x], step=6e-6 * min(scale, 1.0)
+            lambda v, s=scale: np.sin(v / s).sum(),
+            [np.cos(x / scale) / scale],
+            [x],
+            step=6e-6 * min(scale, 1.0),
         )
         assert report.max_relative_error < 1e-6, (scale, report)
 
@@ -37,7 +42,9 @@ def test_numerical_gradient_equals_autograd():
     x, w = draw(5, 3), draw(3, 2)
     tensors = [torch.from_numpy(a).requires_grad_() for a in (x, w)]
     torch.tanh(tensors[0] @ tensors[1]).pow(2).sum().backward()
-    for numeric, tensor in zip(numerical_gradient(lambda a, b: (np.tanh(a @ b) ** 2).sum(), [x, w]), tensors, strict=True):
+    for numeric, tensor in zip(
+        numerical_gradient(lambda a, b: (np.tanh(a @ b) ** 2).sum(), [x, w]), tensors, strict=True
+    ):
         np.testing.assert_allclose(numeric, tensor.grad.numpy(), rtol=1e-7, atol=1e-9)
 
 
@@ -66,8 +73,14 @@ def test_a_zero_gradient_passes_only_when_it_is_zero():
 
 def test_a_non_finite_gradient_never_passes():
     for bad in (np.nan, np.inf):
-        assert check_gradient(lambda v: v.sum(), [[1.0, bad]], [np.ones(2)]).max_relative_error == np.inf
-    assert check_gradient(lambda v: np.nan * v.sum(), [np.ones(2)], [np.ones(2)]).max_relative_error == np.inf
+        assert (
+            check_gradient(lambda v: v.sum(), [[1.0, bad]], [np.ones(2)]).max_relative_error
+            == np.inf
+        )
+    assert (
+        check_gradient(lambda v: np.nan * v.sum(), [np.ones(2)], [np.ones(2)]).max_relative_error
+        == np.inf
+    )
 
 
 def test_the_floor_forgives_rounding_in_small_entries_only():
@@ -89,7 +102,9 @@ def test_a_function_that_writes_into_its_argument_does_not_move_the_point():
 
 def test_randomness_and_low_precision_are_refused():
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueOutOfRange, match="for the same inputs; expected a deterministic function"):
+    with pytest.raises(
+        ValueOutOfRange, match="for the same inputs; expected a deterministic function"
+    ):
         check_gradient(lambda v: v.sum() + rng.normal(), [np.ones(2)], [np.ones(2)])
     with pytest.raises(ValueOutOfRange, match="function returned float32; expected float64"):
         check_gradient(lambda v: v.sum().astype(np.float32), [np.ones(2)], [np.ones(2)])
@@ -98,13 +113,26 @@ def test_randomness_and_low_precision_are_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"gradients": [np.ones(3)]}, r"gradients\[0\] has shape \(3,\); expected \(2,\) = the shape of inputs\[0\]"),
+        (
+            {"gradients": [np.ones(3)]},
+            r"gradients\[0\] has shape \(3,\); expected \(2,\) = the shape of inputs\[0\]",
+        ),
         ({"gradients": []}, r"gradients has 0 arrays; expected 1"),
-        ({"function": lambda v: v}, r"function output has shape \(2,\); expected one number, or upstream"),
+        (
+            {"function": lambda v: v},
+            r"function output has shape \(2,\); expected one number, or upstream",
+        ),
         ({"upstream": np.ones(2)}, r"upstream has shape \(2,\); expected \(\)"),
         ({"gradients": [[]], "inputs": [[]]}, r"expected at least one number to vary"),
     ],
 )
 def test_a_wrong_shape_is_named_with_the_expected_one(change, message):
     with pytest.raises(ShapeMismatch, match=message):
-        check_gradient(**{"function": lambda v: v.sum(), "gradients": [np.ones(2)], "inputs": [np.ones(2)], **change})
+        check_gradient(
+            **{
+                "function": lambda v: v.sum(),
+                "gradients": [np.ones(2)],
+                "inputs": [np.ones(2)],
+                **change,
+            }
+        )

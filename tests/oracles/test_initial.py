@@ -12,7 +12,9 @@ SHAPES = [(600, 300), (64, 48, 5, 7)]
 
 
 def assert_variance(draw, variance, kurtosis):
-    """Within five standard errors of a sample variance; a factor-of-two mistake is hundreds of them away."""
+    """Within five standard errors of a sample variance; a factor-of-two mistake is hundreds of them
+    away.
+    """
     standard_error = variance * np.sqrt((kurtosis - 1.0) / draw.numel())
     assert abs(float(draw.double().var()) - variance) < 5 * standard_error
 
@@ -22,10 +24,16 @@ def assert_variance(draw, variance, kurtosis):
 def test_glorot_variance_is_what_torch_draws(shape, gain):
     generator = torch.Generator().manual_seed(0)
     variance = glorot_variance(shape, gain=gain)
-    assert_variance(init.xavier_normal_(torch.empty(shape), gain, generator), variance, kurtosis=3.0)
+    assert_variance(
+        init.xavier_normal_(torch.empty(shape), gain, generator), variance, kurtosis=3.0
+    )
     uniform = init.xavier_uniform_(torch.empty(shape), gain, generator)
     assert_variance(uniform, variance, kurtosis=1.8)
-    assert 0.999 * uniform_bound(variance) < float(uniform.abs().max()) <= uniform_bound(variance) * (1 + 1e-6)
+    assert (
+        0.999 * uniform_bound(variance)
+        < float(uniform.abs().max())
+        <= uniform_bound(variance) * (1 + 1e-6)
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -38,7 +46,11 @@ def test_he_variance_is_what_torch_draws(shape, mode, slope):
     assert_variance(normal, variance, kurtosis=3.0)
     uniform = init.kaiming_uniform_(torch.empty(shape), slope, mode, "leaky_relu", generator)
     assert_variance(uniform, variance, kurtosis=1.8)
-    assert 0.999 * uniform_bound(variance) < float(uniform.abs().max()) <= uniform_bound(variance) * (1 + 1e-6)
+    assert (
+        0.999 * uniform_bound(variance)
+        < float(uniform.abs().max())
+        <= uniform_bound(variance) * (1 + 1e-6)
+    )
 
 
 def test_he_keeps_the_scale_through_a_deep_relu_network():

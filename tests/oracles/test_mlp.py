@@ -35,11 +35,16 @@ def test_forward_and_backward_equal_torch_linear_layers(activation, sizes):
     hidden = getattr(torch, activation)(torch.nn.functional.linear(x, w1.T, b1))
     output = torch.nn.functional.linear(hidden, w2.T, b2)
     np.testing.assert_allclose(
-        mlp_forward(*arrays, activation=activation).output_BK, output.detach().numpy(), rtol=1e-12, atol=1e-13
+        mlp_forward(*arrays, activation=activation).output_BK,
+        output.detach().numpy(),
+        rtol=1e-12,
+        atol=1e-13,
     )
     upstream = np.random.default_rng(1).normal(size=output.shape)
     output.backward(torch.from_numpy(upstream))
-    for ours, tensor in zip(gradients_in_order(arrays, upstream, activation), (x, w1, b1, w2, b2), strict=True):
+    for ours, tensor in zip(
+        gradients_in_order(arrays, upstream, activation), (x, w1, b1, w2, b2), strict=True
+    ):
         np.testing.assert_allclose(ours, tensor.grad.numpy(), rtol=1e-11, atol=1e-13)
 
 
@@ -61,7 +66,11 @@ def test_network_with_its_loss_agrees_with_finite_differences():
     arrays, targets = draw_mlp(3)
     output = mlp_forward(*arrays, activation="tanh").output_BK
     gradients = gradients_in_order(arrays, cross_entropy_gradient(output, targets), "tanh")
-    report = check_gradient(lambda *a: cross_entropy(mlp_forward(*a, activation="tanh").output_BK, targets), gradients, arrays)
+    report = check_gradient(
+        lambda *a: cross_entropy(mlp_forward(*a, activation="tanh").output_BK, targets),
+        gradients,
+        arrays,
+    )
     assert report.max_relative_error < 1e-6, report
 
 
@@ -76,7 +85,11 @@ def test_relu_has_slope_zero_at_zero_as_in_torch():
     ("position", "value", "message"),
     [
         (0, np.zeros(4), r"x has shape \(4,\); expected 2 axes = \(batch, inputs\)"),
-        (1, np.zeros((7, 4)), r"w1 has shape \(7, 4\); expected \(4, any\).*the transpose fits.*pass w1\.T"),
+        (
+            1,
+            np.zeros((7, 4)),
+            r"w1 has shape \(7, 4\); expected \(4, any\).*the transpose fits.*pass w1\.T",
+        ),
         (1, np.zeros((5, 7)), r"w1 has shape \(5, 7\); expected \(4, any\) = \(in, out\)$"),
         (2, np.zeros((1, 7)), r"b1 has shape \(1, 7\); expected \(7,\)"),
         (3, np.zeros((6, 3)), r"w2 has shape \(6, 3\); expected \(7, any\)"),

@@ -21,16 +21,22 @@ def as_tensors(*arrays):
 
 
 @pytest.mark.parametrize("affine", [True, False])
-@pytest.mark.parametrize(("shape", "normalized"), [((4, 6), (6,)), ((2, 3, 5), (5,)), ((2, 3, 5), (3, 5)), ((6,), (6,))])
+@pytest.mark.parametrize(
+    ("shape", "normalized"), [((4, 6), (6,)), ((2, 3, 5), (5,)), ((2, 3, 5), (3, 5)), ((6,), (6,))]
+)
 def test_layer_and_rms_norm_equal_torch(shape, normalized, affine):
     x, weight, bias = draw(0, shape, normalized, normalized)
     if not affine:
         weight = bias = None
     tensor, tensor_weight, tensor_bias = as_tensors(x, weight, bias)
     expected = F.layer_norm(tensor, normalized, tensor_weight, tensor_bias, 1e-3)
-    np.testing.assert_allclose(layer_norm(x, normalized, weight, bias, eps=1e-3), expected.numpy(), RTOL, ATOL)
+    np.testing.assert_allclose(
+        layer_norm(x, normalized, weight, bias, eps=1e-3), expected.numpy(), RTOL, ATOL
+    )
     expected = F.rms_norm(tensor, normalized, tensor_weight, 1e-3)
-    np.testing.assert_allclose(rms_norm(x, normalized, weight, eps=1e-3), expected.numpy(), RTOL, ATOL)
+    np.testing.assert_allclose(
+        rms_norm(x, normalized, weight, eps=1e-3), expected.numpy(), RTOL, ATOL
+    )
 
 
 def test_default_eps_is_torchs():
@@ -53,7 +59,9 @@ def test_group_norm_equals_torch(shape, num_groups):
     expected = F.group_norm(torch.from_numpy(x), num_groups, *as_tensors(weight, bias), 1e-4)
     if num_groups == 6 and len(shape) == 2:
         np.testing.assert_allclose(expected.numpy(), np.broadcast_to(bias, shape), atol=1e-9)
-    np.testing.assert_allclose(group_norm(x, num_groups, weight, bias, eps=1e-4), expected.numpy(), RTOL, ATOL)
+    np.testing.assert_allclose(
+        group_norm(x, num_groups, weight, bias, eps=1e-4), expected.numpy(), RTOL, ATOL
+    )
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -63,7 +71,12 @@ def test_batch_norm_equals_torch_in_output_and_running_statistics(shape, trainin
     var = np.abs(var)
     tensor_mean, tensor_var = torch.from_numpy(mean.copy()), torch.from_numpy(var.copy())
     expected = F.batch_norm(
-        torch.from_numpy(x), tensor_mean, tensor_var, *as_tensors(weight, bias), training=training, momentum=0.3
+        torch.from_numpy(x),
+        tensor_mean,
+        tensor_var,
+        *as_tensors(weight, bias),
+        training=training,
+        momentum=0.3,
     )
     given_mean = mean.copy()
     result = batch_norm(x, mean, var, weight, bias, training=training, momentum=0.3)
@@ -77,10 +90,16 @@ def test_batch_norm_equals_torch_in_output_and_running_statistics(shape, trainin
     ("call", "message"),
     [
         (lambda x: layer_norm(x, (3,)), r"x has shape \(2, 4\); expected \(\.\.\., 3\)"),
-        (lambda x: layer_norm(x, (4,), np.ones(2)), r"weight has shape \(2,\); expected \(4,\) = normalized_shape"),
+        (
+            lambda x: layer_norm(x, (4,), np.ones(2)),
+            r"weight has shape \(2,\); expected \(4,\) = normalized_shape",
+        ),
         (lambda x: rms_norm(x, (2,), eps=0.0), r"x has shape \(2, 4\); expected \(\.\.\., 2\)"),
         (lambda x: group_norm(x, 3), r"4 channels \(axis 1\) for 3 groups; expected a multiple"),
-        (lambda x: group_norm(x, 2, np.ones(2)), r"weight has shape \(2,\); expected \(4,\) = \(channels,\)"),
+        (
+            lambda x: group_norm(x, 2, np.ones(2)),
+            r"weight has shape \(2,\); expected \(4,\) = \(channels,\)",
+        ),
         (lambda x: group_norm(x[0], 2), r"x has shape \(4,\); expected at least 2 axes"),
         (
             lambda x: batch_norm(x, np.zeros(2), np.ones(4), training=True),
@@ -94,7 +113,9 @@ def test_a_wrong_shape_is_named_with_the_expected_one(call, message):
 
 
 def test_batch_norm_refuses_to_train_on_one_value_as_torch_does():
-    with pytest.raises(ValueOutOfRange, match=r"1 value\(s\) per channel; expected at least 2 in training"):
+    with pytest.raises(
+        ValueOutOfRange, match=r"1 value\(s\) per channel; expected at least 2 in training"
+    ):
         batch_norm(np.zeros((1, 4)), np.zeros(4), np.ones(4), training=True)
     with pytest.raises(ValueError, match="more than 1 value per channel"):
         F.batch_norm(torch.zeros(1, 4), None, None, training=True)

@@ -31,7 +31,9 @@ def draw(seed):
 
 
 def run_ours(step, rates, **hyper):
-    """The parameters after each step. Gradients depend on the parameters, so that an error grows instead of hiding."""
+    """The parameters after each step. Gradients depend on the parameters, so that an error grows
+    instead of hiding.
+    """
     params, state, history = draw(0), State(), []
     for t, lr in enumerate(rates):
         grads = [p + noise for p, noise in zip(params, draw(t + 1), strict=True)]
@@ -58,7 +60,9 @@ def run_torch(make, rates, each_step=None):
 def assert_same(ours, theirs, rtol=1e-11):
     for t, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
-            np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-13, err_msg=f"step {t}, parameter {i}")
+            np.testing.assert_allclose(
+                x, y, rtol=rtol, atol=1e-13, err_msg=f"step {t}, parameter {i}"
+            )
 
 
 CHANGING = [0.1, 0.05, 0.2, 0.0, 0.01, 0.1]
@@ -70,31 +74,55 @@ CASES = [
     (sgd, torch.optim.SGD, {"weight_decay": 0.1}, {"weight_decay": 0.1}),
     (momentum_torch, torch.optim.SGD, {}, {"momentum": 0.9}),
     (momentum_torch, torch.optim.SGD, DAMPED, DAMPED),
-    (nesterov, torch.optim.SGD, {"weight_decay": 0.1}, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    (
+        nesterov,
+        torch.optim.SGD,
+        {"weight_decay": 0.1},
+        {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+    ),
     (rmsprop, torch.optim.RMSprop, {}, {}),
     (rmsprop, torch.optim.RMSprop, RMS, RMS),
     (adam, torch.optim.Adam, {}, {}),
-    (adam, torch.optim.Adam, {"beta1": 0.8, "beta2": 0.95, **DECAYED}, {"betas": (0.8, 0.95), **DECAYED}),
+    (
+        adam,
+        torch.optim.Adam,
+        {"beta1": 0.8, "beta2": 0.95, **DECAYED},
+        {"betas": (0.8, 0.95), **DECAYED},
+    ),
     (adamw, torch.optim.AdamW, {}, {}),
-    (adamw, torch.optim.AdamW, {"beta1": 0.8, "beta2": 0.95, **DECAYED}, {"betas": (0.8, 0.95), **DECAYED}),
+    (
+        adamw,
+        torch.optim.AdamW,
+        {"beta1": 0.8, "beta2": 0.95, **DECAYED},
+        {"betas": (0.8, 0.95), **DECAYED},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("step", "torch_class", "ours", "theirs"), CASES)
 def test_update_rule_equals_torch_under_a_changing_rate(step, torch_class, ours, theirs):
-    assert_same(run_ours(step, CHANGING, **ours), run_torch(lambda p: torch_class(p, **theirs), CHANGING))
+    assert_same(
+        run_ours(step, CHANGING, **ours), run_torch(lambda p: torch_class(p, **theirs), CHANGING)
+    )
 
 
-@given(st.lists(st.floats(1e-5, 0.3), min_size=1, max_size=8), st.floats(0.0, 0.99), st.floats(0.5, 0.9999))
+@given(
+    st.lists(st.floats(1e-5, 0.3), min_size=1, max_size=8),
+    st.floats(0.0, 0.99),
+    st.floats(0.5, 0.9999),
+)
 @settings(deadline=None, derandomize=True, max_examples=30)
 def test_adamw_equals_torch_for_any_rates_and_betas(rates, beta1, beta2):
     theirs = run_torch(lambda p: torch.optim.AdamW(p, betas=(beta1, beta2)), rates)
     assert_same(run_ours(adamw, rates, beta1=beta1, beta2=beta2), theirs, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("step", "torch_class"), [(adam, torch.optim.Adam), (adamw, torch.optim.AdamW)])
+@pytest.mark.parametrize(
+    ("step", "torch_class"), [(adam, torch.optim.Adam), (adamw, torch.optim.AdamW)]
+)
 def test_without_bias_correction_equals_torch_with_the_correction_undone(step, torch_class):
-    # torch always corrects: m / c1 over (sqrt(s / c2) + eps). A rate times c1 / sqrt(c2) and eps / sqrt(c2) undo it.
+    # torch always corrects: m / c1 over (sqrt(s / c2) + eps). A rate times c1 / sqrt(c2) and eps /
+    # sqrt(c2) undo it.
     def undo(group, t):
         c1, c2 = 1 - 0.9**t, 1 - 0.999**t
         group["lr"], group["eps"] = group["lr"] * c1 / c2**0.5, 1e-3 / c2**0.5
@@ -117,7 +145,9 @@ def test_momentum_conventions_agree_while_the_rate_is_constant_and_part_when_it_
 
 
 class ClassicMomentum(torch.optim.Optimizer):
-    """What torch does not offer: the rate inside the velocity, here written as the parameter's last displacement."""
+    """What torch does not offer: the rate inside the velocity, here written as the parameter's last
+    displacement.
+    """
 
     def __init__(self, params):
         super().__init__(params, {"lr": 0.0})
@@ -197,11 +227,17 @@ def test_clipping_spreads_non_finite_gradients_as_torch_does(bad):
 @pytest.mark.parametrize("name", list(OPTIMIZERS))
 def test_shapes_that_do_not_fit_are_named(name):
     step = OPTIMIZERS[name].step
-    with pytest.raises(ShapeMismatch, match=r"grads\[1\] has shape \(3,\); expected \(2,\) = the shape of params\[1\]"):
+    with pytest.raises(
+        ShapeMismatch,
+        match=r"grads\[1\] has shape \(3,\); expected \(2,\) = the shape of params\[1\]",
+    ):
         step([np.ones(4), np.ones(2)], [np.ones(4), np.ones(3)], State())
     with pytest.raises(ShapeMismatch, match=r"grads has 1 arrays; expected 2"):
         step([np.ones(4), np.ones(2)], [np.ones(4)], State())
-    with pytest.raises(ShapeMismatch, match=r"params is a ndarray; expected a list of arrays, so for one array \[params\]"):
+    with pytest.raises(
+        ShapeMismatch,
+        match=r"params is a ndarray; expected a list of arrays, so for one array \[params\]",
+    ):
         step(np.ones(4), [np.ones(4)], State())
     with pytest.raises(ValueOutOfRange, match=r"lr is -1; expected a number in \[0, inf\)"):
         step([np.ones(4)], [np.ones(4)], State(), lr=-1)
@@ -212,9 +248,14 @@ def test_shapes_that_do_not_fit_are_named(name):
 def test_a_state_that_belongs_elsewhere_is_refused():
     one, two = [np.ones(3)], [np.ones(3), np.ones(2)]
     _, state = momentum_torch(one, one, State())
-    with pytest.raises(ValueOutOfRange, match="state at step 1 holds velocity; expected mean, so it is another optimizer's"):
+    with pytest.raises(
+        ValueOutOfRange,
+        match="state at step 1 holds velocity; expected mean, so it is another optimizer's",
+    ):
         adam(one, one, state)
     with pytest.raises(ShapeMismatch, match=r"state\.slots\['velocity'\] has 1 arrays; expected 2"):
         momentum_torch(two, two, state)
-    with pytest.raises(ShapeMismatch, match=r"state\.slots\['velocity'\]\[0\] has shape \(3,\); expected \(4,\)"):
+    with pytest.raises(
+        ShapeMismatch, match=r"state\.slots\['velocity'\]\[0\] has shape \(3,\); expected \(4,\)"
+    ):
         momentum_torch([np.ones(4)], [np.ones(4)], state)

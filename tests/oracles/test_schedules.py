@@ -21,9 +21,15 @@ def torch_series(make, num_steps, lr=0.5):
 
 @pytest.mark.parametrize(("warmup", "total", "min_lr"), [(4, 20, 0.0), (2, 3, 0.1), (10, 37, 0.02)])
 def test_schedule_equals_torchs_linear_and_cosine_schedulers(warmup, total, min_lr):
-    rising = torch_series(lambda o: LinearLR(o, start_factor=1 / warmup, total_iters=warmup - 1), warmup)
-    falling = torch_series(lambda o: CosineAnnealingLR(o, T_max=total - warmup, eta_min=min_lr), total - warmup + 1)
-    ours = warmup_cosine(np.arange(total + 1), peak_lr=0.5, warmup_steps=warmup, total_steps=total, min_lr=min_lr)
+    rising = torch_series(
+        lambda o: LinearLR(o, start_factor=1 / warmup, total_iters=warmup - 1), warmup
+    )
+    falling = torch_series(
+        lambda o: CosineAnnealingLR(o, T_max=total - warmup, eta_min=min_lr), total - warmup + 1
+    )
+    ours = warmup_cosine(
+        np.arange(total + 1), peak_lr=0.5, warmup_steps=warmup, total_steps=total, min_lr=min_lr
+    )
     np.testing.assert_allclose(ours, rising + falling, rtol=1e-12, atol=1e-15)
 
 
@@ -46,7 +52,10 @@ def test_no_warm_up_a_scalar_step_and_the_time_after_the_end():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"warmup_steps": 10}, r"warmup_steps is 10; expected 0 <= warmup_steps < total_steps = 10"),
+        (
+            {"warmup_steps": 10},
+            r"warmup_steps is 10; expected 0 <= warmup_steps < total_steps = 10",
+        ),
         ({"step": -1}, r"step is -1; expected 0 or more"),
         ({"step": 0.5}, r"step has dtype float64; expected integers"),
         ({"min_lr": 2.0}, r"peak_lr is 1.0; expected a number in \[2, inf\)"),

@@ -1,4 +1,6 @@
-"""A sick run with a NaN in it, a healthy one and a crash, as the other stages would hand them over."""
+"""A sick run with a NaN in it, a healthy one and a crash, as the other stages would hand them
+over.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ def healthy() -> Report:
         script="train.py",
         steps=200,
         seconds=75.4,
-        looked=("data.labels-misaligned", "optimizer.lr-too-high", "loop.no-zero-grad", "loss.label-shift"),
+        looked=(
+            "data.labels-misaligned",
+            "optimizer.lr-too-high",
+            "loop.no-zero-grad",
+            "loss.label-shift",
+        ),
         could_not_look=(
             CouldNotLook("loop.clip-before-unscale", "this run has no GradScaler"),
             CouldNotLook("loop.amp-no-scaler", "this run has no GradScaler"),

@@ -1,4 +1,6 @@
-"""200 steps of a small decoder trained in fp16, with two faults, one suspicion and three NaN losses."""
+"""200 steps of a small decoder trained in fp16, with two faults, one suspicion and three NaN
+losses.
+"""
 
 from __future__ import annotations
 
@@ -81,9 +83,27 @@ def sample_report() -> Report:
         title="The model reads the tokens it is asked to predict: its attention has no causal mask",
         where=(site("x = layer(x)", "forward"), site("logits = model(")),
         evidence=(
-            Evidence("Share of an output's influence that comes from later positions", "influence", (0, 1, 100), 0.47, 0.0),
-            Evidence("Attention mass on keys after the query, mean of 6 layers", "attention", (0, 1, 100), 0.486, 0.0),
-            Evidence("Training loss is far under the entropy of the data", "loss", tuple(range(150, 200)), 0.031, 2.1),
+            Evidence(
+                "Share of an output's influence that comes from later positions",
+                "influence",
+                (0, 1, 100),
+                0.47,
+                0.0,
+            ),
+            Evidence(
+                "Attention mass on keys after the query, mean of 6 layers",
+                "attention",
+                (0, 1, 100),
+                0.486,
+                0.0,
+            ),
+            Evidence(
+                "Training loss is far under the entropy of the data",
+                "loss",
+                tuple(range(150, 200)),
+                0.031,
+                2.1,
+            ),
         ),
         fix=Fix(
             "Pass a causal mask to every layer.",
@@ -94,13 +114,19 @@ def sample_report() -> Report:
         verdict=Verdict(
             "causality",
             "confirmed",
-            "Changing token 9 changes the outputs at positions 0 to 8; with a causal mask it changes none of them.",
+            (
+                "Changing token 9 changes the outputs at positions 0 to 8; with a causal mask "
+                "it changes none of them."
+            ),
             baseline=0.47,
             with_remedy=0.0,
             seconds=3.4,
             details={"positions": [0, 8], "largest": 0.47},
         ),
-        test="def test_no_output_depends_on_later_tokens():\n    assert influence(model).future == 0\n",
+        test=(
+            "def test_no_output_depends_on_later_tokens():\n    assert "
+            "influence(model).future == 0\n"
+        ),
     )
     clip = Finding(
         fault="loop.clip-before-unscale",
@@ -127,7 +153,9 @@ def sample_report() -> Report:
         status="suspected",
         confidence=0.4,
         title="Weight decay also pulls on norm weights and biases",
-        evidence=(Evidence("Norm and bias tensors in groups with decay", "optimizer", (), 26.0, 0.0),),
+        evidence=(
+            Evidence("Norm and bias tensors in groups with decay", "optimizer", (), 26.0, 0.0),
+        ),
         fix=Fix("Put norm weights and biases in a group with weight_decay=0."),
     )
     refuted = Finding(
@@ -135,7 +163,9 @@ def sample_report() -> Report:
         status="suspected",
         confidence=0.3,
         title="Loss breaks after a jump of the update ratio",
-        verdict=Verdict("lr-tenth", "refuted", "The loss still breaks at step 137.", math.nan, math.nan, 8.1),
+        verdict=Verdict(
+            "lr-tenth", "refuted", "The loss still breaks at step 137.", math.nan, math.nan, 8.1
+        ),
     )
     return Report(
         verdict="sick",
@@ -221,7 +251,10 @@ def _tensors() -> tuple[Tensor, ...]:
         )
         names += [f"layers.{layer}.{part}" for part in parts]
     names += ["head.weight", "unused.weight"]
-    return tuple(Tensor(index, name, (64, 64), "float32", True, "Linear", 0, 0, 0.01) for index, name in enumerate(names))
+    return tuple(
+        Tensor(index, name, (64, 64), "float32", True, "Linear", 0, 0, 0.01)
+        for index, name in enumerate(names)
+    )
 
 
 def _gradients() -> np.ndarray:
@@ -245,15 +278,30 @@ def _events() -> tuple[Event, ...]:
             {"wait_ms": 8.6, "tensors": [{"path": "", "shape": [32, 65], "dtype": "int64"}]},
         ),
         ("zero_grad", "optimizer.zero_grad()", 0.4, {"target": "optimizer", "set_to_none": True}),
-        ("forward", "logits = model(", 31.0, {"module": "", "training": True, "autocast": "float16", "top": True}),
+        (
+            "forward",
+            "logits = model(",
+            31.0,
+            {"module": "", "training": True, "autocast": "float16", "top": True},
+        ),
         ("loss", "loss = F.cross_entropy", 1.5, {"fn": "cross_entropy", "reduction": "mean"}),
         ("scale", "scaler.scale(loss)", 0.1, {"scale": 65536.0}),
         ("backward", "scaler.scale(loss)", 62.0, {"scaled": True, "fresh": True}),
-        ("clip", "clip_grad_norm_", 3.0, {"fn": "clip_grad_norm_", "max_norm": 1.0, "norm": 88211.3}),
+        (
+            "clip",
+            "clip_grad_norm_",
+            3.0,
+            {"fn": "clip_grad_norm_", "max_norm": 1.0, "norm": 88211.3},
+        ),
         ("unscale", "scaler.step(", 2.0, {"scale": 65536.0}),
         ("scaler_step", "scaler.step(", 0.2, {"skipped": False}),
         ("step", "scaler.step(", 14.0, {"cls": "AdamW", "lr": [0.001]}),
-        ("scaler_update", "scaler.update()", 0.3, {"scale_before": 65536.0, "scale_after": 65536.0}),
+        (
+            "scaler_update",
+            "scaler.update()",
+            0.3,
+            {"scale_before": 65536.0, "scale_after": 65536.0},
+        ),
         ("schedule", "schedule.step()", 0.2, {"cls": "LinearLR", "lr_after": [0.001]}),
     )
     events = []

@@ -13,7 +13,13 @@ def applied(patch: str | None, source: str, folder: Path) -> str:
     """What git makes of it: the patch must apply, not merely look right."""
     assert patch is not None
     (folder / "train.py").write_bytes(source.encode())
-    subprocess.run(["git", "apply", "--unidiff-zero", "-"], input=patch.encode(), cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        ["git", "apply", "--unidiff-zero", "-"],
+        input=patch.encode(),
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
     return (folder / "train.py").read_bytes().decode()
 
 
@@ -31,7 +37,9 @@ def test_a_replacement_changes_one_line(tmp_path):
 
 def test_an_insertion_takes_the_indentation_of_its_neighbour(tmp_path):
     patch = change(LOOP, 3, insert_before="opt.zero_grad()")
-    assert applied(patch, LOOP, tmp_path) == LOOP.replace("    loss.b", "    opt.zero_grad()\n    loss.b")
+    assert applied(patch, LOOP, tmp_path) == LOOP.replace(
+        "    loss.b", "    opt.zero_grad()\n    loss.b"
+    )
 
 
 def test_after_a_block_header_means_inside_it(tmp_path):
@@ -41,8 +49,17 @@ def test_after_a_block_header_means_inside_it(tmp_path):
 
 def test_a_call_over_several_lines_is_changed_and_surrounded_as_one(tmp_path):
     source = "loss = f(\n    x,\n    reduction='sum',\n)\nloss.backward()\n"
-    patch = change(source, 1, replace=("'sum'", "'mean'"), insert_before="# before", insert_after="check(loss)\ncheck(x)")
-    expected = "# before\nloss = f(\n    x,\n    reduction='mean',\n)\ncheck(loss)\ncheck(x)\nloss.backward()\n"
+    patch = change(
+        source,
+        1,
+        replace=("'sum'", "'mean'"),
+        insert_before="# before",
+        insert_after="check(loss)\ncheck(x)",
+    )
+    expected = (
+        "# before\nloss = f(\n    x,\n    "
+        "reduction='mean',\n)\ncheck(loss)\ncheck(x)\nloss.backward()\n"
+    )
     assert applied(patch, source, tmp_path) == expected
 
 
@@ -57,7 +74,9 @@ def test_a_file_without_a_last_newline_still_applies(tmp_path):
 def test_windows_line_ends_stay(tmp_path):
     source = LOOP.replace("\n", "\r\n")
     patch = change(source, 3, insert_before="opt.zero_grad()")
-    assert applied(patch, source, tmp_path) == source.replace("    loss.b", "    opt.zero_grad()\r\n    loss.b")
+    assert applied(patch, source, tmp_path) == source.replace(
+        "    loss.b", "    opt.zero_grad()\r\n    loss.b"
+    )
 
 
 def test_nothing_goes_between_if_and_else(tmp_path):
@@ -76,7 +95,14 @@ def test_nothing_goes_between_if_and_else(tmp_path):
         (2, {}),
         (2, {"replace": ("f(x, y)", "f(x, y)")}),
     ],
-    ids=["text absent", "past the end", "no line", "breaks the syntax", "no change named", "no difference"],
+    ids=[
+        "text absent",
+        "past the end",
+        "no line",
+        "breaks the syntax",
+        "no change named",
+        "no difference",
+    ],
 )
 def test_no_patch_rather_than_a_wrong_one(line, fix):
     assert change(LOOP, line, **fix) is None
@@ -88,7 +114,10 @@ def test_a_patch_of_the_check_is_kept():
 
 def test_a_source_without_valid_syntax_is_patched_by_line(tmp_path):
     source = "print 'old python'\nopt.step()\n"
-    assert applied(change(source, 2, insert_before="clip()"), source, tmp_path) == "print 'old python'\nclip()\nopt.step()\n"
+    assert (
+        applied(change(source, 2, insert_before="clip()"), source, tmp_path)
+        == "print 'old python'\nclip()\nopt.step()\n"
+    )
 
 
 def test_reports_get_patches_where_the_source_is_known(sick, sources):

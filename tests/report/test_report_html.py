@@ -27,7 +27,9 @@ def without_scripts(page: str) -> str:
 
 
 def embedded(page: str) -> dict:
-    return json.loads(re.search(r'id="figures">(.*?)</script>', page, re.S).group(1), parse_constant=pytest.fail)
+    return json.loads(
+        re.search(r'id="figures">(.*?)</script>', page, re.S).group(1), parse_constant=pytest.fail
+    )
 
 
 def painted(value):
@@ -41,7 +43,9 @@ def painted(value):
 def test_the_page_needs_nothing_from_outside(tmp_path, sick, run, sources):
     page = page_of(tmp_path, sick, run, sources)
     assert page.count("* plotly.js v") == 1
-    assert not re.search(r"""<(?:link|iframe|img)\b|<script[^>]+src|@import|url\(""", without_scripts(page))
+    assert not re.search(
+        r"""<(?:link|iframe|img)\b|<script[^>]+src|@import|url\(""", without_scripts(page)
+    )
 
 
 def test_every_link_has_a_target(tmp_path, sick, run, sources):
@@ -53,19 +57,34 @@ def test_every_link_has_a_target(tmp_path, sick, run, sources):
 
 def test_source_and_diff_are_shown(tmp_path, sick, run, sources):
     page = page_of(tmp_path, sick, run, sources)
-    assert '<span class="row hit"><span class="no">20</span>            x = layer(x)\n</span>' in page
+    assert (
+        '<span class="row hit"><span class="no">20</span>            x = layer(x)\n</span>' in page
+    )
     assert '<span class="row add">+        scaler.unscale_(optimizer)\n</span>' in page
 
 
 def test_text_of_the_user_is_escaped_everywhere(tmp_path, sick, run):
     finding = dataclasses.replace(
-        sick.findings[1], title=NASTY, where=(Site(NASTY, 1, NASTY, NASTY),), test=NASTY, experiment=NASTY
+        sick.findings[1],
+        title=NASTY,
+        where=(Site(NASTY, 1, NASTY, NASTY),),
+        test=NASTY,
+        experiment=NASTY,
     )
-    report = dataclasses.replace(sick, script=NASTY, findings=(finding,), environment={NASTY: NASTY}, notes=(NASTY,))
+    report = dataclasses.replace(
+        sick, script=NASTY, findings=(finding,), environment={NASTY: NASTY}, notes=(NASTY,)
+    )
     tensors = (dataclasses.replace(run.tensors[0], name=NASTY + ".weight"), *run.tensors[1:])
-    events = tuple(dataclasses.replace(event, site=Site(NASTY, 1, NASTY, NASTY)) for event in run.events[:800])
+    events = tuple(
+        dataclasses.replace(event, site=Site(NASTY, 1, NASTY, NASTY)) for event in run.events[:800]
+    )
     ending = Ending("exception", 1, NASTY, NASTY, (Site(NASTY, 1, NASTY, NASTY),))
-    page = page_of(tmp_path, report, dataclasses.replace(run, tensors=tensors, events=events, ending=ending), {NASTY: NASTY})
+    page = page_of(
+        tmp_path,
+        report,
+        dataclasses.replace(run, tensors=tensors, events=events, ending=ending),
+        {NASTY: NASTY},
+    )
     assert "<script>alert" not in page and "<img" not in without_scripts(page)
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in json.dumps(embedded(page))
@@ -73,7 +92,16 @@ def test_text_of_the_user_is_escaped_everywhere(tmp_path, sick, run):
 
 def test_figures_are_valid_plotly(tmp_path, sick, run, sources):
     found = embedded(page_of(tmp_path, sick, run, sources))
-    assert set(found) == {"loss", "grad_norm", "update_ratio", "lr", "scale", "layers", "timeline", "influence-0"}
+    assert set(found) == {
+        "loss",
+        "grad_norm",
+        "update_ratio",
+        "lr",
+        "scale",
+        "layers",
+        "timeline",
+        "influence-0",
+    }
     for figure in found.values():
         go.Figure(painted(figure))
 
@@ -84,12 +112,20 @@ def test_every_nan_is_marked(sick, run):
     assert marks["x"] == [137, 138, 139]
     assert "nan" in marks["text"][0]
     line = figure["data"][0]
-    assert [step for step, value in zip(line["x"], line["y"], strict=True) if value is None] == [137, 138, 139]
+    assert [step for step, value in zip(line["x"], line["y"], strict=True) if value is None] == [
+        137,
+        138,
+        139,
+    ]
 
 
 def test_the_steps_of_the_evidence_are_marked(sick, run):
     shapes = figures.curve(run, "loss", sick.findings)["layout"]["shapes"]
-    assert {(shape["x0"], shape["x1"]) for shape in shapes} >= {(149.5, 199.5), (136.5, 139.5), (99.5, 100.5)}
+    assert {(shape["x0"], shape["x1"]) for shape in shapes} >= {
+        (149.5, 199.5),
+        (136.5, 139.5),
+        (99.5, 100.5),
+    }
 
 
 def test_a_long_run_is_thinned_but_keeps_its_spike_and_its_nan(run):
@@ -105,15 +141,23 @@ def test_a_long_run_is_thinned_but_keeps_its_spike_and_its_nan(run):
 
 def test_two_optimizers_give_two_curves(run):
     owners = np.arange(run.num_steps) % 2
-    curves = series.curves(dataclasses.replace(run, steps={**run.steps, "optimizer": owners.astype(float)}), "loss")
+    curves = series.curves(
+        dataclasses.replace(run, steps={**run.steps, "optimizer": owners.astype(float)}), "loss"
+    )
     assert [curve.optimizer for curve in curves] == [0, 1]
-    assert [step for curve in curves for mark in curve.broken for step in mark.steps] == [138, 137, 139]
+    assert [step for curve in curves for mark in curve.broken for step in mark.steps] == [
+        138,
+        137,
+        139,
+    ]
 
 
 def test_a_negative_loss_is_a_loss_and_a_lone_minus_one_is_not(run):
     def values(*loss):
         steps = {"step": np.arange(3.0), "optimizer": np.zeros(3), "loss": np.array(loss)}
-        return [curve.values for curve in series.curves(dataclasses.replace(run, steps=steps), "loss")]
+        return [
+            curve.values for curve in series.curves(dataclasses.replace(run, steps=steps), "loss")
+        ]
 
     assert values(-3.0, -1.0, 2.0) == [[-3.0, -1.0, 2.0]]
     assert values(3.0, -1.0, 2.0) == [[3.0, 2.0]]
@@ -134,10 +178,15 @@ def test_the_layer_map_tells_zero_missing_and_nonfinite_apart(run):
 
 
 def test_a_model_of_a_thousand_layers_stays_readable(run):
-    tensors = tuple(dataclasses.replace(run.tensors[0], index=i, name=f"stage{i // 100}.block{i}.fc.weight") for i in range(1000))
+    tensors = tuple(
+        dataclasses.replace(run.tensors[0], index=i, name=f"stage{i // 100}.block{i}.fc.weight")
+        for i in range(1000)
+    )
     table = np.ones((1200, 1000), np.float32)
     table[601, 999] = math.nan
-    big = dataclasses.replace(run, tensors=tensors, statistics={"grad_l2": table}, tensor_steps=np.arange(1200))
+    big = dataclasses.replace(
+        run, tensors=tensors, statistics={"grad_l2": table}, tensor_steps=np.arange(1200)
+    )
     found = series.layer_map(big)
     assert found.layers == [f"stage{i}" for i in range(10)]
     assert len(found.steps) <= series.MOST_COLUMNS
@@ -152,8 +201,12 @@ def test_a_page_without_a_run_has_no_plots_and_is_small(tmp_path, healthy):
 
 
 def test_an_empty_run_makes_a_page(tmp_path, crashed, run):
-    ending = Ending("exception", 1, "ValueError", "bad shape", (Site("train.py", 3, "main", "x = y"),))
-    empty = dataclasses.replace(run, events=(), steps={}, tensors=(), statistics={}, deep=(), ending=ending)
+    ending = Ending(
+        "exception", 1, "ValueError", "bad shape", (Site("train.py", 3, "main", "x = y"),)
+    )
+    empty = dataclasses.replace(
+        run, events=(), steps={}, tensors=(), statistics={}, deep=(), ending=ending
+    )
     assert "bad shape" in page_of(tmp_path, crashed, empty)
 
 

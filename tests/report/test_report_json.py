@@ -55,7 +55,9 @@ def test_reading_back_gives_the_same_report(sick):
 
 def test_a_written_file_reads_back(sick, tmp_path):
     write_json(sick, tmp_path / "report.json")
-    assert repr(from_json(json.loads((tmp_path / "report.json").read_text(encoding="utf-8")))) == repr(sick)
+    assert repr(
+        from_json(json.loads((tmp_path / "report.json").read_text(encoding="utf-8")))
+    ) == repr(sick)
 
 
 def test_measurements_of_any_kind_are_written(sick):

@@ -15,7 +15,12 @@ def rendered(report, quiet=False, width=160, terminal=False) -> str:
     out = io.StringIO()
     render_terminal(
         report,
-        Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None),
+        Console(
+            file=out,
+            width=width,
+            force_terminal=terminal,
+            color_system="standard" if terminal else None,
+        ),
         quiet,
     )
     return out.getvalue()
@@ -60,11 +65,15 @@ def test_no_line_is_wider_than_100_columns(sick, sources, width):
         sick.findings[0],
         title="word " * 60 + "x" * 300,
         where=(Site("/very/long/" + "path/" * 40 + "train.py", 7, "f" * 120, "y" * 400),),
-        evidence=(Evidence("z" * 300, steps=tuple(range(0, 400, 2)), value=1e300, expected=-1e-300),),
+        evidence=(
+            Evidence("z" * 300, steps=tuple(range(0, 400, 2)), value=1e300, expected=-1e-300),
+        ),
         fix=Fix("w" * 300, replace=("a" * 200, "b" * 200)),
     )
     report = with_patches(dataclasses.replace(sick, findings=(long, *sick.findings)), sources)
-    assert max(cell_len(line) for line in rendered(report, width=width).split("\n")) <= min(width, 100)
+    assert max(cell_len(line) for line in rendered(report, width=width).split("\n")) <= min(
+        width, 100
+    )
 
 
 def test_healthy_says_what_was_looked_at_and_what_was_not(healthy):
@@ -89,7 +98,9 @@ def test_no_colour_when_piped_and_colour_on_a_terminal(sick):
 
 def test_text_of_the_user_is_neither_markup_nor_control(sick):
     nasty = "[bold red]x[/] [/nope] \x1b[2J\x07"
-    finding = dataclasses.replace(sick.findings[0], title=nasty, where=(Site("train.py", 1, "f", nasty),))
+    finding = dataclasses.replace(
+        sick.findings[0], title=nasty, where=(Site("train.py", 1, "f", nasty),)
+    )
     text = rendered(dataclasses.replace(sick, findings=(finding,)))
     assert text.count("[bold red]x[/] [/nope]") == 2
     assert "\x1b" not in text and "\x07" not in text

@@ -13,7 +13,11 @@ from sawbones.lab.ward import Bed
 from sawbones.schema import Evidence, Finding, Run
 from sawbones.testing import observe
 
-STEPS = (12, 60, None)  # the first after which the fault can be pinned by something cheaper than a whole session
+STEPS = (
+    12,
+    60,
+    None,
+)  # the first after which the fault can be pinned by something cheaper than a whole session
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,24 @@ def pinned_by(bed: Bed, folder: Path) -> Pinned:
 
 
 def finding_of(bed: Bed, run: Run) -> Finding:
-    """What its check says; where an experiment would have to decide first, a stand-in: how to pin it does not depend on it."""
+    """What its check says; where an experiment would have to decide first, a stand-in: how to pin
+    it does not depend on it.
+    """
     found = [f for f in checks.read(run, bed.fault).findings if f.fault == bed.fault]
-    return found[0] if found else Finding(bed.fault, "proven", 1.0, bed.summary, (), (Evidence("", ""),))
+    return (
+        found[0]
+        if found
+        else Finding(bed.fault, "proven", 1.0, bed.summary, (), (Evidence("", ""),))
+    )
 
 
 def mend(script: Path) -> None:
     text = script.read_text(encoding="utf-8")
     assert text.count("patient = admit()\n") == 1
-    script.write_text(text.replace("patient = admit()\n", "patient = admit()\npatient.broken = False\n"), encoding="utf-8")
+    script.write_text(
+        text.replace("patient = admit()\n", "patient = admit()\npatient.broken = False\n"),
+        encoding="utf-8",
+    )
 
 
 def said(pinned: Pinned, root: Path, folder: Path) -> str | None:

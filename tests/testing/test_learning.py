@@ -36,8 +36,13 @@ def test_one_batch_is_learned_or_the_losses_are_told() -> None:
     model = _model()
     assert_overfits_one_batch(model, _batch(), _loss, torch.optim.Adam(model.parameters(), lr=0.02))
     still = _model()
-    with pytest.raises(AssertionError, match=r"one repeated batch: loss 1\.\d+ -> 1\.\d+ in 20 steps; expected under 0\.\d+"):
-        assert_overfits_one_batch(still, _batch(), _loss, torch.optim.SGD(still.parameters(), lr=1e-6), steps=20)
+    with pytest.raises(
+        AssertionError,
+        match=r"one repeated batch: loss 1\.\d+ -> 1\.\d+ in 20 steps; expected under 0\.\d+",
+    ):
+        assert_overfits_one_batch(
+            still, _batch(), _loss, torch.optim.SGD(still.parameters(), lr=1e-6), steps=20
+        )
 
 
 def test_a_loss_that_turns_nan_is_told_with_its_step() -> None:
@@ -49,12 +54,17 @@ def test_a_loss_that_turns_nan_is_told_with_its_step() -> None:
         return _loss(model, batch) * (math.nan if len(taken) == 3 else 1.0)
 
     with pytest.raises(AssertionError, match="is nan at step 2; expected finite"):
-        assert_overfits_one_batch(model, _batch(), turns, torch.optim.SGD(model.parameters(), lr=1e-3))
+        assert_overfits_one_batch(
+            model, _batch(), turns, torch.optim.SGD(model.parameters(), lr=1e-3)
+        )
 
 
 def test_the_first_loss_is_that_of_guessing() -> None:
     assert_initial_loss(_model(), _batch(), _loss, num_classes=4)
-    with pytest.raises(AssertionError, match=r"the loss before training is 1\.\d+; expected log 40 = 3.689, up to 30%"):
+    with pytest.raises(
+        AssertionError,
+        match=r"the loss before training is 1\.\d+; expected log 40 = 3.689, up to 30%",
+    ):
         assert_initial_loss(_model(), _batch(), _loss, num_classes=40)
     with pytest.raises(TypeError, match="one of the two"):
         assert_initial_loss(_model(), _batch(), _loss)
@@ -68,7 +78,9 @@ def test_two_runs_from_one_seed_agree_or_the_first_step_is_told() -> None:
         return [float(_loss(model, _batch()).detach()) for _ in range(2)]
 
     assert_deterministic(lambda: train(True))
-    with pytest.raises(AssertionError, match=r"loss [\d.]+ at step 0; expected [\d.]+, bit for bit"):
+    with pytest.raises(
+        AssertionError, match=r"loss [\d.]+ at step 0; expected [\d.]+, bit for bit"
+    ):
         assert_deterministic(lambda: train(False))
 
 
@@ -102,5 +114,8 @@ def test_a_resumed_run_goes_on_exactly_or_the_first_loss_is_told() -> None:
         state.model.load_state_dict(kept[0])
 
     assert_resumes_exactly(Training, Training.train, save, load)
-    with pytest.raises(AssertionError, match=r"resumed after step 4: loss [\d.]+ at step 5; expected [\d.]+, bit for bit"):
+    with pytest.raises(
+        AssertionError,
+        match=r"resumed after step 4: loss [\d.]+ at step 5; expected [\d.]+, bit for bit",
+    ):
         assert_resumes_exactly(Training, Training.train, save, load_weights)

@@ -1,6 +1,8 @@
-"""Every finding can be pinned: the test fails on the lab's broken script and passes on the mended one.
+"""Every finding can be pinned: the test fails on the lab's broken script and passes on the mended
+one.
 
-The whole lab with SAWBONES_FULL=1 (faults that only a GPU shows where there is one); else a slice with one of each kind.
+The whole lab with SAWBONES_FULL=1 (faults that only a GPU shows where there is one); else a slice
+with one of each kind.
 """
 
 from __future__ import annotations
@@ -33,12 +35,18 @@ def _is_here(bed: Bed) -> bool:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "bed",
-    [bed for bed in beds() if bed.fault in SLICE or (os.environ.get("SAWBONES_FULL") and _is_here(bed))],
+    [
+        bed
+        for bed in beds()
+        if bed.fault in SLICE or (os.environ.get("SAWBONES_FULL") and _is_here(bed))
+    ],
     ids=lambda bed: bed.fault,
 )
 def test_fails_on_the_broken_script_and_passes_on_the_mended_one(bed: Bed, tmp_path: Path) -> None:
     case = examine(bed, tmp_path)
-    assert case.broken is not None, f"{case.pinned.kind} test passes on the broken script:\n{case.pinned.text}"
+    assert case.broken is not None, (
+        f"{case.pinned.kind} test passes on the broken script:\n{case.pinned.text}"
+    )
     assert case.mended is None, f"{case.pinned.kind} test fails on the mended script: {case.mended}"
     assert case.pinned.kind == SLICE.get(bed.fault, case.pinned.kind)
 
@@ -46,7 +54,10 @@ def test_fails_on_the_broken_script_and_passes_on_the_mended_one(bed: Bed, tmp_p
 def test_every_check_of_the_catalogue_has_its_way_to_be_pinned() -> None:
     found = ways()
     assert set(found) == {check.fault for check in all_checks()} and set(PINS) <= set(found)
-    assert found["pipeline.token-out-of-vocab"] == "running" and found["optimizer.lr-too-high"] == "assert_free_of"
+    assert (
+        found["pipeline.token-out-of-vocab"] == "running"
+        and found["optimizer.lr-too-high"] == "assert_free_of"
+    )
     assert found["loop.resume-incomplete"] == "assert_resumes_exactly"
 
 

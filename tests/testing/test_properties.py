@@ -6,7 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sawbones.testing import assert_batch_independent, assert_causal, assert_padding_invariant, assert_positions_matter
+from sawbones.testing import (
+    assert_batch_independent,
+    assert_causal,
+    assert_padding_invariant,
+    assert_positions_matter,
+)
 
 
 class Attending(nn.Module):
@@ -24,7 +29,11 @@ class Attending(nn.Module):
             x = x + self.places(torch.arange(ids.shape[1]))
         q, k, v = self.mix(self.drop(x)).chunk(3, -1)
         mask = (ids != 0)[:, None, :].expand(-1, ids.shape[1], -1) if self.masked else None
-        return self.head(nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=self.causal))
+        return self.head(
+            nn.functional.scaled_dot_product_attention(
+                q, k, v, attn_mask=mask, is_causal=self.causal
+            )
+        )
 
 
 class MixedUp(nn.Module):
@@ -52,7 +61,11 @@ def test_a_causal_model_passes_and_keeps_its_mode_and_its_random_stream() -> Non
 
 def test_a_leak_is_named_with_example_position_and_size() -> None:
     with pytest.raises(
-        AssertionError, match=r"example \d, position 0 moves by \d.*when only inputs from position 1 on change; expected 0"
+        AssertionError,
+        match=(
+            r"example \d, position 0 moves by \d.*when only inputs from position 1 on change; "
+            r"expected 0"
+        ),
     ):
         assert_causal(Attending(causal=False), _ids())
 
@@ -70,7 +83,9 @@ def test_batches_are_handed_over_as_dicts_and_tuples_and_by_a_function() -> None
     model, ids = Attending(), _ids()
     assert_causal(model, {"ids": ids})
     assert_causal(model, (ids,))
-    assert_causal(model, {"x": ids, "y": ids}, forward=lambda m, batch: {"scores": m(batch["x"])}, source="x")
+    assert_causal(
+        model, {"x": ids, "y": ids}, forward=lambda m, batch: {"scores": m(batch["x"])}, source="x"
+    )
 
 
 def test_outputs_without_positions_are_refused() -> None:
@@ -80,7 +95,9 @@ def test_outputs_without_positions_are_refused() -> None:
 
 def test_examples_that_mix_are_named() -> None:
     assert_batch_independent(Attending(), _ids())
-    with pytest.raises(AssertionError, match=r"example \d moves by .* when only example 0 changes; expected 0"):
+    with pytest.raises(
+        AssertionError, match=r"example \d moves by .* when only example 0 changes; expected 0"
+    ):
         assert_batch_independent(MixedUp(), _ids())
 
 
@@ -101,7 +118,11 @@ def test_padding_that_is_seen_is_named() -> None:
     ids[2, 3:] = 0
     assert_padding_invariant(Attending(causal=False, masked=True), ids)
     with pytest.raises(
-        AssertionError, match=r"example [02], position \d moves by .* when the [35] padded positions of its row are cut off"
+        AssertionError,
+        match=(
+            r"example [02], position \d moves by .* when the [35] padded positions of its row "
+            r"are cut off"
+        ),
     ):
         assert_padding_invariant(Attending(causal=False), ids)
     with pytest.raises(ValueError, match="no row of the input"):
@@ -122,5 +143,7 @@ def test_a_model_that_answers_differently_each_time_is_refused() -> None:
             self.calls += 1
             return x * self.calls
 
-    with pytest.raises(ValueError, match=r"two calls with one input differ by .* in evaluation mode"):
+    with pytest.raises(
+        ValueError, match=r"two calls with one input differ by .* in evaluation mode"
+    ):
         assert_batch_independent(Counting(), torch.ones(3, 2))

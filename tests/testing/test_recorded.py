@@ -1,4 +1,6 @@
-"""The same assertions over recordings: synthetic ones for the order of events, real ones of a small script."""
+"""The same assertions over recordings: synthetic ones for the order of events, real ones of a small
+script.
+"""
 
 from __future__ import annotations
 
@@ -57,23 +59,50 @@ ORDER = ("zero_grad", "backward", "step")
 def test_the_usual_orders_pass() -> None:
     assert_event_order(_run(*ORDER, *ORDER), *ORDER)
     assert_event_order(_run("zero_grad", "backward", "backward", "step"), *ORDER)  # accumulation
-    assert_event_order(_run("backward", "step", "zero_grad", "backward", "step", "zero_grad"), "backward", "step", "zero_grad")
     assert_event_order(
-        _run("backward", "step", "schedule", "backward", "step"), "backward", "step", "schedule", optional=["schedule"]
+        _run("backward", "step", "zero_grad", "backward", "step", "zero_grad"),
+        "backward",
+        "step",
+        "zero_grad",
+    )
+    assert_event_order(
+        _run("backward", "step", "schedule", "backward", "step"),
+        "backward",
+        "step",
+        "schedule",
+        optional=["schedule"],
     )
 
 
 @pytest.mark.parametrize(
     ("happened", "order", "told"),
     [
-        (("zero_grad", "backward", "zero_grad", "step"), ORDER, "backward is followed by zero_grad"),
-        (("zero_grad", "backward", "step", "backward", "step"), ORDER, "step is followed by backward"),
-        (("backward", "step", "clip", "backward", "step"), ("backward", "clip", "step"), "backward is followed by step"),
-        (("backward", "clip", "step"), ("backward", "unscale", "clip", "step"), "unscale never happens"),
+        (
+            ("zero_grad", "backward", "zero_grad", "step"),
+            ORDER,
+            "backward is followed by zero_grad",
+        ),
+        (
+            ("zero_grad", "backward", "step", "backward", "step"),
+            ORDER,
+            "step is followed by backward",
+        ),
+        (
+            ("backward", "step", "clip", "backward", "step"),
+            ("backward", "clip", "step"),
+            "backward is followed by step",
+        ),
+        (
+            ("backward", "clip", "step"),
+            ("backward", "unscale", "clip", "step"),
+            "unscale never happens",
+        ),
         (("backward", "backward"), ("backward", "step"), "step never happens"),
     ],
 )
-def test_a_wrong_order_is_told_with_its_place(happened: tuple[str, ...], order: tuple[str, ...], told: str) -> None:
+def test_a_wrong_order_is_told_with_its_place(
+    happened: tuple[str, ...], order: tuple[str, ...], told: str
+) -> None:
     with pytest.raises(AssertionError, match=told) as caught:
         assert_event_order(_run(*happened), *order)
     assert " -> ".join(order) in str(caught.value)
@@ -82,13 +111,21 @@ def test_a_wrong_order_is_told_with_its_place(happened: tuple[str, ...], order: 
 
 def test_a_scheduler_before_the_step_is_told_even_when_it_is_optional() -> None:
     with pytest.raises(AssertionError, match="backward is followed by schedule"):
-        assert_event_order(_run("backward", "schedule", "step"), "backward", "step", "schedule", optional=["schedule"])
+        assert_event_order(
+            _run("backward", "schedule", "step"),
+            "backward",
+            "step",
+            "schedule",
+            optional=["schedule"],
+        )
 
 
 def test_an_order_needs_a_step_and_a_run_that_crashed_has_no_properties() -> None:
     with pytest.raises(ValueError, match="has no 'step'"):
         assert_event_order(_run(*ORDER), "zero_grad", "backward")
-    with pytest.raises(AssertionError, match=r"train.py ended with ValueError: bad; expected a run"):
+    with pytest.raises(
+        AssertionError, match=r"train.py ended with ValueError: bad; expected a run"
+    ):
         assert_event_order(_run(*ORDER, ending="exception"), *ORDER)
 
 
@@ -108,7 +145,10 @@ def test_a_healthy_script_is_observed_and_holds(folder: Path) -> None:
     assert_deterministic(run)
     assert_runs(run)
     assert_free_of(run, "loss.double-softmax")
-    with pytest.raises(AssertionError, match=r"2 of 4 decayed parameters are gains or biases: 0.bias has weight_decay 0.1"):
+    with pytest.raises(
+        AssertionError,
+        match=r"2 of 4 decayed parameters are gains or biases: 0.bias has weight_decay 0.1",
+    ):
         assert_decay_groups(run)
     with pytest.raises(AssertionError, match="nothing to read causality from"):
         assert_causal(run)
@@ -117,9 +157,15 @@ def test_a_healthy_script_is_observed_and_holds(folder: Path) -> None:
 
 def test_a_sick_script_is_observed_and_told(folder: Path) -> None:
     run = observe("train.py", "--softmax", "--keep", "--unseeded", steps=3, root=folder, twice=True)
-    with pytest.raises(AssertionError, match=r"4 of 4 gradients still hold those of the step before, at 2 of 2 steps"):
+    with pytest.raises(
+        AssertionError,
+        match=r"4 of 4 gradients still hold those of the step before, at 2 of 2 steps",
+    ):
         assert_gradients_cleared(run)
-    with pytest.raises(AssertionError, match=r"cross_entropy gets values in \[0.*made by softmax; expected raw scores"):
+    with pytest.raises(
+        AssertionError,
+        match=r"cross_entropy gets values in \[0.*made by softmax; expected raw scores",
+    ):
         assert_loss_gets_logits(run)
     with pytest.raises(AssertionError, match=r"loss.double-softmax: The loss gets probabilities"):
         assert_free_of(run, "loss.double-softmax")

@@ -13,7 +13,9 @@ from sawbones.trainer.distributed import Ranks
 from sawbones.trainer.pipeline import Pipeline, build_pipeline
 
 
-def small(task: str = "reverse", arch: str = "encoder-decoder", positions: str = "sinusoidal", **more: Any) -> TrainConfig:
+def small(
+    task: str = "reverse", arch: str = "encoder-decoder", positions: str = "sinusoidal", **more: Any
+) -> TrainConfig:
     """A run of milliseconds per step, with dropout and augmentation on."""
     data = DataConfig(
         task=task,
@@ -25,8 +27,12 @@ def small(task: str = "reverse", arch: str = "encoder-decoder", positions: str =
         augment=0.3,
     )
     arch = "decoder-only" if task == "lm" else arch
-    model = ModelConfig(arch=arch, positions=positions, d_model=16, num_heads=2, num_layers=2, d_ff=32, dropout=0.1)
-    return replace(TrainConfig(data=data, model=model, steps=6, batch_size=16, eval_every=100, seed=3), **more)
+    model = ModelConfig(
+        arch=arch, positions=positions, d_model=16, num_heads=2, num_layers=2, d_ff=32, dropout=0.1
+    )
+    return replace(
+        TrainConfig(data=data, model=model, steps=6, batch_size=16, eval_every=100, seed=3), **more
+    )
 
 
 @pytest.fixture

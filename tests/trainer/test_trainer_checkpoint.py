@@ -29,7 +29,10 @@ def two_checkpoints(make_config, tmp_path):
 
 def test_two_runs_give_the_same_hash_and_another_seed_another(make_config, tmp_path):
     config = make_config(task="translation")
-    hashes = [run(c, tmp_path / str(i)).checkpoint.sha256 for i, c in enumerate((config, config, replace(config, seed=4)))]
+    hashes = [
+        run(c, tmp_path / str(i)).checkpoint.sha256
+        for i, c in enumerate((config, config, replace(config, seed=4)))
+    ]
     assert hashes[0] == hashes[1] != hashes[2]
 
 
@@ -74,7 +77,9 @@ def test_an_altered_file_or_record_is_refused(two_checkpoints):
         checkpoint.load(newer)
     record = older.with_suffix(".json")
     record.write_text(record.read_text().replace('"seed": 3', '"seed": 4'))
-    with pytest.raises(CheckpointError, match=r"json is truncated or was altered.*No good checkpoint is left"):
+    with pytest.raises(
+        CheckpointError, match=r"json is truncated or was altered.*No good checkpoint is left"
+    ):
         checkpoint.load(older)
     record.unlink()
     with pytest.raises(CheckpointError, match="has no record"):
@@ -82,7 +87,9 @@ def test_an_altered_file_or_record_is_refused(two_checkpoints):
 
 
 def test_a_missing_checkpoint_names_its_neighbours(two_checkpoints, tmp_path):
-    with pytest.raises(CheckpointError, match=r"no checkpoint at .*Checkpoints nearby: .*step-000002"):
+    with pytest.raises(
+        CheckpointError, match=r"no checkpoint at .*Checkpoints nearby: .*step-000002"
+    ):
         checkpoint.load(tmp_path / "step-000009.safetensors")
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match="no checkpoint in"):
@@ -110,8 +117,19 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_provenance_and_state_are_complete(two_checkpoints):
     saved = checkpoint.load(two_checkpoints[-1])
-    assert {"seed", "arguments", "git_commit", "versions", "data_sha256", "time"} <= set(saved.provenance)
-    needed = {"config", "step", "stream", "optimizer_groups", "schedule", "precision", "generators", "tokenizer"}
+    assert {"seed", "arguments", "git_commit", "versions", "data_sha256", "time"} <= set(
+        saved.provenance
+    )
+    needed = {
+        "config",
+        "step",
+        "stream",
+        "optimizer_groups",
+        "schedule",
+        "precision",
+        "generators",
+        "tokenizer",
+    }
     assert needed <= set(saved.state)
     assert saved.part("model") and saved.part("optimizer") and saved.part("rng/0")
 

@@ -37,7 +37,9 @@ def data_config(task, **more):
 @pytest.mark.parametrize("task", TASKS)
 def test_splits_share_no_content(task):
     splits = build_splits(data_config(task))
-    keys = [{key for e in part for key in e.keys} for part in (splits.train, splits.val, splits.test)]
+    keys = [
+        {key for e in part for key in e.keys} for part in (splits.train, splits.val, splits.test)
+    ]
     assert not keys[0] & keys[1] and not keys[0] & keys[2] and not keys[1] & keys[2]
     assert [len(p) for p in (splits.train, splits.val, splits.test)] == [300, 50, 50]
 
@@ -88,8 +90,16 @@ def test_the_seed_decides_the_data():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_augmentation_keeps_the_answer_and_never_makes_held_out_content(task):
-    examples, augment, rng = build_splits(data_config(task)).train[:40], augmentation(task), random.Random(0)
-    right = {"copy": lambda s: s, "reverse": lambda s: s[::-1], "sort": lambda s: "".join(sorted(s))}
+    examples, augment, rng = (
+        build_splits(data_config(task)).train[:40],
+        augmentation(task),
+        random.Random(0),
+    )
+    right = {
+        "copy": lambda s: s,
+        "reverse": lambda s: s[::-1],
+        "sort": lambda s: "".join(sorted(s)),
+    }
     changed = 0
     for e in examples:
         variant = augment(e, rng)
@@ -112,7 +122,9 @@ def test_tokenizers_round_trip_held_out_text(kind, task):
     for e in splits.test:
         assert tokenizer.decode([BOS_ID, *tokenizer.encode(e.target), EOS_ID, PAD_ID]) == e.target
         assert UNK_ID not in tokenizer.encode(e.target)
-    assert TextTokenizer.from_json(tokenizer.to_json()).encode(e.target) == tokenizer.encode(e.target)
+    assert TextTokenizer.from_json(tokenizer.to_json()).encode(e.target) == tokenizer.encode(
+        e.target
+    )
 
 
 def test_special_ids_are_distinct_and_unknown_text_is_unk():
@@ -127,7 +139,12 @@ def test_bpe_training_is_the_same_in_every_process():
         "import hashlib; from sawbones.trainer.tokenization import train_tokenizer as t;"
         "print(hashlib.sha256(t('bpe', ['the old dog', 'the old cat', 'a dog ran'] * 9, 60).to_json().encode()).hexdigest())"
     )
-    runs = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in "ab"}
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in "ab"
+    }
     assert len(runs) == 1
 
 
@@ -147,7 +164,13 @@ def test_truncation_keeps_eos():
 
 
 def a_batch():
-    return collate([Encoded((5, 6, 7), (7, 6, 5)), Encoded((8,), (8,)), Encoded((9, 9, 9, 9, 9, 9, 9, 9), (5,) * 9)])
+    return collate(
+        [
+            Encoded((5, 6, 7), (7, 6, 5)),
+            Encoded((8,), (8,)),
+            Encoded((9, 9, 9, 9, 9, 9, 9, 9), (5,) * 9),
+        ]
+    )
 
 
 def test_a_collated_batch_keeps_its_invariants():
@@ -166,12 +189,20 @@ def flipped(tensor):
 
 
 BREAKS = {
-    "mask is not True exactly": lambda b: replace(b, decoder_mask_BT=torch.ones_like(b.decoder_mask_BT)),
+    "mask is not True exactly": lambda b: replace(
+        b, decoder_mask_BT=torch.ones_like(b.decoder_mask_BT)
+    ),
     "source mask is torch.int64": lambda b: replace(b, source_mask_BS=b.source_mask_BS.long()),
     "ids are torch.int32": lambda b: replace(b, decoder_input_BT=b.decoder_input_BT.int()),
-    "padded on the left": lambda b: replace(b, source_BS=flipped(b.source_BS), source_mask_BS=flipped(b.source_mask_BS)),
-    "ignore_index exactly on PAD": lambda b: replace(b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == IGNORE_INDEX, PAD_ID)),
-    "does not end in EOS": lambda b: replace(b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == EOS_ID, 5)),
+    "padded on the left": lambda b: replace(
+        b, source_BS=flipped(b.source_BS), source_mask_BS=flipped(b.source_mask_BS)
+    ),
+    "ignore_index exactly on PAD": lambda b: replace(
+        b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == IGNORE_INDEX, PAD_ID)
+    ),
+    "does not end in EOS": lambda b: replace(
+        b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == EOS_ID, 5)
+    ),
     "shifted by one": lambda b: replace(b, labels_BT=b.labels_BT.masked_fill(b.labels_BT == 6, 4)),
     "num_targets is 3": lambda b: replace(b, num_targets=3),
 }
@@ -196,8 +227,12 @@ def test_batches_hold_similar_lengths_and_epochs_differ():
     sampler = BucketSampler(lengths, 50, seed=1)
     first = sampler.global_batches()
     assert sorted(i for b in first for i in b) == list(range(1000))
-    assert sum(max(lengths[i] for i in b) - min(lengths[i] for i in b) for b in first) / len(first) < 5
-    assert [b[0] for b in first] != sorted([b[0] for b in first], key=lengths.__getitem__), "not sorted by length"
+    assert (
+        sum(max(lengths[i] for i in b) - min(lengths[i] for i in b) for b in first) / len(first) < 5
+    )
+    assert [b[0] for b in first] != sorted([b[0] for b in first], key=lengths.__getitem__), (
+        "not sorted by length"
+    )
     sampler.set_epoch(1)
     assert sampler.global_batches() != first
 
@@ -217,10 +252,14 @@ def test_a_stream_goes_on_where_it_was(make_config, workers):
     data = build_data(config)
 
     def stream():
-        return BatchStream(data.train, BucketSampler(data.train.lengths(), 16, seed=1), workers=workers)
+        return BatchStream(
+            data.train, BucketSampler(data.train.lengths(), 16, seed=1), workers=workers
+        )
 
     whole = stream()
-    batches = [next(whole).decoder_input_BT for _ in range(20)]  # 12 batches an epoch: 20 end in the second
+    batches = [
+        next(whole).decoder_input_BT for _ in range(20)
+    ]  # 12 batches an epoch: 20 end in the second
     first = stream()
     for _ in range(15):
         next(first)

@@ -22,7 +22,14 @@ from sawbones.trainer.verification import cache_difference, causality_difference
 def build(arch="encoder-decoder", positions="sinusoidal", **more):
     torch.manual_seed(0)
     config = ModelConfig(
-        arch=arch, positions=positions, vocab_size=20, d_model=16, num_heads=2, num_layers=2, d_ff=32, max_positions=48
+        arch=arch,
+        positions=positions,
+        vocab_size=20,
+        d_model=16,
+        num_heads=2,
+        num_layers=2,
+        d_ff=32,
+        max_positions=48,
     )
     return Transformer(replace(config, **more)).eval()
 
@@ -53,10 +60,15 @@ def test_sinusoidal_codes_follow_the_formula():
 
 
 def test_rotary_scores_depend_on_distance_alone():
-    rotary, (q, k) = RotaryPositions(40, 8).double(), torch.randn(2, 1, 1, 1, 8, dtype=torch.float64)
+    rotary, (q, k) = (
+        RotaryPositions(40, 8).double(),
+        torch.randn(2, 1, 1, 1, 8, dtype=torch.float64),
+    )
 
     def score(i, j):
-        return (rotate(q, rotary(torch.tensor([[i]]))) * rotate(k, rotary(torch.tensor([[j]])))).sum()
+        return (
+            rotate(q, rotary(torch.tensor([[i]]))) * rotate(k, rotary(torch.tensor([[j]])))
+        ).sum()
 
     assert torch.allclose(score(3, 1), score(33, 31), atol=1e-6)
     assert not torch.allclose(score(3, 1), score(3, 2), atol=1e-3)
@@ -71,7 +83,10 @@ def test_cached_decoding_equals_the_full_forward(arch, positions):
 
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_cached_decoding_equals_the_full_forward_without_a_source(positions):
-    assert cache_difference(build("decoder-only", positions), batch_of(3, 9, 6, with_source=False)) < 1e-5
+    assert (
+        cache_difference(build("decoder-only", positions), batch_of(3, 9, 6, with_source=False))
+        < 1e-5
+    )
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
@@ -85,7 +100,9 @@ def test_no_column_sees_the_future_and_padding_changes_nothing(arch, positions):
 @pytest.mark.parametrize("arch", ARCHS)
 def test_examples_do_not_influence_each_other(arch):
     model, batch = build(arch).double(), batch_of(3, 9, 6)
-    alone = collate([Encoded(tuple(batch.source_BS[0, :3].tolist()), tuple(batch.labels_BT[0, :4].tolist()))])
+    alone = collate(
+        [Encoded(tuple(batch.source_BS[0, :3].tolist()), tuple(batch.labels_BT[0, :4].tolist()))]
+    )
 
     def logits(b):
         return model(b.source_BS, b.source_mask_BS, b.decoder_input_BT, b.decoder_mask_BT)
@@ -98,7 +115,10 @@ def test_examples_do_not_influence_each_other(arch):
 def test_order_matters_to_the_model(arch, positions):
     model = build(arch, positions)
     one, two = collate([Encoded((5, 6, 7), (8,))]), collate([Encoded((7, 6, 5), (8,))])
-    out = [model(b.source_BS, b.source_mask_BS, b.decoder_input_BT, b.decoder_mask_BT)[0, 0] for b in (one, two)]
+    out = [
+        model(b.source_BS, b.source_mask_BS, b.decoder_input_BT, b.decoder_mask_BT)[0, 0]
+        for b in (one, two)
+    ]
     assert (out[0] - out[1]).abs().max() > 1e-4
 
 
@@ -120,7 +140,9 @@ def test_generation_past_the_table_is_refused():
 
 def test_the_first_loss_is_that_of_guessing():
     model, batch = build(), batch_of(5, 8, 12)
-    logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+    logits = model(
+        batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+    )
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.labels_BT.flatten())
     assert loss.item() == pytest.approx(math.log(20), abs=0.1)
 
@@ -131,7 +153,9 @@ def test_greedy_decoding_follows_the_argmax_of_the_full_forward(arch):
     new = greedy_decode(model, batch.source_BS, batch.source_mask_BS, 6)
     tokens = torch.full((2, 1), BOS_ID)
     for column in new.T:
-        logits = model(batch.source_BS, batch.source_mask_BS, tokens, torch.ones_like(tokens, dtype=torch.bool))
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, tokens, torch.ones_like(tokens, dtype=torch.bool)
+        )
         expected = logits[:, -1].argmax(-1)
         done = (tokens == EOS_ID).any(1)
         assert torch.equal(column, expected.masked_fill(done, PAD_ID))
@@ -148,7 +172,9 @@ def test_softmax_is_float32_under_autocast(monkeypatch):
     monkeypatch.setattr(torch, "softmax", watched)
     batch = batch_of(4)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        build()(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+        build()(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
     assert seen and set(seen) == {torch.float32}
 
 

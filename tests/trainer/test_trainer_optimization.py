@@ -38,9 +38,15 @@ def test_loss_is_torchs_mean_with_padding_smoothing_and_weights():
     weights = torch.rand(7, dtype=torch.float64) + 0.5
     for smoothing, class_weights in ((0.0, None), (0.1, None), (0.1, weights)):
         expected = nn.functional.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), weight=class_weights, label_smoothing=smoothing, ignore_index=-100
+            logits.flatten(0, 1),
+            labels.flatten(),
+            weight=class_weights,
+            label_smoothing=smoothing,
+            ignore_index=-100,
         )
-        ours = token_loss_sum(logits, labels, smoothing, class_weights) / target_weight(labels, class_weights)
+        ours = token_loss_sum(logits, labels, smoothing, class_weights) / target_weight(
+            labels, class_weights
+        )
         assert torch.allclose(ours, expected, atol=1e-12)
 
 
@@ -113,19 +119,29 @@ def test_gradients_are_clipped_after_unscaling(make_config, make_pipeline):
     record = train_step(pipeline)
     clipped = torch.nn.utils.get_total_norm([p.grad for p in pipeline.model.parameters()])
     assert record["scale"] == 65536 and record["step_taken"]
-    assert clipped.item() == pytest.approx(0.05, rel=1e-3), "clipping scaled gradients would leave 0.05 / 65536"
+    assert clipped.item() == pytest.approx(0.05, rel=1e-3), (
+        "clipping scaled gradients would leave 0.05 / 65536"
+    )
     assert 0.1 < record["grad_norm"] < 100
 
 
 def test_a_skipped_step_moves_neither_weights_nor_schedule(make_config, make_pipeline):
     pipeline = make_pipeline(make_config(amp="fp16"))
-    pipeline.precision.scaler.load_state_dict({**pipeline.precision.scaler.state_dict(), "scale": 2.0**120})
+    pipeline.precision.scaler.load_state_dict(
+        {**pipeline.precision.scaler.state_dict(), "scale": 2.0**120}
+    )
     before = {k: v.clone() for k, v in pipeline.model.state_dict().items()}
     record = train_step(pipeline)
-    assert not record["step_taken"] and record["skipped_steps"] == 1 and pipeline.schedule.last_epoch == 0
+    assert (
+        not record["step_taken"]
+        and record["skipped_steps"] == 1
+        and pipeline.schedule.last_epoch == 0
+    )
     assert all(torch.equal(v, before[k]) for k, v in pipeline.model.state_dict().items())
     assert pipeline.precision.scale() == 2.0**119
-    pipeline.precision.scaler.load_state_dict({**pipeline.precision.scaler.state_dict(), "scale": 1024.0})
+    pipeline.precision.scaler.load_state_dict(
+        {**pipeline.precision.scaler.state_dict(), "scale": 1024.0}
+    )
     assert train_step(pipeline)["step_taken"] and pipeline.schedule.last_epoch == 1
 
 
@@ -162,20 +178,34 @@ def test_layer_norms_add_up_to_the_global_norm(make_config, make_pipeline):
 
 def test_the_log_record_says_everything(make_config, make_pipeline, tmp_path):
     record = train_step(make_pipeline(make_config()))
-    needed = {"step", "loss", "lr", "grad_norm", "layer_grad_norms", "scale", "skipped_steps", "tokens_per_s"}
+    needed = {
+        "step",
+        "loss",
+        "lr",
+        "grad_norm",
+        "layer_grad_norms",
+        "scale",
+        "skipped_steps",
+        "tokens_per_s",
+    }
     assert needed | {"data_wait_ms", "memory_mib"} <= set(record)
     log = MetricsLog(tmp_path / "log.jsonl", None)
     log.write({"step": 1, "loss": math.nan})
     log.write({"step": 2, "loss": 1.0})
     log.close()
-    assert (tmp_path / "log.jsonl").read_text() == '{"step": 1, "loss": "nan"}\n{"step": 2, "loss": 1.0}\n'
+    assert (
+        tmp_path / "log.jsonl"
+    ).read_text() == '{"step": 1, "loss": "nan"}\n{"step": 2, "loss": 1.0}\n'
     MetricsLog(tmp_path / "log.jsonl", 1).close()
     assert (tmp_path / "log.jsonl").read_text() == '{"step": 1, "loss": "nan"}\n'
 
 
 def test_metrics_do_not_depend_on_batch_size_or_padding(make_config, make_pipeline):
     pipeline = make_pipeline(make_config(dtype="float64"))
-    results = [evaluate(pipeline.model, pipeline.data.val, pipeline.precision, Ranks(), batch_size=size) for size in (1, 7, 24)]
+    results = [
+        evaluate(pipeline.model, pipeline.data.val, pipeline.precision, Ranks(), batch_size=size)
+        for size in (1, 7, 24)
+    ]
     for other in results[1:]:
         assert other.to_json() == pytest.approx(results[0].to_json(), abs=1e-12)
 
@@ -197,7 +227,9 @@ def test_a_language_model_is_continued_from_a_prefix(make_config, make_pipeline)
 
 
 def test_matches_counts_up_to_and_including_eos():
-    labels = torch.tensor([[5, 6, 2, IGNORE_INDEX], [5, 2, IGNORE_INDEX, IGNORE_INDEX], [5, 6, 7, 2]])
+    labels = torch.tensor(
+        [[5, 6, 2, IGNORE_INDEX], [5, 2, IGNORE_INDEX, IGNORE_INDEX], [5, 6, 7, 2]]
+    )
     new = torch.tensor([[5, 6, 2], [5, 9, 2], [5, 6, 7]])
     assert matches(new, labels) == [3 + 1 + 3, 9.0, 1.0]
 
@@ -218,7 +250,9 @@ def test_early_stopping_waits_and_wants_a_real_gain():
 @pytest.mark.parametrize("amp", ["off", "fp16"])
 @pytest.mark.parametrize("arch", ARCHS)
 def test_a_batch_can_be_memorised(make_config, make_pipeline, arch, amp):
-    config = without_noise(make_config(arch=arch, amp=amp, overfit_batch=1, batch_size=8, steps=300))
+    config = without_noise(
+        make_config(arch=arch, amp=amp, overfit_batch=1, batch_size=8, steps=300)
+    )
     pipeline = make_pipeline(replace(config, optim=replace(config.optim, lr=0.02)))
     losses = []
     while pipeline.step < 300 and (not losses or losses[-1] >= 0.01):

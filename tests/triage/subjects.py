@@ -89,7 +89,14 @@ def _unseeded() -> DataLoader[Any]:
 
 def _with(**changes: Any) -> sawbones.Subject:
     return sawbones.Subject(
-        **{"model": model, "data": data, "loss": loss, "optimizer": optimizer, "validation": validation, **changes}
+        **{
+            "model": model,
+            "data": data,
+            "loss": loss,
+            "optimizer": optimizer,
+            "validation": validation,
+            **changes,
+        }
     )
 
 
@@ -100,7 +107,9 @@ decaying = _with(optimizer=lambda p: torch.optim.AdamW(p, lr=1e-2))
 
 # fault -> a subject that has it
 SICK = {
-    "data.nonfinite-input": _with(data=lambda: DataLoader(_table(0, 256, spoiled=True), batch_size=32)),
+    "data.nonfinite-input": _with(
+        data=lambda: DataLoader(_table(0, 256, spoiled=True), batch_size=32)
+    ),
     "model.unregistered-module": _with(model=Listed),
     "model.cross-sample-leak": _with(model=Mixing),
     "loss.double-softmax": _with(loss=lambda outputs, batch: loss(outputs.softmax(-1), batch)),

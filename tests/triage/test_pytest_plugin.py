@@ -35,9 +35,27 @@ def test_nothing_is_imported():
 
 
 def _pytest(file: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    # Blocked under its entry point's name and loaded by its module, so that it is there once whether or not it is installed.
-    plugin = ("-p", "no:sawbones", "-p", "sawbones.integrations.pytest_plugin", "-p", "no:cacheprovider")
-    command = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(file.parent), *plugin, *args, str(file)]
+    # Blocked under its entry point's name and loaded by its module, so that it is there once
+    # whether or not it is installed.
+    plugin = (
+        "-p",
+        "no:sawbones",
+        "-p",
+        "sawbones.integrations.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--rootdir",
+        str(file.parent),
+        *plugin,
+        *args,
+        str(file),
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=file.parent)
 
 
@@ -62,5 +80,7 @@ def test_the_entry_point_is_declared() -> None:
     import tomllib
 
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
-    points = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]["entry-points"]["pytest11"]
+    points = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]["entry-points"][
+        "pytest11"
+    ]
     assert points == {"sawbones": "sawbones.integrations.pytest_plugin"}

@@ -15,10 +15,14 @@ from sawbones.triage import Subject, SubjectNotFound, as_subject, load_subject, 
 FILE = Path(subjects.__file__)
 
 
-@pytest.mark.parametrize("thing", [subjects.subject, subjects.as_dict, subjects.from_function, subjects])
+@pytest.mark.parametrize(
+    "thing", [subjects.subject, subjects.as_dict, subjects.from_function, subjects]
+)
 def test_every_form_gives_the_same_pieces(thing: object) -> None:
     found = as_subject(thing)
-    assert isinstance(found, Subject) and found.model is subjects.model and found.loss is subjects.loss
+    assert (
+        isinstance(found, Subject) and found.model is subjects.model and found.loss is subjects.loss
+    )
 
 
 def test_a_subject_is_found_by_module_and_by_file() -> None:
@@ -60,7 +64,9 @@ def test_batches_go_into_the_model_by_their_form() -> None:
 
 
 def test_grades_come_from_the_nearest_pyproject(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[tool.sawbones]\nsoft = ["loss.*"]\nskip = ["loop.memory-leak"]\n', encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.sawbones]\nsoft = ["loss.*"]\nskip = ["loop.memory-leak"]\n', encoding="utf-8"
+    )
     (tmp_path / "deep" / "down").mkdir(parents=True)
     grades = project_grades(tmp_path / "deep" / "down")
     assert [(r.glob, r.grade, r.said_by) for r in grades.rules] == [
@@ -99,6 +105,8 @@ def test_data_that_is_used_up_is_made_again() -> None:
         made.append("loader")
         return [1, 2]
 
-    assert list(islice(endless(generator), 5)) == [1, 2, 1, 2, 1] == list(islice(endless(loader), 5))
+    assert (
+        list(islice(endless(generator), 5)) == [1, 2, 1, 2, 1] == list(islice(endless(loader), 5))
+    )
     assert made == ["generator"] * 3 + ["loader"]
     assert list(endless(list)) == []

@@ -1,4 +1,6 @@
-"""The triage finds what a subject has, in the layer that has it, and nothing in one that is well."""
+"""The triage finds what a subject has, in the layer that has it, and nothing in one that is
+well.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def test_a_healthy_subject_passes_every_layer() -> None:
     triage = sawbones.check(subjects.subject, steps=12)
     assert triage.report.findings == ()
     assert triage.report.verdict == "healthy" and exit_code(triage.report) == 0
-    assert triage.layers[0] == "data" and triage.layers[-1] == "evaluation" and not triage.not_reached
+    assert (
+        triage.layers[0] == "data" and triage.layers[-1] == "evaluation" and not triage.not_reached
+    )
     assert {probe.fault for probe in PROBES} <= {*triage.report.looked, "loss.wrong-loss"}
     assert triage.report.steps == 12
 
@@ -26,7 +30,9 @@ def test_a_healthy_subject_passes_every_layer() -> None:
 @pytest.mark.parametrize("fault", subjects.SICK)
 def test_a_fault_is_found_in_its_layer_and_later_layers_wait(fault: str) -> None:
     said: list[tuple[str, str]] = []
-    triage = sawbones.check(subjects.SICK[fault], steps=12, say=lambda layer, text: said.append((layer, text)))
+    triage = sawbones.check(
+        subjects.SICK[fault], steps=12, say=lambda layer, text: said.append((layer, text))
+    )
     assert triage.report.verdict == "sick"
     assert triage.hard[0].fault == fault, [(f.fault, f.status) for f in triage.report.findings]
     assert triage.hard[0].where and triage.hard[0].where[0].file.endswith("subjects.py")
@@ -61,14 +67,21 @@ def test_a_crash_is_reported_with_its_place() -> None:
 
 def test_a_soft_grade_reports_and_does_not_fail() -> None:
     grades = Grades().with_rules("soft", ["loss.double-*"], "--soft")
-    report = sawbones.check(subjects.double_softmax, layers=("loss",), steps=6, grades=grades).report
+    report = sawbones.check(
+        subjects.double_softmax, layers=("loss",), steps=6, grades=grades
+    ).report
     assert report.verdict == "healthy" and [f.status for f in report.findings] == ["suspected"]
-    assert report.notes == ("loss.double-softmax is likely and does not fail: soft by --soft loss.double-*",)
+    assert report.notes == (
+        "loss.double-softmax is likely and does not fail: soft by --soft loss.double-*",
+    )
 
 
 def test_a_hard_grade_fails_on_a_suspicion() -> None:
     fault = "optimizer.decay-on-norm-bias"
-    assert sawbones.check(subjects.decaying, layers=("optimizer",), steps=6).report.verdict == "healthy"
+    assert (
+        sawbones.check(subjects.decaying, layers=("optimizer",), steps=6).report.verdict
+        == "healthy"
+    )
     grades = Grades().with_rules("hard", [fault], "--hard")
     report = sawbones.check(subjects.decaying, layers=("optimizer",), steps=6, grades=grades).report
     assert report.verdict == "sick" and report.findings[0].fault == fault
@@ -77,15 +90,25 @@ def test_a_hard_grade_fails_on_a_suspicion() -> None:
 
 def test_an_opt_out_is_not_looked_at_and_is_recorded() -> None:
     grades = Grades().with_rules("skip", ["loss.double-softmax"], "--skip")
-    report = sawbones.check(subjects.double_softmax, layers=("loss",), steps=6, grades=grades).report
+    report = sawbones.check(
+        subjects.double_softmax, layers=("loss",), steps=6, grades=grades
+    ).report
     assert report.verdict == "healthy" and report.findings == ()
-    assert ("loss.double-softmax", "opted out by --skip loss.double-softmax") in [(b.fault, b.why) for b in report.could_not_look]
+    assert ("loss.double-softmax", "opted out by --skip loss.double-softmax") in [
+        (b.fault, b.why) for b in report.could_not_look
+    ]
     assert "loss.double-softmax: opted out by --skip loss.double-softmax" in report.notes
 
 
 def test_the_last_rule_that_fits_decides() -> None:
-    grades = Grades().with_rules("skip", ["loss.*"], "pyproject.toml").with_rules("hard", ["loss.double-softmax"], "--hard")
-    assert grades.skips("loss.label-shift") is not None and grades.skips("loss.double-softmax") is None
+    grades = (
+        Grades()
+        .with_rules("skip", ["loss.*"], "pyproject.toml")
+        .with_rules("hard", ["loss.double-softmax"], "--hard")
+    )
+    assert (
+        grades.skips("loss.label-shift") is not None and grades.skips("loss.double-softmax") is None
+    )
 
 
 def test_a_probe_that_cannot_tell_says_why() -> None:

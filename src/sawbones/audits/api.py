@@ -1,4 +1,6 @@
-"""The four audits as functions. Data may be data frames, Ibis tables, Arrow, paths, globs, datasets or "module:object"."""
+"""The four audits as functions. Data may be data frames, Ibis tables, Arrow, paths, globs, datasets
+or "module:object".
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,18 @@ def leaks(
     memory_limit: str | None = None,
     thresholds: Mapping[str, float] | None = None,
 ) -> Report:
-    """What crosses from one split to another: records, near-duplicates, the target, groups, times, fitted statistics."""
+    """What crosses from one split to another: records, near-duplicates, the target, groups, times,
+    fitted statistics.
+    """
     options = Options(
-        label=label, group=group, time=time, text=text, ignore=tuple(ignore), fitted=fitted, model=model, redact=redact
+        label=label,
+        group=group,
+        time=time,
+        text=text,
+        ignore=tuple(ignore),
+        fitted=fitted,
+        model=model,
+        redact=redact,
     )
     sources = {"train": train} | ({"valid": valid} if valid is not None else {}) | {"test": test}
     return _audit("leaks", sources, options, engine, memory_limit, thresholds)
@@ -54,10 +65,26 @@ def shift(
     memory_limit: str | None = None,
     thresholds: Mapping[str, float] | None = None,
 ) -> Report:
-    """How production differs from the reference: inputs, labels, predictions, the relation between them, and the worst segment."""
+    """How production differs from the reference: inputs, labels, predictions, the relation between
+    them, and the worst segment.
+    """
     segments = tuple(segment.split(",")) if isinstance(segment, str) else tuple(segment)
-    options = Options(label=label, prediction=prediction, segments=segments, time=time, ignore=tuple(ignore), redact=redact)
-    return _audit("shift", {"reference": reference, "current": current}, options, engine, memory_limit, thresholds)
+    options = Options(
+        label=label,
+        prediction=prediction,
+        segments=segments,
+        time=time,
+        ignore=tuple(ignore),
+        redact=redact,
+    )
+    return _audit(
+        "shift",
+        {"reference": reference, "current": current},
+        options,
+        engine,
+        memory_limit,
+        thresholds,
+    )
 
 
 def tokens(
@@ -75,7 +102,9 @@ def tokens(
     memory_limit: str | None = None,
     thresholds: Mapping[str, float] | None = None,
 ) -> Report:
-    """What a tokenizer makes of the texts: round trip, unknown tokens, special tokens, lengths, truncation, ids."""
+    """What a tokenizer makes of the texts: round trip, unknown tokens, special tokens, lengths,
+    truncation, ids.
+    """
     options = Options(
         text=text,
         answer=answer,
@@ -99,9 +128,16 @@ def data(
     memory_limit: str | None = None,
     thresholds: Mapping[str, float] | None = None,
 ) -> Report:
-    """One data set by itself: doubled, empty and unreadable rows, contradicting labels, classes, infinite values."""
+    """One data set by itself: doubled, empty and unreadable rows, contradicting labels, classes,
+    infinite values.
+    """
     return _audit(
-        "data", {"train": train}, Options(label=label, ignore=tuple(ignore), redact=redact), engine, memory_limit, thresholds
+        "data",
+        {"train": train},
+        Options(label=label, ignore=tuple(ignore), redact=redact),
+        engine,
+        memory_limit,
+        thresholds,
     )
 
 
@@ -118,7 +154,10 @@ def _audit(
     began = time.monotonic()
     limits = Thresholds().changed(from_pyproject()).changed(thresholds or {})
     with Session(_engine_of(sources, engine), memory_limit) as session:
-        splits = {role: Split(session, role, load(session, source, role)) for role, source in sources.items()}
+        splits = {
+            role: Split(session, role, load(session, source, role))
+            for role, source in sources.items()
+        }
         case = Case(session, splits, replace(options, thresholds=limits))
         origin = " against ".join(split.origin for split in splits.values())
         return run(command, case, origin, began)
@@ -127,11 +166,17 @@ def _audit(
 def _engine_of(sources: Mapping[str, Any], engine: Any) -> Any:
     """Ibis tables bring their connection with them, and all have to be on the same one."""
     ibis = ibis_module()
-    backends = {id(b): b for source in sources.values() if isinstance(source, ibis.Table) and (b := _backend(source)) is not None}
+    backends = {
+        id(b): b
+        for source in sources.values()
+        if isinstance(source, ibis.Table) and (b := _backend(source)) is not None
+    }
     if not backends:
         return engine
     if len(backends) > 1:
-        raise AuditError("the Ibis tables are on different connections; put them on one, or give paths")
+        raise AuditError(
+            "the Ibis tables are on different connections; put them on one, or give paths"
+        )
     (found,) = backends.values()
     return found
 

@@ -18,7 +18,13 @@ from sawbones.audits.options import AuditError
 
 WORD = re.compile(r"(?u)\b\w\w+\b")
 # attribute of a scikit-learn object -> what it is the fitted value of
-ATTRIBUTES = {"mean_": "mean", "scale_": "spread", "data_min_": "minimum", "data_max_": "maximum", "statistics_": "mean"}
+ATTRIBUTES = {
+    "mean_": "mean",
+    "scale_": "spread",
+    "data_min_": "minimum",
+    "data_max_": "maximum",
+    "statistics_": "mean",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,8 @@ class FittedObjects:
 
 
 def fitted_objects(path: str, numbers: list[str]) -> FittedObjects:
-    """Reads .json ({"mean": {column: value}}, {"vocabulary": [...]}, or a list of words), .txt (a word on each line) or a pickle.
+    """Reads .json ({"mean": {column: value}}, {"vocabulary": [...]}, or a list of words), .txt (a
+    word on each line) or a pickle.
 
     A pickle can run code when it is opened. It is opened only because the user named it.
     """
@@ -44,16 +51,30 @@ def fitted_objects(path: str, numbers: list[str]) -> FittedObjects:
     try:
         if file.suffix == ".txt":
             return FittedObjects(
-                vocabulary={line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()}
+                vocabulary={
+                    line.strip()
+                    for line in file.read_text(encoding="utf-8").splitlines()
+                    if line.strip()
+                }
             )
-        loaded = json.loads(file.read_text(encoding="utf-8")) if file.suffix == ".json" else _unpickled(file)
+        loaded = (
+            json.loads(file.read_text(encoding="utf-8"))
+            if file.suffix == ".json"
+            else _unpickled(file)
+        )
     except Exception as error:
         raise AuditError(
-            f"--fitted {path} cannot be read: {type(error).__name__}: {error}. Taken: .json, .txt, or a pickle"
+            f"--fitted {path} cannot be read: {type(error).__name__}: {error}. Taken: "
+            ".json, .txt, or a pickle"
         ) from error
-    found = _from_json(loaded) if isinstance(loaded, (dict, list)) else _from_object(loaded, numbers)
+    found = (
+        _from_json(loaded) if isinstance(loaded, (dict, list)) else _from_object(loaded, numbers)
+    )
     if not found.statistics and not found.vocabulary:
-        raise AuditError(f"--fitted {path} holds no mean, spread, minimum, maximum or vocabulary that could be compared")
+        raise AuditError(
+            f"--fitted {path} holds no mean, spread, minimum, maximum or vocabulary that "
+            "could be compared"
+        )
     return found
 
 
@@ -70,7 +91,14 @@ def _unpickled(file: Path) -> Any:
 def _from_json(loaded: Any) -> FittedObjects:
     if isinstance(loaded, list):
         return FittedObjects(vocabulary={str(word) for word in loaded})
-    names = {"mean": "mean", "std": "spread", "scale": "spread", "spread": "spread", "min": "minimum", "max": "maximum"}
+    names = {
+        "mean": "mean",
+        "std": "spread",
+        "scale": "spread",
+        "spread": "spread",
+        "min": "minimum",
+        "max": "maximum",
+    }
     statistics = [
         Fitted(what, {str(k): float(v) for k, v in loaded[key].items()})
         for key, what in names.items()
@@ -94,7 +122,9 @@ def _from_object(fitted: Any, numbers: list[str]) -> FittedObjects:
                 continue
             values = getattr(step, attribute, None)
             if values is not None and len(np.atleast_1d(values)) == len(columns):
-                statistics.append(Fitted(what, dict(zip(columns, map(float, np.atleast_1d(values)), strict=True))))
+                statistics.append(
+                    Fitted(what, dict(zip(columns, map(float, np.atleast_1d(values)), strict=True)))
+                )
         words |= {str(word) for word in getattr(step, "vocabulary_", ())}
     return FittedObjects(tuple(statistics), words)
 
@@ -102,7 +132,9 @@ def _from_object(fitted: Any, numbers: list[str]) -> FittedObjects:
 def vocabulary_in(case: Case, split: Split, text: str, words: set[str]) -> set[str]:
     """Which of the words occur in the split."""
     found: set[str] = set()
-    for batch in case.session.batches(split.table.select(t=split.table[text].cast("string")), 10_000):
+    for batch in case.session.batches(
+        split.table.select(t=split.table[text].cast("string")), 10_000
+    ):
         for value in batch.column(0).to_pylist():
             if value:
                 found.update(WORD.findall(value.lower()), WORD.findall(value), value.split())

@@ -1,8 +1,10 @@
-"""Near-duplicate texts by MinHash and locality-sensitive hashing, in NumPy over raw bytes, every pair verified.
+"""Near-duplicate texts by MinHash and locality-sensitive hashing, in NumPy over raw bytes, every
+pair verified.
 
-A text is the set of its runs of three words (letters and digits, case and punctuation dropped; a Chinese, Japanese or Korean
-character is a word of its own). 80 minima in 16 bands of 5: two texts with Jaccard 0.8 meet in some band with probability
-0.998. Whoever meets is compared by the sets themselves, so no pair is reported on an estimate.
+A text is the set of its runs of three words (letters and digits, case and punctuation dropped; a
+Chinese, Japanese or Korean character is a word of its own). 80 minima in 16 bands of 5: two texts
+with Jaccard 0.8 meet in some band with probability 0.998. Whoever meets is compared by the sets
+themselves, so no pair is reported on an estimate.
 """
 
 from __future__ import annotations
@@ -23,14 +25,17 @@ Places = npt.NDArray[np.int64]
 BANDS, PER_BAND = 16, 5
 RUN = 3
 BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2**64
-MOST_IN_BUCKET = 50  # texts of one bucket that a text is compared with: boilerplate fills buckets by the thousand
+# texts of one bucket that a text is compared with: boilerplate fills buckets by the thousand
+MOST_IN_BUCKET = 50
 BLOCK_BYTES = 1 << 21
 WITHIN_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Shingles:
-    """The sets of several texts, one after the other: those of text i are `values[starts[i]:starts[i + 1]]`, sorted and unique."""
+    """The sets of several texts, one after the other: those of text i are
+    `values[starts[i]:starts[i + 1]]`, sorted and unique.
+    """
 
     values: Words32
     starts: Places
@@ -68,7 +73,9 @@ def _mixed(x: Words64) -> Words64:
 
 
 def _words(text: Bytes, offsets: Places) -> tuple[Words64, Places]:
-    """(hash of each word, number of its text). Prefix sums of byte * base**place give the hash of any stretch in two reads."""
+    """(hash of each word, number of its text). Prefix sums of byte * base**place give the hash of
+    any stretch in two reads.
+    """
     fold, letter = _tables()
     is_letter = letter[text]
     start = is_letter.copy()
@@ -84,7 +91,12 @@ def _words(text: Bytes, offsets: Places) -> tuple[Words64, Places]:
     e = np.minimum(e, offsets[owner + 1])
     up, down = _powers(_rounded(len(text)))
     with np.errstate(over="ignore"):
-        sums = np.concatenate(([np.uint64(0)], np.cumsum((fold[text].astype(np.uint64) + np.uint64(1)) * up[: len(text)])))
+        sums = np.concatenate(
+            (
+                [np.uint64(0)],
+                np.cumsum((fold[text].astype(np.uint64) + np.uint64(1)) * up[: len(text)]),
+            )
+        )
         return _mixed((sums[e] - sums[s]) * down[s]), owner
 
 
@@ -102,13 +114,18 @@ def shingles(text: Bytes, offsets: Places) -> Shingles:
         runs, of = words, owner
         for step in range(1, RUN):
             runs = runs[: len(words) - step] * np.uint64(0x100000001B3) + words[step:]
-        inside = owner[: len(runs)] == owner[RUN - 1 :] if len(words) >= RUN else np.zeros(0, np.bool_)
+        inside = (
+            owner[: len(runs)] == owner[RUN - 1 :] if len(words) >= RUN else np.zeros(0, np.bool_)
+        )
         runs, of = runs[inside], owner[: len(inside)][inside]
         short = (counts > 0) & (counts < RUN)
         if short.any():  # a text of one or two words is one run
             whole = np.zeros(num, dtype=np.uint64)
             np.add.at(whole, owner, words)
-            runs, of = np.concatenate([runs, whole[short]]), np.concatenate([of, np.flatnonzero(short)])
+            runs, of = (
+                np.concatenate([runs, whole[short]]),
+                np.concatenate([of, np.flatnonzero(short)]),
+            )
     # One sort orders by text and then by hash, and brings equal ones together.
     packed = np.sort((of.astype(np.uint64) << np.uint64(32)) | (_mixed(runs) >> np.uint64(32)))
     packed = packed[np.concatenate(([True], packed[1:] != packed[:-1]))] if len(packed) else packed
@@ -120,11 +137,15 @@ def shingles(text: Bytes, offsets: Places) -> Shingles:
 def _permutations() -> tuple[Words32, Words32]:
     rng = np.random.default_rng(20)
     count = BANDS * PER_BAND
-    return rng.integers(0, 1 << 32, count, dtype=np.uint32), rng.integers(0, 1 << 32, count, dtype=np.uint32) | np.uint32(1)
+    return rng.integers(0, 1 << 32, count, dtype=np.uint32), rng.integers(
+        0, 1 << 32, count, dtype=np.uint32
+    ) | np.uint32(1)
 
 
 def band_keys(sets: Shingles) -> Words64:
-    """(texts, bands): equal keys in one band make two texts candidates. Texts without a word get keys of their own."""
+    """(texts, bands): equal keys in one band make two texts candidates. Texts without a word get
+    keys of their own.
+    """
     num = len(sets.starts) - 1
     keys = np.empty((num, BANDS), dtype=np.uint64)
     filled = np.flatnonzero(sets.sizes > 0)
@@ -186,12 +207,17 @@ class TextIndex:
             passing = np.repeat(np.arange(len(keys)), counts)
             inside = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
             met.append(
-                (passing.astype(np.uint64) << np.uint64(32)) | self._order[band][np.repeat(low, counts) + inside].astype(np.uint64)
+                (passing.astype(np.uint64) << np.uint64(32))
+                | self._order[band][np.repeat(low, counts) + inside].astype(np.uint64)
             )
         pairs = np.unique(np.concatenate(met))
-        return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(
+            np.int64
+        )
 
-    def matches(self, sets: Shingles, least: float) -> tuple[Places, Places, npt.NDArray[np.float64]]:
+    def matches(
+        self, sets: Shingles, least: float
+    ) -> tuple[Places, Places, npt.NDArray[np.float64]]:
         """(passing, indexed, Jaccard) of every verified pair."""
         passing, indexed = self.candidates(band_keys(sets))
         return self._verified(sets, passing, indexed, least)
@@ -225,7 +251,9 @@ def joined(parts: list[Shingles]) -> Shingles:
 
 
 def blocks(array: Any) -> Iterator[tuple[int, Bytes, Places]]:
-    """(number of the first text, bytes, offsets) of an Arrow string array, in blocks that stay in the processor's cache."""
+    """(number of the first text, bytes, offsets) of an Arrow string array, in blocks that stay in
+    the processor's cache.
+    """
     import pyarrow as pa
 
     array = array.fill_null("").cast(pa.large_string())
@@ -237,7 +265,13 @@ def blocks(array: Any) -> Iterator[tuple[int, Bytes, Places]]:
     text = np.frombuffer(data, dtype=np.uint8)
     first = 0
     while first < len(array):
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK_BYTES, side="right")) - 1)
+        last = max(
+            first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK_BYTES, side="right")) - 1
+        )
         last = min(last, len(array))
-        yield first, text[offsets[first] : offsets[last]], offsets[first : last + 1] - offsets[first]
+        yield (
+            first,
+            text[offsets[first] : offsets[last]],
+            offsets[first : last + 1] - offsets[first],
+        )
         first = last

@@ -1,4 +1,6 @@
-"""Small boosted models on a sample: what a feature is worth among the others, and what the order of time is worth."""
+"""Small boosted models on a sample: what a feature is worth among the others, and what the order of
+time is worth.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ MOST_MODEL_ROWS = 10_000
 
 
 def matrix(case: Case, split: Split) -> tuple[FloatArray, FloatArray, list[str]] | None:
-    """(features, label, names) of the split's sample; categories as the rank of their frequency in the first split."""
+    """(features, label, names) of the split's sample; categories as the rank of their frequency in
+    the first split.
+    """
     label = case.options.label
     if label is None or label not in split.columns or case.label_kind is None:
         return None
@@ -37,7 +41,9 @@ def matrix(case: Case, split: Split) -> tuple[FloatArray, FloatArray, list[str]]
 
 
 def _encoded(case: Case, split: Split, name: str) -> Any:
-    """Numbers for categories, the same on every split; the label's classes by their number where they have one."""
+    """Numbers for categories, the same on every split; the label's classes by their number where
+    they have one.
+    """
     first = case.first.sample.get(name)
     values = split.sample.get(name)
     if first is None or values is None:
@@ -51,11 +57,19 @@ def _encoded(case: Case, split: Split, name: str) -> Any:
     return np.array([code.get(v, np.nan) for v in values], dtype=np.float64)
 
 
-def fit_score(x: FloatArray, y: FloatArray, test_x: FloatArray, test_y: FloatArray, kind: str) -> tuple[float, Any]:
+def fit_score(
+    x: FloatArray, y: FloatArray, test_x: FloatArray, test_y: FloatArray, kind: str
+) -> tuple[float, Any]:
     """AUC (the mean over classes) or R2 on the test part, and the fitted model."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    settings = {"max_iter": ROUNDS, "max_leaf_nodes": 15, "early_stopping": False, "random_state": 0, "max_bins": 64}
+    settings = {
+        "max_iter": ROUNDS,
+        "max_leaf_nodes": 15,
+        "early_stopping": False,
+        "random_state": 0,
+        "max_bins": 64,
+    }
     if kind == "quantity":
         model = HistGradientBoostingRegressor(**settings).fit(x, y)
         return _r2(test_y, model.predict(test_x)), model
@@ -91,9 +105,11 @@ def exact_auc(scores: FloatArray, positive: Any) -> float:
 
 
 def drop_one(case: Case, train: Split, test: Split) -> tuple[str, float, float] | None:
-    """(feature, score with all, score without it) for the feature that the model leans on most; None where no model can be made.
+    """(feature, score with all, score without it) for the feature that the model leans on most;
+    None where no model can be made.
 
-    The candidates come from one fitted model, each column shuffled in turn; only the first is fitted without.
+    The candidates come from one fitted model, each column shuffled in turn; only the first is
+    fitted without.
     """
     if not case.options.model:
         return None
@@ -120,8 +136,12 @@ def drop_one(case: Case, train: Split, test: Split) -> tuple[str, float, float] 
     return names[best], whole, without
 
 
-def time_against_random(case: Case, base: Split, other: Split, time: str) -> tuple[float, float, str] | None:
-    """(score of a random split, score of a split by time, its name) over the rows of both splits together."""
+def time_against_random(
+    case: Case, base: Split, other: Split, time: str
+) -> tuple[float, float, str] | None:
+    """(score of a random split, score of a split by time, its name) over the rows of both splits
+    together.
+    """
     if not case.options.model:
         return None
     parts = []

@@ -1,8 +1,10 @@
-"""Rows of a table that are nearly those of another: banded cells propose, the values themselves decide.
+"""Rows of a table that are nearly those of another: banded cells propose, the values themselves
+decide.
 
-A number is laid on a grid of a twentieth of its spread, the columns are dealt into bands, and two rows that fall into the same
-cells in all columns of one band are compared value by value: a number agrees within one step of its grid, anything else when it is
-equal. Rows may disagree in so few columns that the Jaccard index of their sets of (column, value) stays at the threshold. With one
+A number is laid on a grid of a twentieth of its spread, the columns are dealt into bands, and two
+rows that fall into the same cells in all columns of one band are compared value by value: a number
+agrees within one step of its grid, anything else when it is equal. Rows may disagree in so few
+columns that the Jaccard index of their sets of (column, value) stays at the threshold. With one
 band more than such columns, a pair that keeps its cells elsewhere always meets.
 """
 
@@ -29,7 +31,9 @@ SURE = 7.0  # nats that a chance match is short of happening once among all pair
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The columns compared, the step of each number (None for others), and the columns of each band."""
+    """The columns compared, the step of each number (None for others), and the columns of each
+    band.
+    """
 
     names: list[str]
     steps: list[float | None]
@@ -51,7 +55,11 @@ class NearRows:
 
 def grid(case: Case, base: Split, other: Split) -> Grid:
     """Raises CannotLook where rows could agree this far without one being made from the other."""
-    names = [n for n in case.key_columns if case.first.columns[n].kind in ("number", "category") and n in case.first.sample]
+    names = [
+        n
+        for n in case.key_columns
+        if case.first.columns[n].kind in ("number", "category") and n in case.first.sample
+    ]
     if len(names) < 3:
         raise CannotLook("fewer than three columns of numbers or categories to compare rows by")
     if not repeats(case, base).telling:
@@ -63,11 +71,16 @@ def grid(case: Case, base: Split, other: Split) -> Grid:
     need = math.log(base.rows) + math.log(other.rows) + SURE
     # The columns that tell most may be the ones that disagree.
     if sum(sorted(told)[: len(names) - most]) < need:
-        raise CannotLook(f"{len(names)} columns tell too little about a row to tell near copies from chance")
-    # A band more than needed, where there is enough to tell: noise moves some numbers over the edge of their cell.
+        raise CannotLook(
+            f"{len(names)} columns tell too little about a row to tell near copies from chance"
+        )
+    # A band more than needed, where there is enough to tell: noise moves some numbers over the edge
+    # of their cell.
     for count in (most + 2, max(2, most + 1)):
         bands, told_least = _dealt(told, min(MOST_BANDS, count))
-        if math.log(base.rows) + math.log(min(other.rows, MOST_ROWS)) - told_least <= math.log(MOST_PAIRS / 2):
+        if math.log(base.rows) + math.log(min(other.rows, MOST_ROWS)) - told_least <= math.log(
+            MOST_PAIRS / 2
+        ):
             return Grid(names, steps, bands, most)
     raise CannotLook("parts of a row have too few forms to look rows up by")
 
@@ -84,7 +97,10 @@ def _dealt(told: list[float], count: int) -> tuple[list[list[int]], float]:
 
 
 def _step(case: Case, name: str, base: Split, other: Split) -> float | None:
-    if not (base.is_number(name) and other.is_number(name)) or case.first.sample[name].dtype == object:
+    if (
+        not (base.is_number(name) and other.is_number(name))
+        or case.first.sample[name].dtype == object
+    ):
         return None
     values = case.first.sample[name]
     values = values[np.isfinite(values)]
@@ -94,8 +110,12 @@ def _step(case: Case, name: str, base: Split, other: Split) -> float | None:
 
 
 def _nats(values: Any, step: float | None) -> float:
-    """What the cell of a row tells: minus the logarithm of the chance that two rows have the same."""
-    cells = values.astype(str) if step is None else np.floor(np.nan_to_num(values, nan=-1e300) / step)
+    """What the cell of a row tells: minus the logarithm of the chance that two rows have the
+    same.
+    """
+    cells = (
+        values.astype(str) if step is None else np.floor(np.nan_to_num(values, nan=-1e300) / step)
+    )
     counts = np.unique(cells, return_counts=True)[1].astype(np.float64)
     total = counts.sum()
     same = float((counts * (counts - 1)).sum() / max(1.0, total * (total - 1)))
@@ -111,7 +131,9 @@ def near_rows(case: Case, made: Grid, base: Split, other: Split) -> NearRows:
         fields = other.key_fields([case.finder] if case.finder else made.names)
         chosen = chosen.filter((ibis.struct(fields).hash() % stride) == 0)
     theirs = session.keep(_with_bands(made, _values(made, other, chosen, "o"), "o"))
-    rows = other.rows if stride == 1 else int(session.rows(theirs.aggregate(n=theirs.count()))[0]["n"])
+    rows = (
+        other.rows if stride == 1 else int(session.rows(theirs.aggregate(n=theirs.count()))[0]["n"])
+    )
     mine = session.keep(_candidates(case, made, base, theirs))
     found: dict[tuple[Any, ...], tuple[tuple[Any, ...], float]] = {}
     for number in range(len(made.bands)):
@@ -123,25 +145,34 @@ def near_rows(case: Case, made: Grid, base: Split, other: Split) -> NearRows:
             if here not in found or similar > found[here][1]:
                 found[here] = (there, similar)
     shown = sorted(found.items(), key=lambda item: (-item[1][1], repr(item[0])))[:10]
-    named = [(dict(zip(made.names, left, strict=True)), dict(zip(made.names, right, strict=True)), s) for right, (left, s) in shown]
+    named = [
+        (dict(zip(made.names, left, strict=True)), dict(zip(made.names, right, strict=True)), s)
+        for right, (left, s) in shown
+    ]
     return NearRows(len(found), rows, stride, named)
 
 
 def _candidates(case: Case, made: Grid, base: Split, theirs: Any) -> Any:
-    """Rows of the base that meet any row of the other split in a band, found by one narrow pass and fetched by another."""
+    """Rows of the base that meet any row of the other split in a band, found by one narrow pass and
+    fetched by another.
+    """
     whole = _values(made, base, base.table, "b")
     if case.finder not in made.names:
         return _with_bands(made, whole, "b")
     key = f"b{made.names.index(case.finder)}"
     bands = [f"band{number}" for number in range(len(made.bands))]
     narrow = case.session.keep(_with_bands(made, whole, "b").select(key, *bands))
-    met = ibis_module().union(*(narrow.semi_join(theirs.select(band), band).select(key) for band in bands), distinct=True)
+    met = ibis_module().union(
+        *(narrow.semi_join(theirs.select(band), band).select(key) for band in bands), distinct=True
+    )
     return _with_bands(made, whole.semi_join(met, key), "b")
 
 
 def _values(made: Grid, split: Split, table: Any, side: str) -> Any:
     """The compared columns: numbers as they are, the rest as normalised text."""
-    texts = split.key_fields([n for n, step in zip(made.names, made.steps, strict=True) if step is None])
+    texts = split.key_fields(
+        [n for n, step in zip(made.names, made.steps, strict=True) if step is None]
+    )
     plain = iter(texts.values())
     return table.select(
         **{
@@ -160,20 +191,28 @@ def _with_bands(made: Grid, values: Any, side: str) -> Any:
         for index in band:
             value, step = values[f"{side}{index}"], made.steps[index]
             cells[f"k{index}"] = (
-                value if step is None else ibis.coalesce((value * (1 / step)).floor().cast("float64"), ibis.literal(-1e300))
+                value
+                if step is None
+                else ibis.coalesce(
+                    (value * (1 / step)).floor().cast("float64"), ibis.literal(-1e300)
+                )
             )
         hashes[f"band{number}"] = ibis.struct(cells).hash()
     return values.mutate(**hashes)
 
 
 def _verified(made: Grid, pairs: Any) -> list[tuple[tuple[Any, ...], tuple[Any, ...], float]]:
-    """(other row, base row, Jaccard) of the pairs that agree in enough columns and not in all of them exactly."""
+    """(other row, base row, Jaccard) of the pairs that agree in enough columns and not in all of
+    them exactly.
+    """
     if not pairs.num_rows:
         return []
     apart, exact = np.zeros(pairs.num_rows, dtype=np.int64), np.ones(pairs.num_rows, dtype=np.bool_)
     columns = []
     for index, step in enumerate(made.steps):
-        left, right = (np.array(pairs.column(f"{side}{index}").to_pylist(), dtype=object) for side in "bo")
+        left, right = (
+            np.array(pairs.column(f"{side}{index}").to_pylist(), dtype=object) for side in "bo"
+        )
         if step is None:
             same = agrees = left == right
         else:

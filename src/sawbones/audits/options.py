@@ -1,4 +1,6 @@
-"""What counts as a finding: every threshold with its default, from pyproject.toml, from flags, or from the caller."""
+"""What counts as a finding: every threshold with its default, from pyproject.toml, from flags, or
+from the caller.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +36,28 @@ class Thresholds:
     auc: float = 0.95  # of one feature alone against the label
     r2: float = 0.95  # the same for a label that is a quantity
     correlation: float = 0.9  # |r| of one feature with the label
-    importance: float = 0.15  # score lost without one feature, where the score with all is at least `auc`
+    importance: float = (
+        0.15  # score lost without one feature, where the score with all is at least `auc`
+    )
     group: float = 0.0  # rows of one split whose group is in the other too, more than this
     time_overlap: float = 0.01  # training rows later than the first per cent of the test rows
-    moments: float = NEAR  # how near to 0 and 1 the joint mean and spread of a standardised feature are
+    moments: float = (
+        NEAR  # how near to 0 and 1 the joint mean and spread of a standardised feature are
+    )
     duplicates: float = 0.01  # rows that are in one split twice
     conflicts: float = 0.01  # rows with equal features and different labels
     psi: float = 0.2  # population stability index, noise taken off
     ks: float = 0.1  # Kolmogorov-Smirnov distance
     js: float = 0.2  # Jensen-Shannon distance, for categories
-    significance: float = 0.001  # p-value after correction for the number of columns, asked for beside the effect
+    significance: float = (
+        0.001  # p-value after correction for the number of columns, asked for beside the effect
+    )
     null_rate: float = 0.05  # change of the share of missing values
     new_category: float = 0.01  # rows in categories that the other side never has
     label_shift: float = 0.05  # rows that would have to change their class
     concept: float = 0.1  # mean change of the label's rate at the same input, or of the error
-    segment: float = 0.1  # error of a segment above the mean error (of a quantity: in standard deviations of the label)
+    # error of a segment above the mean error (of a quantity: in standard deviations of the label)
+    segment: float = 0.1
     segment_rows: float = 0.01  # the smallest segment worth naming
     imbalance: float = 0.01  # the rarest class
     round_trip: float = 0.01  # texts that do not come back from the tokenizer
@@ -62,9 +71,15 @@ class Thresholds:
         for name, value in values.items():
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or sorted(known)[:3]
-                raise AuditError(f"no threshold {name!r}. Nearest: {', '.join(near)}. All of them: docs/how-to/audit.md")
+                raise AuditError(
+                    f"no threshold {name!r}. Nearest: {', '.join(near)}. All of them: "
+                    "docs/how-to/audit.md"
+                )
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise AuditError(f"threshold {name} = {value!r}: a number was expected, e.g. {name}={getattr(self, name):g}")
+                raise AuditError(
+                    f"threshold {name} = {value!r}: a number was expected, e.g. "
+                    f"{name}={getattr(self, name):g}"
+                )
         return replace(self, **{name: float(value) for name, value in values.items()})
 
     def as_dict(self) -> dict[str, float]:
@@ -72,7 +87,9 @@ class Thresholds:
 
 
 def from_pyproject(start: Path | None = None) -> dict[str, Any]:
-    """`[tool.sawbones.audit]` of the nearest pyproject.toml above the working folder; {} without one."""
+    """`[tool.sawbones.audit]` of the nearest pyproject.toml above the working folder; {} without
+    one.
+    """
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"

@@ -1,4 +1,6 @@
-"""Runs the audits of one command over a case and makes the report: the same record as every other report of Sawbones."""
+"""Runs the audits of one command over a case and makes the report: the same record as every other
+report of Sawbones.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,18 @@ def _modules(command: str) -> Iterator[tuple[str, ModuleType]]:
 def audits_of(command: str) -> tuple[Audit, ...]:
     """One file is one audit; a file without `look` is a part that others share."""
     modules = list(_modules(command))
-    modules += [(name, importlib.import_module(f"sawbones.audits.{name}")) for name in BORROWED.get(command, ())]
+    modules += [
+        (name, importlib.import_module(f"sawbones.audits.{name}"))
+        for name in BORROWED.get(command, ())
+    ]
     return tuple(
-        Audit(name, module.FAULT, tuple(getattr(module, "ALSO", ())), module.__doc__ or "", module.look)
+        Audit(
+            name,
+            module.FAULT,
+            tuple(getattr(module, "ALSO", ())),
+            module.__doc__ or "",
+            module.look,
+        )
         for name, module in modules
         if hasattr(module, "look")
     )
@@ -51,7 +62,12 @@ def audits_of(command: str) -> tuple[Audit, ...]:
 @cache
 def pages() -> dict[str, str]:
     """fault -> page, for the faults whose page is an audit's docstring."""
-    found = {audit.fault: audit.page for command in COMMANDS for audit in audits_of(command) if "## What it sees" in audit.page}
+    found = {
+        audit.fault: audit.page
+        for command in COMMANDS
+        for audit in audits_of(command)
+        if "## What it sees" in audit.page
+    }
     return dict(sorted(found.items()))
 
 
@@ -64,7 +80,11 @@ def run(command: str, case: Case, origin: str, began: float, strict: bool = Fals
         try:
             for finding in audit.look(case):
                 said.append(finding)
-            looked += [fault for fault in (audit.fault, *audit.also) if fault not in {f.fault for f in said}]
+            looked += [
+                fault
+                for fault in (audit.fault, *audit.also)
+                if fault not in {f.fault for f in said}
+            ]
         except CannotLook as why:
             blind.append(CouldNotLook(audit.fault, str(why)))
         except AuditError:
@@ -72,7 +92,12 @@ def run(command: str, case: Case, origin: str, began: float, strict: bool = Fals
         except Exception as error:  # one audit's mistake must not cost the user the others' answers
             if strict:
                 raise
-            blind.append(CouldNotLook(audit.fault, f"the audit itself failed: {type(error).__name__}: {_first_line(error)}"))
+            blind.append(
+                CouldNotLook(
+                    audit.fault,
+                    f"the audit itself failed: {type(error).__name__}: {_first_line(error)}",
+                )
+            )
         findings += said
     findings.sort(key=lambda f: (-STATUSES.index(f.status), -f.confidence))
     sick = any(f.status in ("likely", "proven") for f in findings)
@@ -85,7 +110,9 @@ def run(command: str, case: Case, origin: str, began: float, strict: bool = Fals
         seconds=time.monotonic() - began,
         findings=tuple(findings),
         could_not_look=tuple(dict.fromkeys(blind)),
-        looked=tuple(dict.fromkeys(fault for fault in looked if fault not in fired and fault not in unseen)),
+        looked=tuple(
+            dict.fromkeys(fault for fault in looked if fault not in fired and fault not in unseen)
+        ),
         environment={"audit": _facts(command, case)},
         notes=tuple(dict.fromkeys(case.notes)),
     )
@@ -96,7 +123,10 @@ def _facts(command: str, case: Case) -> Mapping[str, Any]:
         "command": command,
         "engine": case.session.name,
         "rows": sum(split.rows for split in case.splits.values()),
-        "splits": [{"role": s.role, "origin": s.origin, "rows": s.rows, "columns": len(s.columns)} for s in case.splits.values()],
+        "splits": [
+            {"role": s.role, "origin": s.origin, "rows": s.rows, "columns": len(s.columns)}
+            for s in case.splits.values()
+        ],
         "thresholds": case.thresholds.as_dict(),
         "distributions": case.drawings,
     }

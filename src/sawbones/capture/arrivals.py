@@ -1,4 +1,6 @@
-"""Arrivals: what a step was fed. A batch from a loader, or, without one, what the loop's frame gave to its model."""
+"""Arrivals: what a step was fed. A batch from a loader, or, without one, what the loop's frame gave
+to its model.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Arrival:
     value: Any
     rng: dict[str, Any]
     fetched: tuple[int, int] = (0, 0)  # step and microstep in which it came
-    scalars: dict[str, Any] = field(default_factory=dict)  # plain variables of the loop, at the first model call
+    scalars: dict[str, Any] = field(
+        default_factory=dict
+    )  # plain variables of the loop, at the first model call
     versions: tuple[int, ...] | None = None  # of its tensors, where they were looked at
     used: bool = True  # False while a batch that came ahead waits for its step
     num_bytes: int = 0
@@ -79,11 +83,17 @@ def variables_of(frame: FrameType | None) -> dict[str, Any]:
 def scalars_of(variables: dict[str, Any], names: list[str] | None = None) -> dict[str, Any]:
     """Of these names; without them, of all."""
     given = variables.items() if names is None else [(name, variables.get(name)) for name in names]
-    return {k: v for k, v in given if v.__class__ in _SCALARS and (v.__class__ is not str or len(v) < _MAX_TEXT)}
+    return {
+        k: v
+        for k, v in given
+        if v.__class__ in _SCALARS and (v.__class__ is not str or len(v) < _MAX_TEXT)
+    }
 
 
 def tensors_beside(variables: dict[str, Any], inputs: list[torch.Tensor]) -> dict[str, Any]:
-    """Variables of the loop that hold as many examples as the model is given: targets, masks, indices."""
+    """Variables of the loop that hold as many examples as the model is given: targets, masks,
+    indices.
+    """
     sizes = {t.shape[0] for t in inputs if t.dim()}
     found: dict[str, Any] = {}
     for name, value in variables.items():
@@ -93,7 +103,9 @@ def tensors_beside(variables: dict[str, Any], inputs: list[torch.Tensor]) -> dic
                 found[name] = value
         elif kind in _CONTAINERS and 0 < len(value) <= 8:
             inner = tensors_in(value)
-            if inner and all(not t.requires_grad and t.dim() and t.shape[0] in sizes for _, t in inner):
+            if inner and all(
+                not t.requires_grad and t.dim() and t.shape[0] in sizes for _, t in inner
+            ):
                 found[name] = value
     return found
 

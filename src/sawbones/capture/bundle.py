@@ -3,8 +3,9 @@
 bundle = read_bundle("runs/gpt/bundles/step-000123.sawbones")
 bundle.failure.kind, bundle.failure.site, bundle.step, bundle.script, bundle.argv
 bundle.sources()      # {"train.py": b"..."}, relative to the working folder of the run
-bundle.batches()      # one entry per batch of the captured steps: [{"step": 123, "values": ...}, ...]
-bundle.weights()      # {"layers.0.weight": tensor, ...} of the first model, empty where they were not kept
+bundle.batches()      # one entry per batch of the captured steps: [{"step": 123, "values": ...},
+...] bundle.weights()      # {"layers.0.weight": tensor, ...} of the first model, empty where they
+were not kept
 """
 
 from __future__ import annotations
@@ -23,12 +24,21 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 SUFFIX = ".sawbones"
-KINDS = ("exception", "nonfinite loss", "nonfinite gradient", "loss spike", "rank mismatch", "by hand")
+KINDS = (
+    "exception",
+    "nonfinite loss",
+    "nonfinite gradient",
+    "loss spike",
+    "rank mismatch",
+    "by hand",
+)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What happened in the step. `loss` is the last loss of the step, `limit` what a spike was measured against."""
+    """What happened in the step. `loss` is the last loss of the step, `limit` what a spike was
+    measured against.
+    """
 
     kind: str
     text: str  # one line
@@ -67,7 +77,9 @@ class Bundle:
         if "tensors" not in self._loaded:
             from sawbones.capture import tensors
 
-            self._loaded["tensors"] = tensors.read(self.path, self._parts.read("tensors.safetensors"))
+            self._loaded["tensors"] = tensors.read(
+                self.path, self._parts.read("tensors.safetensors")
+            )
         found: dict[str, torch.Tensor] = self._loaded["tensors"]
         return found
 
@@ -103,7 +115,9 @@ def read_bundle(path: str | Path) -> Bundle:
             f"{path}: format {str(manifest.get('format'))[:20]} of sawbones {made_by}; this version reads format {FORMAT}. "
             f"Install that version: pip install sawbones=={made_by}"
         )
-    state, steps, environment = (parts.json(name) for name in ("state.json", "steps.json", "environment.json"))
+    state, steps, environment = (
+        parts.json(name) for name in ("state.json", "steps.json", "environment.json")
+    )
     try:
         return Bundle(
             Path(path),
@@ -132,14 +146,20 @@ def _failure(raw: Mapping[str, Any]) -> Failure:
         _text(raw["text"]),
         None if raw.get("exception") is None else _text(raw["exception"]),
         None if raw.get("message") is None else _text(raw["message"]),
-        None if site is None else Site(_text(site["file"]), _whole(site["line"]), _text(site["function"]), _text(site["code"])),
+        None
+        if site is None
+        else Site(
+            _text(site["file"]), _whole(site["line"]), _text(site["function"]), _text(site["code"])
+        ),
         _number(raw.get("loss")),
         _number(raw.get("limit")),
     )
 
 
 def _environment(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A bundle may come from anywhere: what a replay will rely on has the kind that it relies on."""
+    """A bundle may come from anywhere: what a replay will rely on has the kind that it relies
+    on.
+    """
     found = dict(raw)
     for name in ("working_folder", "script_path", "host", "user"):
         found[name] = _text(raw.get(name, ""))

@@ -1,8 +1,10 @@
-"""The file format of a bundle: a zip of stored parts, a manifest with the SHA-256 of each, and a digest over the whole file.
+"""The file format of a bundle: a zip of stored parts, a manifest with the SHA-256 of each, and a
+digest over the whole file.
 
-Nothing is compressed, so no part can grow when it is read, and the sizes of all parts together cannot exceed the file's. The
-last 64 bytes are the SHA-256 of everything before them: a flipped bit anywhere is seen, also one that a zip reader would ignore.
-Reading never writes a file and never runs anything. Every refusal is a CaptureError.
+Nothing is compressed, so no part can grow when it is read, and the sizes of all parts together
+cannot exceed the file's. The last 64 bytes are the SHA-256 of everything before them: a flipped bit
+anywhere is seen, also one that a zip reader would ignore. Reading never writes a file and never
+runs anything. Every refusal is a CaptureError.
 """
 
 from __future__ import annotations
@@ -33,7 +35,14 @@ MANIFEST = "manifest.json"
 _PARTS = {MANIFEST, "state.json", "steps.json", "environment.json", "tensors.safetensors"}
 _SEAL = b"sawbones bundle, sha256 of all before: "
 _CHUNK = 1 << 20
-_TIME = (1980, 1, 1, 0, 0, 0)  # the clock is in the manifest; two bundles of one step differ in nothing else
+_TIME = (
+    1980,
+    1,
+    1,
+    0,
+    0,
+    0,
+)  # the clock is in the manifest; two bundles of one step differ in nothing else
 _TOKEN = re.compile(rb'["\\\[\]{}]')
 
 
@@ -41,7 +50,9 @@ _TOKEN = re.compile(rb'["\\\[\]{}]')
 
 
 class Writer:
-    """Parts go in one after the other; close() adds the manifest and the seal and puts the file in its place."""
+    """Parts go in one after the other; close() adds the manifest and the seal and puts the file in
+    its place.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,7 +67,12 @@ class Writer:
         self.stream(name, lambda write: write(content))
 
     def add_json(self, name: str, value: Any) -> None:
-        self.add(name, json.dumps(value, allow_nan=False, separators=(",", ":")).encode("utf-8", "backslashreplace"))
+        self.add(
+            name,
+            json.dumps(value, allow_nan=False, separators=(",", ":")).encode(
+                "utf-8", "backslashreplace"
+            ),
+        )
 
     def stream(self, name: str, produce: Callable[[Callable[[Any], None]], None]) -> None:
         digest, size = hashlib.sha256(), 0
@@ -121,7 +137,9 @@ def _digest(file: IO[bytes], size: int) -> str:
 
 
 class Parts:
-    """The parts of a bundle whose structure has been checked. Contents are checked against the manifest when they are read."""
+    """The parts of a bundle whose structure has been checked. Contents are checked against the
+    manifest when they are read.
+    """
 
     def __init__(self, path: Path, manifest: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         self.path = path
@@ -134,7 +152,10 @@ class Parts:
             refuse(self.path, f"it has no part {name}")
         with _opened(self.path) as archive, archive.open(name) as part:
             content = part.read(declared["size"] + 1)
-        if len(content) != declared["size"] or hashlib.sha256(content).hexdigest() != declared["sha256"]:
+        if (
+            len(content) != declared["size"]
+            or hashlib.sha256(content).hexdigest() != declared["sha256"]
+        ):
             refuse(self.path, f"{name} is not what the manifest says (SHA-256 differs)")
         return content
 
@@ -143,7 +164,9 @@ class Parts:
 
 
 def refuse(path: Path, why: str) -> NoReturn:
-    raise CaptureError(f"{path}: not a readable bundle: {why}. Nothing was run and nothing was written.")
+    raise CaptureError(
+        f"{path}: not a readable bundle: {why}. Nothing was run and nothing was written."
+    )
 
 
 def open_parts(path: Path) -> Parts:
@@ -152,7 +175,9 @@ def open_parts(path: Path) -> Parts:
     except (OSError, ValueError) as error:
         raise CaptureError(f"no bundle {path}. Bundles lie in runs/<run>/bundles.") from error
     if not stat.S_ISREG(status.st_mode):
-        raise CaptureError(f"{path} is no file. A bundle is one file: runs/<run>/bundles/step-000123.sawbones")
+        raise CaptureError(
+            f"{path} is no file. A bundle is one file: runs/<run>/bundles/step-000123.sawbones"
+        )
     if not 150 <= status.st_size <= MAX_FILE_BYTES:
         refuse(path, f"{status.st_size} bytes")
     _check_seal(path, status.st_size)
@@ -182,9 +207,24 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, KeyError, EOFError) as error:
+    except (
+        zipfile.BadZipFile,
+        zipfile.LargeZipFile,
+        NotImplementedError,
+        RuntimeError,
+        KeyError,
+        EOFError,
+    ) as error:
         refuse(path, f"damaged zip structure ({_line(error)})")
-    except (OSError, ValueError, struct.error, zlib.error, OverflowError, IndexError, AttributeError) as error:
+    except (
+        OSError,
+        ValueError,
+        struct.error,
+        zlib.error,
+        OverflowError,
+        IndexError,
+        AttributeError,
+    ) as error:
         refuse(path, f"damaged zip structure ({_line(error)})")
 
 
@@ -217,7 +257,12 @@ def _checked_sizes(path: Path, entries: list[zipfile.ZipInfo], file_size: int) -
 def _bad_name(name: str) -> str | None:
     if len(name) > MAX_NAME or not name.isprintable():
         return "has an unusable name"
-    if "\\" in name or ":" in name or name.startswith("/") or any(piece in ("", ".", "..") for piece in name.split("/")):
+    if (
+        "\\" in name
+        or ":" in name
+        or name.startswith("/")
+        or any(piece in ("", ".", "..") for piece in name.split("/"))
+    ):
         return "has a name that leads elsewhere"
     if name not in _PARTS and not name.startswith("source/"):
         return "does not belong into a bundle"
@@ -241,7 +286,9 @@ def parse_json(path: Path, name: str, content: bytes) -> Any:
     if _depth(content) > MAX_JSON_DEPTH:
         refuse(path, f"{name} is nested deeper than {MAX_JSON_DEPTH} levels")
     try:
-        return json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        return json.loads(
+            content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant
+        )
     except (ValueError, RecursionError) as error:
         refuse(path, f"{name} is no valid JSON ({_line(error)})")
 
@@ -288,6 +335,10 @@ def _check_manifest(path: Path, manifest: Any, sizes: Mapping[str, int]) -> None
     if set(parts) != set(sizes) - {MANIFEST}:
         refuse(path, "the manifest lists other parts than the file has")
     for name, entry in parts.items():
-        fits = isinstance(entry, dict) and type(entry.get("size")) is int and isinstance(entry.get("sha256"), str)
+        fits = (
+            isinstance(entry, dict)
+            and type(entry.get("size")) is int
+            and isinstance(entry.get("sha256"), str)
+        )
         if not fits or entry["size"] != sizes[name]:
             refuse(path, f"the manifest and the file disagree about {name[:80]!r}")

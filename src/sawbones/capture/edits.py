@@ -1,4 +1,6 @@
-"""Changes of a batch that make it smaller or simpler. Plain JSON, so that a bundle can say what was done to it."""
+"""Changes of a batch that make it smaller or simpler. Plain JSON, so that a bundle can say what was
+done to it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ MAX_ELEMENTS = 512  # of one tensor, that are looked at one by one
 
 def apply(value: Any, edits: list[dict[str, Any]]) -> Any:
     for edit in edits:
-        value = _rows(value, edit["of"], edit["keep"]) if edit["edit"] == "rows" else map_tensors(value, partial(_changed, edit))
+        value = (
+            _rows(value, edit["of"], edit["keep"])
+            if edit["edit"] == "rows"
+            else map_tensors(value, partial(_changed, edit))
+        )
     return value
 
 
@@ -25,7 +31,9 @@ def _changed(edit: dict[str, Any], path: str, tensor: torch.Tensor) -> torch.Ten
         return _window(tensor, edit["of"], edit["start"], edit["length"])
     if path not in edit["paths"]:
         return tensor
-    return _fill(tensor, edit["with"]) if edit["edit"] == "fill" else _keep(tensor, edit["elements"])
+    return (
+        _fill(tensor, edit["with"]) if edit["edit"] == "fill" else _keep(tensor, edit["elements"])
+    )
 
 
 def num_examples(value: Any) -> int:
@@ -35,7 +43,9 @@ def num_examples(value: Any) -> int:
 
 
 def sequence_lengths(value: Any) -> list[int]:
-    """Sizes of later dimensions that could be a length: those of integer tensors first, then those that several tensors share."""
+    """Sizes of later dimensions that could be a length: those of integer tensors first, then those
+    that several tensors share.
+    """
     whole: Counter[int] = Counter()
     shared: Counter[int] = Counter()
     for _, tensor in tensors_in(value):
@@ -69,11 +79,18 @@ def _rows(value: Any, size: int, keep: list[int]) -> Any:
 
 
 def _packed(value: Any, size: int, keep: list[int]) -> dict[int, list[int]]:
-    """Examples of different lengths laid end to end: tensors as long as the sum of the lengths are cut where the examples lie."""
+    """Examples of different lengths laid end to end: tensors as long as the sum of the lengths are
+    cut where the examples lie.
+    """
     tensors = [t for _, t in tensors_in(value)]
     sizes = {t.shape[0] for t in tensors if t.dim()}
     for lengths in tensors:
-        if lengths.dim() != 1 or lengths.shape[0] != size or lengths.is_floating_point() or lengths.dtype is torch.bool:
+        if (
+            lengths.dim() != 1
+            or lengths.shape[0] != size
+            or lengths.is_floating_point()
+            or lengths.dtype is torch.bool
+        ):
             continue
         total = int(lengths.sum())
         if total in sizes and total != size and bool((lengths >= 0).all()):
@@ -86,7 +103,11 @@ def _cut_lists(value: Any, size: int, keep: list[int], depth: int = 0) -> Any:
     """Texts and other things that lie beside the tensors, one for each example."""
     if depth > 4:
         return value
-    if type(value) is list and len(value) == size and not any(isinstance(v, (torch.Tensor, list, dict)) for v in value):
+    if (
+        type(value) is list
+        and len(value) == size
+        and not any(isinstance(v, (torch.Tensor, list, dict)) for v in value)
+    ):
         return [value[i] for i in keep]
     if type(value) in (list, tuple):
         return type(value)(_cut_lists(v, size, keep, depth + 1) for v in value)
@@ -102,7 +123,11 @@ def _window(tensor: torch.Tensor, size: int, start: int, length: int) -> torch.T
         if plain.shape[dim] == size:
             plain = plain.narrow(dim, start, length)
         elif plain.shape[dim] == size - 1 and size > 2:
-            plain = plain.narrow(dim, start, max(min(length, size - 1 - start) - (1 if start + length == size else 0), 1))
+            plain = plain.narrow(
+                dim,
+                start,
+                max(min(length, size - 1 - start) - (1 if start + length == size else 0), 1),
+            )
     return plain.clone().requires_grad_(tensor.requires_grad)
 
 

@@ -1,4 +1,6 @@
-"""The feed: on every step a reference to its batch, the states of the random streams, and the plain variables of the loop."""
+"""The feed: on every step a reference to its batch, the states of the random streams, and the plain
+variables of the loop.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from sawbones.capture.arrivals import Arrival, cloned, loop_frame, scalars_of, tensors_beside, variables_of
+from sawbones.capture.arrivals import (
+    Arrival,
+    cloned,
+    loop_frame,
+    scalars_of,
+    tensors_beside,
+    variables_of,
+)
 from sawbones.capture.randomness import Streams
 from sawbones.capture.ring import Ring
 from sawbones.observe.fingerprints import tensors_in
@@ -35,8 +44,13 @@ class Feed:
         self._consumed = False  # and it is known which one its model call was given
         self._ahead = False
         self._scalars_at = (-1, -1)
-        self._names: tuple[CodeType | None, list[str]] = None, []  # of the plain variables of a loop
-        self._dataset: tuple[Any, str, int | None] | None = None  # of the latest batch, its class and size
+        self._names: tuple[CodeType | None, list[str]] = (
+            None,
+            [],
+        )  # of the plain variables of a loop
+        self._dataset: tuple[Any, str, int | None] | None = (
+            None  # of the latest batch, its class and size
+        )
 
     def batch(self, iterator: Any, value: Any, frame: FrameType) -> None:
         user = loop_frame(frame)
@@ -46,7 +60,9 @@ class Feed:
         where = (user.f_code.co_filename, user.f_lineno) if user is not None else ("", 0)
         self._arrived("loader", [*where, *self._dataset[1:]], value)
 
-    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
+    def forward(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> None:
         user = loop_frame(frame)
         variables: dict[str, Any] | None = None
         if self._fed and not self._consumed and (self._ahead or self._looks()):
@@ -65,8 +81,12 @@ class Feed:
                 used = next((a for a in reversed(self.arrivals) if a.used), used)
             code = user.f_code if user is not None else None
             known = self._names[1] if self._names[0] is code and not self._looks() else None
-            used.scalars = scalars_of(variables if variables is not None else variables_of(user), known)
-            if known is None:  # a loop's plain variables are nearly always the same: all are looked at now and then
+            used.scalars = scalars_of(
+                variables if variables is not None else variables_of(user), known
+            )
+            if (
+                known is None
+            ):  # a loop's plain variables are nearly always the same: all are looked at now and then
                 self._names = code, list(used.scalars)
 
     # the same for brief steps, where nothing but values is new; False where that is not so
@@ -74,15 +94,40 @@ class Feed:
     def batch_again(self, value: Any, frame: FrameType) -> bool:
         r = self._r
         step = r.step
-        if step >= self._ring.due_at or self._copies_batches or step % LOOKS < 2 or not self.arrivals:
+        if (
+            step >= self._ring.due_at
+            or self._copies_batches
+            or step % LOOKS < 2
+            or not self.arrivals
+        ):
             return False
         last, user = self.arrivals[-1], loop_frame(frame)
-        if user is None or last.kind != "loader" or user.f_lineno != last.key[1] or user.f_code.co_filename != last.key[0]:
+        if (
+            user is None
+            or last.kind != "loader"
+            or user.f_lineno != last.key[1]
+            or user.f_code.co_filename != last.key[0]
+        ):
             return False
         at = (step, r.microstep)
-        self.arrivals.append(Arrival(*at, "loader", last.key, value, self._streams.read(), at, {}, None, True, last.num_bytes))
+        self.arrivals.append(
+            Arrival(
+                *at,
+                "loader",
+                last.key,
+                value,
+                self._streams.read(),
+                at,
+                {},
+                None,
+                True,
+                last.num_bytes,
+            )
+        )
         self._num_bytes += last.num_bytes
-        if self.arrivals[0].step < step - 1 and (not self._ring.copies or self._num_bytes > self._limit // 2):
+        if self.arrivals[0].step < step - 1 and (
+            not self._ring.copies or self._num_bytes > self._limit // 2
+        ):
             self._forget()
         self._fed, self._consumed = True, False
         return True
@@ -93,7 +138,13 @@ class Feed:
         if self._scalars_at == at:
             return True
         user = loop_frame(frame)
-        if not self._fed or self._ahead or user is None or self._names[0] is not user.f_code or at[0] % LOOKS == 0:
+        if (
+            not self._fed
+            or self._ahead
+            or user is None
+            or self._names[0] is not user.f_code
+            or at[0] % LOOKS == 0
+        ):
             return False
         self._scalars_at = at
         if self._names[1]:
@@ -105,17 +156,28 @@ class Feed:
         self._fed = False
 
     def _find_consumed(self, inputs: list[torch.Tensor]) -> None:
-        """Some loops fetch a batch ahead: then the model is given tensors of the batch before the latest."""
+        """Some loops fetch a batch ahead: then the model is given tensors of the batch before the
+        latest.
+        """
         self._consumed = True
         latest = self.arrivals[-1]
-        if not self._ahead and (not inputs or len(self.arrivals) < 2 or latest.kind != "loader" or _share(inputs, latest)):
+        if not self._ahead and (
+            not inputs
+            or len(self.arrivals) < 2
+            or latest.kind != "loader"
+            or _share(inputs, latest)
+        ):
             return
         for arrival in list(self.arrivals)[-3:-1]:
             if arrival.kind in ("loader", "ahead") and _share(inputs, arrival):
                 self._ahead = True
                 latest.used = False
                 arrival.used, arrival.kind = True, "ahead"
-                arrival.step, arrival.microstep, arrival.rng = self._r.step, self._r.microstep, self._streams.read()
+                arrival.step, arrival.microstep, arrival.rng = (
+                    self._r.step,
+                    self._r.microstep,
+                    self._streams.read(),
+                )
                 return
 
     def _arrived(self, kind: str, key: list[Any], value: Any) -> None:
@@ -138,14 +200,18 @@ class Feed:
         self._fed, self._consumed = True, False
 
     def _looks(self) -> bool:
-        """What a loop does with its batches it does from the beginning, and looking at them takes longer than keeping them."""
+        """What a loop does with its batches it does from the beginning, and looking at them takes
+        longer than keeping them.
+        """
         return self._r.step < LOOKS or self._r.step % LOOKS == 0
 
     def _forget(self) -> None:
         step = self._r.step
         oldest = self._ring.oldest
         needed = oldest if oldest is not None else step - 1
-        while self.arrivals and (self.arrivals[0].step < needed or self._num_bytes > self._limit // 2):
+        while self.arrivals and (
+            self.arrivals[0].step < needed or self._num_bytes > self._limit // 2
+        ):
             if self.arrivals[0].step == step:
                 break
             self._num_bytes -= self.arrivals.popleft().num_bytes
@@ -162,4 +228,6 @@ def _length(dataset: Any) -> int | None:
 
 def _share(inputs: list[torch.Tensor], arrival: Arrival) -> bool:
     known = {t.untyped_storage().data_ptr() for t in arrival.tensors() if t.layout is torch.strided}
-    return any(t.layout is torch.strided and t.untyped_storage().data_ptr() in known for t in inputs)
+    return any(
+        t.layout is torch.strided and t.untyped_storage().data_ptr() in known for t in inputs
+    )

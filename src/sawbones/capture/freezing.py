@@ -1,4 +1,6 @@
-"""Switching capture on: in the process of `sawbones run` and `sawbones.watch`, and in the child that `diagnose` watches."""
+"""Switching capture on: in the process of `sawbones run` and `sawbones.watch`, and in the child
+that `diagnose` watches.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ def attach(session: Session, **settings: Any) -> None:
 def install(recorder: Any, session: Session, **settings: Any) -> Any:
     from sawbones.capture.freezer import Freezer, Settings
 
-    where = Settings(root=session.root, script=session.script, argv=tuple(session.argv), working_folder=session.root)
+    where = Settings(
+        root=session.root,
+        script=session.script,
+        argv=tuple(session.argv),
+        working_folder=session.root,
+    )
     recorder.capture = Freezer(recorder, replace(where, **settings))
     return recorder.capture
 

@@ -1,5 +1,6 @@
-"""The forward pass of a failing step, read off the graph that autograd has kept of it: every operator with fingerprints of what it
-saved for its backward pass. Costs nothing until a step fails; then one walk before the backward pass frees it.
+"""The forward pass of a failing step, read off the graph that autograd has kept of it: every
+operator with fingerprints of what it saved for its backward pass. Costs nothing until a step fails;
+then one walk before the backward pass frees it.
 
 Two such records, of the captured step and of its replay, show which operator gave other bits first.
 """
@@ -16,20 +17,42 @@ import torch
 from sawbones.capture.prints import fingerprint
 
 MAX_NODES = 20_000
-GRAPH_BYTES = 1 << 30  # of saved tensors that are looked at, in the order of the forward pass: a second on a CPU
+GRAPH_BYTES = (
+    1 << 30
+)  # of saved tensors that are looked at, in the order of the forward pass: a second on a CPU
 _CONSTANT, _LEAF = -1, -2  # who made a saved tensor: nothing in the graph, or a parameter
 _PLAIN = (bool, int, float, str)
 # These only pass values on.
 _MOVING = {
-    "T", "View", "UnsafeView", "ReshapeAlias", "Transpose", "Permute", "Expand", "Squeeze", "Unsqueeze", "Clone", "Slice",
-    "Select", "AsStrided", "Split", "SplitWithSizes", "Unbind", "Cat", "Stack", "Alias", "Detach",
-}  # fmt: skip
+    "T",
+    "View",
+    "UnsafeView",
+    "ReshapeAlias",
+    "Transpose",
+    "Permute",
+    "Expand",
+    "Squeeze",
+    "Unsqueeze",
+    "Clone",
+    "Slice",
+    "Select",
+    "AsStrided",
+    "Split",
+    "SplitWithSizes",
+    "Unbind",
+    "Cat",
+    "Stack",
+    "Alias",
+    "Detach",
+}
 
 
 @dataclass(frozen=True)
 class Node:
     name: str  # as autograd spells it, without its ending: Addmm
-    saved: tuple[tuple[str, str, int], ...]  # name, fingerprint or plain value, number of the node that made it
+    saved: tuple[
+        tuple[str, str, int], ...
+    ]  # name, fingerprint or plain value, number of the node that made it
     inputs: tuple[int, ...]  # numbers of nodes
 
     @property
@@ -45,7 +68,9 @@ def walk(root: Any) -> list[Any]:
         node = todo.pop()
         if node not in found:
             found[node] = None
-            todo += [n for n, _ in node.next_functions if n is not None and not hasattr(n, "variable")]
+            todo += [
+                n for n, _ in node.next_functions if n is not None and not hasattr(n, "variable")
+            ]
     return sorted(found, key=lambda node: int(node._sequence_nr()))
 
 
@@ -61,12 +86,20 @@ def read_graph(nodes: Sequence[Any]) -> list[list[Any]]:
             if not isinstance(value, torch.Tensor):
                 saved.append([name, repr(value)[:200], _CONSTANT])
                 continue
-            key = (value.data_ptr() if value.layout is torch.strided else id(value), value.numel(), value._version)
+            key = (
+                value.data_ptr() if value.layout is torch.strided else id(value),
+                value.numel(),
+                value._version,
+            )
             if key not in prints:
                 left -= value.numel() * value.element_size()
                 prints[key] = fingerprint(value) if left >= 0 else ""
-            maker = numbers.get(value.grad_fn, _CONSTANT) if value.grad_fn is not None else _CONSTANT
-            saved.append([name, prints[key], _LEAF if value.requires_grad and value.is_leaf else maker])
+            maker = (
+                numbers.get(value.grad_fn, _CONSTANT) if value.grad_fn is not None else _CONSTANT
+            )
+            saved.append(
+                [name, prints[key], _LEAF if value.requires_grad and value.is_leaf else maker]
+            )
         inputs = [numbers[n] for n, _ in node.next_functions if n in numbers]
         rows.append([_plain_name(node), saved, inputs])
     return rows
@@ -78,7 +111,9 @@ def _plain_name(node: Any) -> str:
 
 
 def _saved(node: Any) -> list[tuple[str, Any]]:
-    """Tensors under a hook are left alone: unpacking them may run the user's forward pass again (checkpointing)."""
+    """Tensors under a hook are left alone: unpacking them may run the user's forward pass again
+    (checkpointing).
+    """
     found: list[tuple[str, Any]] = []
     for name in dir(node):
         if not name.startswith("_saved_") or "_sym_" in name:
@@ -94,7 +129,11 @@ def _saved(node: Any) -> list[tuple[str, Any]]:
         if isinstance(value, (torch.Tensor, *_PLAIN)):
             found.append((short, value))
         elif isinstance(value, tuple):
-            found += [(f"{short}[{i}]", v) for i, v in enumerate(value) if isinstance(v, (torch.Tensor, *_PLAIN))]
+            found += [
+                (f"{short}[{i}]", v)
+                for i, v in enumerate(value)
+                if isinstance(v, (torch.Tensor, *_PLAIN))
+            ]
     return found
 
 
@@ -104,11 +143,18 @@ def _is_bare(raw: Any) -> bool:
 
 def parameter_users(nodes: Sequence[Any]) -> dict[int, int]:
     """id of a parameter: number of the last node that uses it, whose gradient comes first."""
-    return {id(n.variable): number for number, node in enumerate(nodes) for n, _ in node.next_functions if hasattr(n, "variable")}
+    return {
+        id(n.variable): number
+        for number, node in enumerate(nodes)
+        for n, _ in node.next_functions
+        if hasattr(n, "variable")
+    }
 
 
 def places(nodes: Sequence[Any], calls: Sequence[Any]) -> list[str]:
-    """For every node, the traced call that made it: an operator of Python may be several of autograd's."""
+    """For every node, the traced call that made it: an operator of Python may be several of
+    autograd's.
+    """
     made: list[tuple[int, Any]] = []
     for call in calls:
         numbers = [int(t.grad_fn._sequence_nr()) for t in call.outputs() if t.grad_fn is not None]
@@ -131,7 +177,9 @@ def places(nodes: Sequence[Any], calls: Sequence[Any]) -> list[str]:
 class Parting:
     """Where two forward passes part."""
 
-    suspects: tuple[int, ...]  # nodes of the second one, of which the first that differs is one; in the order of the pass
+    suspects: tuple[
+        int, ...
+    ]  # nodes of the second one, of which the first that differs is one; in the order of the pass
     text: str
 
 
@@ -139,7 +187,11 @@ def nodes_of(rows: Any) -> list[Node]:
     """From a bundle that may come from anywhere: what is no record of a graph is none."""
     try:
         return [
-            Node(str(name), tuple((str(n), str(p), int(m)) for n, p, m in saved), tuple(int(i) for i in inputs))
+            Node(
+                str(name),
+                tuple((str(n), str(p), int(m)) for n, p, m in saved),
+                tuple(int(i) for i in inputs),
+            )
             for name, saved, inputs in rows or ()
         ]
     except (TypeError, ValueError):
@@ -156,11 +208,15 @@ def first_parting(then: list[Node], now: list[Node]) -> Parting | None:
             if before != after:
                 return _traced_back(now, number, name, maker, before, after)
     if len(then) != len(now):
-        return Parting((min(len(then), len(now) - 1),), f"{len(now)} operators, then there were {len(then)}")
+        return Parting(
+            (min(len(then), len(now) - 1),), f"{len(now)} operators, then there were {len(then)}"
+        )
     return None
 
 
-def _traced_back(nodes: list[Node], number: int, name: str, maker: int, before: str, after: str) -> Parting:
+def _traced_back(
+    nodes: list[Node], number: int, name: str, maker: int, before: str, after: str
+) -> Parting:
     node = nodes[number]
     if maker == _LEAF:
         return Parting((number,), f"{node.name} uses other weights ({name})")
@@ -173,8 +229,12 @@ def _traced_back(nodes: list[Node], number: int, name: str, maker: int, before: 
 
 
 def _suspects(nodes: list[Node], last: int, seen: int) -> tuple[int, ...]:
-    """The maker of the other bits, and those before it whose results nobody saved: their bits may have been others already."""
-    known = {maker for node in nodes[: seen + 1] for _, print_, maker in node.saved if print_} - {last}
+    """The maker of the other bits, and those before it whose results nobody saved: their bits may
+    have been others already.
+    """
+    known = {maker for node in nodes[: seen + 1] for _, print_, maker in node.saved if print_} - {
+        last
+    }
     found: set[int] = set()
     todo = [last]
     while todo:

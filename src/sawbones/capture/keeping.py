@@ -22,7 +22,12 @@ class Capture:
 
     def attached(self, working_folder: Path) -> tuple[Remedy, ...]:
         """For the child that is observed."""
-        settings = {"limit_mb": self.limit_mb, "source": self.source, "data": self.data, "working_folder": str(working_folder)}
+        settings = {
+            "limit_mb": self.limit_mb,
+            "source": self.source,
+            "data": self.data,
+            "working_folder": str(working_folder),
+        }
         return (Remedy("sawbones.capture.freezing", settings),)
 
     def kept(self, run_folder: Path, script: str, moved: bool) -> tuple[Path, ...]:

@@ -1,4 +1,6 @@
-"""Model calls whose loss is still on a device: kept until it is known, to name the operator behind one that is not finite."""
+"""Model calls whose loss is still on a device: kept until it is known, to name the operator behind
+one that is not finite.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,17 @@ NO_COPY = "the loss was known some steps later, and no copy of the weights of be
 class LateCalls:
     def __init__(self, limit: int) -> None:
         self._limit = limit // SHARE
-        self._kept: deque[tuple[int, Called, str | None]] = deque()  # with the step and the type of autocast
+        self._kept: deque[tuple[int, Called, str | None]] = (
+            deque()
+        )  # with the step and the type of autocast
         self._took_s = 0.0  # repeating the latest, without a backward pass
 
-    def remember(self, step: int, called: Called, autocast: str | None, awaited: int, batch_bytes: int) -> None:
-        """`awaited`: the first step whose loss is not known yet. The one before it may have spoiled its weights."""
+    def remember(
+        self, step: int, called: Called, autocast: str | None, awaited: int, batch_bytes: int
+    ) -> None:
+        """`awaited`: the first step whose loss is not known yet. The one before it may have spoiled
+        its weights.
+        """
         self._kept.append((step, called, autocast))
         most = max(2, self._limit // max(batch_bytes, 1))
         while self._kept[0][0] < awaited - 1 or len(self._kept) > most:
@@ -34,9 +42,16 @@ class LateCalls:
                 return
 
     def value(
-        self, recorder: Recorder, step: int, state: Mapping[str, Any] | None, rng: Mapping[str, Any], limit: int
+        self,
+        recorder: Recorder,
+        step: int,
+        state: Mapping[str, Any] | None,
+        rng: Mapping[str, Any],
+        limit: int,
     ) -> tuple[Recorded | None, str]:
-        """The operator behind the loss of that step. The weights of then are gone: those of the last copy before it must do."""
+        """The operator behind the loss of that step. The weights of then are gone: those of the
+        last copy before it must do.
+        """
         why = GONE if state is not None else NO_COPY
         for called, autocast, weights in self._of(recorder, step, state):
             began = time.perf_counter()
@@ -47,14 +62,30 @@ class LateCalls:
         return None, _with_weights(why, state)
 
     def gradient(
-        self, recorder: Recorder, step: int, state: Mapping[str, Any] | None, rng: Mapping[str, Any], scale: float, limit: int
+        self,
+        recorder: Recorder,
+        step: int,
+        state: Mapping[str, Any] | None,
+        rng: Mapping[str, Any],
+        scale: float,
+        limit: int,
     ) -> tuple[Recorded | None, str]:
-        """The operator behind the gradients of that step: the loss of the next one is bad, and not by its own doing."""
+        """The operator behind the gradients of that step: the loss of the next one is bad, and not
+        by its own doing.
+        """
         why = GONE
         for called, autocast, weights in self._of(recorder, step, state):
             if self._took_s > nonfinite.QUICK:
-                return None, f"the model's call alone takes {self._took_s:.0f} s on the host, and its backward pass longer"
-            call, why = nonfinite.bad_gradient_of_old(recorder, called, weights, rng, autocast, scale, limit)
+                return (
+                    None,
+                    (
+                        f"the model's call alone takes {self._took_s:.0f} s on the host, and "
+                        "its backward pass longer"
+                    ),
+                )
+            call, why = nonfinite.bad_gradient_of_old(
+                recorder, called, weights, rng, autocast, scale, limit
+            )
             if call is not None:
                 return call, ""
         return None, _with_weights(why, state)

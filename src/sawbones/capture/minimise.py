@@ -10,7 +10,9 @@ T = TypeVar("T")
 
 
 def smallest(items: Sequence[T], holds: Callable[[list[T]], bool]) -> list[T]:
-    """`holds(items)` is taken as given. Halves first, then what is left without each piece, in ever finer pieces."""
+    """`holds(items)` is taken as given. Halves first, then what is left without each piece, in ever
+    finer pieces.
+    """
     kept = list(items)
     pieces = 2
     while len(kept) >= 2:
@@ -20,7 +22,9 @@ def smallest(items: Sequence[T], holds: Callable[[list[T]], bool]) -> list[T]:
             kept, pieces = found, 2
             continue
         if len(chunks) > 2:
-            rests = ([x for other in chunks if other is not chunk for x in other] for chunk in chunks)
+            rests = (
+                [x for other in chunks if other is not chunk for x in other] for chunk in chunks
+            )
             found = next((rest for rest in rests if holds(rest)), None)
             if found is not None:
                 kept, pieces = found, max(pieces - 1, 2)
@@ -32,7 +36,9 @@ def smallest(items: Sequence[T], holds: Callable[[list[T]], bool]) -> list[T]:
 
 
 def shortest_window(length: int, holds: Callable[[int, int], bool]) -> tuple[int, int]:
-    """(start, length) of the shortest window found: the front half, the back half, then ends shaved off in halving bites."""
+    """(start, length) of the shortest window found: the front half, the back half, then ends shaved
+    off in halving bites.
+    """
     start, size = 0, length
     while size > 1:
         half = (size + 1) // 2

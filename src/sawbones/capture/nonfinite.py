@@ -1,10 +1,12 @@
-"""The operator that made a value or gradient that is not finite, with what it was given: kept beside the step, so that it can be
-replayed where the user's source is not at hand.
+"""The operator that made a value or gradient that is not finite, with what it was given: kept
+beside the step, so that it can be replayed where the user's source is not at hand.
 
-The training goes on after such a step, so all of this takes place in a fork that ends there. The last model call is repeated under
-a trace; where the model's own values are good, the operators after it are read back from autograd's graph. A fork cannot use a
-device: what the model held and was given there is copied to the host before, and the call is repeated there. Nor can a fork beside
-a device use autograd: then a copy of the model is asked for its gradients in this process, if that is quick.
+The training goes on after such a step, so all of this takes place in a fork that ends there. The
+last model call is repeated under a trace; where the model's own values are good, the operators
+after it are read back from autograd's graph. A fork cannot use a device: what the model held and
+was given there is copied to the host before, and the call is repeated there. Nor can a fork beside
+a device use autograd: then a copy of the model is asked for its gradients in this process, if that
+is quick.
 """
 
 from __future__ import annotations
@@ -50,14 +52,20 @@ Called = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a model, with what
 def bad_value(
     recorder: Recorder, root: Any, rng: Mapping[str, Any], autocast: str | None, limit: int
 ) -> tuple[Recorded | None, str]:
-    """For a loss that is not finite, before its backward pass. Returns the call, or None and why there is none."""
+    """For a loss that is not finite, before its backward pass. Returns the call, or None and why
+    there is none.
+    """
     host, why = _on_host(recorder.last_call)
     if why:
         return None, why
 
     def find() -> Recorded | None:
         trace, outputs = _repeated(recorder, recorder.last_call, rng, autocast, host)
-        found = operators.first_nonfinite(trace) if trace is not None and not operators.is_finite(outputs) else None
+        found = (
+            operators.first_nonfinite(trace)
+            if trace is not None and not operators.is_finite(outputs)
+            else None
+        )
         if found is None and host is not None:
             return None  # what the graph has saved lies on the device
         return described(found) or described(first_bad(walk(root)))
@@ -73,14 +81,20 @@ def bad_value_of_old(
     autocast: str | None,
     limit: int,
 ) -> tuple[Recorded | None, str]:
-    """For a loss that is known only now, some steps later: the model's call of then, with the last weights that were copied."""
+    """For a loss that is known only now, some steps later: the model's call of then, with the last
+    weights that were copied.
+    """
     host, why = _of_old(called, weights)
     if host is None:
         return None, why
 
     def find() -> Recorded | None:
         trace, outputs = _repeated(recorder, called, rng, autocast, host)
-        return described(operators.first_nonfinite(trace)) if trace is not None and not operators.is_finite(outputs) else None
+        return (
+            described(operators.first_nonfinite(trace))
+            if trace is not None and not operators.is_finite(outputs)
+            else None
+        )
 
     return _in_a_fork(find, limit)
 
@@ -99,46 +113,79 @@ def bad_gradient_of_old(
     if host is None:
         return None, why
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return None, "a model of several ranks may wait for the others, and autograd cannot be used in a fork beside a device"
+        return (
+            None,
+            (
+                "a model of several ranks may wait for the others, and autograd cannot be "
+                "used in a fork beside a device"
+            ),
+        )
     recorder.active, is_active = False, recorder.active  # the model's call is not the loop's doing
     try:
-        with untouched(()), warnings.catch_warnings(), open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        with (
+            untouched(()),
+            warnings.catch_warnings(),
+            open(os.devnull, "w") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+        ):
             warnings.simplefilter("ignore")
             copied = _copied(called, host)
             trace, outputs = _repeated(recorder, copied, rng, autocast, host, apart=True)
             found = _asked(copied[0], trace, outputs, scale)
             if found is not None and found["gives"] != "gradient":
-                found = None  # nobody knows yet that it was the gradient: an infinite value on the way is usual in masks
+                # nobody knows yet that it was the gradient: an infinite value on the way is usual
+                # in masks
+                found = None
     except Exception as error:
-        return None, f"the model cannot be copied, or not asked for its gradients: {type(error).__name__}: {str(error)[:200]}"
+        return (
+            None,
+            (
+                "the model cannot be copied, or not asked for its gradients: "
+                f"{type(error).__name__}: {str(error)[:200]}"
+            ),
+        )
     finally:
         recorder.active = is_active
     why = _too_much(_packed(found)[0], limit) if found is not None else NOTHING
     return (None, why) if why else (found, "")
 
 
-def _of_old(called: Called, weights: Mapping[str, torch.Tensor]) -> tuple[dict[int, torch.Tensor] | None, str]:
+def _of_old(
+    called: Called, weights: Mapping[str, torch.Tensor]
+) -> tuple[dict[int, torch.Tensor] | None, str]:
     module = called[0]
-    known = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    known = dict(module.named_parameters(remove_duplicate=False)) | dict(
+        module.named_buffers(remove_duplicate=False)
+    )
     return _on_host(called, {id(t): weights[name] for name, t in known.items() if name in weights})
 
 
 def _copied(called: Called, host: Mapping[int, torch.Tensor]) -> Called:
-    """The model, with copies on the host in the place of what it holds; nothing is copied on the device."""
+    """The model, with copies on the host in the place of what it holds; nothing is copied on the
+    device.
+    """
     module, args, kwargs = called
-    memo: dict[int, Any] = {id(p): nn.Parameter(host[id(p)], p.requires_grad) for p in module.parameters()}
+    memo: dict[int, Any] = {
+        id(p): nn.Parameter(host[id(p)], p.requires_grad) for p in module.parameters()
+    }
     memo |= {id(b): host[id(b)] for b in module.buffers()}
     return copy.deepcopy(module, memo), args, kwargs
 
 
-def _asked(module: nn.Module, trace: OperatorTrace | None, outputs: list[torch.Tensor], scale: float) -> Recorded | None:
-    """The first operator whose gradient is not finite, where the model's results are asked with plain ones."""
+def _asked(
+    module: nn.Module, trace: OperatorTrace | None, outputs: list[torch.Tensor], scale: float
+) -> Recorded | None:
+    """The first operator whose gradient is not finite, where the model's results are asked with
+    plain ones.
+    """
     asked = [t for t in outputs if t.requires_grad]
     if trace is None or not asked:
         return None
     # Not backward(): nothing may be accumulated, or sent to other ranks by what waits for it.
     wanted = [p for p in module.parameters() if p.requires_grad]
-    torch.autograd.grad(asked, wanted, [torch.full_like(t, scale) for t in asked], allow_unused=True)
+    torch.autograd.grad(
+        asked, wanted, [torch.full_like(t, scale) for t in asked], allow_unused=True
+    )
     pair = operators.first_nonfinite_gradient(trace)
     return described(*pair) if pair is not None else described(operators.first_nonfinite(trace))
 
@@ -146,13 +193,21 @@ def _asked(module: nn.Module, trace: OperatorTrace | None, outputs: list[torch.T
 def bad_gradient(
     recorder: Recorder, rng: Mapping[str, Any], autocast: str | None, scale: float, limit: int
 ) -> tuple[Recorded | None, str]:
-    """For a gradient that is not finite: its graph is gone, so the model's own is built again and asked with plain ones."""
-    if recorder.last_call is not None and any(p.is_cuda for p in recorder.last_call[0].parameters()):
+    """For a gradient that is not finite: its graph is gone, so the model's own is built again and
+    asked with plain ones.
+    """
+    if recorder.last_call is not None and any(
+        p.is_cuda for p in recorder.last_call[0].parameters()
+    ):
         return None, "autograd has threads for its device, and those do not survive a fork"
 
     def find() -> Recorded | None:
         called = recorder.last_call
-        return _asked(called[0], *_repeated(recorder, called, rng, autocast, None), scale) if called is not None else None
+        return (
+            _asked(called[0], *_repeated(recorder, called, rng, autocast, None), scale)
+            if called is not None
+            else None
+        )
 
     return _in_a_fork(find, limit)
 
@@ -160,16 +215,28 @@ def bad_gradient(
 def _on_host(
     called: Called | None, instead: Mapping[int, torch.Tensor] | None = None
 ) -> tuple[dict[int, torch.Tensor] | None, str]:
-    """Copies of what a model call used on a device, by identity; None where there is no device. `instead`: values for some."""
+    """Copies of what a model call used on a device, by identity; None where there is no device.
+    `instead`: values for some.
+    """
     if called is None:
         return None, ""
     module, args, kwargs = called
-    tensors = [*module.parameters(), *module.buffers(), *Call("", tuple(args), dict(kwargs)).inputs()]
+    tensors = [
+        *module.parameters(),
+        *module.buffers(),
+        *Call("", tuple(args), dict(kwargs)).inputs(),
+    ]
     if instead is None and not any(t.is_cuda for t in tensors):
         return None, ""
     size = sum(t.numel() * t.element_size() for t in tensors)
     if size > DEVICE_BYTES:
-        return None, f"the model and its batch take {size >> 20} MB of a device, and a fork can only use the host"
+        return (
+            None,
+            (
+                f"the model and its batch take {size >> 20} MB of a device, and a fork can "
+                "only use the host"
+            ),
+        )
     return {id(t): (instead or {}).get(id(t), t).detach().to("cpu", copy=True) for t in tensors}, ""
 
 
@@ -202,7 +269,13 @@ def _repeated(
         # The recorder's own calls are kept out of every trace; this one is the user's.
         traced = torch._C._EnableTorchFunction()
         here = contextlib.nullcontext() if host is None else OnCpu()
-        with traced, torch.autocast("cpu", dtype=dtype, enabled=autocast is not None), here, trace, torch.enable_grad():
+        with (
+            traced,
+            torch.autocast("cpu", dtype=dtype, enabled=autocast is not None),
+            here,
+            trace,
+            torch.enable_grad(),
+        ):
             result = module(*args, **kwargs)
     except Exception:  # a call that cannot be repeated: the graph of the first one is still there
         return None, []
@@ -210,7 +283,9 @@ def _repeated(
 
 
 def _leave_ranks_alone() -> None:
-    """A fork has its parent's connections: a collective of the model's would be heard by the other ranks."""
+    """A fork has its parent's connections: a collective of the model's would be heard by the other
+    ranks.
+    """
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     if c10d is not None:
         c10d.GroupMember.WORLD = None
@@ -218,15 +293,21 @@ def _leave_ranks_alone() -> None:
 
 
 def described(call: Call | None, grad: torch.Tensor | None = None) -> Recorded | None:
-    """As a bundle holds it, after a run of it has shown the same: state outside of an operator is not kept."""
+    """As a bundle holds it, after a run of it has shown the same: state outside of an operator is
+    not kept.
+    """
     if call is None:
         return None
     plain = call.copied()
     found: Recorded = {
-        "function": call.name, "args": list(plain.args), "kwargs": plain.kwargs, "autocast": call.autocast,
-        "gives": "value" if grad is None else "gradient", "site": str(call.site) if call.site is not None else None,
+        "function": call.name,
+        "args": list(plain.args),
+        "kwargs": plain.kwargs,
+        "autocast": call.autocast,
+        "gives": "value" if grad is None else "gradient",
+        "site": str(call.site) if call.site is not None else None,
         "grad": grad.detach().to("cpu", copy=True) if grad is not None else None,
-    }  # fmt: skip
+    }
     try:
         given = outcome_of(found)
     except Exception:  # no operator that can be called by its name
@@ -235,7 +316,9 @@ def described(call: Call | None, grad: torch.Tensor | None = None) -> Recorded |
 
 
 def outcome_of(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Executes a recorded operator, on one thread: {bad: numbers that are not finite, of: all, prints: of every result}."""
+    """Executes a recorded operator, on one thread: {bad: numbers that are not finite, of: all,
+    prints: of every result}.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -256,7 +339,14 @@ def _values(call: Mapping[str, Any]) -> list[torch.Tensor]:
     with torch.enable_grad():
         result = run_call({**call, "args": list(leaves.args), "kwargs": leaves.kwargs})
         grad = call["grad"]
-        output = next((t for t in Call("", (), {}, result).outputs() if t.requires_grad and t.shape == grad.shape), None)
+        output = next(
+            (
+                t
+                for t in Call("", (), {}, result).outputs()
+                if t.requires_grad and t.shape == grad.shape
+            ),
+            None,
+        )
         if output is None:
             return []
         output.backward(grad)
@@ -267,7 +357,9 @@ def _in_a_fork(find: Callable[[], Recorded | None], limit: int) -> tuple[Recorde
     receive, send = os.pipe()
     with tempfile.TemporaryFile() as file:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # other threads: the fork computes on its own one and ends
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # other threads: the fork computes on its own one and ends
             child = os.fork()
         if child == 0:
             try:
@@ -278,10 +370,16 @@ def _in_a_fork(find: Callable[[], Recorded | None], limit: int) -> tuple[Recorde
         os.close(send)
         try:
             ready, _, _ = select.select([receive], [], [], SECONDS)
-            answer = os.read(receive, 4096).decode() if ready else f"repeating it took over {SECONDS:.0f} s"
+            answer = (
+                os.read(receive, 4096).decode()
+                if ready
+                else f"repeating it took over {SECONDS:.0f} s"
+            )
         finally:
             os.close(receive)
-            os.kill(child, signal.SIGKILL)  # it stays until it is waited for, so this is still the same process
+            os.kill(
+                child, signal.SIGKILL
+            )  # it stays until it is waited for, so this is still the same process
             os.waitpid(child, 0)
         if answer != "found":
             return None, answer or "the repeated call died"
@@ -318,4 +416,8 @@ def _packed(found: Recorded) -> tuple[Packer, str]:
 
 def _too_much(packer: Packer, limit: int) -> str:
     size = codec.num_bytes(packer.tensors)
-    return f"it was given {size / (1 << 20):.0f} MB, or what a file cannot hold" if packer.left_out or size > limit else ""
+    return (
+        f"it was given {size / (1 << 20):.0f} MB, or what a file cannot hold"
+        if packer.left_out or size > limit
+        else ""
+    )

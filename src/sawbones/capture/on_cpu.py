@@ -1,4 +1,6 @@
-"""A script that asks for a GPU gets the CPU: for replays on a machine without one, and for searches that fork."""
+"""A script that asks for a GPU gets the CPU: for replays on a machine without one, and for searches
+that fork.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,30 @@ from torch.overrides import TorchFunctionMode
 if TYPE_CHECKING:
     from sawbones.observe.launch import Session
 
-_NOTHING = ("set_device", "synchronize", "empty_cache", "reset_peak_memory_stats", "reset_max_memory_allocated", "ipc_collect")
-_ZERO = ("max_memory_allocated", "memory_allocated", "max_memory_reserved", "memory_reserved", "current_device")
+_NOTHING = (
+    "set_device",
+    "synchronize",
+    "empty_cache",
+    "reset_peak_memory_stats",
+    "reset_max_memory_allocated",
+    "ipc_collect",
+)
+_ZERO = (
+    "max_memory_allocated",
+    "memory_allocated",
+    "max_memory_reserved",
+    "memory_reserved",
+    "current_device",
+)
 
 
 class OnCpu(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
     def __torch_function__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         if getattr(func, "__name__", "") == "cuda":
             return args[0]
@@ -28,7 +47,11 @@ class OnCpu(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 def here(value: Any) -> Any:
     if isinstance(value, torch.device) and value.type == "cuda":
         return torch.device("cpu")
-    return "cpu" if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")) else value
+    return (
+        "cpu"
+        if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
+        else value
+    )
 
 
 def attach(session: Session) -> None:

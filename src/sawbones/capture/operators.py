@@ -1,4 +1,6 @@
-"""The operators of one step, with the values they were given: which one failed, or made the first value that is not finite."""
+"""The operators of one step, with the values they were given: which one failed, or made the first
+value that is not finite.
+"""
 
 from __future__ import annotations
 
@@ -22,29 +24,89 @@ if TYPE_CHECKING:
 
 MAX_OPS = 20_000
 CALL_BYTES = 64 << 20
-_QUIET = {"backward", "__get__", "__set__", "size", "dim", "is_floating_point", "register_hook", "item", "tolist", "requires_grad_"}
+_QUIET = {
+    "backward",
+    "__get__",
+    "__set__",
+    "size",
+    "dim",
+    "is_floating_point",
+    "register_hook",
+    "item",
+    "tolist",
+    "requires_grad_",
+}
 # Infinity made on purpose: a mask. What becomes of it later is what matters.
 _MASKING = {
-    "masked_fill", "masked_fill_", "full", "full_like", "where", "triu", "tril", "new_full", "fill_", "tensor", "__setitem__",
-    "zeros", "log",
-}  # fmt: skip
+    "masked_fill",
+    "masked_fill_",
+    "full",
+    "full_like",
+    "where",
+    "triu",
+    "tril",
+    "new_full",
+    "fill_",
+    "tensor",
+    "__setitem__",
+    "zeros",
+    "log",
+}
 
 # These only pass values on.
 _MOVING = {
-    "detach", "detach_", "clone", "contiguous", "to", "float", "half", "bfloat16", "double", "view", "reshape", "flatten",
-    "unsqueeze", "squeeze", "expand", "expand_as", "transpose", "permute", "t", "cat", "stack", "__getitem__", "chunk", "split",
-    "unbind", "pad", "index_select", "gather", "repeat", "as_tensor", "tensor", "from_numpy", "cpu", "isnan", "isfinite",
-}  # fmt: skip
+    "detach",
+    "detach_",
+    "clone",
+    "contiguous",
+    "to",
+    "float",
+    "half",
+    "bfloat16",
+    "double",
+    "view",
+    "reshape",
+    "flatten",
+    "unsqueeze",
+    "squeeze",
+    "expand",
+    "expand_as",
+    "transpose",
+    "permute",
+    "t",
+    "cat",
+    "stack",
+    "__getitem__",
+    "chunk",
+    "split",
+    "unbind",
+    "pad",
+    "index_select",
+    "gather",
+    "repeat",
+    "as_tensor",
+    "tensor",
+    "from_numpy",
+    "cpu",
+    "isnan",
+    "isfinite",
+}
 
 
 def writes(short: str) -> bool:
     """Over what it is given. x += y is __iadd__, 1 / x is __rtruediv__."""
-    return short == "__setitem__" or short.startswith("__i") or (short.endswith("_") and not short.endswith("__"))
+    return (
+        short == "__setitem__"
+        or short.startswith("__i")
+        or (short.endswith("_") and not short.endswith("__"))
+    )
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a call was given and gave, looked at when it was made: what comes after may write over all of it."""
+    """What a call was given and gave, looked at when it was made: what comes after may write over
+    all of it.
+    """
 
     given: tuple[tuple[int, bool], ...]  # identity, and whether all of it was finite
     gave: tuple[tuple[int, bool], ...]  # without what it only handed back
@@ -62,7 +124,9 @@ class Seen:
 
 @dataclass
 class Call:
-    """One operator. Its arguments are the tensors themselves, copied where the operator was found to be the one."""
+    """One operator. Its arguments are the tensors themselves, copied where the operator was found
+    to be the one.
+    """
 
     name: str  # as torch spells it: torch.nn.functional.embedding
     args: tuple[Any, ...]
@@ -90,7 +154,9 @@ class Call:
 
     def copied(self) -> Call:
         """With tensors of its own, on the CPU and outside of every graph."""
-        args, kwargs = map_tensors([list(self.args), self.kwargs], lambda path, t: t.detach().to("cpu", copy=True))
+        args, kwargs = map_tensors(
+            [list(self.args), self.kwargs], lambda path, t: t.detach().to("cpu", copy=True)
+        )
         return replace(self, args=tuple(args), kwargs=dict(kwargs), output=None)
 
     def on_leaves(self) -> Call:
@@ -99,7 +165,9 @@ class Call:
 
         def leaf(path: str, tensor: torch.Tensor) -> torch.Tensor:
             if id(tensor) not in known:
-                known[id(tensor)] = tensor.detach().clone().requires_grad_(tensor.is_floating_point())
+                known[id(tensor)] = (
+                    tensor.detach().clone().requires_grad_(tensor.is_floating_point())
+                )
             return known[id(tensor)]
 
         args, kwargs = map_tensors([list(self.args), self.kwargs], leaf)
@@ -122,12 +190,18 @@ class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.calls: list[Call] = []
         self.failed: Call | None = None
         self.root: Any = None  # the loss
-        self.gradients: dict[int, torch.Tensor] = {}  # of traced tensors, by identity; the calls keep them alive
+        self.gradients: dict[
+            int, torch.Tensor
+        ] = {}  # of traced tensors, by identity; the calls keep them alive
         self._r = recorder
         self._alive: list[torch.Tensor] = []
 
     def __torch_function__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = dict(kwargs or {})
         short = getattr(func, "__name__", "")
@@ -167,10 +241,26 @@ class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         return replace(call.copied(), output=call.output)
 
     def _call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        name = resolve_name(func) or f"{getattr(func, '__module__', None) or 'torch'}.{getattr(func, '__name__', '?')}"
-        autocast = str(torch.get_autocast_dtype("cpu")).removeprefix("torch.") if torch.is_autocast_enabled("cpu") else None
+        name = (
+            resolve_name(func)
+            or f"{getattr(func, '__module__', None) or 'torch'}.{getattr(func, '__name__', '?')}"
+        )
+        autocast = (
+            str(torch.get_autocast_dtype("cpu")).removeprefix("torch.")
+            if torch.is_autocast_enabled("cpu")
+            else None
+        )
         site = self._r.sites.find() if self._r is not None else None
-        return Call(name, args, kwargs, None, site, bool(self._r is not None and self._r.depth), autocast, func)
+        return Call(
+            name,
+            args,
+            kwargs,
+            None,
+            site,
+            bool(self._r is not None and self._r.depth),
+            autocast,
+            func,
+        )
 
     def _watch(self, call: Call) -> None:
         if not torch.is_grad_enabled():
@@ -189,15 +279,21 @@ class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
 
 def has_nan(tensors: Sequence[torch.Tensor]) -> bool:
-    return any(bool(torch.isnan(t).any()) for t in tensors if t.is_floating_point() or t.is_complex())
+    return any(
+        bool(torch.isnan(t).any()) for t in tensors if t.is_floating_point() or t.is_complex()
+    )
 
 
 def is_finite(tensors: Sequence[torch.Tensor]) -> bool:
-    return all(bool(torch.isfinite(t).all()) for t in tensors if t.is_floating_point() or t.is_complex())
+    return all(
+        bool(torch.isfinite(t).all()) for t in tensors if t.is_floating_point() or t.is_complex()
+    )
 
 
 def first_nonfinite(trace: OperatorTrace) -> Call | None:
-    """The operator that turned good values into NaN; where those came from an overflow, the operator that overflowed."""
+    """The operator that turned good values into NaN; where those came from an overflow, the
+    operator that overflowed.
+    """
     made: dict[int, Call] = {}
     overflowed: Call | None = None
     spoiled: list[Call] = []  # by data or weights
@@ -208,17 +304,26 @@ def first_nonfinite(trace: OperatorTrace) -> Call | None:
         if not seen.finite_out:
             if seen.nan_out and not seen.nan_in:
                 return _origin_of_infinity(seen, made) or call
-            if overflowed is None and seen.finite_in and call.short not in _MASKING and not _is_given_infinity(call):
+            if (
+                overflowed is None
+                and seen.finite_in
+                and call.short not in _MASKING
+                and not _is_given_infinity(call)
+            ):
                 overflowed = call
             if call.short not in _MASKING:
                 spoiled.append(call)
         made.update((number, call) for number, _ in seen.gave)
-    return overflowed or next((c for c in spoiled if c.short not in _MOVING), spoiled[0] if spoiled else None)
+    return overflowed or next(
+        (c for c in spoiled if c.short not in _MOVING), spoiled[0] if spoiled else None
+    )
 
 
 def _is_given_infinity(call: Call) -> bool:
     """As a plain number: inf / norm is what clipping without a limit does."""
-    return any(isinstance(a, float) and not math.isfinite(a) for a in (*call.args, *call.kwargs.values()))
+    return any(
+        isinstance(a, float) and not math.isfinite(a) for a in (*call.args, *call.kwargs.values())
+    )
 
 
 def _origin_of_infinity(seen: Seen, made: dict[int, Call]) -> Call | None:
@@ -239,7 +344,9 @@ def _origin_of_infinity(seen: Seen, made: dict[int, Call]) -> Call | None:
 
 
 def first_nonfinite_gradient(trace: OperatorTrace) -> tuple[Call, torch.Tensor] | None:
-    """In the order of the backward pass: a finite gradient went in, one that is not finite came out."""
+    """In the order of the backward pass: a finite gradient went in, one that is not finite came
+    out.
+    """
     for call in reversed(trace.calls):
         for output in call.outputs():
             grad = trace.gradients.get(id(output))
@@ -255,11 +362,18 @@ def first_nonfinite_gradient(trace: OperatorTrace) -> tuple[Call, torch.Tensor] 
 
 
 def failing_call(error: BaseException, recorder: Recorder, limit: int) -> dict[str, Any] | None:
-    """The operator with its arguments: from the frames of the traceback, or by repeating the last model call. The run is over."""
+    """The operator with its arguments: from the frames of the traceback, or by repeating the last
+    model call. The run is over.
+    """
     call = _from_frames(error) or _by_repeating(error, recorder)
     if call is None or sum(t.numel() * t.element_size() for t in call.inputs()) > limit:
         return None
-    return {"function": call.name, "args": list(call.args), "kwargs": call.kwargs, "autocast": call.autocast}
+    return {
+        "function": call.name,
+        "args": list(call.args),
+        "kwargs": call.kwargs,
+        "autocast": call.autocast,
+    }
 
 
 def _from_frames(error: BaseException) -> Call | None:
@@ -268,10 +382,16 @@ def _from_frames(error: BaseException) -> Call | None:
     while tb is not None:
         frame = tb.tb_frame
         name = frame.f_code.co_name
-        if frame.f_globals.get("__name__") == "torch.nn.functional" and hasattr(torch.nn.functional, name):
+        if frame.f_globals.get("__name__") == "torch.nn.functional" and hasattr(
+            torch.nn.functional, name
+        ):
             given = inspect.getargvalues(frame)
             if not given.varargs and not given.keywords and found is None:
-                values = {key: given.locals[key] for key in given.args if key in given.locals and not key.startswith("_")}
+                values = {
+                    key: given.locals[key]
+                    for key in given.args
+                    if key in given.locals and not key.startswith("_")
+                }
                 found = Call(f"torch.nn.functional.{name}", (), values)
         tb = tb.tb_next
     return found
@@ -293,7 +413,9 @@ def _by_repeating(error: BaseException, recorder: Recorder) -> Call | None:
 def run_call(call: Mapping[str, Any]) -> Any:
     """Executes a recorded operator."""
     function = operator_named(str(call["function"]))
-    with torch.autocast("cpu", dtype=getattr(torch, call["autocast"] or "bfloat16"), enabled=bool(call["autocast"])):
+    with torch.autocast(
+        "cpu", dtype=getattr(torch, call["autocast"] or "bfloat16"), enabled=bool(call["autocast"])
+    ):
         return function(*call["args"], **call["kwargs"])
 
 

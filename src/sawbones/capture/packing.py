@@ -1,4 +1,6 @@
-"""Nested Python values <-> JSON with references to tensors. What JSON has no word for is tagged; objects are never pickled."""
+"""Nested Python values <-> JSON with references to tensors. What JSON has no word for is tagged;
+objects are never pickled.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _MAX_DEPTH = 24
 
 
 class Packer:
-    """pack() turns a value into JSON; the tensors that it met are in `tensors`, by the names that the JSON refers to."""
+    """pack() turns a value into JSON; the tensors that it met are in `tensors`, by the names that
+    the JSON refers to.
+    """
 
     def __init__(self) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
@@ -36,7 +40,10 @@ class Packer:
         if isinstance(value, (np.ndarray, np.generic)):
             return self._array(value, path)
         if isinstance(value, Mapping):
-            items = [[self.pack(k, path, depth + 1), self.pack(v, f"{path}[{k!r}]", depth + 1)] for k, v in value.items()]
+            items = [
+                [self.pack(k, path, depth + 1), self.pack(v, f"{path}[{k!r}]", depth + 1)]
+                for k, v in value.items()
+            ]
             return {"$dict": items}
         if isinstance(value, (list, tuple)):
             inner = [self.pack(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
@@ -89,7 +96,9 @@ def unpack(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
     try:
         return _unpack(value, tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CaptureError(f"the bundle's state cannot be read: {type(error).__name__}: {str(error)[:120]}") from error
+        raise CaptureError(
+            f"the bundle's state cannot be read: {type(error).__name__}: {str(error)[:120]}"
+        ) from error
 
 
 def _unpack(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:

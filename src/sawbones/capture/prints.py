@@ -36,9 +36,13 @@ def named_parameters(recorder: Recorder) -> list[tuple[str, torch.Tensor]]:
     for index, optimizer in enumerate(recorder.census.optimizers()):
         for g, group in enumerate(optimizer.param_groups):
             for i, parameter in enumerate(group["params"]):
-                named.setdefault(id(parameter), (f"optimizer {index}, group {g}, parameter {i}", parameter))
+                named.setdefault(
+                    id(parameter), (f"optimizer {index}, group {g}, parameter {i}", parameter)
+                )
     return list(named.values())
 
 
 def gradient_prints(recorder: Recorder) -> dict[str, str]:
-    return {name: fingerprint(p.grad) for name, p in named_parameters(recorder) if p.grad is not None}
+    return {
+        name: fingerprint(p.grad) for name, p in named_parameters(recorder) if p.grad is not None
+    }

@@ -1,4 +1,6 @@
-"""Failures of the order of calls: a scaler told twice, a rank whose parameter got no gradient. No operator is to blame for them."""
+"""Failures of the order of calls: a scaler told twice, a rank whose parameter got no gradient. No
+operator is to blame for them.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ _LINES = {
     "step": "scaler.step(optimizer)",
     "update": "scaler.update()",
 }
-# A process group of one rank is enough: the reducer notices in the next forward that a gradient never came.
+# A process group of one rank is enough: the reducer notices in the next forward that a gradient
+# never came.
 _UNUSED = [
-    'torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)',
+    (
+        'torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), '
+        "rank=0, world_size=1)"
+    ),
     "",
     "",
     "class Model(torch.nn.Module):",
@@ -73,7 +79,9 @@ class Protocol:
 
     def script(self, error: str, message: str, in_scaler: bool) -> list[str] | None:
         """The lines after the imports, None where the failure is no matter of order."""
-        if error == "RuntimeError" and message.startswith("Expected to have finished reduction in the prior iteration"):
+        if error == "RuntimeError" and message.startswith(
+            "Expected to have finished reduction in the prior iteration"
+        ):
             return list(_UNUSED)
         if in_scaler and self.calls:
             return [*_TOY, *(_LINES[name] for name in self.calls)]

@@ -1,7 +1,9 @@
-"""States of the random streams, read on every step for about two microseconds and set again in a replay.
+"""States of the random streams, read on every step for about two microseconds and set again in a
+replay.
 
-Python's and NumPy's own getters build 600 objects a time, a tenth of a short step; the words of both generators lie in memory
-and are copied as they are. Where that memory does not look as expected, the getters are used after all.
+Python's and NumPy's own getters build 600 objects a time, a tenth of a short step; the words of
+both generators lie in memory and are copied as they are. Where that memory does not look as
+expected, the getters are used after all.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import torch
 
 _WORDS = 624
 _SIZE = 4 * _WORDS + 4
-_HEADER = object.__basicsize__  # of a Python object; the index and the words of random.Random follow
+_HEADER = (
+    object.__basicsize__
+)  # of a Python object; the index and the words of random.Random follow
 
 
 class Streams:
@@ -36,14 +40,18 @@ class Streams:
             if not self._numpy_known:
                 self._numpy_known, self._numpy = True, _find_numpy()
             found["numpy"] = self._numpy.read() if self._numpy is not None else _numpy_bytes()
-        if torch.cuda._initialized:  # asking whether there is one takes longer than all of the above
+        if (
+            torch.cuda._initialized
+        ):  # asking whether there is one takes longer than all of the above
             found["cuda"] = [generator.get_state() for generator in torch.cuda.default_generators]
         return found
 
 
 class _Words:
-    """The words of one generator and its position among them, where they lie. Drawing moves the position; all words are made anew
-    when it has passed the last one, so the same position beside the same first word means that nothing was drawn."""
+    """The words of one generator and its position among them, where they lie. Drawing moves the
+    position; all words are made anew
+    when it has passed the last one, so the same position beside the same first word means that
+    nothing was drawn."""
 
     def __init__(self, at: int, position: int) -> None:
         self._all = (ctypes.c_char * _SIZE).from_address(at)
@@ -77,7 +85,9 @@ def _numpy_bytes() -> bytes | None:
 
 
 def _find_numpy() -> _Words | None:
-    generator = getattr(getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None), "_bit_generator", None)
+    generator = getattr(
+        getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None), "_bit_generator", None
+    )
     if generator is None or type(generator).__name__ != "MT19937":
         return None
     words = _Words(int(generator.ctypes.state_address), 4 * _WORDS)

@@ -1,4 +1,6 @@
-"""When ranks count as apart: what they find out about each other while they train, and what the watchdog says of a standstill."""
+"""When ranks count as apart: what they find out about each other while they train, and what the
+watchdog says of a standstill.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from typing import Any
 
 from sawbones.schema import Site
 
-# Buffers differ between two forward passes of a healthy DDP, and the order of events alone does no harm.
+# Buffers differ between two forward passes of a healthy DDP, and the order of events alone does no
+# harm.
 KINDS = ("parameters", "gradients")
 
 
@@ -34,7 +37,9 @@ def standstill(facts: Mapping[str, Any], rank: int) -> tuple[str, Site | None] |
     positions = facts.get("hang")
     if not positions:
         return None
-    told = [f"rank {p['rank']} {_doing(p)}" for p in sorted(positions, key=lambda p: int(p["rank"]))[:4]]
+    told = [
+        f"rank {p['rank']} {_doing(p)}" for p in sorted(positions, key=lambda p: int(p["rank"]))[:4]
+    ]
     site = next((p.get("site") for p in positions if p["rank"] == rank), None)
     where = Site(site["file"], site["line"], site["function"], site["code"]) if site else None
     return f"the ranks wait for each other: {', '.join(told)}", where
@@ -44,4 +49,6 @@ def _doing(position: Mapping[str, Any]) -> str:
     if position["ended"]:
         return "has ended"
     site = position.get("site")
-    return f"is in {position['op'] or 'a distributed call'}" + (f" at {site['file']}:{site['line']}" if site else "")
+    return f"is in {position['op'] or 'a distributed call'}" + (
+        f" at {site['file']}:{site['line']}" if site else ""
+    )

@@ -1,4 +1,6 @@
-"""Why a replay gave other bits: the first operator that differs, whether chance plays a part, and what is not as it was then."""
+"""Why a replay gave other bits: the first operator that differs, whether chance plays a part, and
+what is not as it was then.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,33 @@ _SETTINGS = {
     "mkldnn": "torch.backends.mkldnn.enabled",
     "attention": "kernels of scaled_dot_product_attention",
 }
-_LIBRARIES = ("python", "numpy", "transformers", "accelerate", "lightning", "pytorch_lightning", "deepspeed")
+_LIBRARIES = (
+    "python",
+    "numpy",
+    "transformers",
+    "accelerate",
+    "lightning",
+    "pytorch_lightning",
+    "deepspeed",
+)
 
 
-def first_operator(bundle: Bundle, one: dict[str, Any], traced: dict[str, Any]) -> tuple[str | None, str]:
-    """The first operator that differs, and what two replays say about chance. `traced`: the second one, with its places."""
+def first_operator(
+    bundle: Bundle, one: dict[str, Any], traced: dict[str, Any]
+) -> tuple[str | None, str]:
+    """The first operator that differs, and what two replays say about chance. `traced`: the second
+    one, with its places.
+    """
     prints = bundle.unpacked("prints") or {}
     then, now = nodes_of(prints.get("graph")), nodes_of(traced.get("graph"))
-    chance = _parted(nodes_of(one.get("graph")), now, one.get("loss_print") != traced.get("loss_print"))
-    if chance is not None or one.get("gradients") != traced.get("gradients") or one.get("kind") != traced.get("kind"):
+    chance = _parted(
+        nodes_of(one.get("graph")), now, one.get("loss_print") != traced.get("loss_print")
+    )
+    if (
+        chance is not None
+        or one.get("gradients") != traced.get("gradients")
+        or one.get("kind") != traced.get("kind")
+    ):
         where = _shown(chance, traced) if chance is not None else None
         text = (
             "two replays on this machine differ from each other: something in the step is left to chance (a random stream of its "
@@ -41,7 +61,9 @@ def first_operator(bundle: Bundle, one: dict[str, Any], traced: dict[str, Any]) 
         return where, text
     text = NOT_CHANCE
     if then and now and not any(node.name == "CompiledFunction" for node in then):
-        parting = _parted(then, now, "loss" in prints and prints["loss"] != traced.get("loss_print"))
+        parting = _parted(
+            then, now, "loss" in prints and prints["loss"] != traced.get("loss_print")
+        )
         if parting is not None:
             return _shown(parting, traced), text
     return _by_gradient(prints, now, traced), text
@@ -67,7 +89,9 @@ def _place(traced: dict[str, Any], number: int) -> str:
 
 
 def _by_gradient(prints: Mapping[str, Any], now: list[Node], traced: dict[str, Any]) -> str | None:
-    """The forward pass is the same or was not kept: the gradient that differs first names the operator that made it."""
+    """The forward pass is the same or was not kept: the gradient that differs first names the
+    operator that made it.
+    """
     other = other_gradients(prints.get("gradients") or {}, traced)
     if not other or prints.get("loss") != traced.get("loss_print"):
         return None
@@ -78,7 +102,9 @@ def _by_gradient(prints: Mapping[str, Any], now: list[Node], traced: dict[str, A
     return f"the backward pass of {now[user].name}, which gives the gradient of {other[0]}: {place}"
 
 
-def likely_reasons(bundle: Bundle, changes: Changes, outcome: dict[str, Any], chance: bool) -> list[str]:
+def likely_reasons(
+    bundle: Bundle, changes: Changes, outcome: dict[str, Any], chance: bool
+) -> list[str]:
     import torch
 
     then, reasons = bundle.environment, []
@@ -89,17 +115,30 @@ def likely_reasons(bundle: Bundle, changes: Changes, outcome: dict[str, Any], ch
             f"it was captured on torch {then.get('torch')}; this is {torch.__version__}, so replay cannot be exact. Install "
             f"{then.get('torch')}, or: sawbones replay {bundle.path} --approximate"
         )
-    if then.get("cpu") != torch.backends.cpu.get_cpu_capability() or then.get("machine") != platform.machine():
-        reasons.append(f"another processor: {then.get('cpu')} then, {torch.backends.cpu.get_cpu_capability()} now")
+    if (
+        then.get("cpu") != torch.backends.cpu.get_cpu_capability()
+        or then.get("machine") != platform.machine()
+    ):
+        reasons.append(
+            f"another processor: {then.get('cpu')} then, "
+            f"{torch.backends.cpu.get_cpu_capability()} now"
+        )
     if then.get("gpu") and not torch.cuda.is_available():
-        reasons.append(f"it was captured on {then['gpu']}; there is no such device here: --device cpu --approximate")
+        reasons.append(
+            f"it was captured on {then['gpu']}; there is no such device here: --device "
+            "cpu --approximate"
+        )
     if then.get("settings", {}).get("compiled") and then.get("compiled"):
         reasons.append("the model was compiled then; a replay runs it eagerly")
-    reasons += [f"{name} is not what it was when the step was captured" for name in changed_sources(bundle)]
+    reasons += [
+        f"{name} is not what it was when the step was captured" for name in changed_sources(bundle)
+    ]
     now = outcome.get("environment") or {}
     reasons += _other_settings(then.get("settings", {}), now.get("settings") or {})
     both = [name for name in _LIBRARIES if name in then and name in now]
-    reasons += [f"{name} {then[name]} then, {now[name]} now" for name in both if then[name] != now[name]]
+    reasons += [
+        f"{name} {then[name]} then, {now[name]} now" for name in both if then[name] != now[name]
+    ]
     if chance and then.get("hash_seed") is None:
         reasons.append("PYTHONHASHSEED was not set: the order of sets may differ between processes")
     reasons += [str(problem) for problem in (outcome.get("problems") or ())[:3]]
@@ -116,7 +155,9 @@ def _other_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
 
 
 def changed_sources(bundle: Bundle) -> list[str]:
-    """Files that the replay took from the working folder, as they were left out of the bundle, and that have changed since."""
+    """Files that the replay took from the working folder, as they were left out of the bundle, and
+    that have changed since.
+    """
     recorded = bundle.environment.get("source_sha256")
     inside = set(bundle.sources())
     if not isinstance(recorded, dict):
@@ -127,6 +168,11 @@ def changed_sources(bundle: Bundle) -> list[str]:
     for name, digest in recorded.items():
         path = folder / str(name)
         inside_folder = not Path(str(name)).is_absolute() and ".." not in Path(str(name)).parts
-        if inside_folder and name not in inside and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        if (
+            inside_folder
+            and name not in inside
+            and path.is_file()
+            and hashlib.sha256(path.read_bytes()).hexdigest() != digest
+        ):
             changed.append(str(name))
     return changed

@@ -1,5 +1,6 @@
-"""Operators read back from the graph that autograd has kept of them: what a node saved for its backward pass, and what its inputs
-were where those can be had, is often all that the operator was given. Nothing of the user's is run for it.
+"""Operators read back from the graph that autograd has kept of them: what a node saved for its
+backward pass, and what its inputs were where those can be had, is often all that the operator was
+given. Nothing of the user's is run for it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,33 @@ MAX_DEPTH = 8
 _UNARY = {
     name: name.lower()
     for name in (
-        "Log", "Log2", "Log10", "Log1P", "Exp", "Exp2", "Expm1", "Sqrt", "Rsqrt", "Reciprocal", "Acos", "Asin", "Acosh", "Atanh",
-        "Sinh", "Cosh", "Tan", "Neg", "Abs", "Sigmoid", "Tanh", "Relu", "Lgamma", "Digamma", "Erfinv",
+        "Log",
+        "Log2",
+        "Log10",
+        "Log1P",
+        "Exp",
+        "Exp2",
+        "Expm1",
+        "Sqrt",
+        "Rsqrt",
+        "Reciprocal",
+        "Acos",
+        "Asin",
+        "Acosh",
+        "Atanh",
+        "Sinh",
+        "Cosh",
+        "Tan",
+        "Neg",
+        "Abs",
+        "Sigmoid",
+        "Tanh",
+        "Relu",
+        "Lgamma",
+        "Digamma",
+        "Erfinv",
     )
-}  # fmt: skip
+}
 # name of the node: operator, tensors in the order of its edges, other arguments
 _KNOWN: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     **{node: (f"torch.{name}", ("self",), ()) for node, name in _UNARY.items()},
@@ -40,17 +64,31 @@ _KNOWN: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "LinalgVectorNorm": ("torch.linalg.vector_norm", ("self",), ("ord", "dim", "keepdim")),
     "Gather": ("torch.gather", ("self",), ("dim", "index")),
     "MseLoss": ("torch.nn.functional.mse_loss", ("self", "target"), ("reduction",)),
-    "SmoothL1Loss": ("torch.nn.functional.smooth_l1_loss", ("self", "target"), ("reduction", "beta")),
+    "SmoothL1Loss": (
+        "torch.nn.functional.smooth_l1_loss",
+        ("self", "target"),
+        ("reduction", "beta"),
+    ),
     "HuberLoss": ("torch.nn.functional.huber_loss", ("self", "target"), ("reduction", "delta")),
-    "BinaryCrossEntropy": ("torch.nn.functional.binary_cross_entropy", ("self", "target"), ("weight", "reduction")),
-    "NllLoss": ("torch.nn.functional.nll_loss", ("self",), ("target", "weight", "ignore_index", "reduction")),
+    "BinaryCrossEntropy": (
+        "torch.nn.functional.binary_cross_entropy",
+        ("self", "target"),
+        ("weight", "reduction"),
+    ),
+    "NllLoss": (
+        "torch.nn.functional.nll_loss",
+        ("self",),
+        ("target", "weight", "ignore_index", "reduction"),
+    ),
 }
 _RESHAPING = {"View", "UnsafeView", "ReshapeAlias", "Squeeze", "Unsqueeze", "Alias", "Clone"}
 _REDUCTIONS = ("none", "mean", "sum")
 
 
 def first_bad(nodes: Sequence[Any]) -> Call | None:
-    """Of the operators that can be read back: the first that made good values bad, else the first that passed on a NaN."""
+    """Of the operators that can be read back: the first that made good values bad, else the first
+    that passed on a NaN.
+    """
     passed: Call | None = None
     for node in nodes:
         call = read_back(node)
@@ -86,7 +124,9 @@ def read_back(node: Any, depth: int = 0) -> Call | None:
         kwargs["reduction"] = _REDUCTIONS[int(kwargs["reduction"])]
     call = Call(name, tuple(args), kwargs, func=operator_named(name))
     try:
-        fits = [tuple(t.shape) for t in Call("", (), {}, _run(call)).outputs()][:1] == [_shape(node)]
+        fits = [tuple(t.shape) for t in Call("", (), {}, _run(call)).outputs()][:1] == [
+            _shape(node)
+        ]
     except (RuntimeError, TypeError, ValueError, IndexError):
         return None
     return call if fits else None
@@ -118,7 +158,9 @@ def _shape(node: Any) -> tuple[int, ...]:
 
 
 def _edge(edge: tuple[Any, int], depth: int) -> torch.Tensor | None:
-    """The value that came along an edge: a parameter, what its maker saved of it, or its maker once more."""
+    """The value that came along an edge: a parameter, what its maker saved of it, or its maker once
+    more.
+    """
     node, number = edge
     if node is None or number or depth > MAX_DEPTH:
         return None

@@ -1,4 +1,6 @@
-"""A single operator made small: fewer entries along every dimension of its tensors, then rounder numbers."""
+"""A single operator made small: fewer entries along every dimension of its tensors, then rounder
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Reducer:
         self._tries = 0
 
     def reduced(self) -> Call:
-        """The call itself where even an unchanged copy does not show the failure: random numbers, state outside of it."""
+        """The call itself where even an unchanged copy does not show the failure: random numbers,
+        state outside of it.
+        """
         if not self._smaller or not self._try(self._call):
             return self._call
         for _ in range(2):
@@ -46,7 +50,14 @@ class Reducer:
                 if 1 < size <= MAX_SIZE:
                     sizes.setdefault(size, []).append((number, dim))
         together = [unit for unit in sizes.values() if len(unit) > 1]
-        pairs = [[a, b] for unit in together if len(unit) > 2 for i, a in enumerate(unit) for b in unit[i + 1 :] if a[0] != b[0]]
+        pairs = [
+            [a, b]
+            for unit in together
+            if len(unit) > 2
+            for i, a in enumerate(unit)
+            for b in unit[i + 1 :]
+            if a[0] != b[0]
+        ]
         return [*together, *pairs[:12], *([place] for unit in sizes.values() for place in unit)]
 
     def _cut(self, unit: list[tuple[int, int]]) -> None:
@@ -101,5 +112,17 @@ def _rounded(tensor: torch.Tensor, digits: int) -> torch.Tensor:
 def replaced(call: Call, change: Callable[[int, torch.Tensor], torch.Tensor]) -> Call:
     """The call with its n-th tensor replaced, counted as inputs() lists them."""
     order = {path: n for n, (path, _) in enumerate(tensors_in([list(call.args), call.kwargs]))}
-    found: Any = map_tensors([list(call.args), call.kwargs], lambda path, t: change(order[path], t) if path in order else t)
-    return Call(call.name, tuple(found[0]), dict(found[1]), None, call.site, call.in_model, call.autocast, call.func)
+    found: Any = map_tensors(
+        [list(call.args), call.kwargs],
+        lambda path, t: change(order[path], t) if path in order else t,
+    )
+    return Call(
+        call.name,
+        tuple(found[0]),
+        dict(found[1]),
+        None,
+        call.site,
+        call.in_model,
+        call.autocast,
+        call.func,
+    )

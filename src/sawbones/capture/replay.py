@@ -30,16 +30,24 @@ WAYS = {
 }
 
 STEERING = {
-    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED", "CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING",
-    "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-}  # fmt: skip
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "PYTHONHASHSEED",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_LAUNCH_BLOCKING",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "NVIDIA_TF32_OVERRIDE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+}
 RANKS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 Say = Callable[[str], None]
 
 
 class Theatre:
-    """One bench with a copy of the working folder in which the bundle's sources lie over the local ones."""
+    """One bench with a copy of the working folder in which the bundle's sources lie over the local
+    ones.
+    """
 
     def __init__(self, bundle: Bundle, seconds: float = SECONDS) -> None:
         self.bundle = bundle
@@ -50,8 +58,14 @@ class Theatre:
         elsewhere = Path(str(environment.get("script_path", "")))
         sources = bundle.sources()
         inside = recorded.is_dir() and elsewhere.is_relative_to(recorded)
-        if not inside and elsewhere.is_file() and elsewhere.read_bytes() == sources.get(script, elsewhere.read_bytes()):
-            script = str(elsewhere)  # a script that lies outside of its working folder finds its neighbours there
+        if (
+            not inside
+            and elsewhere.is_file()
+            and elsewhere.read_bytes() == sources.get(script, elsewhere.read_bytes())
+        ):
+            script = str(
+                elsewhere
+            )  # a script that lies outside of its working folder finds its neighbours there
         elif script not in sources and not (self.folder / script).is_file():
             raise CaptureError(
                 f"{bundle.path} holds no source and {script} is not in {self.folder}. Go to the folder of the script, "
@@ -59,7 +73,8 @@ class Theatre:
             )
         if any("[redacted]" in argument for argument in bundle.argv):
             raise CaptureError(
-                f"an argument of the captured run was redacted as a secret ({' '.join(bundle.argv)}): it cannot be run again"
+                "an argument of the captured run was redacted as a secret "
+                f"({' '.join(bundle.argv)}): it cannot be run again"
             )
         num_ranks = bundle.world_size
         launched = num_ranks > 1 or "RANK" in environment.get("variables", {})
@@ -74,7 +89,9 @@ class Theatre:
         self.bench.__exit__(*error)
 
     def prepared(self) -> Path:
-        """A fresh copy to work in. What the child leaves beside it can be read while the bench is open."""
+        """A fresh copy to work in. What the child leaves beside it can be read while the bench is
+        open.
+        """
         working = self.bench.scratch.copy()
         for name, text in self.sources.items():
             target = working / name
@@ -84,11 +101,19 @@ class Theatre:
             target.write_bytes(text)
         return working
 
-    def perform(self, way: str, changes: Changes = EXACTLY, working: Path | None = None, **settings: Any) -> dict[str, Any]:
+    def perform(
+        self, way: str, changes: Changes = EXACTLY, working: Path | None = None, **settings: Any
+    ) -> dict[str, Any]:
         """Runs one child and returns its outcome."""
         working = working or self.prepared()
         result = box(working) / "outcome.json"
-        params = {"bundle": str(self.bundle.path.absolute()), "way": way, "result": str(result), "exact": changes.exact, **settings}
+        params = {
+            "bundle": str(self.bundle.path.absolute()),
+            "way": way,
+            "result": str(result),
+            "exact": changes.exact,
+            **settings,
+        }
         remedies = [Remedy(STAGE, params)]
         if changes.dtype is not None:
             remedies.append(Remedy(changes.dtype))
@@ -103,7 +128,9 @@ class Theatre:
         try:
             outcome: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ChildFailed(f"the rebuilt script gave no outcome. It said:\n{self.bench.log_tail[-1500:]}") from error
+            raise ChildFailed(
+                f"the rebuilt script gave no outcome. It said:\n{self.bench.log_tail[-1500:]}"
+            ) from error
         outcome["folder"] = str(result.parent)
         return outcome
 
@@ -118,14 +145,20 @@ def _is_harmless(name: str) -> bool:
 
 
 class Variables:
-    """Environment variables of the captured run: those that steer the computation, and those that its source names."""
+    """Environment variables of the captured run: those that steer the computation, and those that
+    its source names.
+    """
 
     def __init__(self, bundle: Bundle, changes: Changes) -> None:
         text = b"\n".join(bundle.sources().values())
         self._new = {
             str(name): str(value)
             for name, value in bundle.environment["variables"].items()
-            if value != REDACTED and (name in STEERING or (_is_harmless(name) and name not in os.environ and name.encode() in text))
+            if value != REDACTED
+            and (
+                name in STEERING
+                or (_is_harmless(name) and name not in os.environ and name.encode() in text)
+            )
         }
         if changes.device == "cpu":
             self._new["CUDA_VISIBLE_DEVICES"] = ""
@@ -168,7 +201,10 @@ def replay(
                     best = found
                 if found.same:
                     break
-                tried.append(f"{way}: {found.text}" + (f" ({found.differences[0]})" if found.differences else ""))
+                tried.append(
+                    f"{way}: {found.text}"
+                    + (f" ({found.differences[0]})" if found.differences else "")
+                )
             if best is not None and not best.same and changes.exact and best.outcome.get("reached"):
                 say(f"{bundle.path.name}: once more, with every operator traced")
                 _explain(bundle, theatre, best)
@@ -182,12 +218,16 @@ def replay(
     best.tried = tried
     best.seconds = time.monotonic() - began
     if not best.same:
-        best.reasons += likely_reasons(bundle, changes, best.outcome, chance=NOT_CHANCE not in best.reasons)
+        best.reasons += likely_reasons(
+            bundle, changes, best.outcome, chance=NOT_CHANCE not in best.reasons
+        )
     return best
 
 
 def _explain(bundle: Bundle, theatre: Theatre, found: Replay) -> None:
-    """A second replay tells chance from change, and its trace tells where the first operator that differs stands."""
+    """A second replay tells chance from change, and its trace tells where the first operator that
+    differs stands.
+    """
     try:
         traced = theatre.perform(found.way, deep=True, places=True)
     except ChildFailed as error:
@@ -199,7 +239,9 @@ def _explain(bundle: Bundle, theatre: Theatre, found: Replay) -> None:
 
 
 def ways(bundle: Bundle) -> list[str]:
-    """With several ranks a step is only complete with all of them, and only the whole script has them."""
+    """With several ranks a step is only complete with all of them, and only the whole script has
+    them.
+    """
     if bundle.state.get("point") == "hang":  # no rank waits for itself
         return ["rerun"]
     has_state = bool(bundle.state.get("arrivals")) and bundle.state.get("snapshot") is not None
@@ -208,7 +250,10 @@ def ways(bundle: Bundle) -> list[str]:
 
 
 def _nearer(bundle: Bundle, one: Replay, other: Replay) -> bool:
-    return one.outcome.get("kind") == bundle.failure.kind and other.outcome.get("kind") != bundle.failure.kind
+    return (
+        one.outcome.get("kind") == bundle.failure.kind
+        and other.outcome.get("kind") != bundle.failure.kind
+    )
 
 
 # the operator alone
@@ -225,12 +270,27 @@ def replay_operator(bundle: Bundle, changes: Changes = EXACTLY) -> Replay:
     except CaptureError:
         raise
     except Exception as error:
-        outcome = {"kind": "exception", "exception": type(error).__name__, "message": str(error), "operator": call["function"]}
-        same = outcome["exception"] == bundle.failure.exception and plain_message(str(error)) == plain_message(
-            bundle.failure.message
+        outcome = {
+            "kind": "exception",
+            "exception": type(error).__name__,
+            "message": str(error),
+            "operator": call["function"],
+        }
+        same = outcome["exception"] == bundle.failure.exception and plain_message(
+            str(error)
+        ) == plain_message(bundle.failure.message)
+        return Replay(
+            same,
+            "operator",
+            outcome,
+            [] if same else [f"{describe(outcome)}, the bundle has {bundle.failure.text}"],
         )
-        return Replay(same, "operator", outcome, [] if same else [f"{describe(outcome)}, the bundle has {bundle.failure.text}"])
-    return Replay(False, "operator", {"kind": "none", "operator": call["function"]}, [f"{call['function']} gave no error"])
+    return Replay(
+        False,
+        "operator",
+        {"kind": "none", "operator": call["function"]},
+        [f"{call['function']} gave no error"],
+    )
 
 
 def _replay_values(bundle: Bundle, call: Any, changes: Changes) -> Replay:
@@ -242,7 +302,9 @@ def _replay_values(bundle: Bundle, call: Any, changes: Changes) -> Replay:
     except CaptureError:
         raise
     except Exception as error:
-        raise CaptureError(f"{bundle.path}: its operator cannot be run: {type(error).__name__}: {str(error)[:200]}") from error
+        raise CaptureError(
+            f"{bundle.path}: its operator cannot be run: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
     kind = bundle.failure.kind if found["bad"] else "none"
     where = f" ({call['site']})" if call.get("site") else ""
     what = "gradients" if call.get("gives") == "gradient" else "values"
@@ -266,13 +328,23 @@ def foreign(bundle: Bundle) -> str | None:
     except (KeyError, OSError):
         user = ""
     if then.get("host") != platform.node() or then.get("user") != user:
-        return f"it was made on {then.get('host') or 'another machine'} by {then.get('user') or 'someone'}"
+        return (
+            f"it was made on {then.get('host') or 'another machine'} by "
+            f"{then.get('user') or 'someone'}"
+        )
     if not sources:
-        return f"it holds no source of its own: {then['script_path']} would be run with {' '.join(bundle.argv) or 'no arguments'}"
+        return (
+            f"it holds no source of its own: {then['script_path']} would be run with "
+            f"{' '.join(bundle.argv) or 'no arguments'}"
+        )
     folder = Path(str(then.get("working_folder", "")))
     script = Path(str(then.get("script_path", "")))
     for name, text in sources.items():
-        places = [folder / name, script if name == then.get("script") else folder / name, script.parent / name]
+        places = [
+            folder / name,
+            script if name == then.get("script") else folder / name,
+            script.parent / name,
+        ]
         if not any(p.is_file() and p.read_bytes() == text for p in places):
             return f"{name} in it is not what lies in {folder}"
     return None

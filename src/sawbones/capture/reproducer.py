@@ -1,4 +1,6 @@
-"""A script of under 60 lines that needs only torch and fails as the captured step does: the operator at fault, with its values."""
+"""A script of under 60 lines that needs only torch and fails as the captured step does: the
+operator at fault, with its values.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,17 @@ MAX_CHAIN = 30
 
 
 def explain(
-    trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], folder: Path, ordered: list[str] | None = None
+    trace: OperatorTrace,
+    bundle: Bundle,
+    outcome: dict[str, Any],
+    folder: Path,
+    ordered: list[str] | None = None,
 ) -> dict[str, Any]:
     """Names the operator, writes the script. In the process that has just executed the step.
 
-    `ordered`: the calls that show the failure where it is one of their order. Native code may die of arguments that were cut
-    to pieces, so making them smaller is done in a fork; if that does not come back, they stay as they are.
+    `ordered`: the calls that show the failure where it is one of their order. Native code may die
+    of arguments that were cut to pieces, so making them smaller is done in a fork; if that does not
+    come back, they stay as they are.
     """
     if ordered is not None:
         lines = [*_head(bundle), "", *ordered]
@@ -45,7 +52,10 @@ def explain(
                 found = in_a_fork(partial(_explain, trace, bundle, outcome, kind, folder, smaller))
                 if found is not None:
                     return found
-            return {"lines": ["no script: the operator's process died"], "why": "the operator's process died"}
+            return {
+                "lines": ["no script: the operator's process died"],
+                "why": "the operator's process died",
+            }
         except Unwritable as error:
             return {"lines": [f"no script: {error}"], "why": str(error)}
         except Exception as error:  # the outcome of the step counts for more than a script of it
@@ -54,7 +64,12 @@ def explain(
 
 
 def _explain(
-    trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], kind: str, folder: Path, smaller: bool
+    trace: OperatorTrace,
+    bundle: Bundle,
+    outcome: dict[str, Any],
+    kind: str,
+    folder: Path,
+    smaller: bool,
 ) -> dict[str, Any]:
     head = _head(bundle)
     if kind == "exception":
@@ -64,17 +79,24 @@ def _explain(
                 "why": "no operator of torch raised the exception",
             }
         call = trace.failed
-        reducer = Reducer(call, _raises(str(outcome.get("exception")), str(outcome.get("message"))), smaller)
+        reducer = Reducer(
+            call, _raises(str(outcome.get("exception")), str(outcome.get("message"))), smaller
+        )
         lines = _script_of_exception(reducer.reduced(), head)
     elif kind == "nonfinite loss":
         found = operators.first_nonfinite(trace)
         if found is None:
-            return {"lines": ["no operator gave a value that is not finite"], "why": "no operator gave a value that is not finite"}
+            return {
+                "lines": ["no operator gave a value that is not finite"],
+                "why": "no operator gave a value that is not finite",
+            }
         call = found
         lines = _script_of_nonfinite(Reducer(call, _gives_nonfinite, smaller).reduced(), head)
     elif kind == "nonfinite gradient":
         pair = operators.first_nonfinite_gradient(trace)
-        after = operators.first_nonfinite(trace)  # clipping and scaling work on gradients with operators of their own
+        after = operators.first_nonfinite(
+            trace
+        )  # clipping and scaling work on gradients with operators of their own
         if pair is not None:
             call, grad = pair
             lines = _script_of_gradient(*_reduced_gradient(call, grad, smaller), head)
@@ -82,7 +104,10 @@ def _explain(
             call = after
             lines = _script_of_nonfinite(Reducer(call, _gives_nonfinite, smaller).reduced(), head)
         else:
-            return {"lines": ["no operator's gradient turned non-finite by itself"], "why": "no single operator is at fault"}
+            return {
+                "lines": ["no operator's gradient turned non-finite by itself"],
+                "why": "no single operator is at fault",
+            }
     else:
         call, lines = _script_of_loss(trace, bundle, outcome, head)
     if len(lines) >= MAX_LINES:
@@ -122,7 +147,10 @@ def _head(bundle: Bundle) -> list[str]:
     return [
         title,
         "",
-        'Made by `sawbones shrink`. It needs torch and nothing else, and it fails as that step did."""',
+        (
+            "Made by `sawbones shrink`. It needs torch and nothing else, and it fails as that "
+            'step did."""'
+        ),
         "",
         "import torch",
     ]
@@ -159,7 +187,9 @@ def _raises(exception: str, message: str) -> Any:
 
 
 def _gives_nonfinite(call: Call) -> bool:
-    """Not finite out of inputs that are as good as they were: an input must not become NaN on the way."""
+    """Not finite out of inputs that are as good as they were: an input must not become NaN on the
+    way.
+    """
     try:
         result = call.again()
     except Exception:
@@ -170,21 +200,36 @@ def _gives_nonfinite(call: Call) -> bool:
 def _reduced_gradient(call: Call, grad: torch.Tensor, smaller: bool) -> tuple[Call, torch.Tensor]:
     """The gradient of the output is one more argument of the call while it is made smaller."""
     extended = Call(
-        call.name, call.args, {**call.kwargs, "__grad__": grad}, None, call.site, call.in_model, call.autocast, call.func
+        call.name,
+        call.args,
+        {**call.kwargs, "__grad__": grad},
+        None,
+        call.site,
+        call.in_model,
+        call.autocast,
+        call.func,
     )
     reduced = Reducer(extended, _gives_nonfinite_gradient, smaller).reduced()
     kwargs = dict(reduced.kwargs)
-    return Call(reduced.name, reduced.args, kwargs, None, call.site, False, call.autocast, call.func), kwargs.pop("__grad__")
+    return Call(
+        reduced.name, reduced.args, kwargs, None, call.site, False, call.autocast, call.func
+    ), kwargs.pop("__grad__")
 
 
 def _gives_nonfinite_gradient(call: Call) -> bool:
     kwargs = dict(call.kwargs)
     grad = kwargs.pop("__grad__")
-    leaves = Call(call.name, call.args, kwargs, None, None, False, call.autocast, call.func).on_leaves()
+    leaves = Call(
+        call.name, call.args, kwargs, None, None, False, call.autocast, call.func
+    ).on_leaves()
     try:
         with torch.enable_grad():
             result = leaves.again()
-            output = next(t for t in Call("", (), {}, result).outputs() if t.requires_grad and t.shape == grad.shape)
+            output = next(
+                t
+                for t in Call("", (), {}, result).outputs()
+                if t.requires_grad and t.shape == grad.shape
+            )
             output.backward(grad)
     except Exception:
         return False
@@ -197,18 +242,35 @@ def _gives_nonfinite_gradient(call: Call) -> bool:
 def _script_of_exception(call: Call, head: list[str]) -> list[str]:
     writing = Writing()
     code = writing.call(call)
-    return [*head, *writing.imports(), "", *writing.lines, *_where(call), *_in_autocast(call, [code])]
+    return [
+        *head,
+        *writing.imports(),
+        "",
+        *writing.lines,
+        *_where(call),
+        *_in_autocast(call, [code]),
+    ]
 
 
 def _script_of_nonfinite(call: Call, head: list[str]) -> list[str]:
     writing = Writing()
     code = writing.call(call)
     one = isinstance(call.again(), torch.Tensor)
-    finite = "torch.isfinite(result).all()" if one else "all(torch.isfinite(r).all() for r in result if torch.is_tensor(r))"
+    finite = (
+        "torch.isfinite(result).all()"
+        if one
+        else "all(torch.isfinite(r).all() for r in result if torch.is_tensor(r))"
+    )
     return [
-        *head, *writing.imports(), "", *writing.lines, *_where(call), *_in_autocast(call, [f"result = {code}"]),
-        "print(result)", f'assert {finite}, "not finite"',
-    ]  # fmt: skip
+        *head,
+        *writing.imports(),
+        "",
+        *writing.lines,
+        *_where(call),
+        *_in_autocast(call, [f"result = {code}"]),
+        "print(result)",
+        f'assert {finite}, "not finite"',
+    ]
 
 
 def _script_of_gradient(call: Call, grad: torch.Tensor, head: list[str]) -> list[str]:
@@ -220,14 +282,28 @@ def _script_of_gradient(call: Call, grad: torch.Tensor, head: list[str]) -> list
     given = writing.tensor(grad)
     checks = ", ".join(f"{name}.grad" for name in names)
     return [
-        *head, *writing.imports(), "", *writing.lines, *(f"{name}.requires_grad_()" for name in names),
-        *_where(call), *_in_autocast(call, [f"result = {code}"]), f"result.backward({given})", f"print({checks})",
-        f'assert all(g is None or torch.isfinite(g).all() for g in [{checks}]), "gradient not finite"',
-    ]  # fmt: skip
+        *head,
+        *writing.imports(),
+        "",
+        *writing.lines,
+        *(f"{name}.requires_grad_()" for name in names),
+        *_where(call),
+        *_in_autocast(call, [f"result = {code}"]),
+        f"result.backward({given})",
+        f"print({checks})",
+        (
+            f'assert all(g is None or torch.isfinite(g).all() for g in [{checks}]), "gradient '
+            'not finite"'
+        ),
+    ]
 
 
-def _script_of_loss(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], head: list[str]) -> tuple[Call, list[str]]:
-    """A loss that is finite and far too high: the operators outside of the model that made it, from what the model put out."""
+def _script_of_loss(
+    trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any], head: list[str]
+) -> tuple[Call, list[str]]:
+    """A loss that is finite and far too high: the operators outside of the model that made it, from
+    what the model put out.
+    """
     root = trace.root
     made = {id(t): call for call in trace.calls for t in call.outputs()}
     last = made.get(id(root)) if root is not None else None
@@ -240,7 +316,11 @@ def _script_of_loss(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any
         if any(call is known for known in chain) or len(chain) >= MAX_CHAIN:
             continue
         chain.append(call)
-        todo += [made[id(t)] for t in call.inputs() if id(t) in made and not made[id(t)].in_model and made[id(t)].writes_nothing]
+        todo += [
+            made[id(t)]
+            for t in call.inputs()
+            if id(t) in made and not made[id(t)].in_model and made[id(t)].writes_nothing
+        ]
     chain.sort(key=lambda call: next(i for i, known in enumerate(trace.calls) if known is call))
     writing = Writing()
     body: list[str] = []
@@ -268,10 +348,15 @@ def _script_of_loss(trace: OperatorTrace, bundle: Bundle, outcome: dict[str, Any
 
 def _where(call: Call) -> list[str]:
     site = call.site
-    return [f"# {site}: {site.code[:100]}" if site.code else f"# {site}"] if site is not None else []
+    return (
+        [f"# {site}: {site.code[:100]}" if site.code else f"# {site}"] if site is not None else []
+    )
 
 
 def _in_autocast(call: Call, lines: list[str]) -> list[str]:
     if call.autocast is None:
         return lines
-    return [f'with torch.autocast("cpu", dtype=torch.{call.autocast}):', *(f"    {line}" for line in lines)]
+    return [
+        f'with torch.autocast("cpu", dtype=torch.{call.autocast}):',
+        *(f"    {line}" for line in lines),
+    ]

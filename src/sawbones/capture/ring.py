@@ -1,8 +1,9 @@
-"""The ring: the two latest copies of weights and optimizer state, for failures that are seen after the update, and for gradients
-that are carried from step to step.
+"""The ring: the two latest copies of weights and optimizer state, for failures that are seen after
+the update, and for gradients that are carried from step to step.
 
-They are spaced so that copying takes less than half a percent of the run, and left out where two of them do not fit, or once it
-is clear that they are not needed: on a CPU a failure is seen at once, and the live objects are what its step began with.
+They are spaced so that copying takes less than half a percent of the run, and left out where two of
+them do not fit, or once it is clear that they are not needed: on a CPU a failure is seen at once,
+and the live objects are what its step began with.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 COPY_SHARE = 0.004  # of the run's time goes into copies of the weights, at most
 MIN_SPACING = 10  # steps between two of them
-LATE_SPACING = 80  # where a loss is on a device, and known up to 64 steps later: one of two copies must be from before
+# where a loss is on a device, and known up to 64 steps later: one of two copies must be from before
+LATE_SPACING = 80
 MAX_SPACING = 500
 UNDECIDED = 16  # steps at the beginning, before it is known how the run goes
 
@@ -64,7 +66,10 @@ class Ring:
         cost = time.perf_counter() - began
         each = (began - self._began) / max(step, 1)
         least = LATE_SPACING if self.is_late else MIN_SPACING
-        self.due_at = step + min(MAX_SPACING, max(least, math.ceil(cost / max(COPY_SHARE * each, 1e-9)) if step else least))
+        self.due_at = step + min(
+            MAX_SPACING,
+            max(least, math.ceil(cost / max(COPY_SHARE * each, 1e-9)) if step else least),
+        )
 
     def complete(self, at: tuple[int, int]) -> None:
         """A copy in the middle of an accumulation is worth nothing without the gradients so far."""

@@ -1,4 +1,6 @@
-"""Shrink: the same failure from fewer examples, a shorter sequence, plainer values; a smaller bundle and a script of its own."""
+"""Shrink: the same failure from fewer examples, a shorter sequence, plainer values; a smaller
+bundle and a script of its own.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,21 @@ class Shrunk:
     seconds: float
 
 
-def shrink(bundle: Bundle, out: Path, seconds: float = SECONDS, say: Say = lambda text: None) -> Shrunk:
+def shrink(
+    bundle: Bundle, out: Path, seconds: float = SECONDS, say: Say = lambda text: None
+) -> Shrunk:
     began = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     if not bundle.state.get("arrivals"):
-        raise CaptureError(f"{bundle.path} holds no batches, so there is nothing to make smaller. Capture without --no-data")
+        raise CaptureError(
+            f"{bundle.path} holds no batches, so there is nothing to make smaller. "
+            "Capture without --no-data"
+        )
     if bundle.failure.kind == "rank mismatch":
-        raise CaptureError(f"{bundle.path} is about ranks that differ: a smaller batch on one of them says nothing about that")
+        raise CaptureError(
+            f"{bundle.path} is about ranks that differ: a smaller batch on one of them "
+            "says nothing about that"
+        )
     tried: list[str] = []
     with Theatre(bundle, seconds + 120.0) as theatre:
         # One rank is enough where the failure lies in what that rank was fed.
@@ -63,13 +73,19 @@ def shrink(bundle: Bundle, out: Path, seconds: float = SECONDS, say: Say = lambd
     raise CaptureError(f"{bundle.path} could not be made smaller: " + "; ".join(tried))
 
 
-def _search(theatre: Theatre, way: str, working: Path, folder: Path, seconds: float, say: Say) -> dict[str, Any]:
+def _search(
+    theatre: Theatre, way: str, working: Path, folder: Path, seconds: float, say: Say
+) -> dict[str, Any]:
     over = threading.Event()
-    follower = threading.Thread(target=_follow, args=(folder / "progress.txt", over, say), daemon=True)
+    follower = threading.Thread(
+        target=_follow, args=(folder / "progress.txt", over, say), daemon=True
+    )
     follower.start()
     try:
         # A process that uses a GPU cannot fork, so the search takes place on the CPU.
-        theatre.perform(way, Changes(device="cpu"), working, shrink={"folder": str(folder), "seconds": seconds})
+        theatre.perform(
+            way, Changes(device="cpu"), working, shrink={"folder": str(folder), "seconds": seconds}
+        )
     except ChildFailed as error:
         if not (folder / "shrunk.json").exists():
             return {"failed": str(error).splitlines()[0]}
@@ -98,7 +114,9 @@ def _follow(path: Path, over: threading.Event, say: Say) -> None:
             return
 
 
-def _result(bundle: Bundle, found: dict[str, Any], folder: Path, out: Path, way: str, began: float, say: Say) -> Shrunk:
+def _result(
+    bundle: Bundle, found: dict[str, Any], folder: Path, out: Path, way: str, began: float, say: Say
+) -> Shrunk:
     target = out / f"{bundle.path.stem}-small.sawbones"
     shutil.move(folder / "shrunk.sawbones", target)
     script, why = None, found["outcome"].get("operators", {}).get("why")
@@ -110,10 +128,16 @@ def _result(bundle: Bundle, found: dict[str, Any], folder: Path, out: Path, way:
             shutil.move(folder / NAME, script)
     before, after = found["before"], found["after"]
     return Shrunk(
-        target, script, why if script is None else None, (before["examples"], after["examples"]),
-        (before["numbers"], after["numbers"]), found["trials"], way, found["outcome"].get("operators", {}).get("lines", []),
+        target,
+        script,
+        why if script is None else None,
+        (before["examples"], after["examples"]),
+        (before["numbers"], after["numbers"]),
+        found["trials"],
+        way,
+        found["outcome"].get("operators", {}).get("lines", []),
         time.monotonic() - began,
-    )  # fmt: skip
+    )
 
 
 def runs_alone(script: Path, bundle: Bundle, outcome: dict[str, Any]) -> str | None:
@@ -134,9 +158,21 @@ def runs_alone(script: Path, bundle: Bundle, outcome: dict[str, Any]) -> str | N
     if done.returncode == 0:
         return "the script alone does not fail"
     if bundle.failure.kind == "exception":
-        wanted = _shape(f"{outcome.get('exception')}: {(str(outcome.get('message')).splitlines() or [''])[0]}")
-        return None if any(_shape(line).endswith(wanted) or _shape(line).startswith(wanted) for line in lines) else lines[-1][:200]
-    return None if lines[-1].startswith("AssertionError") else f"the script alone ends with {lines[-1][:200]}"
+        wanted = _shape(
+            f"{outcome.get('exception')}: {(str(outcome.get('message')).splitlines() or [''])[0]}"
+        )
+        return (
+            None
+            if any(
+                _shape(line).endswith(wanted) or _shape(line).startswith(wanted) for line in lines
+            )
+            else lines[-1][:200]
+        )
+    return (
+        None
+        if lines[-1].startswith("AssertionError")
+        else f"the script alone ends with {lines[-1][:200]}"
+    )
 
 
 def _shape(text: str) -> str:

@@ -1,4 +1,6 @@
-"""The user's own source files: those of imported modules that lie in the working folder, and the script itself."""
+"""The user's own source files: those of imported modules that lie in the working folder, and the
+script itself.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,12 @@ def _modules(folder: Path, script: Path) -> list[tuple[Path, str]]:
     found: list[tuple[Path, str]] = []
     for module in list(sys.modules.values()):
         name = getattr(module, "__file__", None)
-        if not isinstance(name, str) or not name.endswith(".py") or not os.path.isabs(name) or not is_user_file(name):
+        if (
+            not isinstance(name, str)
+            or not name.endswith(".py")
+            or not os.path.isabs(name)
+            or not is_user_file(name)
+        ):
             continue  # torch.ops and its like have a name that leads nowhere
         if f"{os.sep}sawbones{os.sep}" in name:
             continue  # the package itself is installed wherever a bundle is replayed

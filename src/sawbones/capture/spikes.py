@@ -1,4 +1,6 @@
-"""When a loss counts as a spike. Deliberately deaf: a bundle is written for what nobody would call noise."""
+"""When a loss counts as a spike. Deliberately deaf: a bundle is written for what nobody would call
+noise.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,17 @@ ENOUGH = 20
 TIMES_MEDIAN = 4.0
 TIMES_MAXIMUM = 2.0
 DEVIATIONS = 12.0
-SIGMA = 1.4826  # from the median absolute deviation to the standard deviation of a normal distribution
+SIGMA = (
+    1.4826  # from the median absolute deviation to the standard deviation of a normal distribution
+)
 
 
 class Spikes:
     def __init__(self) -> None:
         self._recent: deque[float] = deque(maxlen=HISTORY)
-        self._levelled = False  # spikes among the first losses, when there was no limit yet, are cut down to it
+        self._levelled = (
+            False  # spikes among the first losses, when there was no limit yet, are cut down to it
+        )
 
     def limit(self) -> float | None:
         """What the next loss must exceed, None while too little is known."""
@@ -32,7 +38,9 @@ class Spikes:
         return max(middle + DEVIATIONS * spread, TIMES_MEDIAN * middle)
 
     def passed(self, loss: float) -> bool:
-        """A loss that is no spike at a glance, and all that is to be done about it; False where `saw` must look."""
+        """A loss that is no spike at a glance, and all that is to be done about it; False where
+        `saw` must look.
+        """
         recent = self._recent
         if len(recent) < ENOUGH or not loss <= TIMES_MAXIMUM * max(recent):
             return False
@@ -40,13 +48,16 @@ class Spikes:
         return True
 
     def saw(self, loss: float) -> float | None:
-        """The limit that this loss exceeds. A quick look decides in nearly every step: a spike is above all that was recent."""
+        """The limit that this loss exceeds. A quick look decides in nearly every step: a spike is
+        above all that was recent.
+        """
         exceeded = None
         if len(self._recent) >= ENOUGH and loss > 0 and loss > TIMES_MAXIMUM * max(self._recent):
             limit = self.limit()
             exceeded = limit if limit is not None and loss > limit else None
         if math.isfinite(loss):
-            # A spike is remembered as no more than the limit, else the next visit of the same bad sample would go unseen.
+            # A spike is remembered as no more than the limit, else the next visit of the same bad
+            # sample would go unseen.
             self._recent.append(loss if exceeded is None else exceeded)
             if len(self._recent) == ENOUGH and not self._levelled:
                 self._levelled, far = True, self._far()

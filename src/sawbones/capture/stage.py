@@ -1,8 +1,10 @@
-"""The stage: in a child that runs the user's script again, the captured step is put in place, executed and looked at.
+"""The stage: in a child that runs the user's script again, the captured step is put in place,
+executed and looked at.
 
-Two ways to reach it. *jump*: when the rebuilt script asks for its first batch at the captured place, it is given the recorded
-one, with the recorded weights, optimizer state, random streams and plain loop variables; the captured step is then the first
-one that it executes. *rerun*: the script runs from its start, with the random streams as they were when the captured run began.
+Two ways to reach it. *jump*: when the rebuilt script asks for its first batch at the captured
+place, it is given the recorded one, with the recorded weights, optimizer state, random streams and
+plain loop variables; the captured step is then the first one that it executes. *rerun*: the script
+runs from its start, with the random streams as they were when the captured run began.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def attach(session: Session, bundle: str, way: str, result: str, **settings: Any
 
 
 class Bystander:
-    """Another rank than the captured one: it takes part, and stays when it fails. Its end would be the end of all ranks."""
+    """Another rank than the captured one: it takes part, and stays when it fails. Its end would be
+    the end of all ranks.
+    """
 
     brief = None
 
@@ -68,9 +72,13 @@ class Bystander:
 
     def batch(self, iterator: Any, value: Any, frame: FrameType) -> None: ...
 
-    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None: ...
+    def forward(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> None: ...
 
-    def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None: ...
+    def backward_begins(
+        self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]
+    ) -> None: ...
 
     def backward_ends(self) -> None: ...
 
@@ -99,7 +107,9 @@ class Stage:
         self.bundle = bundle
         self.way = way
         self.result = result
-        self.exact = exact  # False: other device or type, nothing that belongs to this machine is forced
+        self.exact = (
+            exact  # False: other device or type, nothing that belongs to this machine is forced
+        )
         self.arrivals = [a for a in bundle.batches() if way == "jump" or a["step"] == bundle.step]
         self.point = str(bundle.state.get("point", "backward"))
         self.problems: list[str] = []
@@ -138,7 +148,12 @@ class Stage:
             return stage.loaded_batch(self, value) if stage.r.is_host() else value
 
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if not stage.r.depth and stage.r.is_host() and torch.is_grad_enabled() and has_parameters(self):
+            if (
+                not stage.r.depth
+                and stage.r.is_host()
+                and torch.is_grad_enabled()
+                and has_parameters(self)
+            ):
                 args, kwargs = stage.called(self, args, kwargs)
             return real_call(self, *args, **kwargs)
 
@@ -151,10 +166,17 @@ class Stage:
         if self._next >= len(self.arrivals):
             return False
         entry = self.arrivals[self._next]
-        if self.way == "rerun" and tuple(entry.get("fetched", (-1, -1))) != (self.r.step, self.r.microstep):
+        if self.way == "rerun" and tuple(entry.get("fetched", (-1, -1))) != (
+            self.r.step,
+            self.r.microstep,
+        ):
             return False
         file, line, cls = entry["key"][:3]
-        where = (os.path.basename(frame.f_code.co_filename), frame.f_lineno) if frame is not None else ("", 0)
+        where = (
+            (os.path.basename(frame.f_code.co_filename), frame.f_lineno)
+            if frame is not None
+            else ("", 0)
+        )
         same = entry["kind"] == kind or (entry["kind"] == "ahead" and kind == "loader")
         return bool(same and where == (os.path.basename(file), line) and cls == owner)
 
@@ -175,12 +197,18 @@ class Stage:
             randomness.restore(entry["rng"])
         return value
 
-    def called(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def called(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         frame = caller()
         if not self._fed and self._is_next("forward", frame, type(module).__name__):
             self._past_the_end()
             entry = self._enter()
-            live = {"args": args, "kwargs": kwargs, "variables": _variables(frame, entry["values"]["variables"])}
+            live = {
+                "args": args,
+                "kwargs": kwargs,
+                "variables": _variables(frame, entry["values"]["variables"]),
+            }
             given = live
             if self.substitutes:
                 given = put_in_place(live, entry["values"], self.problems)
@@ -193,8 +221,17 @@ class Stage:
                 if frame is not None:
                     set_variables(frame, given["variables"])
             args, kwargs = tuple(given["args"]), dict(given["kwargs"])
-        if self.way == "jump" and self._next and self.arrivals[self._next - 1]["scalars"] and frame is not None:
-            set_variables(frame, _known_here(frame, self.arrivals[self._next - 1].pop("scalars")), scalars=True)
+        if (
+            self.way == "jump"
+            and self._next
+            and self.arrivals[self._next - 1]["scalars"]
+            and frame is not None
+        ):
+            set_variables(
+                frame,
+                _known_here(frame, self.arrivals[self._next - 1].pop("scalars")),
+                scalars=True,
+            )
             self.arrivals[self._next - 1]["scalars"] = {}
         return args, kwargs
 
@@ -222,7 +259,12 @@ class Stage:
 
     def _past_the_end(self) -> None:
         """Another batch is wanted, so the captured step is over without its failure."""
-        if self.arrivals and self.last_one and not self._fed and self.point in ("exception", "late"):
+        if (
+            self.arrivals
+            and self.last_one
+            and not self._fed
+            and self.point in ("exception", "late")
+        ):
             self.finish({"kind": "none"})
 
     def _shrunk(self, value: Any) -> Any:
@@ -236,13 +278,17 @@ class Stage:
 
     def batch(self, iterator: Any, value: Any, frame: FrameType) -> None: ...
 
-    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
+    def forward(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> None:
         if self.way == "jump" and self._next and not self._loaded:
             self._loaded = True
             saved = self.bundle.unpacked("snapshot")
             if saved is not None:
                 self.problems += snapshot.load_models(saved["models"], self.r.census.roots())
-                self.problems += snapshot.load_optimizers(saved["optimizers"], self.r.census.optimizers())
+                self.problems += snapshot.load_optimizers(
+                    saved["optimizers"], self.r.census.optimizers()
+                )
                 snapshot.load_scalers(saved["scalers"], snapshot.Scalers().living())
                 if saved.get("gradients") is not None and not self.alone:
                     snapshot.load_gradients(saved["gradients"], self.r)
@@ -253,7 +299,9 @@ class Stage:
     def _load_optimizers(self) -> None:
         saved = self.bundle.unpacked("snapshot") if self._next == 1 else None
         if saved is not None:
-            self.problems += snapshot.load_optimizers(saved["optimizers"], self.r.census.optimizers())
+            self.problems += snapshot.load_optimizers(
+                saved["optimizers"], self.r.census.optimizers()
+            )
 
     def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None:
         if self.trace is not None:
@@ -291,7 +339,12 @@ class Stage:
         """Steps before the captured one: a schedule of the rebuilt run stands at its beginning."""
         step = self.arrivals[self._next - 1]["step"]
         rows = [row for row in self.bundle.steps if row.get("step") == step]
-        if self.way == "jump" and len(rows) == 1 and isinstance(rows[0].get("lr"), float) and len(optimizer.param_groups) == 1:
+        if (
+            self.way == "jump"
+            and len(rows) == 1
+            and isinstance(rows[0].get("lr"), float)
+            and len(optimizer.param_groups) == 1
+        ):
             optimizer.param_groups[0]["lr"] = rows[0]["lr"]
 
     def _at_the_step(self) -> bool:
@@ -300,13 +353,19 @@ class Stage:
         return bool(self.arrivals) and self.last_one
 
     def _at_the_microstep(self) -> bool:
-        return self.way == "jump" or not self.arrivals or self.r.microstep - 1 == self.arrivals[-1]["microstep"]
+        return (
+            self.way == "jump"
+            or not self.arrivals
+            or self.r.microstep - 1 == self.arrivals[-1]["microstep"]
+        )
 
     def step_over(self) -> None:
         self._fed = False
         over = self.way == "rerun" and self.r.step > self.bundle.step
         # A loop without a loader would go on, and meet the bad sample again in a later step.
-        if over or (self.way == "jump" and self.arrivals and self.last_one and self.point == "exception"):
+        if over or (
+            self.way == "jump" and self.arrivals and self.last_one and self.point == "exception"
+        ):
             self.finish({"kind": "none"})
 
     def _measured(self) -> None:
@@ -315,7 +374,9 @@ class Stage:
         grads = [p.grad for p in self.parameters() if p.grad is not None]
         if not math.isfinite(self.value):
             kind = "nonfinite loss"
-        elif not all(bool(torch.isfinite(g.coalesce().values() if g.is_sparse else g).all()) for g in grads):
+        elif not all(
+            bool(torch.isfinite(g.coalesce().values() if g.is_sparse else g).all()) for g in grads
+        ):
             kind = "nonfinite gradient"
         elif self.bundle.failure.limit is not None and self.value > self.bundle.failure.limit:
             kind = "loss spike"
@@ -329,7 +390,11 @@ class Stage:
         return held + [p for root in self.r.census.roots() for p in root.parameters()]
 
     def crashed(self, error: BaseException, site: Any) -> None:
-        outcome: dict[str, Any] = {"kind": "exception", "exception": type(error).__name__, "message": str(error)[:4000]}
+        outcome: dict[str, Any] = {
+            "kind": "exception",
+            "exception": type(error).__name__,
+            "message": str(error)[:4000],
+        }
         outcome["site"] = {"file": site.file, "line": site.line} if site is not None else None
         outcome["reached"] = bool(self._next) or self.way == "rerun"
         self.in_scaler = raised_in_scaler(error)
@@ -338,12 +403,16 @@ class Stage:
     def closing(self) -> None:
         if not self.result.exists() and self.trial is None:
             stands = bool(self.r.facts.get("hang"))
-            self.finish({"kind": "hang" if stands else "none" if self._next else "not reached"}, leave=False)
+            self.finish(
+                {"kind": "hang" if stands else "none" if self._next else "not reached"}, leave=False
+            )
 
     # the outcome
 
     def ordered(self, outcome: dict[str, Any]) -> list[str] | None:
-        return self.protocol.script(str(outcome.get("exception")), str(outcome.get("message")), self.in_scaler)
+        return self.protocol.script(
+            str(outcome.get("exception")), str(outcome.get("message")), self.in_scaler
+        )
 
     def finish(self, outcome: dict[str, Any], leave: bool = True) -> None:
         if self._tracing and self.trace is not None:
@@ -358,13 +427,18 @@ class Stage:
         if self.trace is not None:
             from sawbones.capture.reproducer import explain
 
-            outcome["operators"] = explain(self.trace, self.bundle, outcome, self._folder, self.ordered(outcome))
+            outcome["operators"] = explain(
+                self.trace, self.bundle, outcome, self._folder, self.ordered(outcome)
+            )
         if self.trial is not None:
             rest = json.dumps(outcome).encode()
             while rest:
                 rest = rest[os.write(self.trial, rest) :]
             os._exit(0)
-        outcome |= {"problems": self.problems[:20], "losses": {k: str(v) for k, v in self.losses.items()}}
+        outcome |= {
+            "problems": self.problems[:20],
+            "losses": {k: str(v) for k, v in self.losses.items()},
+        }
         outcome["environment"] = {**describe_environment(), "settings": numerics()}
         unfinished = self.result.with_suffix(".part")
         unfinished.write_text(json.dumps(outcome), encoding="utf-8")
@@ -374,16 +448,26 @@ class Stage:
 
 
 def _variables(frame: FrameType | None, recorded: dict[str, Any]) -> dict[str, Any]:
-    return {name: frame.f_locals[name] for name in recorded if name in frame.f_locals} if frame is not None else {}
+    return (
+        {name: frame.f_locals[name] for name in recorded if name in frame.f_locals}
+        if frame is not None
+        else {}
+    )
 
 
 def _known_here(frame: FrameType, recorded: dict[str, Any]) -> dict[str, Any]:
     """Only names that hold the same kind of plain value now."""
-    return {name: value for name, value in recorded.items() if type(frame.f_locals.get(name)) is type(value)}
+    return {
+        name: value
+        for name, value in recorded.items()
+        if type(frame.f_locals.get(name)) is type(value)
+    }
 
 
 def set_variables(frame: FrameType, values: dict[str, Any], scalars: bool = False) -> None:
-    """Assigns variables of a running frame. Before Python 3.13 a function's variables must be written back by hand."""
+    """Assigns variables of a running frame. Before Python 3.13 a function's variables must be
+    written back by hand.
+    """
     variables = frame.f_locals
     for name, value in values.items():
         if name in variables and (scalars or variables[name] is not value):

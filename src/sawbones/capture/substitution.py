@@ -1,4 +1,6 @@
-"""Recorded values in the place of live ones: the structure is the live object's, the tensors are the bundle's."""
+"""Recorded values in the place of live ones: the structure is the live object's, the tensors are
+the bundle's.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def put_in_place(live: Any, recorded: Any, problems: list[str]) -> Any:
 class _Placing:
     def __init__(self, problems: list[str]) -> None:
         self._problems = problems
-        self._made: dict[int, torch.Tensor] = {}  # one tensor stays one tensor, however many names it has
+        self._made: dict[
+            int, torch.Tensor
+        ] = {}  # one tensor stays one tensor, however many names it has
 
     def put(self, live: Any, recorded: Any, path: str) -> Any:
         if isinstance(recorded, Missing):
@@ -30,13 +34,23 @@ class _Placing:
         if isinstance(recorded, torch.Tensor):
             return self._tensor(live, recorded, path)
         if isinstance(recorded, Mapping):
-            fits = isinstance(live, Mapping) or (hasattr(live, "keys") and hasattr(live, "__getitem__"))
-            return self._mapping(live, recorded, path) if fits else self._wrong(live, recorded, path)
+            fits = isinstance(live, Mapping) or (
+                hasattr(live, "keys") and hasattr(live, "__getitem__")
+            )
+            return (
+                self._mapping(live, recorded, path) if fits else self._wrong(live, recorded, path)
+            )
         if isinstance(recorded, (list, tuple)):
-            return self._sequence(live, recorded, path) if isinstance(live, (list, tuple)) else self._wrong(live, recorded, path)
+            return (
+                self._sequence(live, recorded, path)
+                if isinstance(live, (list, tuple))
+                else self._wrong(live, recorded, path)
+            )
         if isinstance(recorded, np.ndarray):
             return recorded.copy() if isinstance(live, np.ndarray) else live
-        if isinstance(recorded, (bool, int, float, str)) and isinstance(live, (bool, int, float, str)):
+        if isinstance(recorded, (bool, int, float, str)) and isinstance(
+            live, (bool, int, float, str)
+        ):
             return recorded
         return live
 
@@ -61,7 +75,10 @@ class _Placing:
         return live
 
     def _mapping(self, live: Any, recorded: Mapping[Any, Any], path: str) -> Any:
-        values = {k: self.put(live[k], v, f"{path}[{k!r}]") if k in live else v for k, v in recorded.items()}
+        values = {
+            k: self.put(live[k], v, f"{path}[{k!r}]") if k in live else v
+            for k, v in recorded.items()
+        }
         if type(live) is dict:
             return values
         changed = copy.copy(live)  # a dict with manners: BatchEncoding and its like
@@ -74,14 +91,19 @@ class _Placing:
         return changed
 
     def _sequence(self, live: Any, recorded: Any, path: str) -> Any:
-        items = [self.put(live[i] if i < len(live) else None, value, f"{path}[{i}]") for i, value in enumerate(recorded)]
+        items = [
+            self.put(live[i] if i < len(live) else None, value, f"{path}[{i}]")
+            for i, value in enumerate(recorded)
+        ]
         if isinstance(live, tuple):
             return type(live)(*items) if hasattr(live, "_fields") else tuple(items)
         return items
 
 
 def overwrite(live: Any, given: Any) -> Any:
-    """New values in the live tensors themselves where that can be: the loop may hold them where no name leads to."""
+    """New values in the live tensors themselves where that can be: the loop may hold them where no
+    name leads to.
+    """
     places = dict(tensors_in(live))
 
     def change(path: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -99,7 +121,9 @@ def overwrite(live: Any, given: Any) -> Any:
     return map_tensors(given, change)
 
 
-def map_tensors(value: Any, change: Callable[[str, torch.Tensor], torch.Tensor], path: str = "", depth: int = 0) -> Any:
+def map_tensors(
+    value: Any, change: Callable[[str, torch.Tensor], torch.Tensor], path: str = "", depth: int = 0
+) -> Any:
     """The same structure with every tensor replaced."""
     if isinstance(value, torch.Tensor):
         return change(path, value)

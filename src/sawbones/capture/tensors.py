@@ -1,4 +1,6 @@
-"""Tensors <-> safetensors bytes, one tensor at a time in both directions: a large state is never held twice."""
+"""Tensors <-> safetensors bytes, one tensor at a time in both directions: a large state is never
+held twice.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,31 @@ from sawbones.capture.container import parse_json, refuse
 from sawbones.observe.fingerprints import raw_bytes
 
 _NAMES = {
-    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
-    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
-    torch.float8_e4m3fn: "F8_E4M3", torch.float8_e5m2: "F8_E5M2",
-}  # fmt: skip
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+}
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 _MAX_TENSORS = 200_000
 _MAX_DIMS = 32
 
 
 def storable(tensor: torch.Tensor) -> bool:
-    return tensor.layout is torch.strided and tensor.dtype in _NAMES and not tensor.is_quantized and not tensor.is_meta
+    return (
+        tensor.layout is torch.strided
+        and tensor.dtype in _NAMES
+        and not tensor.is_quantized
+        and not tensor.is_meta
+    )
 
 
 def num_bytes(tensors: Mapping[str, torch.Tensor]) -> int:
@@ -37,7 +53,11 @@ def write(tensors: Mapping[str, torch.Tensor], put: Callable[[Any], None]) -> No
     at = 0
     for name, tensor in tensors.items():
         size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
+        header[name] = {
+            "dtype": _NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [at, at + size],
+        }
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -49,7 +69,9 @@ def write(tensors: Mapping[str, torch.Tensor], put: Callable[[Any], None]) -> No
 
 
 def read(path: Path, content: bytes) -> dict[str, torch.Tensor]:
-    """Everything about the layout is checked first: offsets must tile the data exactly, sizes must follow from shapes."""
+    """Everything about the layout is checked first: offsets must tile the data exactly, sizes must
+    follow from shapes.
+    """
     if len(content) < 8:
         refuse(path, "tensors.safetensors is cut off")
     (length,) = struct.unpack("<Q", content[:8])
@@ -95,7 +117,13 @@ def _entry(path: Path, name: str, entry: Any) -> tuple[torch.dtype, tuple[int, .
     dtype = _DTYPES.get(str(entry.get("dtype"))) if isinstance(entry, dict) else None
     shape = entry.get("shape") if isinstance(entry, dict) else None
     offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
-    if dtype is None or not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2 or len(shape) > _MAX_DIMS:
+    if (
+        dtype is None
+        or not isinstance(shape, list)
+        or not isinstance(offsets, list)
+        or len(offsets) != 2
+        or len(shape) > _MAX_DIMS
+    ):
         refuse(path, f"tensor {name[:80]!r} is not described")
     if any(type(n) is not int or n < 0 for n in (*shape, *offsets)):
         refuse(path, f"tensor {name[:80]!r} has an impossible shape")

@@ -1,6 +1,8 @@
-"""Trials: at the captured step the process forks, and each fork finishes the step with a changed batch.
+"""Trials: at the captured step the process forks, and each fork finishes the step with a changed
+batch.
 
-The script is rebuilt once; a trial then costs one step. The parent of the forks never leaves the place where the batch arrived.
+The script is rebuilt once; a trial then costs one step. The parent of the forks never leaves the
+place where the batch arrived.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class InTrial(Exception):
 
 
 def shrink_here(stage: Stage, value: Any) -> Any:
-    """Returns in forks only, with the batch of the trial; the parent ends the script when the search is over."""
+    """Returns in forks only, with the batch of the trial; the parent ends the script when the
+    search is over.
+    """
     torch.set_num_threads(1)  # threads of a pool do not survive a fork
     search = Search(stage, value)
     try:
@@ -64,10 +68,18 @@ class Search:
         wanted = self.stage.bundle.failure.kind
         if not self.same(self.outcome):
             self._write(
-                {"failed": f"the step did not fail again before anything was changed ({self.outcome.get('kind')}, wanted {wanted})"}
+                {
+                    "failed": (
+                        "the step did not fail again before anything was changed "
+                        f"({self.outcome.get('kind')}, wanted {wanted})"
+                    )
+                }
             )
             return
-        before = {"examples": changes.num_examples(self.value), "numbers": self._numbers(self.value)}
+        before = {
+            "examples": changes.num_examples(self.value),
+            "numbers": self._numbers(self.value),
+        }
         self.say(f"{before['examples']} examples, {before['numbers']} numbers")
         self._rows()
         self._lengths()
@@ -80,7 +92,14 @@ class Search:
         after = {"examples": changes.num_examples(final), "numbers": self._numbers(final)}
         self._derive(final, outcome, alone)
         self._write(
-            {"before": before, "after": after, "edits": self.edits, "outcome": outcome, "trials": self.num_trials, "alone": alone}
+            {
+                "before": before,
+                "after": after,
+                "edits": self.edits,
+                "outcome": outcome,
+                "trials": self.num_trials,
+                "alone": alone,
+            }
         )
 
     # the phases
@@ -102,7 +121,9 @@ class Search:
         for size in changes.sequence_lengths(changes.apply(self.value, self.edits)):
 
             def holds(start: int, length: int, size: int = size) -> bool:
-                return self.holds([*self.edits, {"edit": "window", "of": size, "start": start, "length": length}])
+                return self.holds(
+                    [*self.edits, {"edit": "window", "of": size, "start": start, "length": length}]
+                )
 
             start, length = shortest_window(size, holds)
             if length < size:
@@ -124,7 +145,9 @@ class Search:
                 continue
 
             def holds(elements: list[int], paths: list[str] = paths) -> bool:
-                return self.holds([*self.edits, {"edit": "keep", "paths": paths, "elements": elements}])
+                return self.holds(
+                    [*self.edits, {"edit": "keep", "paths": paths, "elements": elements}]
+                )
 
             kept = smallest(nonzero, holds)
             if len(kept) < len(nonzero):
@@ -132,9 +155,16 @@ class Search:
                 self.say(f"values: {len(nonzero)} -> {len(kept)} of {paths[0]} are not zero")
 
     def _alone(self) -> bool:
-        """Without gradients from before: of microsteps of the same step, or carried over from other steps."""
-        carried = self.stage.way == "jump" and (self.stage.bundle.unpacked("snapshot") or {}).get("gradients") is not None
-        if not carried and not any(a["step"] == self.stage.bundle.step for a in self.stage.arrivals[:-1]):
+        """Without gradients from before: of microsteps of the same step, or carried over from other
+        steps.
+        """
+        carried = (
+            self.stage.way == "jump"
+            and (self.stage.bundle.unpacked("snapshot") or {}).get("gradients") is not None
+        )
+        if not carried and not any(
+            a["step"] == self.stage.bundle.step for a in self.stage.arrivals[:-1]
+        ):
             return True
         found = self.same(self.trial(self.edits, alone=True))
         self.say("earlier gradients: " + ("not needed" if found else "needed"))
@@ -159,10 +189,14 @@ class Search:
         site = outcome.get("site") or {}
         line = failure.site is None or site.get("line") == failure.site.line
         return (
-            outcome.get("exception") == failure.exception and line and shape_of(outcome.get("message")) == shape_of(failure.message)
+            outcome.get("exception") == failure.exception
+            and line
+            and shape_of(outcome.get("message")) == shape_of(failure.message)
         )
 
-    def trial(self, edits: list[dict[str, Any]], traced: bool = False, alone: bool = False) -> dict[str, Any]:
+    def trial(
+        self, edits: list[dict[str, Any]], traced: bool = False, alone: bool = False
+    ) -> dict[str, Any]:
         self.num_trials += 1
         receive, send = os.pipe()
         sys.stdout.flush()
@@ -182,7 +216,9 @@ class Search:
                 pass
             os.waitpid(child, 0)
 
-    def _in_the_fork(self, send: int, edits: list[dict[str, Any]], traced: bool, alone: bool) -> Any:
+    def _in_the_fork(
+        self, send: int, edits: list[dict[str, Any]], traced: bool, alone: bool
+    ) -> Any:
         stage = self.stage
         stage.trial = send
         stage.r.live_on_here()

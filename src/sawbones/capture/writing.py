@@ -34,13 +34,22 @@ LAST_STEPS = 200
 
 
 def write_bundle(
-    path: Path, failure: Failure, step: int, recorder: Recorder, settings: Settings, content: dict[str, Any], notes: list[str]
+    path: Path,
+    failure: Failure,
+    step: int,
+    recorder: Recorder,
+    settings: Settings,
+    content: dict[str, Any],
+    notes: list[str],
 ) -> Path:
     packer = Packer()
     state = {key: packer.pack(value, key) for key, value in content.items()}
     sources = collect_sources(settings.script, settings.root)
     if packer.left_out:
-        notes.append("not kept, as it is neither a number, a text nor a tensor: " + ", ".join(packer.left_out[:5]))
+        notes.append(
+            "not kept, as it is neither a number, a text nor a tensor: "
+            + ", ".join(packer.left_out[:5])
+        )
     if sources.left_out:
         notes.append("source files left out: " + ", ".join(sources.left_out[:5]))
     if not settings.source:
@@ -91,11 +100,15 @@ def last_steps(recorder: Recorder) -> list[dict[str, Any]]:
     recorder.writer.flush()
     names = ", ".join(f'"{name}"' for name in STEP_COLUMNS)
     with connect(recorder.folder, recorder.rank) as db:
-        rows = db.execute(f"SELECT {names} FROM raw_steps ORDER BY row DESC LIMIT {LAST_STEPS}").fetchall()
+        rows = db.execute(
+            f"SELECT {names} FROM raw_steps ORDER BY row DESC LIMIT {LAST_STEPS}"
+        ).fetchall()
     found = []
     for row in reversed(rows):
         values = {name: _real(value) for name, value in zip(STEP_COLUMNS, row, strict=True)}
-        found.append({name: number_json(value) for name, value in values.items() if value is not None})
+        found.append(
+            {name: number_json(value) for name, value in values.items() if value is not None}
+        )
     return found
 
 
@@ -121,7 +134,9 @@ def environment(settings: Settings, sources: Sources) -> dict[str, Any]:
         "variables": kept_environment(dict(os.environ), sources.files.values()),
         "hash_seed": os.environ.get("PYTHONHASHSEED"),
         "settings": numerics(),
-        "source_sha256": {name: hashlib.sha256(text).hexdigest() for name, text in sources.files.items()},
+        "source_sha256": {
+            name: hashlib.sha256(text).hexdigest() for name, text in sources.files.items()
+        },
         "executable": os.path.basename(sys.executable),
     }
 
@@ -143,13 +158,21 @@ def numerics() -> dict[str, Any]:
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_deterministic": torch.backends.cudnn.deterministic,
         "mkldnn": bool(getattr(torch.backends.mkldnn, "enabled", True)),
-        "attention": [attention.flash_sdp_enabled(), attention.mem_efficient_sdp_enabled(), attention.math_sdp_enabled()],
+        "attention": [
+            attention.flash_sdp_enabled(),
+            attention.mem_efficient_sdp_enabled(),
+            attention.math_sdp_enabled(),
+        ],
         "compiled": os.environ.get("TORCHDYNAMO_DISABLE") != "1",
     }
 
 
-def derive_bundle(stage: Stage, path: Path, batch: Any, outcome: dict[str, Any], alone: bool) -> Path:
-    """A smaller bundle of the same failure: the state at the step itself, the changed batch, and what they gave."""
+def derive_bundle(
+    stage: Stage, path: Path, batch: Any, outcome: dict[str, Any], alone: bool
+) -> Path:
+    """A smaller bundle of the same failure: the state at the step itself, the changed batch, and
+    what they gave.
+    """
     from sawbones.capture import snapshot
 
     bundle = stage.bundle
@@ -167,9 +190,16 @@ def derive_bundle(stage: Stage, path: Path, batch: Any, outcome: dict[str, Any],
     arrivals[-1] = {**arrivals[-1], "values": batch, "microstep": arrivals[-1]["microstep"]}
     prints = {"loss": outcome.get("loss_print"), "gradients": outcome.get("gradients")}
     packer = Packer()
-    content = {"snapshot": state, "arrivals": arrivals, "prints": {k: v for k, v in prints.items() if v is not None}}
+    content = {
+        "snapshot": state,
+        "arrivals": arrivals,
+        "prints": {k: v for k, v in prints.items() if v is not None},
+    }
     packed = {key: packer.pack(value, key) for key, value in content.items()}
-    packed |= {"point": bundle.state.get("point"), "start": packer.pack(bundle.unpacked("start"), "start")}
+    packed |= {
+        "point": bundle.state.get("point"),
+        "start": packer.pack(bundle.unpacked("start"), "start"),
+    }
     numerics = {**bundle.environment.get("settings", {}), "threads": 1}
     writer = Writer(path)
     try:
@@ -195,4 +225,6 @@ def _now(failure: Failure, outcome: dict[str, Any]) -> Failure:
         text = f"{failure.exception}: {first}"
     elif loss is not None and failure.loss is not None:
         text = failure.text.replace(f"{failure.loss:.6g}", f"{loss:.6g}")
-    return replace(failure, text=text, message=message, loss=loss if failure.loss is not None else None)
+    return replace(
+        failure, text=text, message=message, loss=loss if failure.loss is not None else None
+    )

@@ -1,9 +1,12 @@
-"""Run -> Finding: one file per fault, found by folder. checks/loss/double_softmax.py speaks for loss.double-softmax.
+"""Run -> Finding: one file per fault, found by folder. checks/loss/double_softmax.py speaks for
+loss.double-softmax.
 
 A check file holds
     NEEDS       the signals it reads; when one is missing the check "could not look"
-    EXPLAINS    faults whose signs are only consequences of this one, so that one fault gives one finding
-    EXPERIMENT  the experiment that decides it (a file of sawbones.experiments), or None when the reading itself is proof
+    EXPLAINS    faults whose signs are only consequences of this one, so that one fault gives one
+                finding
+    EXPERIMENT  the experiment that decides it (a file of sawbones.experiments), or None when the
+                reading itself is proof
     check(run)  a pure function that yields findings
 and its docstring is the page of the catalogue.
 """
@@ -43,7 +46,10 @@ def _modules() -> Iterator[tuple[str, ModuleType]]:
         except ModuleNotFoundError:
             continue
         for found in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
-            yield f"{layer}.{found.name.replace('_', '-')}", importlib.import_module(f"{package.__name__}.{found.name}")
+            yield (
+                f"{layer}.{found.name.replace('_', '-')}",
+                importlib.import_module(f"{package.__name__}.{found.name}"),
+            )
 
 
 @cache
@@ -71,7 +77,9 @@ class Reading:
 
 
 def read(run: Run, only: str = "*", strict: bool = False) -> Reading:
-    """All checks over one run. A check that fails on it could not look; `strict` raises instead, for our own tests."""
+    """All checks over one run. A check that fails on it could not look; `strict` raises instead,
+    for our own tests.
+    """
     findings: list[Finding] = []
     blind: list[CouldNotLook] = []
     silent: list[str] = []
@@ -87,7 +95,11 @@ def read(run: Run, only: str = "*", strict: bool = False) -> Reading:
         except Exception as error:  # one check's mistake must not cost the user the others' answers
             if strict:
                 raise
-            blind.append(CouldNotLook(check.fault, f"the check itself failed: {type(error).__name__}: {error}"))
+            blind.append(
+                CouldNotLook(
+                    check.fault, f"the check itself failed: {type(error).__name__}: {error}"
+                )
+            )
             continue
         findings += said
         if not said:

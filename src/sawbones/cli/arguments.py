@@ -19,16 +19,24 @@ def usage_error(text: str) -> NoReturn:
 def existing_script(script: str) -> Path:
     path = Path(script)
     if path.is_dir():
-        usage_error(f"{script} is a folder, a training script was expected. Name the file: sawbones diagnose {script}/train.py")
+        usage_error(
+            f"{script} is a folder, a training script was expected. Name the file: "
+            f"sawbones diagnose {script}/train.py"
+        )
     if not path.is_file():
-        near = sorted(p.name for p in (path.parent if path.parent.is_dir() else Path()).glob("*.py"))[:5]
+        near = sorted(
+            p.name for p in (path.parent if path.parent.is_dir() else Path()).glob("*.py")
+        )[:5]
         listed = f" Scripts there: {', '.join(near)}." if near else ""
         usage_error(f"no script {script}.{listed}")
     return path
 
 
-def split_script(args: list[str], with_value: set[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """Our own flags come before the script. What stands behind it belongs to the script, as for python; only where the script
+def split_script(
+    args: list[str], with_value: set[str], parser: argparse.ArgumentParser
+) -> tuple[list[str], list[str]]:
+    """Our own flags come before the script. What stands behind it belongs to the script, as for
+    python; only where the script
     can read no such flag, and we can, it is ours."""
     own, theirs = _split(args, with_value)
     if not theirs:
@@ -52,12 +60,17 @@ def _split(args: list[str], with_value: set[str]) -> tuple[list[str], list[str]]
 
 
 def module_file(name: str) -> str:
-    """The file that `python -m name` would run, seen from here; the name is left to the process that runs it."""
+    """The file that `python -m name` would run, seen from here; the name is left to the process
+    that runs it.
+    """
     from sawbones.observe.launch import MODULE
 
     path = Path(*name.split("."))
     found = next((p for p in (path.with_suffix(".py"), path / "__main__.py") if p.is_file()), None)
     if found is None:
-        usage_error(f"no module {name!r} in this folder ({path}.py). Start from the folder in which `python -m {name}` works.")
+        usage_error(
+            f"no module {name!r} in this folder ({path}.py). Start from the folder in "
+            f"which `python -m {name}` works."
+        )
     os.environ[MODULE] = name
     return str(found)

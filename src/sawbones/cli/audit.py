@@ -24,7 +24,11 @@ HINT = "Flags of one audit: sawbones audit {} --help"
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones audit", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        "sawbones audit",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
     leaks = actions.add_parser(
         "leaks",
@@ -36,60 +40,126 @@ def parser() -> argparse.ArgumentParser:
     leaks.add_argument("--test", required=True, metavar="DATA", help="test data")
     leaks.add_argument("--valid", metavar="DATA", help="validation data")
     leaks.add_argument("--label", metavar="COLUMN", help="what is predicted")
-    leaks.add_argument("--group", metavar="COLUMN", help="user, patient or document that must be on one side only")
-    leaks.add_argument("--time", metavar="COLUMN", help="moment of a row, where the test data has to be later")
-    leaks.add_argument("--text", metavar="COLUMN", help="text to compare for near-duplicates (default: every long text)")
     leaks.add_argument(
-        "--fitted", metavar="FILE", help="scaler, imputer or vocabulary (.json, .txt, or a pickle, which may run code)"
+        "--group", metavar="COLUMN", help="user, patient or document that must be on one side only"
+    )
+    leaks.add_argument(
+        "--time", metavar="COLUMN", help="moment of a row, where the test data has to be later"
+    )
+    leaks.add_argument(
+        "--text",
+        metavar="COLUMN",
+        help="text to compare for near-duplicates (default: every long text)",
+    )
+    leaks.add_argument(
+        "--fitted",
+        metavar="FILE",
+        help="scaler, imputer or vocabulary (.json, .txt, or a pickle, which may run code)",
     )
     leaks.add_argument("--no-model", action="store_true", help="train no small model on a sample")
     shift = actions.add_parser(
         "shift",
         help="how production differs from the reference",
-        description="Inputs, labels, predictions, their relation, and the worst segment, in current data against a reference.",
+        description=(
+            "Inputs, labels, predictions, their relation, and the worst segment, in current "
+            "data against a reference."
+        ),
     )
-    shift.add_argument("--reference", required=True, metavar="DATA", help="what the model was trained on")
+    shift.add_argument(
+        "--reference", required=True, metavar="DATA", help="what the model was trained on"
+    )
     shift.add_argument("--current", required=True, metavar="DATA", help="what it meets now")
     shift.add_argument("--label", metavar="COLUMN", help="what is predicted")
-    shift.add_argument("--prediction", metavar="COLUMN", help="what the model said: a class, a score from 0 to 1, or a quantity")
     shift.add_argument(
-        "--segment", metavar="COLUMNS", default="", help="columns to look for the worst segment in, e.g. region,device"
+        "--prediction",
+        metavar="COLUMN",
+        help="what the model said: a class, a score from 0 to 1, or a quantity",
     )
-    shift.add_argument("--time", metavar="COLUMN", help="moment of a row, to find the date of a jump")
+    shift.add_argument(
+        "--segment",
+        metavar="COLUMNS",
+        default="",
+        help="columns to look for the worst segment in, e.g. region,device",
+    )
+    shift.add_argument(
+        "--time", metavar="COLUMN", help="moment of a row, to find the date of a jump"
+    )
     tokens = actions.add_parser(
         "tokens",
         help="what a tokenizer makes of the texts",
-        description="Round trip, unknown and special tokens, lengths, truncation and ids of texts under a tokenizer.",
+        description=(
+            "Round trip, unknown and special tokens, lengths, truncation and ids of texts "
+            "under a tokenizer."
+        ),
     )
-    tokens.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or a folder that holds one")
+    tokens.add_argument(
+        "--tokenizer",
+        required=True,
+        metavar="FILE",
+        help="tokenizer.json, or a folder that holds one",
+    )
     tokens.add_argument("--data", required=True, metavar="DATA", help="texts")
     tokens.add_argument("--test", metavar="DATA", help="texts of another split, to compare with")
-    tokens.add_argument("--text", metavar="COLUMN", help="column of the texts (default: the first long text)")
-    tokens.add_argument("--answer", metavar="COLUMN", help="what the model is to say after the text: is it cut off?")
+    tokens.add_argument(
+        "--text", metavar="COLUMN", help="column of the texts (default: the first long text)"
+    )
+    tokens.add_argument(
+        "--answer", metavar="COLUMN", help="what the model is to say after the text: is it cut off?"
+    )
     tokens.add_argument("--max-length", type=int, metavar="N", help="tokens that the model takes")
     tokens.add_argument("--vocab-size", type=int, metavar="N", help="rows of the embedding")
-    tokens.add_argument("--checkpoint-tokenizer", metavar="FILE", help="tokenizer that the checkpoint was trained with")
+    tokens.add_argument(
+        "--checkpoint-tokenizer",
+        metavar="FILE",
+        help="tokenizer that the checkpoint was trained with",
+    )
     data = actions.add_parser(
         "data",
         help="one data set by itself",
-        description="Doubled, empty and unreadable rows, contradicting labels, classes and infinite values of one data set.",
+        description=(
+            "Doubled, empty and unreadable rows, contradicting labels, classes and infinite "
+            "values of one data set."
+        ),
     )
     data.add_argument("--train", required=True, metavar="DATA", help="the data set")
     data.add_argument("--label", metavar="COLUMN", help="what is predicted")
     for action in (leaks, shift, data):
-        action.add_argument("--ignore", default="", metavar="COLUMNS", help="columns to leave out, e.g. row_id,comment")
+        action.add_argument(
+            "--ignore",
+            default="",
+            metavar="COLUMNS",
+            help="columns to leave out, e.g. row_id,comment",
+        )
     for action in (leaks, shift, tokens, data):
         _shared(action)
     return p
 
 
 def _shared(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--threshold", action="append", default=[], metavar="NAME=VALUE", help="e.g. auc=0.98 (may be repeated)")
-    action.add_argument("--engine", default="duckdb", metavar="NAME", help="duckdb (embedded, the default) or spark")
-    action.add_argument("--memory-limit", metavar="SIZE", help="from which the engine spills to disk (default 2GB)")
-    action.add_argument("--redact", action="store_true", help="show no values of the data, only their length")
-    action.add_argument("--json", metavar="FILE", help="write the report as JSON (- for standard output)")
-    action.add_argument("--html", metavar="FILE", help="write a self-contained HTML report with the distributions side by side")
+    action.add_argument(
+        "--threshold",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="e.g. auc=0.98 (may be repeated)",
+    )
+    action.add_argument(
+        "--engine", default="duckdb", metavar="NAME", help="duckdb (embedded, the default) or spark"
+    )
+    action.add_argument(
+        "--memory-limit", metavar="SIZE", help="from which the engine spills to disk (default 2GB)"
+    )
+    action.add_argument(
+        "--redact", action="store_true", help="show no values of the data, only their length"
+    )
+    action.add_argument(
+        "--json", metavar="FILE", help="write the report as JSON (- for standard output)"
+    )
+    action.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write a self-contained HTML report with the distributions side by side",
+    )
     action.add_argument("--quiet", action="store_true", help="one line per finding")
 
 

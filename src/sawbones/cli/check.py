@@ -31,9 +31,17 @@ Exit status: 0 healthy, 1 sick, 2 usage error, 3 the subject crashed."""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones check", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        "sawbones check",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     p.add_argument(
-        "--layer", action="append", choices=LAYERS, metavar="LAYER", help=f"only this one, may be given again: {', '.join(LAYERS)}"
+        "--layer",
+        action="append",
+        choices=LAYERS,
+        metavar="LAYER",
+        help=f"only this one, may be given again: {', '.join(LAYERS)}",
     )
     p.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
     p.add_argument("--keep-going", action="store_true", help="go on after a layer that fails")
@@ -42,14 +50,32 @@ def parser() -> argparse.ArgumentParser:
         ("hard", "fail on these even when they are only suspected"),
         ("skip", "do not look at these; the report says so"),
     ):
-        p.add_argument(f"--{grade}", action="append", default=[], metavar="GLOB", help=f"{meaning}; may be given again")
-    p.add_argument("--steps", type=int, default=30, metavar="N", help="length of the recorded training (default 30)")
-    p.add_argument("--seed", type=int, default=0, metavar="N", help="seed of every fresh start (default 0)")
-    p.add_argument("--json", metavar="FILE", help="write the report as JSON (- for standard output)")
+        p.add_argument(
+            f"--{grade}",
+            action="append",
+            default=[],
+            metavar="GLOB",
+            help=f"{meaning}; may be given again",
+        )
+    p.add_argument(
+        "--steps",
+        type=int,
+        default=30,
+        metavar="N",
+        help="length of the recorded training (default 30)",
+    )
+    p.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of every fresh start (default 0)"
+    )
+    p.add_argument(
+        "--json", metavar="FILE", help="write the report as JSON (- for standard output)"
+    )
     p.add_argument("--junit", metavar="FILE", help="write JUnit XML")
     p.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0")
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
-    p.add_argument("subject", metavar="SUBJECT", help="my.module:subject, or path/to/file.py:subject")
+    p.add_argument(
+        "subject", metavar="SUBJECT", help="my.module:subject, or path/to/file.py:subject"
+    )
     return p
 
 
@@ -60,7 +86,8 @@ def run(args: list[str]) -> None:
     for name in (given.json, given.junit, given.sarif):
         if name and name != "-" and not Path(name).absolute().parent.is_dir():
             usage_error(
-                f"{name}: the folder {Path(name).absolute().parent} does not exist. Make it first: mkdir -p {Path(name).parent}"
+                f"{name}: the folder {Path(name).absolute().parent} does not exist. Make "
+                f"it first: mkdir -p {Path(name).parent}"
             )
     _known(given.only)
     from sawbones.schema.errors import SawbonesError
@@ -72,9 +99,15 @@ def run(args: list[str]) -> None:
         layers = tuple(given.layer) if given.layer else LAYERS
         say = _progress(given.quiet)
         triage = check(
-            subject, layers=layers, only=given.only, grades=grades, keep_going=given.keep_going, steps=given.steps,
-            seed=given.seed, say=say,
-        )  # fmt: skip
+            subject,
+            layers=layers,
+            only=given.only,
+            grades=grades,
+            keep_going=given.keep_going,
+            steps=given.steps,
+            seed=given.seed,
+            say=say,
+        )
     except SawbonesError as error:
         usage_error(str(error))
     raise SystemExit(_show(triage, given))
@@ -109,7 +142,11 @@ def _progress(quiet: bool) -> Callable[[str, str], None]:
         if not quiet:
             new = layer not in shown
             shown.append(layer)
-            print(f"sawbones: {layer if new else ' ' * len(layer)}  {text}", file=sys.stderr, flush=True)
+            print(
+                f"sawbones: {layer if new else ' ' * len(layer)}  {text}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     return say
 
@@ -127,7 +164,9 @@ def _show(triage: Triage, given: argparse.Namespace) -> int:
     if given.json == "-":
         print(json.dumps(to_json(report), indent=2, ensure_ascii=False))
     elif given.json:
-        Path(given.json).write_text(json.dumps(to_json(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        Path(given.json).write_text(
+            json.dumps(to_json(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
     if given.junit:
         Path(given.junit).write_text(to_junit(report), encoding="utf-8")
     if given.sarif:
@@ -135,5 +174,8 @@ def _show(triage: Triage, given: argparse.Namespace) -> int:
     if given.json != "-":
         render_terminal(report, Console(), quiet=given.quiet)
         if triage.not_reached and not given.quiet:
-            print(f"Not looked at yet: {', '.join(triage.not_reached)}. Go on in spite of this: --keep-going")
+            print(
+                f"Not looked at yet: {', '.join(triage.not_reached)}. Go on in spite of "
+                "this: --keep-going"
+            )
     return exit_code(report)

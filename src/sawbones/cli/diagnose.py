@@ -18,28 +18,79 @@ The script runs in a scratch copy of the working folder: nothing of yours is ove
 With a recorded run folder instead of a script, the checks read that recording; experiments need the script.
 Exit status: 0 healthy, 1 sick, 2 usage error, 3 the script crashed."""
 
-_WITH_VALUE = {"--json", "--html", "--seconds", "--steps", "--only", "--nproc-per-node", "--keep-run", "--pin", "--capture-limit"}
-CAPTURE_LIMIT_HELP = f"memory and disk for a failing step (default {DIAGNOSE_LIMIT_MB}); larger weights stay out of bundles"
+_WITH_VALUE = {
+    "--json",
+    "--html",
+    "--seconds",
+    "--steps",
+    "--only",
+    "--nproc-per-node",
+    "--keep-run",
+    "--pin",
+    "--capture-limit",
+}
+CAPTURE_LIMIT_HELP = (
+    f"memory and disk for a failing step (default {DIAGNOSE_LIMIT_MB}); larger weights stay "
+    "out of bundles"
+)
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones diagnose", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--json", metavar="FILE", help="write the report as JSON (- for standard output)")
+    p = argparse.ArgumentParser(
+        "sawbones diagnose",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "--json", metavar="FILE", help="write the report as JSON (- for standard output)"
+    )
     p.add_argument("--html", metavar="FILE", help="write a self-contained HTML report")
-    p.add_argument("--seconds", type=float, default=600.0, metavar="N", help="budget for everything together (default 600)")
+    p.add_argument(
+        "--seconds",
+        type=float,
+        default=600.0,
+        metavar="N",
+        help="budget for everything together (default 600)",
+    )
     p.add_argument("--steps", type=int, metavar="N", help="observe at most N optimizer steps")
     p.add_argument("--no-experiments", action="store_true", help="only observe and check")
     p.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
-    p.add_argument("--nproc-per-node", type=int, default=1, metavar="N", help="run the script on N ranks under torchrun")
+    p.add_argument(
+        "--nproc-per-node",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run the script on N ranks under torchrun",
+    )
     p.add_argument("--keep-run", metavar="FOLDER", help="keep the recording of the observed run")
-    p.add_argument("--pin", metavar="DIR", help="write a regression test for each likely or proven finding there")
-    p.add_argument("--capture-limit", type=float, default=DIAGNOSE_LIMIT_MB, metavar="MB", help=CAPTURE_LIMIT_HELP)
-    p.add_argument("--no-capture", action="store_true", help="write no bundle when a step fails (default: in runs/bundles)")
+    p.add_argument(
+        "--pin",
+        metavar="DIR",
+        help="write a regression test for each likely or proven finding there",
+    )
+    p.add_argument(
+        "--capture-limit",
+        type=float,
+        default=DIAGNOSE_LIMIT_MB,
+        metavar="MB",
+        help=CAPTURE_LIMIT_HELP,
+    )
+    p.add_argument(
+        "--no-capture",
+        action="store_true",
+        help="write no bundle when a step fails (default: in runs/bundles)",
+    )
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
-    p.add_argument("script", metavar="SCRIPT", help="training script (or -m MODULE, as for python), or a recorded run folder")
-    p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    p.add_argument(
+        "script",
+        metavar="SCRIPT",
+        help="training script (or -m MODULE, as for python), or a recorded run folder",
+    )
+    p.add_argument(
+        "args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments"
+    )
     return p
 
 
@@ -53,7 +104,9 @@ def run(args: list[str]) -> None:
     from sawbones.store import read_run
 
     try:
-        if next(Path(given.script).glob("run*.db"), None) is not None:  # of a second machine: no rank 0
+        if (
+            next(Path(given.script).glob("run*.db"), None) is not None
+        ):  # of a second machine: no rank 0
             diagnosis = diagnose_run(read_run(given.script), given.only)
         else:
             existing_script(given.script)
@@ -82,7 +135,8 @@ def _check(given: argparse.Namespace) -> None:
     for name in (given.json, given.html):
         if name and name != "-" and not Path(name).absolute().parent.is_dir():
             usage_error(
-                f"{name}: the folder {Path(name).absolute().parent} does not exist. Make it first: mkdir -p {Path(name).parent}"
+                f"{name}: the folder {Path(name).absolute().parent} does not exist. Make "
+                f"it first: mkdir -p {Path(name).parent}"
             )
 
 
@@ -100,11 +154,19 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         "only": given.only,
         "num_ranks": given.nproc_per_node,
         "keep_run": Path(given.keep_run).absolute() if given.keep_run else None,
-        "capture": None if given.no_capture else Capture(not given.no_source, not given.no_data, given.capture_limit),
+        "capture": None
+        if given.no_capture
+        else Capture(not given.no_source, not given.no_data, given.capture_limit),
     }
     if given.quiet or not console.is_terminal:
-        said = None if given.quiet else lambda text: print(f"sawbones: {text}", file=sys.stderr, flush=True)
-        return diagnose_script(given.script, tuple(given.args), say=said or (lambda text: None), **settings)
+        said = (
+            None
+            if given.quiet
+            else lambda text: print(f"sawbones: {text}", file=sys.stderr, flush=True)
+        )
+        return diagnose_script(
+            given.script, tuple(given.args), say=said or (lambda text: None), **settings
+        )
     began = time.monotonic()
     with console.status("observing") as status:
         doing = ["observing"]
@@ -116,15 +178,22 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         def progress(folder: Path) -> None:
             steps, loss = _position(folder)
             at = f" step {steps}, loss {loss}" if steps else ""
-            status.update(f"{doing[0]}{at}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f}; Ctrl-C: diagnosis so far)")
+            status.update(
+                f"{doing[0]}{at}  ({time.monotonic() - began:.0f} s of "
+                f"{given.seconds:.0f}; Ctrl-C: diagnosis so far)"
+            )
 
-        return diagnose_script(given.script, tuple(given.args), say=say, progress=progress, **settings)
+        return diagnose_script(
+            given.script, tuple(given.args), say=say, progress=progress, **settings
+        )
 
 
 def _position(folder: Path) -> tuple[int, str]:
     try:
         db = sqlite3.connect(f"file:{folder / 'run.db'}?mode=ro", uri=True, timeout=0.1)
-        row = db.execute("SELECT count(*), (SELECT loss FROM raw_steps ORDER BY row DESC LIMIT 1) FROM raw_steps").fetchone()
+        row = db.execute(
+            "SELECT count(*), (SELECT loss FROM raw_steps ORDER BY row DESC LIMIT 1) FROM raw_steps"
+        ).fetchone()
         db.close()
     except sqlite3.Error:
         return 0, ""
@@ -139,7 +208,9 @@ def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
     from sawbones.schema.errors import SawbonesError
 
     try:
-        written = write_tests([f for f in report.findings if f.status != "suspected"], folder, Path.cwd())
+        written = write_tests(
+            [f for f in report.findings if f.status != "suspected"], folder, Path.cwd()
+        )
     except SawbonesError as error:
         usage_error(str(error))
     for path in written:
@@ -158,7 +229,11 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
     if given.pin:
         _pin(report, Path(given.pin))
     if given.json:
-        text = json.dumps({**to_json(report), "bundles": list(map(str, diagnosis.bundles))}, indent=2, ensure_ascii=False)
+        text = json.dumps(
+            {**to_json(report), "bundles": list(map(str, diagnosis.bundles))},
+            indent=2,
+            ensure_ascii=False,
+        )
         if given.json == "-":
             print(text)
         else:

@@ -10,9 +10,14 @@ from sawbones.cli.arguments import usage_error
 
 def run(args: list[str]) -> None:
     p = argparse.ArgumentParser(
-        "sawbones explain", description="The catalogue page of a fault: what it is, how it is seen, how it is proven."
+        "sawbones explain",
+        description="The catalogue page of a fault: what it is, how it is seen, how it is proven.",
     )
-    p.add_argument("fault", metavar="FAULT", help="a fault id such as model.causal-leak; all of them: sawbones faults")
+    p.add_argument(
+        "fault",
+        metavar="FAULT",
+        help="a fault id such as model.causal-leak; all of them: sawbones faults",
+    )
     given = p.parse_args(args)
     from sawbones.pages import explain
     from sawbones.schema.errors import SawbonesError

@@ -7,8 +7,13 @@ from fnmatch import fnmatch
 
 
 def run(args: list[str]) -> None:
-    p = argparse.ArgumentParser("sawbones faults", description="All faults that a finding can name, by layer, cheapest first.")
-    p.add_argument("pattern", nargs="?", default="*", metavar="GLOB", help="only these, e.g. 'loss.*'")
+    p = argparse.ArgumentParser(
+        "sawbones faults",
+        description="All faults that a finding can name, by layer, cheapest first.",
+    )
+    p.add_argument(
+        "pattern", nargs="?", default="*", metavar="GLOB", help="only these, e.g. 'loss.*'"
+    )
     given = p.parse_args(args)
     from sawbones.pages import overview
 
@@ -16,5 +21,8 @@ def run(args: list[str]) -> None:
     width = max((len(r[0]) for r in rows), default=0)
     for name, state, cause in rows:
         print(f"{name:<{width}}  {state:<8}  {cause}")
-    print(f"{len(rows)} faults, {sum(r[1] == 'checked' for r in rows)} with a check. One of them in full: sawbones explain FAULT")
+    print(
+        f"{len(rows)} faults, {sum(r[1] == 'checked' for r in rows)} with a check. One of "
+        "them in full: sawbones explain FAULT"
+    )
     raise SystemExit(0)

@@ -1,4 +1,6 @@
-"""sawbones lab: small broken training scripts with healthy twins; list them, run one, or score diagnose on all."""
+"""sawbones lab: small broken training scripts with healthy twins; list them, run one, or score
+diagnose on all.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +30,39 @@ bench        diagnose all of them and their twins: confusion matrix, top-1, top-
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones lab", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        "sawbones lab",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="all faults of the lab")
-    listing.add_argument("pattern", nargs="?", default="*", metavar="GLOB", help="only these, e.g. 'loss.*'")
+    listing.add_argument(
+        "pattern", nargs="?", default="*", metavar="GLOB", help="only these, e.g. 'loss.*'"
+    )
     one = actions.add_parser("run", help="run one fault or its twin")
     one.add_argument("fault", metavar="FAULT", help="a fault id; all of them: sawbones lab list")
     one.add_argument("--healthy", action="store_true", help="the twin without the fault")
-    one.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: lab-runs/FAULT-broken or -healthy)")
-    one.add_argument("--seed", type=int, default=0, metavar="N", help="seed of every random stream (default 0)")
+    one.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where to write (default: lab-runs/FAULT-broken or -healthy)",
+    )
+    one.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of every random stream (default 0)"
+    )
     bench = actions.add_parser("bench", help="diagnose every fault and twin, and score the answers")
-    bench.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
+    bench.add_argument(
+        "--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'"
+    )
     bench.add_argument("--no-experiments", action="store_true", help="only observe and check")
-    bench.add_argument("--jobs", type=int, default=1, metavar="N", help="cases at a time (default 1)")
-    bench.add_argument("--out", type=Path, metavar="FILE", help="write the tables here (default: lab-bench.md)")
+    bench.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="cases at a time (default 1)"
+    )
+    bench.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the tables here (default: lab-bench.md)"
+    )
     return p
 
 
@@ -56,14 +77,20 @@ def _list(given: argparse.Namespace) -> int:
     width = max(len(bed.fault) for bed in chosen)
     for bed in chosen:
         print(f"{bed.fault:<{width}}  {bed.summary}")
-    print(f"{len(chosen)} faults, each with a healthy twin. Run one: sawbones lab run {chosen[0].fault} [--healthy]")
+    print(
+        f"{len(chosen)} faults, each with a healthy twin. Run one: sawbones lab run "
+        f"{chosen[0].fault} [--healthy]"
+    )
     return 0
 
 
 def _matching(pattern: str) -> list[Bed]:
     chosen = [bed for bed in beds() if fnmatch(bed.fault, pattern)]
     if not chosen:
-        usage_error(f"no fault of the lab matches {pattern!r}. Nearest: {_nearest(pattern)}. All of them: sawbones lab list")
+        usage_error(
+            f"no fault of the lab matches {pattern!r}. Nearest: {_nearest(pattern)}. All "
+            "of them: sawbones lab list"
+        )
     return chosen
 
 
@@ -75,7 +102,10 @@ def _nearest(name: str) -> str:
 def _run(given: argparse.Namespace) -> int:
     bed = next((bed for bed in beds() if bed.fault == given.fault), None)
     if bed is None:
-        usage_error(f"no fault {given.fault!r} in the lab. Nearest: {_nearest(given.fault)}. All of them: sawbones lab list")
+        usage_error(
+            f"no fault {given.fault!r} in the lab. Nearest: {_nearest(given.fault)}. All "
+            "of them: sawbones lab list"
+        )
     name = f"{bed.fault}-{'healthy' if given.healthy else 'broken'}"
     out: Path = given.out or Path("lab-runs") / name
     if out.exists() and not out.is_dir():
@@ -84,20 +114,37 @@ def _run(given: argparse.Namespace) -> int:
     for member in MEMBERS:
         (out / member).unlink(missing_ok=True)
     flags = [*(["--healthy"] if given.healthy else []), "--seed", str(given.seed)]
-    # A fixed hash seed: a fault may lie in the order of a set, and this record of it must come out the same every time.
+    # A fixed hash seed: a fault may lie in the order of a set, and this record of it must come out
+    # the same every time.
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(bed.num_ranks)] if bed.num_ranks > 1 else []
-    status = subprocess.run([sys.executable, *torchrun, str(bed.script), *flags, "--out", str(out)], env=environment).returncode
+    torchrun = (
+        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(bed.num_ranks)]
+        if bed.num_ranks > 1
+        else []
+    )
+    status = subprocess.run(
+        [sys.executable, *torchrun, str(bed.script), *flags, "--out", str(out)], env=environment
+    ).returncode
     shown = " ".join(flags)
     module = f"-m sawbones.lab.faults.{bed.script.parent.name}.{bed.script.stem}"
-    start = f"torchrun --standalone --nproc-per-node {bed.num_ranks} {module}" if torchrun else f"python {module}"
+    start = (
+        f"torchrun --standalone --nproc-per-node {bed.num_ranks} {module}"
+        if torchrun
+        else f"python {module}"
+    )
     command = f"PYTHONHASHSEED=0 {start} {shown} --out {name}\n"
     (out / "command.txt").write_text(command, encoding="utf-8")
     archive = out / f"{name}.tar.gz"
     archive.write_bytes(_packed(out, name))
     print(f"{archive}  sha256 {hashlib.sha256(archive.read_bytes()).hexdigest()}")
     if status:
-        print(f"sawbones: the script ended with status {status}; a fault that crashes its script is meant to", file=sys.stderr)
+        print(
+            (
+                f"sawbones: the script ended with status {status}; a fault that crashes its "
+                "script is meant to"
+            ),
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -125,7 +172,10 @@ def _bench(given: argparse.Namespace) -> int:
     if given.jobs < 1:
         usage_error(f"--jobs {given.jobs}: at least one case at a time")
     if not out.absolute().parent.is_dir():
-        usage_error(f"--out {out}: the folder {out.absolute().parent} does not exist. Make it first: mkdir -p {out.parent}")
+        usage_error(
+            f"--out {out}: the folder {out.absolute().parent} does not exist. Make it "
+            f"first: mkdir -p {out.parent}"
+        )
     from rich.console import Console
     from rich.table import Table
 
@@ -135,7 +185,13 @@ def _bench(given: argparse.Namespace) -> int:
 
     def done(r: Result) -> None:
         right = r.top1 if r.fault else not r.found
-        print(f"{'ok   ' if right else 'WRONG'} {r.case:<48} {', '.join(r.found) or r.error or '-'}  {r.seconds:.0f} s", flush=True)
+        print(
+            (
+                f"{'ok   ' if right else 'WRONG'} {r.case:<48} "
+                f"{', '.join(r.found) or r.error or '-'}  {r.seconds:.0f} s"
+            ),
+            flush=True,
+        )
 
     cases = [case for case in lab_cases() if case.name.split("/")[1] in chosen]
     results = score(cases, experiments=not given.no_experiments, done=done, jobs=given.jobs)
@@ -145,12 +201,17 @@ def _bench(given: argparse.Namespace) -> int:
     width = shutil.get_terminal_size((100, 24)).columns
     Console(width=width).print(table)
     t = totals(results)
-    print(f"top-1 {t['top1']:.1%}, top-3 {t['top3']:.1%}, located within 5 lines {t['located']:.1%}")
+    print(
+        f"top-1 {t['top1']:.1%}, top-3 {t['top3']:.1%}, located within 5 lines {t['located']:.1%}"
+    )
     print(f"false alarms {int(t['false_alarms'])} on {int(t['healthy_cases'])} healthy scripts")
     per_case = sum(r.seconds for r in results) / len(results)
     print(f"median time {t['time_ratio_median']:.2f} x the script's own, {per_case:.1f} s per case")
     out.write_text(
-        bench_markdown(results, "Detection over the lab", [f"`sawbones lab bench --only '{given.only}'`"]), encoding="utf-8"
+        bench_markdown(
+            results, "Detection over the lab", [f"`sawbones lab bench --only '{given.only}'`"]
+        ),
+        encoding="utf-8",
     )
     print(f"Tables: {out}")
     return 0 if all(r.top1 if r.fault else not r.found for r in results) else 1

@@ -14,7 +14,9 @@ COMMANDS = {
     "run": "Run a training script unchanged and record it.",
     "profile": "Where the time and memory of a training step go, by line.",
     "replay": "Execute a captured failing step again: the same exception, the same bits.",
-    "shrink": "Make a captured failure small: fewest examples, shortest sequence, a script of its own.",
+    "shrink": (
+        "Make a captured failure small: fewest examples, shortest sequence, a script of its own."
+    ),
     "audit": "Find leaks and shifts in the data sets themselves.",
     "show": "Summarise a recorded run.",
     "runs": "List recorded runs.",
@@ -36,7 +38,9 @@ A debugger for PyTorch training: the root cause, the line, the proof, the fix.
 def overview() -> str:
     width = max(map(len, COMMANDS))
     rows = "\n".join(f"  {name:<{width}}  {line}" for name, line in COMMANDS.items())
-    return f"{USAGE}\nCommands:\n{rows}\n\n`sawbones COMMAND --help` shows the flags of one command."
+    return (
+        f"{USAGE}\nCommands:\n{rows}\n\n`sawbones COMMAND --help` shows the flags of one command."
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -53,7 +57,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         near = difflib.get_close_matches(args[0], COMMANDS, n=3) or list(COMMANDS)
         print(
-            f"sawbones: no command {args[0]!r}. Nearest: {', '.join(near)}. All of them: sawbones --help",
+            (
+                f"sawbones: no command {args[0]!r}. Nearest: {', '.join(near)}. All of them: "
+                "sawbones --help"
+            ),
             file=sys.stderr,
         )
         raise SystemExit(2)

@@ -23,10 +23,25 @@ Exit status: 0 written, 1 nothing to pin or (with --verify) a test that passes o
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones pin", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--out", default="tests", metavar="DIR", help="where the tests go (default: tests)")
-    p.add_argument("--only", default="*", metavar="GLOB", help="only these faults; suspected ones are pinned when they are named")
-    p.add_argument("--verify", action="store_true", help="run each test once: it has to fail on the code as it is")
+    p = argparse.ArgumentParser(
+        "sawbones pin",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "--out", default="tests", metavar="DIR", help="where the tests go (default: tests)"
+    )
+    p.add_argument(
+        "--only",
+        default="*",
+        metavar="GLOB",
+        help="only these faults; suspected ones are pinned when they are named",
+    )
+    p.add_argument(
+        "--verify",
+        action="store_true",
+        help="run each test once: it has to fail on the code as it is",
+    )
     p.add_argument("target", metavar="TARGET", help="a run folder, a report or a bundle")
     return p
 
@@ -73,19 +88,30 @@ def _report(target: Path) -> Report:
     if target.is_dir():
         return diagnose_run(read_run(target)).report
     if not target.is_file():
-        usage_error(f"no {target}. Give a run folder, a bundle, or a report: sawbones diagnose --json report.json train.py")
+        usage_error(
+            f"no {target}. Give a run folder, a bundle, or a report: sawbones diagnose "
+            "--json report.json train.py"
+        )
     try:
         return from_json(json.loads(target.read_text(encoding="utf-8")))
     except (UnicodeDecodeError, json.JSONDecodeError, AttributeError):
-        usage_error(f"{target} is neither a run folder nor a report. Make one: sawbones diagnose --json report.json train.py")
+        usage_error(
+            f"{target} is neither a run folder nor a report. Make one: sawbones diagnose "
+            "--json report.json train.py"
+        )
 
 
 def _hint(report: Report, only: str) -> str:
-    others: list[Finding] = [f for f in report.findings if not fnmatch(f.fault, only) or f.status == "suspected"]
+    others: list[Finding] = [
+        f for f in report.findings if not fnmatch(f.fault, only) or f.status == "suspected"
+    ]
     if not others:
         return ": it has no findings"
     named = ", ".join(f"{f.fault} ({f.status})" for f in others[:5])
-    return f" for --only '{only}'. Findings: {named}. Pin one: sawbones pin --only {others[0].fault} TARGET"
+    return (
+        f" for --only '{only}'. Findings: {named}. Pin one: sawbones pin --only "
+        f"{others[0].fault} TARGET"
+    )
 
 
 def _all_fail(written: list[Path]) -> bool:
@@ -95,10 +121,14 @@ def _all_fail(written: list[Path]) -> bool:
     passed = []
     for path in written:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)], capture_output=True, text=True
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)],
+            capture_output=True,
+            text=True,
         )
         failed = done.returncode == 1
-        print(f"{path}: {'fails, as it should' if failed else 'does not fail on the code as it is'}")
+        print(
+            f"{path}: {'fails, as it should' if failed else 'does not fail on the code as it is'}"
+        )
         if not failed:
             passed.append(path)
             print(done.stdout[-2000:] + done.stderr[-500:])

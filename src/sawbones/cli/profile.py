@@ -1,4 +1,6 @@
-"""sawbones profile: where the time and the memory of a training step go, by the lines of the script."""
+"""sawbones profile: where the time and the memory of a training step go, by the lines of the
+script.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,39 @@ _MB = 1024.0 * 1024.0
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones profile", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--steps", type=int, default=30, metavar="N", help="end after N optimizer steps (default 30, at least 12)")
-    p.add_argument("--seconds", type=float, default=300.0, metavar="N", help="end after N seconds (default 300)")
-    p.add_argument("--top", type=int, default=10, metavar="N", help="operators and owners of memory to show (default 10)")
-    p.add_argument("--json", metavar="FILE", help="write the profile as JSON (- for standard output)")
+    p = argparse.ArgumentParser(
+        "sawbones profile",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "--steps",
+        type=int,
+        default=30,
+        metavar="N",
+        help="end after N optimizer steps (default 30, at least 12)",
+    )
+    p.add_argument(
+        "--seconds",
+        type=float,
+        default=300.0,
+        metavar="N",
+        help="end after N seconds (default 300)",
+    )
+    p.add_argument(
+        "--top",
+        type=int,
+        default=10,
+        metavar="N",
+        help="operators and owners of memory to show (default 10)",
+    )
+    p.add_argument(
+        "--json", metavar="FILE", help="write the profile as JSON (- for standard output)"
+    )
     p.add_argument("script", metavar="SCRIPT", help="the training script")
-    p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    p.add_argument(
+        "args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments"
+    )
     return p
 
 
@@ -38,7 +66,10 @@ def run(args: list[str]) -> None:
     given.args = theirs[1:]
     existing_script(given.script)
     if given.steps < 12:
-        usage_error(f"--steps {given.steps}: at least 12 are needed, of which 3 warm up, 6 are timed and 2 traced")
+        usage_error(
+            f"--steps {given.steps}: at least 12 are needed, of which 3 warm up, 6 are "
+            "timed and 2 traced"
+        )
     if given.seconds <= 0 or given.top <= 0:
         usage_error("--seconds and --top need a number above 0")
     from sawbones.schema.errors import SawbonesError
@@ -57,8 +88,14 @@ def _profile(given: argparse.Namespace) -> dict[str, Any]:
     from sawbones.experiments.bench import Bench, Patient
     from sawbones.observe.options import Options
 
-    options = Options(deep_steps=(), deep_every=0, max_steps=given.steps, batch_samples=0, extra={"profile": True})
-    print(f"sawbones: running {given.script} for at most {given.steps} steps", file=sys.stderr, flush=True)
+    options = Options(
+        deep_steps=(), deep_every=0, max_steps=given.steps, batch_samples=0, extra={"profile": True}
+    )
+    print(
+        f"sawbones: running {given.script} for at most {given.steps} steps",
+        file=sys.stderr,
+        flush=True,
+    )
     with Bench(Patient(given.script, tuple(given.args), Path.cwd()), given.seconds) as bench:
         recorded = bench.execute(options)
         said = bench.log_tail
@@ -75,7 +112,9 @@ def assemble(recorded: Any, measured: dict[str, Any]) -> dict[str, Any]:
     """The profile as plain values; all times per optimizer step."""
     split = {part: _median([row[part] for row in measured["split"]]) for part in _PARTS}
     timed = recorded.steps["watch_ms"][3 : 3 + len(measured["split"])]
-    split["other"] = max(0.0, split["other"] - _median([float(ms) for ms in timed]))  # the recorder's own work
+    split["other"] = max(
+        0.0, split["other"] - _median([float(ms) for ms in timed])
+    )  # the recorder's own work
     step_ms = sum(split.values())
     samples, tokens = _amounts(recorded)
     free = measured.get("free")
@@ -90,14 +129,21 @@ def assemble(recorded: Any, measured: dict[str, Any]) -> dict[str, Any]:
         "samples_per_second": samples / seconds if samples else None,
         "tokens_per_second": tokens / seconds if tokens else None,
         "split_ms": split,
-        "operators": [{**row, "site": row["site"] or None} for row in measured.get("operators") or ()],
+        "operators": [
+            {**row, "site": row["site"] or None} for row in measured.get("operators") or ()
+        ],
         "memory": {
-            "device_peak_mb": measured["device_peak"] / _MB if measured.get("device_peak") else None,
+            "device_peak_mb": measured["device_peak"] / _MB
+            if measured.get("device_peak")
+            else None,
             "parameters_mb": held["parameters"] / _MB,
             "gradients_mb": held["gradients"] / _MB,
             "optimizer_mb": held["optimizer"] / _MB,
             "step_peak_mb": memory["peak"] / _MB,
-            "owners": [{"mb": row["bytes"] / _MB, "name": row["name"], "site": row["site"] or None} for row in memory["owners"]],
+            "owners": [
+                {"mb": row["bytes"] / _MB, "name": row["name"], "site": row["site"] or None}
+                for row in memory["owners"]
+            ],
         },
     }
 
@@ -109,7 +155,9 @@ def _amounts(recorded: Any) -> tuple[float, float]:
         inputs = [x for x in event.data.get("inputs") or () if x["shape"]]
         if event.phase != "train" or not inputs:
             continue
-        ids = next((x["shape"] for x in inputs if "int" in x["dtype"] and len(x["shape"]) == 2), None)
+        ids = next(
+            (x["shape"] for x in inputs if "int" in x["dtype"] and len(x["shape"]) == 2), None
+        )
         row = by_step.setdefault(event.step, [0.0, 0.0])
         row[0] += inputs[0]["shape"][0]
         row[1] += ids[0] * ids[1] if ids else 0.0
@@ -128,18 +176,43 @@ def render(profile: dict[str, Any], top: int) -> str:
         if profile[f"{name}_per_second"]:
             rates.append(f"{profile[f'{name}_per_second']:,.0f} {name}/s")
     total = sum(profile["split_ms"].values()) or 1.0
-    lines = [f"{profile['script']} on {profile['device']}, {profile['steps']} steps: {', '.join(rates)}", "", "One step"]
+    lines = [
+        f"{profile['script']} on {profile['device']}, {profile['steps']} steps: {', '.join(rates)}",
+        "",
+        "One step",
+    ]
     for part, ms in profile["split_ms"].items():
-        lines.append(f"  {part:<10} {ms:9.2f} ms  {ms / total:6.1%}  {'#' * round(40 * ms / total)}")
+        lines.append(
+            f"  {part:<10} {ms:9.2f} ms  {ms / total:6.1%}  {'#' * round(40 * ms / total)}"
+        )
     on_device = any(row["device_ms"] for row in profile["operators"])
     key = "device_ms" if on_device else "host_ms"
-    lines += ["", f"Operators by their own time on the {'device' if on_device else 'host'}, per step"]
+    lines += [
+        "",
+        f"Operators by their own time on the {'device' if on_device else 'host'}, per step",
+    ]
     for row in profile["operators"][:top]:
-        lines.append(f"  {row[key]:9.3f} ms  {row['calls']:6.1f} calls  {_short(row['name']):<34} {_at(row['site'])}")
+        lines.append(
+            f"  {row[key]:9.3f} ms  {row['calls']:6.1f} calls  {_short(row['name']):<34} "
+            f"{_at(row['site'])}"
+        )
     memory = profile["memory"]
-    peak = f"{memory['device_peak_mb']:.1f} MB on the device at the peak; " if memory["device_peak_mb"] else ""
-    lines += ["", f"Memory: {peak}{memory['parameters_mb']:.1f} MB parameters, {memory['gradients_mb']:.1f} MB gradients,"]
-    lines[-1] += f" {memory['optimizer_mb']:.1f} MB optimizer, {memory['step_peak_mb']:.1f} MB of a step's own"
+    peak = (
+        f"{memory['device_peak_mb']:.1f} MB on the device at the peak; "
+        if memory["device_peak_mb"]
+        else ""
+    )
+    lines += [
+        "",
+        (
+            f"Memory: {peak}{memory['parameters_mb']:.1f} MB parameters, "
+            f"{memory['gradients_mb']:.1f} MB gradients,"
+        ),
+    ]
+    lines[-1] += (
+        f" {memory['optimizer_mb']:.1f} MB optimizer, {memory['step_peak_mb']:.1f} MB of "
+        "a step's own"
+    )
     for row in memory["owners"][:top]:
         lines.append(f"  {row['mb']:9.2f} MB  {_short(row['name']):<34} {_at(row['site'])}")
     return "\n".join(lines)
@@ -151,4 +224,6 @@ def _short(name: str) -> str:
 
 
 def _at(site: dict[str, Any] | None) -> str:
-    return f"{site['file']}:{site['line']}  {site['code'][:60]}" if site else "(no line of the script)"
+    return (
+        f"{site['file']}:{site['line']}  {site['code'][:60]}" if site else "(no line of the script)"
+    )

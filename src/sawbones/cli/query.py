@@ -20,10 +20,16 @@ NaN and Inf stand as the texts nan, inf and -inf."""
 
 
 def run(args: list[str]) -> None:
-    p = argparse.ArgumentParser("sawbones query", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        "sawbones query",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     p.add_argument("--format", choices=("table", "csv", "json"), default="table")
     p.add_argument("run", metavar="RUN", help="a run folder")
-    p.add_argument("sql", metavar="SQL", help='e.g. "select step, loss from steps order by loss desc limit 5"')
+    p.add_argument(
+        "sql", metavar="SQL", help='e.g. "select step, loss from steps order by loss desc limit 5"'
+    )
     given = p.parse_args(args)
     from sawbones.schema.errors import SawbonesError
     from sawbones.store.query import query
@@ -44,6 +50,8 @@ def run(args: list[str]) -> None:
 
         table = Table(*names)
         for row in rows:
-            table.add_row(*("" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v) for v in row))
+            table.add_row(
+                *("" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v) for v in row)
+            )
         Console().print(table)
     raise SystemExit(0)

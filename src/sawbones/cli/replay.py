@@ -19,13 +19,33 @@ Exit status: 0 the same failure, bit for bit; 1 something else; 2 usage error or
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones replay", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--deep", action="store_true", help="trace the step: the operator that failed, with what it was given")
-    p.add_argument("--device", choices=["cpu"], help="replay on this device instead of the recorded one")
-    p.add_argument("--dtype", choices=["float64"], help="replay in this type: does the failure remain without rounding?")
-    p.add_argument("--approximate", action="store_true", help="the same kind of failure is enough, the bits may differ")
+    p = argparse.ArgumentParser(
+        "sawbones replay",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "--deep",
+        action="store_true",
+        help="trace the step: the operator that failed, with what it was given",
+    )
+    p.add_argument(
+        "--device", choices=["cpu"], help="replay on this device instead of the recorded one"
+    )
+    p.add_argument(
+        "--dtype",
+        choices=["float64"],
+        help="replay in this type: does the failure remain without rounding?",
+    )
+    p.add_argument(
+        "--approximate",
+        action="store_true",
+        help="the same kind of failure is enough, the bits may differ",
+    )
     p.add_argument("--seconds", type=float, default=600.0, metavar="N", help="budget (default 600)")
-    p.add_argument("--yes", action="store_true", help="run source code that came with a bundle made elsewhere")
+    p.add_argument(
+        "--yes", action="store_true", help="run source code that came with a bundle made elsewhere"
+    )
     p.add_argument("bundle", metavar="BUNDLE", help="runs/<run>/bundles/step-000123.sawbones")
     return p
 
@@ -60,7 +80,10 @@ def agree(bundle: Bundle, yes: bool, command: str) -> None:
         return
     files = ", ".join(sorted(bundle.sources())[:8]) or bundle.script
     if not sys.stdin.isatty():
-        usage_error(f"{bundle.path} would run code ({files}), and {why}. To agree: sawbones {command} --yes ...")
+        usage_error(
+            f"{bundle.path} would run code ({files}), and {why}. To agree: sawbones "
+            f"{command} --yes ..."
+        )
     print(f"This bundle runs code ({files}), and {why}.")
     if input("Run that code? [y/N] ").strip().lower() not in ("y", "yes"):
         raise SystemExit(2)
@@ -71,9 +94,19 @@ def _replay(bundle: Bundle, given: argparse.Namespace) -> int:
     from sawbones.capture.replay import WAYS, replay
 
     changes = Changes(given.device, given.dtype, given.approximate)
-    found = replay(bundle, changes, given.deep, given.seconds, say=lambda text: print(f"sawbones: {text}", file=sys.stderr))
+    found = replay(
+        bundle,
+        changes,
+        given.deep,
+        given.seconds,
+        say=lambda text: print(f"sawbones: {text}", file=sys.stderr),
+    )
     if found.same:
-        exactly = "the same kind of failure" if given.approximate or not changes.exact else "the same, bit for bit"
+        exactly = (
+            "the same kind of failure"
+            if given.approximate or not changes.exact
+            else "the same, bit for bit"
+        )
         print(f"{exactly}: {found.text}  ({found.seconds:.1f} s; {WAYS[found.way]})")
     else:
         print(f"NOT the same: {found.text}  ({found.seconds:.1f} s; {WAYS[found.way]})")

@@ -14,21 +14,50 @@ DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, an
 
 The training is bit-identical to an unwatched run. A step that fails (exception, NaN, loss spike) becomes a bundle in the run
 folder: sawbones replay BUNDLE executes it again. Exit status: the script's own."""
-CAPTURE_LIMIT_HELP = f"memory for what replaying a failing step needs (default {RUN_LIMIT_MB}); larger weights stay out of bundles"
+CAPTURE_LIMIT_HELP = (
+    f"memory for what replaying a failing step needs (default {RUN_LIMIT_MB}); larger weights "
+    "stay out of bundles"
+)
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones run", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--out", metavar="FOLDER", help="run folder (default: runs/<script>-<date>-<time>)")
-    p.add_argument("--quiet", action="store_true", help="no live warnings and no summary at the end")
-    p.add_argument("--no-deep", action="store_true", help="never take a deep step (operator trace, influence map)")
-    p.add_argument("--capture-limit", type=float, default=RUN_LIMIT_MB, metavar="MB", help=CAPTURE_LIMIT_HELP)
+    p = argparse.ArgumentParser(
+        "sawbones run",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "--out", metavar="FOLDER", help="run folder (default: runs/<script>-<date>-<time>)"
+    )
+    p.add_argument(
+        "--quiet", action="store_true", help="no live warnings and no summary at the end"
+    )
+    p.add_argument(
+        "--no-deep",
+        action="store_true",
+        help="never take a deep step (operator trace, influence map)",
+    )
+    p.add_argument(
+        "--capture-limit", type=float, default=RUN_LIMIT_MB, metavar="MB", help=CAPTURE_LIMIT_HELP
+    )
     p.add_argument("--no-capture", action="store_true", help="write no bundle when a step fails")
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
-    p.add_argument("--nproc-per-node", type=int, metavar="N", help="start N ranks under torchrun and record each")
-    p.add_argument("script", metavar="SCRIPT", help="the training script; or -m MODULE, as for python")
-    p.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="its own arguments, passed on untouched")
+    p.add_argument(
+        "--nproc-per-node",
+        type=int,
+        metavar="N",
+        help="start N ranks under torchrun and record each",
+    )
+    p.add_argument(
+        "script", metavar="SCRIPT", help="the training script; or -m MODULE, as for python"
+    )
+    p.add_argument(
+        "args",
+        nargs=argparse.REMAINDER,
+        metavar="ARGS",
+        help="its own arguments, passed on untouched",
+    )
     return p
 
 
@@ -46,11 +75,16 @@ def run(args: list[str]) -> None:
     from sawbones.store.writer import new_run_folder
 
     named = (
-        given.out or os.environ.get("SAWBONES_RUN_FOLDER") or (_folder_of_all_ranks(given.script) if "RANK" in os.environ else None)
+        given.out
+        or os.environ.get("SAWBONES_RUN_FOLDER")
+        or (_folder_of_all_ranks(given.script) if "RANK" in os.environ else None)
     )
     folder = Path(named or new_run_folder(Path("runs"), given.script)).absolute()
     if folder.exists() and (folder / "run.db").exists() and "RANK" not in os.environ:
-        usage_error(f"{folder} holds a recorded run already. Choose another folder: sawbones run --out FOLDER {given.script}")
+        usage_error(
+            f"{folder} holds a recorded run already. Choose another folder: sawbones run "
+            f"--out FOLDER {given.script}"
+        )
     options = Options(deep_steps=(), deep_every=0) if given.no_deep else running()
     from sawbones.live import attach_live_warnings
 
@@ -58,9 +92,16 @@ def run(args: list[str]) -> None:
         if not given.quiet:
             attach_live_warnings(session)
         if not given.no_capture:
-            attach(session, limit_mb=given.capture_limit, source=not given.no_source, data=not given.no_data)
+            attach(
+                session,
+                limit_mb=given.capture_limit,
+                source=not given.no_source,
+                data=not given.no_data,
+            )
 
-    status, session = run_script(given.script, given.args, folder, options, rank=rank, prepare=prepare)
+    status, session = run_script(
+        given.script, given.args, folder, options, rank=rank, prepare=prepare
+    )
     if not given.quiet and rank == 0:
         _summary(folder, session.recorder is not None, given.capture_limit)
     sys.stdout.flush()
@@ -83,26 +124,46 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
         for finding in diagnose_run(recorded).report.findings:
             if finding.status != "suspected":
                 where = f"{finding.where[0]}: " if finding.where else ""
-                print(f"  found      {finding.fault} ({finding.status}) {where}{finding.title}", file=sys.stderr)
+                print(
+                    f"  found      {finding.fault} ({finding.status}) {where}{finding.title}",
+                    file=sys.stderr,
+                )
         for bundle in bundles_of(recorded.facts):
-            print(f"  captured   {bundle['text']}\n             sawbones replay {bundle['path']}", file=sys.stderr)
+            print(
+                f"  captured   {bundle['text']}\n             sawbones replay {bundle['path']}",
+                file=sys.stderr,
+            )
         if bundles_of(recorded.facts):
-            print(f"             capture keeps under {limit_mb:g} MB; to change that: --capture-limit MB", file=sys.stderr)
+            print(
+                (
+                    f"             capture keeps under {limit_mb:g} MB; to change that: "
+                    "--capture-limit MB"
+                ),
+                file=sys.stderr,
+            )
     except SawbonesError as error:
         print(f"sawbones: {error}", file=sys.stderr)
 
 
 def _folder_of_all_ranks(script: str) -> str | None:
-    """One name for all ranks of a launcher, without asking each other: the time at which the launcher itself was started."""
+    """One name for all ranks of a launcher, without asking each other: the time at which the
+    launcher itself was started.
+    """
     import time
 
     try:
         ticks = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[19])
-        booted = next(int(line.split()[1]) for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime"))
+        booted = next(
+            int(line.split()[1])
+            for line in Path("/proc/stat").read_text().splitlines()
+            if line.startswith("btime")
+        )
     except (OSError, IndexError, ValueError, StopIteration):
         return None
     began = time.localtime(booted + ticks / os.sysconf("SC_CLK_TCK"))
-    return str(Path("runs") / f"{Path(script).stem}-{time.strftime('%Y%m%d-%H%M%S', began)}-{os.getppid()}")
+    return str(
+        Path("runs") / f"{Path(script).stem}-{time.strftime('%Y%m%d-%H%M%S', began)}-{os.getppid()}"
+    )
 
 
 def _torchrun(given: argparse.Namespace) -> int:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 def run(args: list[str]) -> None:
     p = argparse.ArgumentParser("sawbones runs", description="List recorded runs, oldest first.")
-    p.add_argument("folder", nargs="?", default="runs", metavar="FOLDER", help="where to look (default: runs)")
+    p.add_argument(
+        "folder", nargs="?", default="runs", metavar="FOLDER", help="where to look (default: runs)"
+    )
     given = p.parse_args(args)
     from sawbones.report.summary import one_line
     from sawbones.store import find_runs, read_run

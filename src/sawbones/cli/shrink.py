@@ -16,10 +16,26 @@ Exit status: 0 done, 2 usage error or a bundle that does not fail again."""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("sawbones shrink", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--out", metavar="FOLDER", help="where the results go (default: beside the bundle, <name>-shrunk)")
-    p.add_argument("--seconds", type=float, default=300.0, metavar="N", help="budget of the search (default 300)")
-    p.add_argument("--yes", action="store_true", help="run source code that came with a bundle made elsewhere")
+    p = argparse.ArgumentParser(
+        "sawbones shrink",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "--out",
+        metavar="FOLDER",
+        help="where the results go (default: beside the bundle, <name>-shrunk)",
+    )
+    p.add_argument(
+        "--seconds",
+        type=float,
+        default=300.0,
+        metavar="N",
+        help="budget of the search (default 300)",
+    )
+    p.add_argument(
+        "--yes", action="store_true", help="run source code that came with a bundle made elsewhere"
+    )
     p.add_argument("bundle", metavar="BUNDLE", help="runs/<run>/bundles/step-000123.sawbones")
     return p
 
@@ -35,12 +51,27 @@ def run(args: list[str]) -> None:
         show_head(bundle)
         agree(bundle, given.yes, "shrink")
         out = Path(given.out) if given.out else bundle.path.with_name(f"{bundle.path.stem}-shrunk")
-        found = shrink(bundle, out, given.seconds, say=lambda text: print(f"  {text}", file=sys.stderr, flush=True))
+        found = shrink(
+            bundle,
+            out,
+            given.seconds,
+            say=lambda text: print(f"  {text}", file=sys.stderr, flush=True),
+        )
     except SawbonesError as error:
         usage_error(str(error))
-    print(f"examples {found.examples[0]} -> {found.examples[1]}, numbers {found.numbers[0]} -> {found.numbers[1]}  ", end="")
+    print(
+        (
+            f"examples {found.examples[0]} -> {found.examples[1]}, numbers {found.numbers[0]} "
+            f"-> {found.numbers[1]}  "
+        ),
+        end="",
+    )
     print(f"({found.trials} trials, {found.seconds:.0f} s)")
     for line in found.operator:
         print(line)
     print(f"bundle  {found.bundle}   (sawbones replay {found.bundle})")
-    print(f"script  {found.script}   (python {found.script})" if found.script else f"no script: {found.why_no_script}")
+    print(
+        f"script  {found.script}   (python {found.script})"
+        if found.script
+        else f"no script: {found.why_no_script}"
+    )

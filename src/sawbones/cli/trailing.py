@@ -1,4 +1,6 @@
-"""Flags behind the script: the script's own, as for python, unless it cannot read them and we can."""
+"""Flags behind the script: the script's own, as for python, unless it cannot read them and we
+can.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _IMPORT = re.compile(r"^\s*(?:from|import)\s+\.*(\w+)", re.MULTILINE)
 _MAX_FILES = 60
 
 
-def take_back(script: str, rest: list[str], flags: Collection[str], with_value: Collection[str]) -> tuple[list[str], list[str]]:
+def take_back(
+    script: str, rest: list[str], flags: Collection[str], with_value: Collection[str]
+) -> tuple[list[str], list[str]]:
     """(ours, the script's) of what stands behind the script."""
     ours: list[str] = []
     theirs: list[str] = []
@@ -40,7 +44,10 @@ def take_back(script: str, rest: list[str], flags: Collection[str], with_value: 
         else:
             theirs += rest[i : i + width]
             if name not in text:
-                say = f"sawbones: {name} stands behind {script} and was given to the script. To give it to sawbones, put it before."
+                say = (
+                    f"sawbones: {name} stands behind {script} and was given to the script. To "
+                    "give it to sawbones, put it before."
+                )
                 print(say, file=sys.stderr)
         i += width
     return ours, theirs

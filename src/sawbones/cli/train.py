@@ -28,50 +28,101 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def _flag(text: str, default: object = None, choices: tuple[str, ...] = ()) -> Any:
     """Every flag is None until given, so that a resumed run can tell a wish from a default."""
     shown = f"{text} [default: {default}]" if default is not None else text
-    return typer.Option(help=shown, metavar="|".join(choices) if choices else None, show_default=False)
+    return typer.Option(
+        help=shown, metavar="|".join(choices) if choices else None, show_default=False
+    )
 
 
 @app.command(help="Train the reference Transformer pipeline.")
 def command(
     task: Annotated[str | None, _flag("What to learn.", "reverse", settings.TASKS)] = None,
-    arch: Annotated[str | None, _flag("Architecture.", "encoder-decoder; lm: decoder-only", settings.ARCHS)] = None,
-    positions: Annotated[str | None, _flag("Positions.", DEFAULT.model.positions, settings.POSITIONS)] = None,
-    tokenizer: Annotated[str | None, _flag("Tokens.", "char; translation, lm: bpe", settings.TOKENIZERS)] = None,
+    arch: Annotated[
+        str | None, _flag("Architecture.", "encoder-decoder; lm: decoder-only", settings.ARCHS)
+    ] = None,
+    positions: Annotated[
+        str | None, _flag("Positions.", DEFAULT.model.positions, settings.POSITIONS)
+    ] = None,
+    tokenizer: Annotated[
+        str | None, _flag("Tokens.", "char; translation, lm: bpe", settings.TOKENIZERS)
+    ] = None,
     seed: Annotated[int | None, _flag("One seed for every random stream.", DEFAULT.seed)] = None,
     steps: Annotated[int | None, _flag("Optimizer steps.", "by task, 600 to 1300")] = None,
-    batch_size: Annotated[int | None, _flag("Examples per micro-batch, all ranks.", DEFAULT.batch_size)] = None,
+    batch_size: Annotated[
+        int | None, _flag("Examples per micro-batch, all ranks.", DEFAULT.batch_size)
+    ] = None,
     accumulate: Annotated[int | None, _flag("Micro-batches per step.", DEFAULT.accumulate)] = None,
     amp: Annotated[str | None, _flag("Mixed precision.", DEFAULT.amp, settings.AMP_MODES)] = None,
     dtype: Annotated[str | None, _flag("Parameter dtype.", DEFAULT.dtype, settings.DTYPES)] = None,
     lr: Annotated[float | None, _flag("Peak learning rate.", DEFAULT.optim.lr)] = None,
-    warmup: Annotated[int | None, _flag("Warm-up steps, a tenth of all at most.", DEFAULT.optim.warmup)] = None,
-    clip: Annotated[float | None, _flag("Largest global gradient norm.", DEFAULT.optim.clip)] = None,
-    weight_decay: Annotated[float | None, _flag("Decay of matrices.", DEFAULT.optim.weight_decay)] = None,
-    label_smoothing: Annotated[float | None, _flag("Label smoothing.", DEFAULT.optim.label_smoothing)] = None,
-    d_model: Annotated[int | None, _flag("Model width; the feed-forward has twice that.", DEFAULT.model.d_model)] = None,
+    warmup: Annotated[
+        int | None, _flag("Warm-up steps, a tenth of all at most.", DEFAULT.optim.warmup)
+    ] = None,
+    clip: Annotated[
+        float | None, _flag("Largest global gradient norm.", DEFAULT.optim.clip)
+    ] = None,
+    weight_decay: Annotated[
+        float | None, _flag("Decay of matrices.", DEFAULT.optim.weight_decay)
+    ] = None,
+    label_smoothing: Annotated[
+        float | None, _flag("Label smoothing.", DEFAULT.optim.label_smoothing)
+    ] = None,
+    d_model: Annotated[
+        int | None, _flag("Model width; the feed-forward has twice that.", DEFAULT.model.d_model)
+    ] = None,
     layers: Annotated[int | None, _flag("Layers per stack.", DEFAULT.model.num_layers)] = None,
     heads: Annotated[int | None, _flag("Attention heads.", DEFAULT.model.num_heads)] = None,
     dropout: Annotated[float | None, _flag("Dropout.", DEFAULT.model.dropout)] = None,
     num_train: Annotated[int | None, _flag("Training examples.", DEFAULT.data.num_train)] = None,
-    num_eval: Annotated[int | None, _flag("Validation examples, and as many for the test.", DEFAULT.data.num_val)] = None,
-    eval_every: Annotated[int | None, _flag("Steps between evaluations.", DEFAULT.eval_every)] = None,
-    patience: Annotated[int | None, _flag("Evaluations without gain before stopping; 0: never.", 0)] = None,
-    min_delta: Annotated[float | None, _flag("Smallest gain that counts.", DEFAULT.min_delta)] = None,
-    overfit_batch: Annotated[int | None, _flag("Train on the first N batches only, dropout and augmentation off.")] = None,
+    num_eval: Annotated[
+        int | None, _flag("Validation examples, and as many for the test.", DEFAULT.data.num_val)
+    ] = None,
+    eval_every: Annotated[
+        int | None, _flag("Steps between evaluations.", DEFAULT.eval_every)
+    ] = None,
+    patience: Annotated[
+        int | None, _flag("Evaluations without gain before stopping; 0: never.", 0)
+    ] = None,
+    min_delta: Annotated[
+        float | None, _flag("Smallest gain that counts.", DEFAULT.min_delta)
+    ] = None,
+    overfit_batch: Annotated[
+        int | None, _flag("Train on the first N batches only, dropout and augmentation off.")
+    ] = None,
     disable_dropout: Annotated[bool, typer.Option("--disable-dropout", help="No dropout.")] = False,
-    disable_amp: Annotated[bool, typer.Option("--disable-amp", help="No mixed precision, whatever --amp says.")] = False,
-    disable_augment: Annotated[bool, typer.Option("--disable-augment", help="No augmentation.")] = False,
-    deterministic: Annotated[bool, typer.Option("--deterministic", help="Only kernels that repeat bit for bit.")] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Check the pipeline's properties and make a short run in float64.")
+    disable_amp: Annotated[
+        bool, typer.Option("--disable-amp", help="No mixed precision, whatever --amp says.")
     ] = False,
-    resume: Annotated[Path | None, _flag("Go on from this checkpoint, or from the last one of this folder.")] = None,
-    out: Annotated[Path | None, _flag("Folder for checkpoints and log.", "runs/TASK, or the resumed run's")] = None,
-    stop_after: Annotated[int | None, _flag("Save and end at step N; the schedule stays that of --steps.")] = None,
-    save_every: Annotated[int | None, _flag("Steps between checkpoints.", RunOptions().save_every)] = None,
-    device: Annotated[str | None, _flag("Where to train.", "auto: cuda if there is one", DEVICES)] = None,
+    disable_augment: Annotated[
+        bool, typer.Option("--disable-augment", help="No augmentation.")
+    ] = False,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Only kernels that repeat bit for bit.")
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Check the pipeline's properties and make a short run in float64."
+        ),
+    ] = False,
+    resume: Annotated[
+        Path | None, _flag("Go on from this checkpoint, or from the last one of this folder.")
+    ] = None,
+    out: Annotated[
+        Path | None, _flag("Folder for checkpoints and log.", "runs/TASK, or the resumed run's")
+    ] = None,
+    stop_after: Annotated[
+        int | None, _flag("Save and end at step N; the schedule stays that of --steps.")
+    ] = None,
+    save_every: Annotated[
+        int | None, _flag("Steps between checkpoints.", RunOptions().save_every)
+    ] = None,
+    device: Annotated[
+        str | None, _flag("Where to train.", "auto: cuda if there is one", DEVICES)
+    ] = None,
     workers: Annotated[int | None, _flag("Data loader processes.", 0)] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result there.", metavar="FILE")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the result there.", metavar="FILE")
+    ] = None,
 ) -> None:
     train(dict(locals()))
 
@@ -83,9 +134,26 @@ def _merge(config: TrainConfig, flags: dict[str, Any]) -> TrainConfig:
     def pick(**places: str) -> dict[str, Any]:
         return {field: given[flag] for field, flag in places.items() if flag in given}
 
-    plain = ("seed", "steps", "batch_size", "accumulate", "amp", "dtype", "eval_every", "patience", "min_delta")
+    plain = (
+        "seed",
+        "steps",
+        "batch_size",
+        "accumulate",
+        "amp",
+        "dtype",
+        "eval_every",
+        "patience",
+        "min_delta",
+    )
     data = replace(
-        config.data, **pick(tokenizer="tokenizer", seed="seed", num_train="num_train", num_val="num_eval", num_test="num_eval")
+        config.data,
+        **pick(
+            tokenizer="tokenizer",
+            seed="seed",
+            num_train="num_train",
+            num_val="num_eval",
+            num_test="num_eval",
+        ),
     )
     names = {"arch": "arch", "positions": "positions", "d_model": "d_model", "dropout": "dropout"}
     model = replace(config.model, **pick(**names, num_layers="layers", num_heads="heads"))
@@ -93,7 +161,9 @@ def _merge(config: TrainConfig, flags: dict[str, Any]) -> TrainConfig:
         model = replace(model, d_ff=2 * model.d_model)
     optim_names = ("lr", "warmup", "clip", "weight_decay", "label_smoothing")
     optim = replace(config.optim, **pick(**{name: name for name in optim_names}))
-    merged = replace(config, data=data, model=model, optim=optim, **pick(**{name: name for name in plain}))
+    merged = replace(
+        config, data=data, model=model, optim=optim, **pick(**{name: name for name in plain})
+    )
     if flags["deterministic"]:
         merged = replace(merged, deterministic=True)
     if flags["disable_amp"]:
@@ -118,11 +188,18 @@ def _resumed_config(flags: dict[str, Any]) -> TrainConfig:
     saved = checkpoint.load(flags["resume"])
     stored = settings.from_json(saved.state["config"])
     if flags["task"] not in (None, stored.data.task):
-        raise ConfigError(f"--resume: {saved.path} is a {stored.data.task} run, not {flags['task']}")
+        raise ConfigError(
+            f"--resume: {saved.path} is a {stored.data.task} run, not {flags['task']}"
+        )
     if changed := settings.differences(_merge(stored, flags), stored):
-        raise ConfigError(f"--resume cannot change {'; '.join(changed)}. Leave the flag out, or start a new run")
+        raise ConfigError(
+            f"--resume cannot change {'; '.join(changed)}. Leave the flag out, or start a new run"
+        )
     if flags["stop_after"] is not None and flags["stop_after"] <= saved.state["step"]:
-        raise ConfigError(f"--stop-after {flags['stop_after']}: {saved.path} is already at step {saved.state['step']}")
+        raise ConfigError(
+            f"--stop-after {flags['stop_after']}: {saved.path} is already at step "
+            f"{saved.state['step']}"
+        )
     return stored
 
 
@@ -195,7 +272,10 @@ def _verify(config: TrainConfig, options: RunOptions) -> None:
 
     found = verify_pipeline(config, options)
     for item in found:
-        print(f"{'ok' if item.holds else 'FAILED'}  {item.name}: {item.difference:.1e} (at most {item.tolerance:.0e})")
+        print(
+            f"{'ok' if item.holds else 'FAILED'}  {item.name}: {item.difference:.1e} (at "
+            f"most {item.tolerance:.0e})"
+        )
     if broken := [item.name for item in found if not item.holds]:
         raise TrainerError(f"--verify: does not hold: {'; '.join(broken)}")
 
@@ -207,7 +287,10 @@ def _report(config: TrainConfig, result: RunResult, json_file: Path | None) -> N
     is_lm = config.data.task == "lm"
     val_metric = result.val.loss if is_lm else result.val.free_sequence_accuracy
     named = f"loss {val_metric:.4f}" if is_lm else f"free-running sequences {val_metric:.2%}"
-    print(f"{result.steps} steps in {result.seconds:.1f} s, train loss {result.final_train_loss:.4f}, validation {named}")
+    print(
+        f"{result.steps} steps in {result.seconds:.1f} s, train loss "
+        f"{result.final_train_loss:.4f}, validation {named}"
+    )
     print(f"checkpoint {result.checkpoint.path}  sha256 {result.checkpoint.sha256}")
     if json_file is None:
         return
@@ -216,7 +299,9 @@ def _report(config: TrainConfig, result: RunResult, json_file: Path | None) -> N
         "checkpoint": str(result.checkpoint.path),
         "checkpoint_sha256": result.checkpoint.sha256,
         # NaN is no JSON; a last step that the loss scaler skipped has no finite loss.
-        "final_train_loss": result.final_train_loss if math.isfinite(result.final_train_loss) else None,
+        "final_train_loss": result.final_train_loss
+        if math.isfinite(result.final_train_loss)
+        else None,
         "final_val_metric": val_metric,
         "steps": result.steps,
         "seconds": round(result.seconds, 3),
@@ -236,14 +321,20 @@ def run(args: list[str]) -> None:
         typer.main.get_command(app).main(args=args, prog_name=PROGRAM, standalone_mode=False)
     except TrainerError as error:
         print(f"{PROGRAM}: {_one_line(str(error))}", file=sys.stderr)
-        raise SystemExit(1 if isinstance(error, TrainingDiverged) or type(error) is TrainerError else 2) from None
+        raise SystemExit(
+            1 if isinstance(error, TrainingDiverged) or type(error) is TrainerError else 2
+        ) from None
     except OSError as error:
         print(f"{PROGRAM}: {_one_line(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
     except Exception as error:
-        # typer brings its own copy of click in newer versions, so the class of a usage error depends on the version.
+        # typer brings its own copy of click in newer versions, so the class of a usage error
+        # depends on the version.
         describe = getattr(error, "format_message", None)
         if describe is None:
             raise
-        print(f"{PROGRAM}: {_one_line(describe()).rstrip('.')}. All flags: {PROGRAM} --help", file=sys.stderr)
+        print(
+            f"{PROGRAM}: {_one_line(describe()).rstrip('.')}. All flags: {PROGRAM} --help",
+            file=sys.stderr,
+        )
         raise SystemExit(2) from None

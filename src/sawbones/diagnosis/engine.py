@@ -22,7 +22,9 @@ from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
 
-OBSERVE_SHARE = 0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments
+OBSERVE_SHARE = (
+    0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments
+)
 TWIN_STEPS = 25
 CORES_TO_SHARE = 4  # below this, two children at once only slow each other down
 
@@ -61,12 +63,20 @@ def diagnose_script(
             observed = keep_run or bench.scratch.run_folder()
             attached = capture.attached(patient.working_folder) if capture is not None else ()
             options = diagnosing(max_steps=steps)
-            run = bench.execute(options, attached, seconds=seconds * share, progress=progress, run_folder=observed)
+            run = bench.execute(
+                options, attached, seconds=seconds * share, progress=progress, run_folder=observed
+            )
         except DiedAtOnce as error:
-            report = Report("crashed", script, 0, round(time.monotonic() - began, 3), notes=(str(error),))
-            return Diagnosis(report, Run(script, argv, "", {}, Ending("exception", 1)), bench.log_tail)
+            report = Report(
+                "crashed", script, 0, round(time.monotonic() - began, 3), notes=(str(error),)
+            )
+            return Diagnosis(
+                report, Run(script, argv, "", {}, Ending("exception", 1)), bench.log_tail
+            )
         output = bench.log_tail
-        bundles = capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
+        bundles = (
+            capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
+        )
         interrupted = bool(run.facts.get("interrupted"))
         if experiments and not interrupted and fnmatch("loop.nondeterminism", only):
             run = _with_twin(bench, run, say)
@@ -77,7 +87,16 @@ def diagnose_script(
         open_questions: list[str] = []
         if experiments and not bench.interrupted:
             findings, refuted, open_questions = _decide(bench, run, findings, say)
-    report = _report(script, run, findings, refuted, reading, time.monotonic() - began, tuple(open_questions), patient)
+    report = _report(
+        script,
+        run,
+        findings,
+        refuted,
+        reading,
+        time.monotonic() - began,
+        tuple(open_questions),
+        patient,
+    )
     return Diagnosis(report, run, output, bundles)
 
 
@@ -85,7 +104,10 @@ def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
     """From a recording alone: the checks speak, experiments stay open."""
     reading = checks.read(run, only)
     notes = tuple(
-        f"{f.fault}: {f.experiment} would decide it; it needs the script (sawbones diagnose {run.script})"
+        (
+            f"{f.fault}: {f.experiment} would decide it; it needs the script (sawbones "
+            f"diagnose {run.script})"
+        )
         for f in reading.findings
         if f.experiment and f.status != "proven"
     )
@@ -109,15 +131,23 @@ def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
     return replace(run, facts={**run.facts, "twin_run": compare(run, second)})
 
 
-def _decide(bench: Bench, run: Run, findings: list[Finding], say: Say) -> tuple[list[Finding], list[Finding], list[str]]:
-    """Experiments on the findings that stand, best supported first; a consequence waits for its cause."""
+def _decide(
+    bench: Bench, run: Run, findings: list[Finding], say: Say
+) -> tuple[list[Finding], list[Finding], list[str]]:
+    """Experiments on the findings that stand, best supported first; a consequence waits for its
+    cause.
+    """
     refuted: list[Finding] = []
     notes: list[str] = []
     decided: dict[str, Finding] = {}
     while True:
-        standing, _ = settle([decided.get(f.fault, f) for f in findings if f.fault not in {r.fault for r in refuted}])
+        standing, _ = settle(
+            [decided.get(f.fault, f) for f in findings if f.fault not in {r.fault for r in refuted}]
+        )
         todo = [f for f in standing if f.experiment and f.verdict is None and f.status != "proven"]
-        if any(f.status == "proven" for f in standing):  # a cause is known: a mere suspicion beside it is not worth a run
+        if any(
+            f.status == "proven" for f in standing
+        ):  # a cause is known: a mere suspicion beside it is not worth a run
             todo = [f for f in todo if f.status == "likely"]
         if not todo:
             break
@@ -126,7 +156,9 @@ def _decide(bench: Bench, run: Run, findings: list[Finding], say: Say) -> tuple[
             more = "" if bench.interrupted else "; more: sawbones diagnose --seconds N"
             for finding in todo:
                 notes.append(f"{finding.fault}: {why} before {finding.experiment}{more}")
-                decided[finding.fault] = replace(finding, verdict=Verdict(finding.experiment or "", "open", why))
+                decided[finding.fault] = replace(
+                    finding, verdict=Verdict(finding.experiment or "", "open", why)
+                )
             continue
         together = todo[: _experiments_at_once()]
         for finding in together:
@@ -136,7 +168,9 @@ def _decide(bench: Bench, run: Run, findings: list[Finding], say: Say) -> tuple[
                 refuted.append(replace(finding, verdict=verdict))
             elif verdict.outcome == "confirmed":
                 confidence = max(finding.confidence, 0.97)
-                decided[finding.fault] = replace(finding, verdict=verdict, status="proven", confidence=confidence)
+                decided[finding.fault] = replace(
+                    finding, verdict=verdict, status="proven", confidence=confidence
+                )
             else:
                 notes.append(f"{finding.fault}: {verdict.result}")
                 decided[finding.fault] = replace(finding, verdict=verdict)
@@ -145,7 +179,9 @@ def _decide(bench: Bench, run: Run, findings: list[Finding], say: Say) -> tuple[
 
 
 def _experiments_at_once() -> int:
-    """One per two cores, up to four. Findings that stand side by side explain nothing of each other, so their order is free."""
+    """One per two cores, up to four. Findings that stand side by side explain nothing of each
+    other, so their order is free.
+    """
     cores = os.cpu_count() or 1
     return min(4, cores // 2) if cores >= CORES_TO_SHARE else 1
 
@@ -174,24 +210,40 @@ def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
 
 
 def _measured(finding: Finding) -> Verdict | None:
-    """A reading that is proof by itself: an influence that must be zero, an order of events, values that entered the loss."""
+    """A reading that is proof by itself: an influence that must be zero, an order of events, values
+    that entered the loss.
+    """
     if finding.status != "proven" or not finding.evidence:
         return None
     first = finding.evidence[0]
-    return Verdict("direct measurement", "confirmed", "the first reading above is proof by itself", first.value)
+    return Verdict(
+        "direct measurement", "confirmed", "the first reading above is proof by itself", first.value
+    )
 
 
 def _report(
-    script: str, run: Run, findings: list[Finding], refuted: list[Finding], reading: checks.Reading, seconds: float,
-    notes: tuple[str, ...], patient: Patient | None,
-) -> Report:  # fmt: skip
+    script: str,
+    run: Run,
+    findings: list[Finding],
+    refuted: list[Finding],
+    reading: checks.Reading,
+    seconds: float,
+    notes: tuple[str, ...],
+    patient: Patient | None,
+) -> Report:
     standing, _ = settle(findings)
     root = patient.working_folder if patient is not None else Path.cwd()
     finished = tuple(
-        replace(f, test=pin(f, replace(run, script=script), root).text, verdict=f.verdict or _measured(f)) for f in standing
+        replace(
+            f,
+            test=pin(f, replace(run, script=script), root).text,
+            verdict=f.verdict or _measured(f),
+        )
+        for f in standing
     )
     sick = any(f.status in ("likely", "proven") for f in finished)
-    # A script that died is reported as such, with its cause among the findings; one that gave up by itself is sick or not.
+    # A script that died is reported as such, with its cause among the findings; one that gave up by
+    # itself is sick or not.
     crashed = run.ending.kind == "exception" or (run.ending.kind == "exit" and not sick)
     if run.ending.kind == "exception":
         first = (run.ending.message or "").split("\n")[0][:200]

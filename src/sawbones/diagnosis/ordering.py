@@ -1,7 +1,7 @@
 """Causes before consequences: which findings stand, and in which order.
 
-Each check declares under EXPLAINS the faults whose signs it brings about. A finding that a better or equally supported
-finding explains is not shown on its own; its evidence is added to the cause.
+Each check declares under EXPLAINS the faults whose signs it brings about. A finding that a better
+or equally supported finding explains is not shown on its own; its evidence is added to the cause.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def settle(findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
     """(what stands, in order; what was folded into a cause)."""
     causes = {check.fault: set(check.explains) for check in all_checks()}
     merged = _one_per_fault(findings)
-    # Two that explain each other: the better one stands, of two equal ones the first, never neither.
+    # Two that explain each other: the better one stands, of two equal ones the first, never
+    # neither.
     place = {finding.fault: number for number, finding in enumerate(sorted(merged, key=_key))}
     standing: list[Finding] = []
     folded: list[Finding] = []
@@ -32,13 +33,19 @@ def settle(findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
             if other is not finding
             and finding.fault in causes.get(other.fault, ())
             and _rank(other) >= min(_rank(finding), STATUSES.index("likely"))
-            and not (other.fault in causes.get(finding.fault, ()) and place[finding.fault] < place[other.fault])
+            and not (
+                other.fault in causes.get(finding.fault, ())
+                and place[finding.fault] < place[other.fault]
+            )
         ]
         if above:
             folded.append(finding)
         else:
             standing.append(finding)
-    result = [_with_consequences(f, [c for c in folded if c.fault in causes.get(f.fault, ())]) for f in standing]
+    result = [
+        _with_consequences(f, [c for c in folded if c.fault in causes.get(f.fault, ())])
+        for f in standing
+    ]
     return sorted(result, key=_key), folded
 
 
@@ -47,7 +54,11 @@ def _rank(finding: Finding) -> int:
 
 
 def _key(finding: Finding) -> tuple[int, float, int]:
-    return (-_rank(finding), -round(finding.confidence, 2), LAYERS.index(finding.fault.split(".")[0]))
+    return (
+        -_rank(finding),
+        -round(finding.confidence, 2),
+        LAYERS.index(finding.fault.split(".")[0]),
+    )
 
 
 def _one_per_fault(findings: list[Finding]) -> list[Finding]:
@@ -63,6 +74,11 @@ def _one_per_fault(findings: list[Finding]) -> list[Finding]:
 
 
 def _with_consequences(cause: Finding, consequences: list[Finding]) -> Finding:
-    told = {f"consequence: {c.title}": c for c in reversed(consequences)}  # several checks may say the same of one symptom
-    extra = tuple(replace(c.evidence[0], text=text) if c.evidence else Evidence(text) for text, c in reversed(told.items()))
+    told = {
+        f"consequence: {c.title}": c for c in reversed(consequences)
+    }  # several checks may say the same of one symptom
+    extra = tuple(
+        replace(c.evidence[0], text=text) if c.evidence else Evidence(text)
+        for text, c in reversed(told.items())
+    )
     return replace(cause, evidence=cause.evidence + extra) if extra else cause

@@ -1,9 +1,12 @@
-"""From a finding to a regression test: fails while the fault is in the code, passes once it is gone.
+"""From a finding to a regression test: fails while the fault is in the code, passes once it is
+gone.
 
 The most direct form that fails on the run at hand is taken:
 
-- plain: the script in a child process, for a crash or a value that is not finite. Needs pytest and torch alone.
-- property: the recording of a few steps and one assertion of sawbones.testing, as testing/pins.py names it.
+- plain: the script in a child process, for a crash or a value that is not finite. Needs pytest and
+  torch alone.
+- property: the recording of a few steps and one assertion of sawbones.testing, as testing/pins.py
+  names it.
 - check: the same recording, read by the fault's own check.
 - diagnose: the whole session again, where the checks see nothing in the run at hand.
 """
@@ -28,8 +31,12 @@ from sawbones.schema.errors import SawbonesError
 from sawbones.testing.pins import PINS, Pin
 
 STEPS = (3, 5, 10, 20, 30, 45, 60, 80, 120, 160, 250, 400)
-NEAR_SECONDS = 120.0  # of the captured run, up to the step: as long as that a test may take to get there
-COPIED_BYTES = 64 << 20  # a plain test copies the working folder; beyond this the scratch copy of observe is cheaper
+NEAR_SECONDS = (
+    120.0  # of the captured run, up to the step: as long as that a test may take to get there
+)
+COPIED_BYTES = (
+    64 << 20
+)  # a plain test copies the working folder; beyond this the scratch copy of observe is cheaper
 COPIED_FILES = 5000
 _SKIPPED = (".git", "__pycache__", "node_modules")
 
@@ -47,7 +54,13 @@ class Pinned:
 
 def pin(finding: Finding, run: Run, root: Path) -> Pinned:
     """The test of one finding, for the script as it was run in `root`."""
-    story = templates.Story(finding.fault, finding.title, tuple(str(site) for site in finding.where[:2]), run.script, run.argv)
+    story = templates.Story(
+        finding.fault,
+        finding.title,
+        tuple(str(site) for site in finding.where[:2]),
+        run.script,
+        run.argv,
+    )
     plain = _plain(finding, run, root)
     if plain is not None:
         return Pinned(finding.fault, "plain", templates.plain(story, *plain))
@@ -57,14 +70,24 @@ def pin(finding: Finding, run: Run, root: Path) -> Pinned:
         if steps is not None:
             steps = _whole(run) if known.whole else steps
             call = f"{known.assertion}(run{', ' + known.arguments if known.arguments else ''})"
-            return Pinned(finding.fault, "property", templates.observed(story, known.assertion, call, _options(run, steps, known)))
+            return Pinned(
+                finding.fault,
+                "property",
+                templates.observed(story, known.assertion, call, _options(run, steps, known)),
+            )
     found = checks.read(run, finding.fault).findings
     if found:
         twice = Pin("", twice=finding.fault == "loop.nondeterminism")
         certain = any(f.status != "suspected" for f in found)
         call = f'assert_free_of(run, "{finding.fault}"{"" if certain else ", suspected=True"})'
-        return Pinned(finding.fault, "check", templates.observed(story, "assert_free_of", call, _options(run, _whole(run), twice)))
-    return Pinned(finding.fault, "diagnose", templates.diagnosed(story, _whole(run), run.world_size))
+        return Pinned(
+            finding.fault,
+            "check",
+            templates.observed(story, "assert_free_of", call, _options(run, _whole(run), twice)),
+        )
+    return Pinned(
+        finding.fault, "diagnose", templates.diagnosed(story, _whole(run), run.world_size)
+    )
 
 
 def steps_needed(known: Pin, run: Run) -> int | None:
@@ -116,7 +139,11 @@ def first_steps(run: Run, steps: int) -> Run:
 
 def _whole(run: Run) -> int | None:
     """As far as the recording went; to the script's own end where it came there."""
-    return run.num_steps or None if run.ending.kind in ("budget", "interrupted", "terminated") else None
+    return (
+        run.num_steps or None
+        if run.ending.kind in ("budget", "interrupted", "terminated")
+        else None
+    )
 
 
 def _options(run: Run, steps: int | None, known: Pin) -> dict[str, Any]:
@@ -129,11 +156,15 @@ def _options(run: Run, steps: int | None, known: Pin) -> dict[str, Any]:
 
 
 def _plain(finding: Finding, run: Run, root: Path) -> tuple[int, bool] | None:
-    """(steps, look at gradients) of a test without Sawbones: for crashes, and for gradients that are not finite."""
+    """(steps, look at gradients) of a test without Sawbones: for crashes, and for gradients that
+    are not finite.
+    """
     if run.world_size > 1 or not _is_small(root) or not (root / run.script).is_file():
         return None
     needs = next((c.needs for c in checks.all_checks() if c.fault == finding.fault), ())
-    crashed = run.ending.kind == "exception" and ("crash" in needs or any(e.signal == "crash" for e in finding.evidence))
+    crashed = run.ending.kind == "exception" and (
+        "crash" in needs or any(e.signal == "crash" for e in finding.evidence)
+    )
     if crashed:
         return run.num_steps + 1, False
     if PINS.get(finding.fault, Pin("")).assertion != "assert_finite" or not run.num_steps:
@@ -159,10 +190,14 @@ def _is_small(root: Path) -> bool:
 
 
 def pin_bundle(bundle: Bundle, folder: Path, root: Path) -> list[Path]:
-    """The test of a captured failure. Where its step is minutes away, a copy of the bundle goes with it."""
+    """The test of a captured failure. Where its step is minutes away, a copy of the bundle goes
+    with it.
+    """
     failure = bundle.failure
     if failure.kind == "by hand":
-        raise PinRefused(f"{bundle.path} was captured by hand: nothing failed in it that a test could keep out")
+        raise PinRefused(
+            f"{bundle.path} was captured by hand: nothing failed in it that a test could keep out"
+        )
     if failure.kind == "rank mismatch" and bundle.state.get("point") != "hang":
         raise PinRefused(
             f"{bundle.path} is about ranks that differ, which no single step shows. Pin the finding: "
@@ -185,16 +220,23 @@ def pin_bundle(bundle: Bundle, folder: Path, root: Path) -> list[Path]:
 
 
 def write_tests(findings: Sequence[Finding], folder: Path, root: Path) -> list[Path]:
-    """One file per finding that has a test. A file of the same name that is not such a test is left alone, with an error."""
+    """One file per finding that has a test. A file of the same name that is not such a test is left
+    alone, with an error.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     return [
-        _write(folder / Pinned(f.fault, "", "").file_name, f.test, f"Fault {f.fault}", root) for f in findings if f.test is not None
+        _write(folder / Pinned(f.fault, "", "").file_name, f.test, f"Fault {f.fault}", root)
+        for f in findings
+        if f.test is not None
     ]
 
 
 def _write(path: Path, text: str, heading: str, root: Path) -> Path:
     if path.exists() and heading not in path.read_text(encoding="utf-8", errors="replace"):
-        raise PinRefused(f"{path} exists and is not a test that was pinned here ({heading}). Write elsewhere: --out DIR")
+        raise PinRefused(
+            f"{path} exists and is not a test that was pinned here ({heading}). Write "
+            "elsewhere: --out DIR"
+        )
     path.write_text(templates.rooted(text, root, path.parent), encoding="utf-8")
     return path
 

@@ -32,7 +32,10 @@ class Story:
     def docstring(self) -> str:
         title = self.title.replace("\\", "/").replace('"""', "'''")
         place = f" at {', '.join(self.where)}" if self.where else ""
-        return f'"""{title}\n\n{self.heading}{place}. Fails while it is there, passes once it is gone.\n"""\n\n'
+        return (
+            f'"""{title}\n\n{self.heading}{place}. Fails while it is there, passes once it is '
+            'gone.\n"""\n\n'
+        )
 
     @property
     def arguments(self) -> str:
@@ -123,14 +126,25 @@ def {name}(tmp_path):
 def plain(story: Story, steps: int, gradients: bool) -> str:
     finite = _FINITE.format() if gradients else ""
     return _PLAIN.format(
-        docstring=story.docstring, root=ROOT_LINE, steps=steps, finite=finite, name=story.name, arguments=story.arguments
+        docstring=story.docstring,
+        root=ROOT_LINE,
+        steps=steps,
+        finite=finite,
+        name=story.name,
+        arguments=story.arguments,
     )
 
 
 def rooted(text: str, root: Path, folder: Path) -> str:
-    """The same test for a file in `folder`: it finds the script's folder from its own place, or by its full path."""
+    """The same test for a file in `folder`: it finds the script's folder from its own place, or by
+    its full path.
+    """
     root, folder = root.resolve(), folder.resolve()
     inside = folder == root or root in folder.parents
     depth = len(folder.relative_to(root).parts) if inside else 0
-    found = f"Path(__file__).resolve().parents[{depth}]" if inside else f"Path({_quoted(os.fspath(root))})"
+    found = (
+        f"Path(__file__).resolve().parents[{depth}]"
+        if inside
+        else f"Path({_quoted(os.fspath(root))})"
+    )
     return text.replace(ROOT_LINE, f"ROOT = {found}  # the folder that the script is started in\n")

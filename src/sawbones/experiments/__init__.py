@@ -1,8 +1,9 @@
 """Finding -> Verdict: controlled re-executions, one file per experiment, found by folder.
 
-An experiment file holds `run(bench, finding, run) -> Verdict`. Its docstring says what is changed, what is measured, and
-which result confirms or refutes. Files without `run` are what experiments are made of: processes and folders (bench, child,
-family, scratch, overlay) and readings of runs (twin, side_by_side, properties, modes).
+An experiment file holds `run(bench, finding, run) -> Verdict`. Its docstring says what is changed,
+what is measured, and which result confirms or refutes. Files without `run` are what experiments are
+made of: processes and folders (bench, child, family, scratch, overlay) and readings of runs (twin,
+side_by_side, properties, modes).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Experiment = Callable[["Bench", Finding, Run], Verdict]
 def names() -> tuple[str, ...]:
     found = []
     for module in pkgutil.iter_modules(__path__):
-        if not module.ispkg and hasattr(importlib.import_module(f"{__name__}.{module.name}"), "run"):
+        if not module.ispkg and hasattr(
+            importlib.import_module(f"{__name__}.{module.name}"), "run"
+        ):
             found.append(module.name)
     return tuple(sorted(found))
 

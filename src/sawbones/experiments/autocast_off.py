@@ -1,9 +1,10 @@
 """Run the script again with autocast off, from the same weights and batches.
 
-Compared at the first steps: the share of gradient elements that are exactly zero, and whether gradients are finite; over the
-run: the loss. Confirmed when at least 5 of 100 gradient elements come back, when gradients turn finite, when a large tensor whose
-gradient has no zeros in float32 has lost a hundredth of it, or when the loss ends clearly lower; refuted when gradients and loss
-are the same without autocast.
+Compared at the first steps: the share of gradient elements that are exactly zero, and whether
+gradients are finite; over the run: the loss. Confirmed when at least 5 of 100 gradient elements
+come back, when gradients turn finite, when a large tensor whose gradient has no zeros in float32
+has lost a hundredth of it, or when the loss ends clearly lower; refuted when gradients and loss are
+the same without autocast.
 """
 
 from __future__ import annotations
@@ -39,25 +40,43 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     lower = math.isfinite(loss) and ends_lower(cured_loss, loss, start_level(run.losses), 0.2)
     lost, at = _lost_in_one(run, cured, shared)
     if lost >= SOME:
-        text += f"; at step {at} {lost:.1%} of one tensor's gradient is zero that has no zeros in float32"
+        text += (
+            f"; at step {at} {lost:.1%} of one tensor's gradient is zero that has no zeros "
+            "in float32"
+        )
     back = zero - cured_zero > BACK or lost >= SOME or (is_finite and not was_finite) or lower
     return Verdict("autocast_off", "confirmed" if back else "refuted", text, zero, cured_zero)
 
 
 def _zero_share(run: Run, step: int) -> float:
     zeros = measured(run, "grad_zero_share", step)
-    sizes = np.array([t.numel if t.owner not in ("Embedding", "EmbeddingBag") else 0 for t in run.tensors])[: len(zeros)]
+    sizes = np.array(
+        [t.numel if t.owner not in ("Embedding", "EmbeddingBag") else 0 for t in run.tensors]
+    )[: len(zeros)]
     known = (zeros >= 0) & (sizes > 0)
-    return float(np.sum(zeros[known] * sizes[known]) / np.sum(sizes[known])) if known.any() else float("nan")
+    return (
+        float(np.sum(zeros[known] * sizes[known]) / np.sum(sizes[known]))
+        if known.any()
+        else float("nan")
+    )
 
 
 def _lost_in_one(run: Run, cured: Run, shared: list[int]) -> tuple[float, int]:
-    """The largest share of zeros in a gradient that has (all but) none in float32: units that are off are off in both."""
+    """The largest share of zeros in a gradient that has (all but) none in float32: units that are
+    off are off in both.
+    """
     found = (0.0, -1)
     for step in shared:
-        zeros, cured_zeros = measured(run, "grad_zero_share", step), measured(cured, "grad_zero_share", step)
+        zeros, cured_zeros = (
+            measured(run, "grad_zero_share", step),
+            measured(cured, "grad_zero_share", step),
+        )
         for tensor, here, there in zip(run.tensors, zeros, cured_zeros, strict=False):
-            if tensor.numel >= LARGE and tensor.owner not in ("Embedding", "EmbeddingBag") and 0 <= there <= 0.05 * here:
+            if (
+                tensor.numel >= LARGE
+                and tensor.owner not in ("Embedding", "EmbeddingBag")
+                and 0 <= there <= 0.05 * here
+            ):
                 found = max(found, (float(here), step))
     return found
 

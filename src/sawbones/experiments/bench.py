@@ -1,7 +1,8 @@
 """The bench: starts children, waits for them, reads what they recorded, and leaves nothing behind.
 
-Several threads may use one bench at a time. A child ends at its time limit, with its bench, on Ctrl-C or a termination signal
-to this process, and by the kernel's hand when this process is killed.
+Several threads may use one bench at a time. A child ends at its time limit, with its bench, on
+Ctrl-C or a termination signal to this process, and by the kernel's hand when this process is
+killed.
 """
 
 from __future__ import annotations
@@ -61,14 +62,20 @@ class Bench:
         self.interrupted = False  # Ctrl-C: the diagnosis so far is wanted, nothing new is started
 
     def __enter__(self) -> Bench:
-        # A termination signal would end this process without cleaning up; as an exception it passes through __exit__.
+        # A termination signal would end this process without cleaning up; as an exception it passes
+        # through __exit__.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is signal.SIG_DFL:
                     self._handlers[number] = signal.signal(number, _leave)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         in_main = threading.current_thread() is threading.main_thread()
         on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main else None
         try:
@@ -113,14 +120,20 @@ class Bench:
         """
         limit = min(self.seconds_left, seconds if seconds is not None else self.seconds_left)
         if limit < 1.0:
-            raise ChildFailed("no time is left in the budget. Give it more: sawbones diagnose --seconds N ...")
+            raise ChildFailed(
+                "no time is left in the budget. Give it more: sawbones diagnose --seconds N ..."
+            )
         folder = run_folder or self.scratch.run_folder()
         working = working or self.scratch.copy()
         child, log = self._start(patient or self.patient, options, remedies, folder, limit, working)
         interrupted = False
         ends = time.monotonic() + limit + GRACE_SECONDS
         try:
-            while child.poll() is None and time.monotonic() < ends and self.seconds_left > -GRACE_SECONDS:
+            while (
+                child.poll() is None
+                and time.monotonic() < ends
+                and self.seconds_left > -GRACE_SECONDS
+            ):
                 try:
                     child.wait(0.2)
                 except subprocess.TimeoutExpired:
@@ -138,54 +151,87 @@ class Bench:
             run = read_run(folder)
         except RunNotFound as error:
             if child.returncode:
-                raise DiedAtOnce(f"the script died before it imported torch (exit status {child.returncode})") from error
+                raise DiedAtOnce(
+                    f"the script died before it imported torch (exit status {child.returncode})"
+                ) from error
             raise ChildFailed(
-                f"{self.patient.script} ended without importing torch: there is no training to look at. It said:\n{self.log_tail}"
+                f"{self.patient.script} ended without importing torch: there is no "
+                f"training to look at. It said:\n{self.log_tail}"
             ) from error
         return replace(run, facts={**run.facts, "interrupted": True}) if interrupted else run
 
-    def rerun(self, remedies: Sequence[Remedy] = (), max_steps: int | None = None, **options: Any) -> Run:
+    def rerun(
+        self, remedies: Sequence[Remedy] = (), max_steps: int | None = None, **options: Any
+    ) -> Run:
         """The same script from the same seed under remedies, as far as the symptom needs.
 
         Options are those of the observer, and `patient` and `working` of execute.
         """
         if self.interrupted:
             raise ChildFailed("interrupted before it was done")
-        where = {name: options.pop(name) for name in ("patient", "working", "seconds") if name in options}
-        plain = Options(deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0)
+        where = {
+            name: options.pop(name) for name in ("patient", "working", "seconds") if name in options
+        }
+        plain = Options(
+            deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0
+        )
         run = self.execute(replace(plain, **options), remedies, **where)
         if self.interrupted:
             raise ChildFailed("interrupted before it was done")
         return run
 
     def _start(
-        self, patient: Patient, options: Options, remedies: Sequence[Remedy], folder: Path, limit: float, working: Path
+        self,
+        patient: Patient,
+        options: Options,
+        remedies: Sequence[Remedy],
+        folder: Path,
+        limit: float,
+        working: Path,
     ) -> tuple[subprocess.Popen[bytes], Path]:
         script = self._script_in(patient)
         options = replace(options, max_seconds=min(limit, options.max_seconds or limit))
         spec = Spec(
-            script, patient.argv, str(folder), str(working), options, tuple(remedies),
-            patient.num_ranks, patient.torchrun, os.getpid(),
-        )  # fmt: skip
+            script,
+            patient.argv,
+            str(folder),
+            str(working),
+            options,
+            tuple(remedies),
+            patient.num_ranks,
+            patient.torchrun,
+            os.getpid(),
+        )
         spec_file = box(working) / "spec.json"
         spec_file.write_text(spec.to_json(), encoding="utf-8")
         temporary = box(working) / "tmp"
         temporary.mkdir(exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         environment = {
-            **os.environ, "TMPDIR": str(temporary), "WANDB_MODE": "disabled", "PYTHONDONTWRITEBYTECODE": "1",
-            "TRITON_CACHE_DIR": str(temporary / "triton"),  # native code loads from it: it has to be where it says
-            "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false",
+            **os.environ,
+            "TMPDIR": str(temporary),
+            "WANDB_MODE": "disabled",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TRITON_CACHE_DIR": str(
+                temporary / "triton"
+            ),  # native code loads from it: it has to be where it says
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "TOKENIZERS_PARALLELISM": "false",
             "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
-            "TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
-        }  # fmt: skip
+            "TORCHDYNAMO_DISABLE": "1",
+            "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
+        }
         log = box(working) / "output.log"
         with log.open("wb") as output:
             child = subprocess.Popen(
                 [sys.executable, "-m", "sawbones.experiments.child", str(spec_file)],
-                cwd=working, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                cwd=working,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         self._children.add(child)
         return child, log
 
@@ -194,7 +240,9 @@ class Bench:
         try:
             return str(absolute.relative_to(self.scratch.source))
         except ValueError:
-            return str(absolute)  # the script lies outside of the working folder: run it where it is
+            return str(
+                absolute
+            )  # the script lies outside of the working folder: run it where it is
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         family.end(child, GRACE_SECONDS)

@@ -1,7 +1,8 @@
 """The child process of an observation or an experiment: the user's script, watched, under remedies.
 
-Started as `python -m sawbones.experiments.child SPEC.json` in its own process group and in a scratch copy. With several ranks
-this process becomes torchrun, which starts the same module once per rank.
+Started as `python -m sawbones.experiments.child SPEC.json` in its own process group and in a
+scratch copy. With several ranks this process becomes torchrun, which starts the same module once
+per rank.
 """
 
 from __future__ import annotations
@@ -76,14 +77,20 @@ def main() -> None:
     )
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)  # the run is on disk; loader workers and user threads must not hold the experiment up
+    os._exit(
+        status
+    )  # the run is on disk; loader workers and user threads must not hold the experiment up
 
 
 def _prepare(spec: Spec, session: Session) -> None:
-    overlay = Overlay(Path(spec.working_folder), Path(spec.run_folder), box(Path(spec.working_folder)))
+    overlay = Overlay(
+        Path(spec.working_folder), Path(spec.run_folder), box(Path(spec.working_folder))
+    )
     session.on_ready.append(lambda recorder: overlay.install_torch())
     for remedy in spec.remedies:
-        if "." in remedy.name:  # a module of another part, which wants the session and not only its recorder
+        if (
+            "." in remedy.name
+        ):  # a module of another part, which wants the session and not only its recorder
             importlib.import_module(remedy.name).attach(session, **remedy.params)
             continue
         module = importlib.import_module(f"sawbones.experiments.remedies.{remedy.name}")
@@ -93,7 +100,9 @@ def _prepare(spec: Spec, session: Session) -> None:
 
 
 def prepare_spawned(text: str, session: Session) -> None:
-    """In a process that the script started itself: the same remedies, the same redirected writes."""
+    """In a process that the script started itself: the same remedies, the same redirected
+    writes.
+    """
     _prepare(Spec.from_json(text), session)
 
 

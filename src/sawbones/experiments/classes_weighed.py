@@ -1,7 +1,7 @@
 """Run the script again with classes weighed by the inverse of their frequency.
 
-Confirmed when at least a third of the rare classes' samples are then found at the end, and they are named far less often where
-they are not the truth; refuted when fewer than a tenth are.
+Confirmed when at least a third of the rare classes' samples are then found at the end, and they are
+named far less often where they are not the truth; refuted when fewer than a tenth are.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     recall = found / num
     others = sum(r[0] for r in classes.values()) - num
     wrongly = max(sum(r[2] for r in rows) - found, 0) / max(others, 1)
-    text = f"with classes weighed by frequency {found} of {num} samples of rare classes are found ({recall:.0%})"
-    outcome = "confirmed" if recall > max(0.33, 2.0 * wrongly) else "refuted" if recall < 0.1 else "open"
+    text = (
+        f"with classes weighed by frequency {found} of {num} samples of rare classes are "
+        f"found ({recall:.0%})"
+    )
+    outcome = (
+        "confirmed" if recall > max(0.33, 2.0 * wrongly) else "refuted" if recall < 0.1 else "open"
+    )
     return Verdict("classes_weighed", outcome, text, 0.0, recall)

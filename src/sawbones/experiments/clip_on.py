@@ -1,7 +1,8 @@
-"""Run the script again with gradients clipped to the median norm of its own calm steps, from the same seed.
+"""Run the script again with gradients clipped to the median norm of its own calm steps, from the
+same seed.
 
-Measured: where the loss ends. Confirmed (a few exploding gradients throw the run) when it then ends lower by 15 % of where it
-began, or finite where it was not; refuted when clipping gains nothing.
+Measured: where the loss ends. Confirmed (a few exploding gradients throw the run) when it then ends
+lower by 15 % of where it began, or finite where it was not; refuted when clipping gains nothing.
 """
 
 from __future__ import annotations
@@ -27,4 +28,6 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     if pair.is_short:
         return Verdict("clip_on", "open", "too few steps to compare")
     text = f"with gradients clipped to a norm of {limit:.3g} {pair}"
-    return Verdict("clip_on", "confirmed" if pair.lower(CLEARLY) else "refuted", text, pair.was, pair.now)
+    return Verdict(
+        "clip_on", "confirmed" if pair.lower(CLEARLY) else "refuted", text, pair.was, pair.now
+    )

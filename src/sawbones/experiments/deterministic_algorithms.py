@@ -1,7 +1,8 @@
 """Run the script twice with deterministic algorithms, and compare the two runs.
 
-Measured: the first event at which they differ. Confirmed (a non-deterministic kernel is the cause) when two plain runs differ and
-these two do not; refuted when these differ as well: the randomness comes from elsewhere, or when the plain runs agree.
+Measured: the first event at which they differ. Confirmed (a non-deterministic kernel is the cause)
+when two plain runs differ and these two do not; refuted when these differ as well: the randomness
+comes from elsewhere, or when the plain runs agree.
 """
 
 from __future__ import annotations
@@ -16,13 +17,24 @@ from sawbones.schema import Finding, Run, Verdict
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     plain = twin(bench, run)
     if plain["differs"] is None:
-        return Verdict("deterministic_algorithms", "refuted", f"two plain runs agree over {plain['steps']} steps")
+        return Verdict(
+            "deterministic_algorithms",
+            "refuted",
+            f"two plain runs agree over {plain['steps']} steps",
+        )
     remedies = [Remedy("deterministic_algorithms")]
     limit = min(run.num_steps, STEPS) or None
     first, second = (bench.rerun(remedies, max_steps=limit, batch_samples=0) for _ in range(2))
     still = compare(first, second)["differs"]
     if still is None:
         steps = min(first.num_steps, second.num_steps)
-        text = f"two runs with deterministic algorithms agree over {steps} steps; without, {told(plain)}"
+        text = (
+            f"two runs with deterministic algorithms agree over {steps} steps; without, "
+            f"{told(plain)}"
+        )
         return Verdict("deterministic_algorithms", "confirmed", text)
-    return Verdict("deterministic_algorithms", "refuted", f"also with deterministic algorithms {told({'differs': still})}")
+    return Verdict(
+        "deterministic_algorithms",
+        "refuted",
+        f"also with deterministic algorithms {told({'differs': still})}",
+    )

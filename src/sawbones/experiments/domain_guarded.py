@@ -1,6 +1,8 @@
-"""Run the script again with one operator kept inside its domain: logarithm, root and divisor above zero, exponent below overflow.
+"""Run the script again with one operator kept inside its domain: logarithm, root and divisor above
+zero, exponent below overflow.
 
-Confirmed when every loss is then finite and the run does not diverge; refuted when it still blows up.
+Confirmed when every loss is then finite and the run does not diverge; refuted when it still blows
+up.
 """
 
 from __future__ import annotations
@@ -19,9 +21,18 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun([Remedy("domain_guarded", dict(finding.params))], max_steps=run.num_steps)
     bad, still = int(np.sum(~np.isfinite(run.losses))), int(np.sum(~np.isfinite(cured.losses)))
     norms = cured.steps["grad_norm"]
-    text = f"{still} of {cured.num_steps} losses are non-finite instead of {bad} of {run.num_steps}; the loss ends at "
+    text = (
+        f"{still} of {cured.num_steps} losses are non-finite instead of {bad} of "
+        f"{run.num_steps}; the loss ends at "
+    )
     text += f"{end_level(cured.losses):.4g}"
     if not cured.facts.get("domain_guarded"):
         return Verdict("domain_guarded", "open", "the operator was not reached in a second run")
     broken = still or diverged(cured.losses, 3.0) or bool(np.any(np.isinf(norms) | np.isnan(norms)))
-    return Verdict("domain_guarded", "refuted" if broken else "confirmed", text, end_level(run.losses), end_level(cured.losses))
+    return Verdict(
+        "domain_guarded",
+        "refuted" if broken else "confirmed",
+        text,
+        end_level(run.losses),
+        end_level(cured.losses),
+    )

@@ -1,7 +1,7 @@
 """Run the script again without any dropout, from the same initial weights.
 
-Measured: where the training loss ends. Confirmed (dropout keeps the model from fitting) when it ends lower by 15 % of where it
-began; refuted when it does not. Open when no dropout was reached.
+Measured: where the training loss ends. Confirmed (dropout keeps the model from fitting) when it
+ends lower by 15 % of where it began; refuted when it does not. Open when no dropout was reached.
 """
 
 from __future__ import annotations
@@ -20,4 +20,6 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     if pair.is_short:
         return Verdict("dropout_off", "open", "too few steps to compare")
     text = f"without dropout {pair}"
-    return Verdict("dropout_off", "confirmed" if pair.lower(CLEARLY) else "refuted", text, pair.was, pair.now)
+    return Verdict(
+        "dropout_off", "confirmed" if pair.lower(CLEARLY) else "refuted", text, pair.was, pair.now
+    )

@@ -1,8 +1,9 @@
 """A child process and everything it started: tied to its parent, found, and ended together.
 
-Two nets, since each has a hole. On Linux the kernel kills a process whose parent is gone (PR_SET_PDEATHSIG), also after kill -9 of
-Sawbones itself. And before a child is ended its descendants are listed, since loader workers share its process group but the
-ranks of torchrun do not.
+Two nets, since each has a hole. On Linux the kernel kills a process whose parent is gone
+(PR_SET_PDEATHSIG), also after kill -9 of Sawbones itself. And before a child is ended its
+descendants are listed, since loader workers share its process group but the ranks of torchrun do
+not.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int | None = None) -> None:
-    """The kernel kills this process when its parent ends. With `parent`, also when it has ended already."""
+    """The kernel kills this process when its parent ends. With `parent`, also when it has ended
+    already.
+    """
     if not sys.platform.startswith("linux"):
         return
     try:
@@ -33,7 +36,8 @@ def die_with_parent(parent: int | None = None) -> None:
 def tie_forks() -> None:
     """What this process forks (loader workers) dies with it.
 
-    The signal comes when the forking thread ends, not the process, so forks of other threads than the main one are left alone.
+    The signal comes when the forking thread ends, not the process, so forks of other threads than
+    the main one are left alone.
     """
     from_main = True
 
@@ -49,7 +53,9 @@ def tie_forks() -> None:
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """Processes below `pid`, each with its start time, which tells it from a later process of the same number."""
+    """Processes below `pid`, each with its start time, which tells it from a later process of the
+    same number.
+    """
     below: dict[int, list[int]] = {}
     born: dict[int, str] = {}
     try:
@@ -93,7 +99,12 @@ def end(child: subprocess.Popen[bytes], grace_seconds: float) -> None:
 def _stat(pid: int) -> tuple[int, str] | None:
     """(parent, start time); the name in between may hold spaces and brackets."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()
+        fields = (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rsplit(")", 1)[1]
+            .split()
+        )
         return int(fields[1]), fields[19]
     except (OSError, IndexError, ValueError):
         return None

@@ -1,7 +1,7 @@
 """Run the script again with every learning rate times 10, from the same seed.
 
-Confirmed (the learning rate was too low) when the loss then falls at least twice as far and stays finite; refuted when ten times
-the step size gains nothing or blows up.
+Confirmed (the learning rate was too low) when the loss then falls at least twice as far and stays
+finite; refuted when ten times the step size gains nothing or blows up.
 """
 
 from __future__ import annotations
@@ -25,4 +25,6 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     fell, falls = max(0.0, pair.begin - pair.was), pair.begin - pair.now
     better = math.isfinite(pair.now) and pair.lower(CLEARLY) and falls > 2 * fell
     text = f"with ten times the learning rate {pair}"
-    return Verdict("learning_rate_tenfold", "confirmed" if better else "refuted", text, pair.was, pair.now)
+    return Verdict(
+        "learning_rate_tenfold", "confirmed" if better else "refuted", text, pair.was, pair.now
+    )

@@ -1,7 +1,9 @@
-"""Run the script again with every learning rate times 0.1, from the same seed; times 0.01 when a tenth is still too much.
+"""Run the script again with every learning rate times 0.1, from the same seed; times 0.01 when a
+tenth is still too much.
 
-Confirmed when the loss then ends clearly lower (by 15 % of where it began, or finite where it was not) and has come down at all;
-refuted when neither does better. Medians of the last fifth are compared, never single steps.
+Confirmed when the loss then ends clearly lower (by 15 % of where it began, or finite where it was
+not) and has come down at all; refuted when neither does better. Medians of the last fifth are
+compared, never single steps.
 """
 
 from __future__ import annotations
@@ -30,10 +32,18 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         if steps < 4:
             return Verdict("learning_rate_tenth", "open", "too few steps to compare")
         was, now = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
-        tried.append(f"with {factor:g} of the learning rate the loss ends at {now:.4g} instead of {was:.4g}")
+        tried.append(
+            f"with {factor:g} of the learning rate the loss ends at {now:.4g} instead of {was:.4g}"
+        )
         behaves = math.isfinite(now) and now < begin - 0.02 * size
         if behaves and (not math.isfinite(was) or now < was - CLEARLY * size):
-            return Verdict("learning_rate_tenth", "confirmed", f"{tried[-1]} (it began at {begin:.4g})", was, now)
+            return Verdict(
+                "learning_rate_tenth",
+                "confirmed",
+                f"{tried[-1]} (it began at {begin:.4g})",
+                was,
+                now,
+            )
         if finding.status != "likely":
             break  # a weak suspicion gets one try
     return Verdict("learning_rate_tenth", "refuted", "; ".join(tried), was, now)

@@ -1,4 +1,6 @@
-"""Calls of a model in the mode that they should be in, and how far their answer is from the one they would have given."""
+"""Calls of a model in the mode that they should be in, and how far their answer is from the one
+they would have given.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,12 @@ from sawbones.observe.fingerprints import tensors_in
 
 
 def set_mode(recorder: Any, training: bool) -> None:
-    """Every top-level call with gradients in training mode, or every one without them in evaluation mode.
+    """Every top-level call with gradients in training mode, or every one without them in evaluation
+    mode.
 
-    Modes are put back after the call. The fact under `modes` counts the calls that were found in the other mode and holds the
-    distance of the two answers, measured once, on a copy, with the random streams put back.
+    Modes are put back after the call. The fact under `modes` counts the calls that were found in
+    the other mode and holds the distance of the two answers, measured once, on a copy, with the
+    random streams put back.
     """
     real_call = nn.Module.__call__
     seen: dict[str, Any] = {"calls": 0, "changed": 0, "distance": 0.0}
@@ -25,14 +29,22 @@ def set_mode(recorder: Any, training: bool) -> None:
 
     def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         with_gradients = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        if recorder.depth or with_gradients is not training or not recorder.is_host() or not has_parameters(self):
+        if (
+            recorder.depth
+            or with_gradients is not training
+            or not recorder.is_host()
+            or not has_parameters(self)
+        ):
             return real_call(self, *args, **kwargs)
         seen["calls"] += 1
         wrong = [m for m in self.modules() if m.training is not training]
         if not any(_depends_on_mode(m) for m in wrong):
             return real_call(self, *args, **kwargs)
         if not seen["changed"]:
-            recorder.guard("modes", lambda: seen.__setitem__("distance", _distance(self, args, kwargs, real_call)))
+            recorder.guard(
+                "modes",
+                lambda: seen.__setitem__("distance", _distance(self, args, kwargs, real_call)),
+            )
         seen["changed"] += 1
         for module in wrong:
             module.training = training
@@ -49,7 +61,9 @@ def _depends_on_mode(module: nn.Module) -> bool:
     if isinstance(module, nn.modules.dropout._DropoutNd):
         return module.p > 0
     if isinstance(module, (nn.modules.batchnorm._NormBase, nn.RNNBase, nn.MultiheadAttention)):
-        return not isinstance(module, nn.RNNBase | nn.MultiheadAttention) or float(module.dropout) > 0
+        return (
+            not isinstance(module, nn.RNNBase | nn.MultiheadAttention) or float(module.dropout) > 0
+        )
     return False
 
 
@@ -60,7 +74,9 @@ def _distance(model: nn.Module, args: Any, kwargs: Any, call: Any) -> float:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())), torch.no_grad():
             for mode in (True, False):
                 result = call(copy.deepcopy(model).train(mode), *args, **kwargs)
-                answers.append([t.detach().double() for _, t in tensors_in(result) if t.is_floating_point()])
+                answers.append(
+                    [t.detach().double() for _, t in tensors_in(result) if t.is_floating_point()]
+                )
     finally:
         DeepObserver.busy = False
     size = sum(float(t.norm()) for t in answers[1]) + 1e-12

@@ -13,7 +13,9 @@ def attach(session: Any, file: str, line: int, old: int, new: int) -> None:
     number = re.compile(rb"(?<![\w.])%d(?![\w.])" % old)
 
     def compile(source: Any, filename: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(source, (str, bytes)) and os.path.basename(str(filename)) == os.path.basename(file):
+        if isinstance(source, (str, bytes)) and os.path.basename(str(filename)) == os.path.basename(
+            file
+        ):
             raw = source.encode() if isinstance(source, str) else source
             lines = raw.splitlines(keepends=True)
             if len(lines) >= line:

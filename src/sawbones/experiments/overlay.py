@@ -1,10 +1,12 @@
-"""The overlay: what a child process writes outside of its scratch copy lands inside of it, and is read back from there.
+"""The overlay: what a child process writes outside of its scratch copy lands inside of it, and is
+read back from there.
 
-Covered: open, io and os calls, and with them pathlib, shutil, tempfile, zipfile and numpy.save; torch.save and torch.load;
-safetensors; sqlite3; tables that pyarrow maps. Files are copied up before they are changed in place, and what the script deletes
-or renames outside only seems gone. Links of the scratch copy that lead to large files of the user's are outside, too.
-Not covered: processes that the script starts itself, and other libraries that write from native code with paths that are absolute
-or lead out of the working folder.
+Covered: open, io and os calls, and with them pathlib, shutil, tempfile, zipfile and numpy.save;
+torch.save and torch.load; safetensors; sqlite3; tables that pyarrow maps. Files are copied up
+before they are changed in place, and what the script deletes or renames outside only seems gone.
+Links of the scratch copy that lead to large files of the user's are outside, too. Not covered:
+processes that the script starts itself, and other libraries that write from native code with paths
+that are absolute or lead out of the working folder.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ _CHANGED_IN_PLACE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TR
 
 class Overlay:
     def __init__(self, root: Path, run_folder: Path, box: Path | None = None) -> None:
-        """`box`: the folder around the scratch copy that is ours as well, the one above it without."""
+        """`box`: the folder around the scratch copy that is ours as well, the one above it
+        without.
+        """
         self.root = str(root.resolve())
         around = str(box.resolve()) if box is not None else os.path.dirname(self.root)
         self.outside = os.path.join(around, "outside")
@@ -55,13 +59,19 @@ class Overlay:
         else:
             parent, name = os.path.split(text.rstrip(os.sep) or os.sep)
             real = os.path.join(os.path.realpath(parent or "."), name)
-        return None if (real + os.sep).startswith(self._inside) or (real + os.sep).startswith(_ALLOWED) else real
+        return (
+            None
+            if (real + os.sep).startswith(self._inside) or (real + os.sep).startswith(_ALLOWED)
+            else real
+        )
 
     def moved(self, real: str) -> str:
         return self.outside + real
 
     def reading(self, path: Any, follow: bool = True, dir_fd: int | None = None) -> Any:
-        """Where to read: the overlay's version, the real one, or an error when the script has deleted it."""
+        """Where to read: the overlay's version, the real one, or an error when the script has
+        deleted it.
+        """
         if not self._gone and not os.path.isdir(self.outside):
             return path
         real = self.place(path, follow, dir_fd)
@@ -79,7 +89,9 @@ class Overlay:
         if real is None:
             return path
         moved, parent = self.moved(real), os.path.dirname(real)
-        if not os.path.isdir(self.moved(parent)) and (self._is_gone(parent) or not os.path.isdir(parent)):
+        if not os.path.isdir(self.moved(parent)) and (
+            self._is_gone(parent) or not os.path.isdir(parent)
+        ):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         os.makedirs(os.path.dirname(moved), exist_ok=True)
         if keep and not os.path.lexists(moved) and os.path.isfile(real) and not self._is_gone(real):
@@ -90,7 +102,9 @@ class Overlay:
         return any(real == gone or real.startswith(gone + os.sep) for gone in self._gone)
 
     def _there(self, real: str) -> bool:
-        return os.path.lexists(self.moved(real)) or (os.path.lexists(real) and not self._is_gone(real))
+        return os.path.lexists(self.moved(real)) or (
+            os.path.lexists(real) and not self._is_gone(real)
+        )
 
     # the replaced calls
 
@@ -99,7 +113,11 @@ class Overlay:
         for name in ("stat", "access", *(("statvfs",) if hasattr(os, "statvfs") else ())):
             self._wrap(os, name, self._read)
         for name in ("lstat", "readlink"):
-            self._wrap(os, name, lambda given, path, *a, **k: self._read(given, path, *a, follows=False, **k))
+            self._wrap(
+                os,
+                name,
+                lambda given, path, *a, **k: self._read(given, path, *a, follows=False, **k),
+            )
         self._wrap(os, "listdir", self._listdir)
         self._wrap(os, "scandir", self._scandir)
         for name in ("truncate", "utime", "chmod", "chown"):
@@ -112,12 +130,18 @@ class Overlay:
             self._wrap(os, name, self._rename)
         for name in ("link", "symlink"):
             self._wrap(os, name, self._link)
-        self._wrap(sqlite3, "connect", lambda given, database, *a, **k: given(self._database(database), *a, **k))
+        self._wrap(
+            sqlite3,
+            "connect",
+            lambda given, database, *a, **k: given(self._database(database), *a, **k),
+        )
         sys.meta_path.insert(0, AfterImport("safetensors", self.install_safetensors))
         sys.meta_path.insert(0, AfterImport("pyarrow", self.install_pyarrow))
 
     def _wrap(self, owner: Any, name: str, act: Callable[..., Any]) -> None:
-        """owner.name(...) becomes act(original, ...), except for calls made by the overlay itself."""
+        """owner.name(...) becomes act(original, ...), except for calls made by the overlay
+        itself.
+        """
         original = getattr(owner, name)
 
         def replaced(*args: Any, **kwargs: Any) -> Any:
@@ -130,8 +154,14 @@ class Overlay:
                 self._asking.busy = False
 
         replaced.__name__ = name
-        # Code of the standard library asks what a call supports by looking the function up in these sets.
-        for supports in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+        # Code of the standard library asks what a call supports by looking the function up in these
+        # sets.
+        for supports in (
+            os.supports_dir_fd,
+            os.supports_fd,
+            os.supports_follow_symlinks,
+            os.supports_effective_ids,
+        ):
             if original in supports:
                 supports.add(replaced)
         setattr(owner, name, replaced)
@@ -144,7 +174,9 @@ class Overlay:
                 return given(self._file(file, "w" not in mode, "x" in mode), mode, *args, **kwargs)
             return given(self.reading(file), mode, *args, **kwargs)
 
-        def os_open(given: Any, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> Any:
+        def os_open(
+            given: Any, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+        ) -> Any:
             if flags & _CHANGED_IN_PLACE:
                 target = self._file(path, not flags & os.O_TRUNC, bool(flags & os.O_EXCL), dir_fd)
             else:
@@ -161,7 +193,15 @@ class Overlay:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         return self.writing(path, keep, True, dir_fd)
 
-    def _read(self, given: Any, path: Any = ".", *args: Any, follows: bool = True, dir_fd: int | None = None, **kwargs: Any) -> Any:
+    def _read(
+        self,
+        given: Any,
+        path: Any = ".",
+        *args: Any,
+        follows: bool = True,
+        dir_fd: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
         if not kwargs.get("follow_symlinks", True):
             follows = False
         target = self.reading(path, follows, dir_fd)
@@ -169,16 +209,24 @@ class Overlay:
             kwargs["dir_fd"] = dir_fd
         return given(target, *args, **kwargs)
 
-    def _change(self, given: Any, path: Any, *args: Any, dir_fd: int | None = None, **kwargs: Any) -> Any:
+    def _change(
+        self, given: Any, path: Any, *args: Any, dir_fd: int | None = None, **kwargs: Any
+    ) -> Any:
         target = self.writing(path, True, kwargs.get("follow_symlinks", True), dir_fd)
         if target is not path and not os.path.lexists(target):
             real = self.place(path, True, dir_fd)
             if real is None or not os.path.isdir(real):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             os.makedirs(target, exist_ok=True)
-        return given(target, *args, **kwargs) if target is not path else _call(given, path, *args, dir_fd=dir_fd, **kwargs)
+        return (
+            given(target, *args, **kwargs)
+            if target is not path
+            else _call(given, path, *args, dir_fd=dir_fd, **kwargs)
+        )
 
-    def _mkdir(self, given: Any, path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+    def _mkdir(
+        self, given: Any, path: Any, mode: int = 0o777, *, dir_fd: int | None = None
+    ) -> None:
         real = self.place(path, False, dir_fd)
         if real is None:
             _call(given, path, mode, dir_fd=dir_fd)
@@ -209,7 +257,10 @@ class Overlay:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def _rename(self, given: Any, src: Any, dst: Any, **fds: Any) -> None:
-        source, goal = self.place(src, False, fds.get("src_dir_fd")), self.place(dst, False, fds.get("dst_dir_fd"))
+        source, goal = (
+            self.place(src, False, fds.get("src_dir_fd")),
+            self.place(dst, False, fds.get("dst_dir_fd")),
+        )
         if source is None and goal is None:
             given(src, dst, **fds)
             return
@@ -243,7 +294,11 @@ class Overlay:
             return list(given(path))
         if not self._there(real):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        names = [name for name in given(real) if not self._is_gone(os.path.join(real, name))] if os.path.isdir(real) else []
+        names = (
+            [name for name in given(real) if not self._is_gone(os.path.join(real, name))]
+            if os.path.isdir(real)
+            else []
+        )
         added = given(self.moved(real)) if os.path.isdir(self.moved(real)) else []
         return [*names, *(name for name in added if name not in names)]
 
@@ -256,13 +311,19 @@ class Overlay:
         added = list(given(self.moved(real))) if os.path.isdir(self.moved(real)) else []
         hidden = {entry.name for entry in added}
         entries = list(given(real)) if os.path.isdir(real) else []
-        kept = [e for e in entries if e.name not in hidden and not self._is_gone(os.path.join(real, e.name))]
+        kept = [
+            e
+            for e in entries
+            if e.name not in hidden and not self._is_gone(os.path.join(real, e.name))
+        ]
         return _Entries([*kept, *added])
 
     # libraries that open files from native code
 
     def _database(self, database: Any) -> Any:
-        text = os.fsdecode(database) if isinstance(database, (str, bytes, os.PathLike)) else database
+        text = (
+            os.fsdecode(database) if isinstance(database, (str, bytes, os.PathLike)) else database
+        )
         if not isinstance(text, str) or not text or text.startswith((":memory:", "file:")):
             return database
         return self.writing(database, keep=True)
@@ -271,7 +332,9 @@ class Overlay:
         import torch
 
         self._wrap(torch, "save", self._torch_save)
-        self._wrap(torch, "load", lambda given, f, *a, **k: self._freely(given, self.reading(f), *a, **k))
+        self._wrap(
+            torch, "load", lambda given, f, *a, **k: self._freely(given, self.reading(f), *a, **k)
+        )
 
     def _torch_save(self, given: Any, obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
         return self._freely(given, obj, self.writing(f, keep=False), *args, **kwargs)
@@ -287,16 +350,25 @@ class Overlay:
         if hasattr(safetensors, "serialize_file"):
             self._wrap(safetensors, "serialize_file", self._serialize_file)
         if hasattr(safetensors, "safe_open"):
-            self._wrap(safetensors, "safe_open", lambda given, name, *a, **k: given(self.reading(name), *a, **k))
+            self._wrap(
+                safetensors,
+                "safe_open",
+                lambda given, name, *a, **k: given(self.reading(name), *a, **k),
+            )
 
     def install_pyarrow(self) -> None:
         import pyarrow
 
-        # How cached tables of datasets are read: they were written just before, by calls that the overlay has redirected.
+        # How cached tables of datasets are read: they were written just before, by calls that the
+        # overlay has redirected.
         for name in ("memory_map", "input_stream"):
-            self._wrap(pyarrow, name, lambda given, source, *a, **k: given(self.reading(source), *a, **k))
+            self._wrap(
+                pyarrow, name, lambda given, source, *a, **k: given(self.reading(source), *a, **k)
+            )
 
-    def _serialize_file(self, given: Any, tensors: Any, filename: Any, *args: Any, **kwargs: Any) -> Any:
+    def _serialize_file(
+        self, given: Any, tensors: Any, filename: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         return given(tensors, self.writing(filename, keep=False), *args, **kwargs)
 
 

@@ -1,7 +1,7 @@
 """Permute the tokens of the captured batch along time, on a copy of the model, dropout off.
 
-Measured: the distance of the outputs from the permuted outputs of before. Confirmed (no positional information reaches the
-outputs) below 1e-4, refuted above 1e-2.
+Measured: the distance of the outputs from the permuted outputs of before. Confirmed (no positional
+information reaches the outputs) below 1e-4, refuted above 1e-2.
 """
 
 from __future__ import annotations

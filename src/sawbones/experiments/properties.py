@@ -1,4 +1,6 @@
-"""Property tests of the captured model and batch: from the record, or measured now on the first step of a short second run."""
+"""Property tests of the captured model and batch: from the record, or measured now on the first
+step of a short second run.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ def measured(bench: Bench, run: Run, name: str) -> Mapping[str, Any] | str:
     if found is None and run.num_steps:
         found = _recorded(bench.rerun(max_steps=2, deep_steps=(0, 1), probe=True), name)
     if found is None:
-        return "the test does not apply: no model call with token ids in (batch, time) was captured, or it has no such property"
+        return (
+            "the test does not apply: no model call with token ids in (batch, time) was "
+            "captured, or it has no such property"
+        )
     return str(found["failed"]) if "failed" in found else found
 
 

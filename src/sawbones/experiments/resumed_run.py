@@ -1,7 +1,7 @@
 """Start the script a second time in the folder that the first time left.
 
-Confirmed when it loads the checkpoint and goes on with an optimizer that keeps state and got none back; refuted when it does not
-load one, or gives everything back.
+Confirmed when it loads the checkpoint and goes on with an optimizer that keeps state and got none
+back; refuted when it does not load one, or gives everything back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     for resume in resumes(second):
         optimizer = not_restored(second, resume)
         if optimizer is not None:
-            text = f"started again, it loads the checkpoint and goes on with an empty {optimizer.cls}"
+            text = (
+                f"started again, it loads the checkpoint and goes on with an empty {optimizer.cls}"
+            )
             return Verdict("resumed_run", "confirmed", text)
-        return Verdict("resumed_run", "refuted", "started again, it gives the optimizer its state back")
+        return Verdict(
+            "resumed_run", "refuted", "started again, it gives the optimizer its state back"
+        )
     return Verdict("resumed_run", "refuted", "started again, it does not go on from the checkpoint")

@@ -1,7 +1,8 @@
 """Run the script a second time as it is, with the same seed.
 
-Measured: batches and losses of both runs in order, bit for bit. Confirmed (something random is not seeded) when they differ; the
-first differing event is named with its place. Refuted when they agree as far as both went.
+Measured: batches and losses of both runs in order, bit for bit. Confirmed (something random is not
+seeded) when they differ; the first differing event is named with its place. Refuted when they agree
+as far as both went.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         return Verdict("same_seed_twice", "confirmed", told(facts), details=dict(facts["differs"]))
     if not facts["steps"]:
         return Verdict("same_seed_twice", "open", "neither run took a step")
-    return Verdict("same_seed_twice", "refuted", f"two runs agree bit for bit over {facts['steps']} steps")
+    return Verdict(
+        "same_seed_twice", "refuted", f"two runs agree bit for bit over {facts['steps']} steps"
+    )
 
 
 def twin(bench: Bench, run: Run) -> Mapping[str, Any]:
@@ -38,7 +41,10 @@ def told(facts: Mapping[str, Any]) -> str:
     site = found.get("site") or {}
     place = f" ({site['file']}:{site['line']})" if site else ""
     if found["what"] == "loss":
-        return f"the loss of step {found['step']} differs first: {found['first']:.8g} and {found['second']:.8g}{place}"
+        return (
+            f"the loss of step {found['step']} differs first: {found['first']:.8g} and "
+            f"{found['second']:.8g}{place}"
+        )
     if found["what"] == "ending":
         return f"one run ends with {found['first']}, the other with {found['second']}"
     kind = "the order of the batches" if found["what"] == "batch_order" else "the values of a batch"

@@ -1,4 +1,6 @@
-"""Scratch copies of the working folder, so that a script run by Sawbones can overwrite nothing of the user's."""
+"""Scratch copies of the working folder, so that a script run by Sawbones can overwrite nothing of
+the user's.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,23 @@ MAX_NEIGHBOURS = 2_000
 PREFIX = "sawbones-"
 _YOUNG_SECONDS = 60.0
 # Version control is left out: a script that asks git could change the user's index through a link.
-_SKIP = {".git", ".hg", "__pycache__", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox"}
+_SKIP = {
+    ".git",
+    ".hg",
+    "__pycache__",
+    "node_modules",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".pytest_cache",
+    ".tox",
+}
 
 
 class Scratch:
     """A private folder for one diagnosis. Everything below it goes when it is closed.
 
-    A lock is held on it; the next diagnosis removes folders that nobody holds any more (their owner was killed).
+    A lock is held on it; the next diagnosis removes folders that nobody holds any more (their owner
+    was killed).
     """
 
     def __init__(self, working_folder: Path) -> None:
@@ -49,21 +61,32 @@ class Scratch:
             there = target / here.relative_to(self.source)
             there.mkdir(exist_ok=True)
             linked = [d for d in sorted(subfolders) if self._is_linked(here / d)]
-            for name in linked:  # the script may read its data through it; writes are redirected by the overlay
+            for name in (
+                linked
+            ):  # the script may read its data through it; writes are redirected by the overlay
                 (there / name).symlink_to((here / name).resolve(), target_is_directory=True)
-            subfolders[:] = [d for d in sorted(subfolders) if d not in linked and not self._is_skipped(here / d)]
+            subfolders[:] = [
+                d for d in sorted(subfolders) if d not in linked and not self._is_skipped(here / d)
+            ]
             for name in names:
                 source = here / name
                 files += 1
                 try:
                     size = source.stat().st_size
-                    if files > MAX_FILES or size > COPY_BYTES or copied + size > TOTAL_BYTES or source.is_symlink():
+                    if (
+                        files > MAX_FILES
+                        or size > COPY_BYTES
+                        or copied + size > TOTAL_BYTES
+                        or source.is_symlink()
+                    ):
                         (there / name).symlink_to(source)
                     elif source.is_file():
                         shutil.copy2(source, there / name)
                         copied += size
                 except OSError:
-                    continue  # a socket, a dangling link, a file without read permission: the script can't use it either
+                    # a socket, a dangling link, a file without read permission: the script can't
+                    # use it either
+                    continue
         return target
 
     def _placed(self, own: Path) -> Path:
@@ -108,7 +131,11 @@ class Scratch:
     def _is_linked(self, folder: Path) -> bool:
         if self._is_skipped(folder):
             return False
-        return folder.is_symlink() or (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
+        return (
+            folder.is_symlink()
+            or (folder / "pyvenv.cfg").exists()
+            or (folder / "conda-meta").exists()
+        )
 
 
 def box(working: Path) -> Path:
@@ -122,7 +149,11 @@ def sweep(parent: Path) -> None:
         return
     for folder in parent.glob(f"{PREFIX}*"):
         try:
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid() or not (folder / ".lock").is_file():
+            if (
+                folder.is_symlink()
+                or folder.stat().st_uid != os.getuid()
+                or not (folder / ".lock").is_file()
+            ):
                 continue
             if time.time() - folder.stat().st_mtime < _YOUNG_SECONDS:
                 continue  # its owner may not have locked it yet
@@ -155,7 +186,9 @@ def _remove(folder: Path) -> None:
     def again(function: object, path: str, info: object) -> None:
         try:
             os.chmod(os.path.dirname(path), 0o700)
-            if os.path.isdir(path) and not os.path.islink(path):  # never through a link: it leads to the user's file
+            if os.path.isdir(path) and not os.path.islink(
+                path
+            ):  # never through a link: it leads to the user's file
                 os.chmod(path, 0o700)
                 shutil.rmtree(path, ignore_errors=True)
             else:

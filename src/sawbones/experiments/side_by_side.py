@@ -26,10 +26,15 @@ class Pair:
         """Ends lower by `share` of where it began, or finite where it was not."""
         if not math.isfinite(self.now):
             return False
-        return not math.isfinite(self.was) or self.was - self.now > share * max(abs(self.begin), 1e-12)
+        return not math.isfinite(self.was) or self.was - self.now > share * max(
+            abs(self.begin), 1e-12
+        )
 
     def __str__(self) -> str:
-        return f"the loss ends at {self.now:.4g} instead of {self.was:.4g} after {self.steps} steps (it began at {self.begin:.4g})"
+        return (
+            f"the loss ends at {self.now:.4g} instead of {self.was:.4g} after {self.steps} "
+            f"steps (it began at {self.begin:.4g})"
+        )
 
 
 def compare(run: Run, cured: Run) -> Pair:

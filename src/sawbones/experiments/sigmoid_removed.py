@@ -1,6 +1,8 @@
-"""Run the script again with the extra sigmoid left out: the loss gets the scores as they were before it.
+"""Run the script again with the extra sigmoid left out: the loss gets the scores as they were
+before it.
 
-Confirmed when the loss ends at most at 90 % of where it ended; otherwise open, since the sigmoid was seen already.
+Confirmed when the loss ends at most at 90 % of where it ended; otherwise open, since the sigmoid
+was seen already.
 """
 
 from __future__ import annotations
@@ -17,6 +19,15 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun([Remedy("sigmoid_removed", dict(finding.params))], max_steps=run.num_steps)
     steps = min(cured.num_steps, run.num_steps)
     before, after = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
-    text = f"without the extra sigmoid the loss ends at {after:.4g} instead of {before:.4g} after {steps} steps"
+    text = (
+        f"without the extra sigmoid the loss ends at {after:.4g} instead of {before:.4g} "
+        f"after {steps} steps"
+    )
     reached = bool(cured.facts.get("sigmoid_removed"))
-    return Verdict("sigmoid_removed", "confirmed" if reached and after < 0.9 * before else "open", text, before, after)
+    return Verdict(
+        "sigmoid_removed",
+        "confirmed" if reached and after < 0.9 * before else "open",
+        text,
+        before,
+        after,
+    )

@@ -11,7 +11,9 @@ from sawbones.schema import Batch, Run, Site
 
 
 def compare(first: Run, second: Run) -> dict[str, Any]:
-    """Plain facts for loop.nondeterminism; `differs` is None when both runs agree as far as both went."""
+    """Plain facts for loop.nondeterminism; `differs` is None when both runs agree as far as both
+    went.
+    """
     steps = min(first.num_steps, second.num_steps)
     facts: dict[str, Any] = {
         "steps": steps,
@@ -20,7 +22,11 @@ def compare(first: Run, second: Run) -> dict[str, Any]:
         "differs": None,
     }
     found = _batches_differ(first, second) or _losses_differ(first, second, steps)
-    if found is None and first.ending.kind != second.ending.kind and "budget" not in (first.ending.kind, second.ending.kind):
+    if (
+        found is None
+        and first.ending.kind != second.ending.kind
+        and "budget" not in (first.ending.kind, second.ending.kind)
+    ):
         found = {"what": "ending", "first": first.ending.kind, "second": second.ending.kind}
     facts["differs"] = found
     return facts
@@ -29,7 +35,9 @@ def compare(first: Run, second: Run) -> dict[str, Any]:
 def _seed_differs(first: Run, second: Run) -> dict[str, Any] | None:
     """The first seeding call that was given another value, with its place."""
     for a, b in zip(first.of_kind("seed"), second.of_kind("seed"), strict=False):
-        if a.data.get("library") == b.data.get("library") and a.data.get("value") != b.data.get("value"):
+        if a.data.get("library") == b.data.get("library") and a.data.get("value") != b.data.get(
+            "value"
+        ):
             values = {"first": a.data.get("value"), "second": b.data.get("value")}
             return {"library": a.data.get("library"), **values, "site": _plain(a.site)}
     return None
@@ -87,7 +95,13 @@ def _losses_differ(first: Run, second: Run, steps: int) -> dict[str, Any] | None
     if not len(bad):
         return None
     i = int(bad[0])
-    gap = abs(a[i] - b[i]) / max(abs(a[i]), 1e-12) if math.isfinite(a[i]) and math.isfinite(b[i]) else math.inf
-    site = next((e.site for e in first.of_kind("backward") if e.step == i and e.site is not None), None)
+    gap = (
+        abs(a[i] - b[i]) / max(abs(a[i]), 1e-12)
+        if math.isfinite(a[i]) and math.isfinite(b[i])
+        else math.inf
+    )
+    site = next(
+        (e.site for e in first.of_kind("backward") if e.step == i and e.site is not None), None
+    )
     values = {"first": float(a[i]), "second": float(b[i]), "relative": float(gap)}
     return {"what": "loss", "step": i, **values, "site": _plain(site)}

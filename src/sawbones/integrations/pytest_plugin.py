@@ -3,8 +3,8 @@
     def test_training(sawbones):
         sawbones.check(subject)
 
-A hard finding fails the test with the report; a soft one is a warning. Nothing is imported until a test asks for the fixture, so
-test runs that do not use it pay nothing.
+A hard finding fails the test with the report; a soft one is a warning. Nothing is imported until a
+test asks for the fixture, so test runs that do not use it pay nothing.
 """
 
 from __future__ import annotations
@@ -32,9 +32,16 @@ class Surgeon:
         self._root = root
 
     def check(
-        self, subject: Any, *, soft: tuple[str, ...] = (), hard: tuple[str, ...] = (), skip: tuple[str, ...] = (), **settings: Any
+        self,
+        subject: Any,
+        *,
+        soft: tuple[str, ...] = (),
+        hard: tuple[str, ...] = (),
+        skip: tuple[str, ...] = (),
+        **settings: Any,
     ) -> Triage:
-        """The triage of a subject; grades of [tool.sawbones] in pyproject.toml hold, those given here come after them.
+        """The triage of a subject; grades of [tool.sawbones] in pyproject.toml hold, those given
+        here come after them.
 
         Settings: layers, only, keep_going, steps, seed, as of sawbones.check.
         """
@@ -43,7 +50,9 @@ class Surgeon:
 
         grades = project_grades(self._root)
         for grade, globs in (("soft", soft), ("hard", hard), ("skip", skip)):
-            grades = grades.with_rules(grade, (globs,) if isinstance(globs, str) else globs, f"{grade}=")
+            grades = grades.with_rules(
+                grade, (globs,) if isinstance(globs, str) else globs, f"{grade}="
+            )
         triage = check(subject, grades=grades, **settings)
         for finding in triage.soft:
             where = f" at {finding.where[0]}" if finding.where else ""

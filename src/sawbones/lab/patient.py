@@ -1,4 +1,6 @@
-"""A patient: the flags of a lab script, its seeds, and the record of one run where --out asks for it."""
+"""A patient: the flags of a lab script, its seeds, and the record of one run where --out asks for
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ from sawbones.trainer.determinism import seed_everything
 
 
 class Patient:
-    """Without --out nothing is written and no hook is placed: the script is then as plain as a user's.
+    """Without --out nothing is written and no hook is placed: the script is then as plain as a
+    user's.
 
-    metrics.jsonl has one line per batch: the loss, the mean of the absolute gradient of every parameter, and mean and standard
-    deviation of what the first and the last layer put out. checkpoint.safetensors holds the weights at the end.
+    metrics.jsonl has one line per batch: the loss, the mean of the absolute gradient of every
+    parameter, and mean and standard deviation of what the first and the last layer put out.
+    checkpoint.safetensors holds the weights at the end.
     """
 
     def __init__(self, broken: bool = True, out: Path | None = None, seed: int = 0) -> None:
@@ -34,12 +38,19 @@ class Patient:
         self._losses: list[float] = []
         self._gone = False
         if out is not None:
-            atexit.register(self.discharge)  # a fault that crashes the script leaves its record behind too
+            atexit.register(
+                self.discharge
+            )  # a fault that crashes the script leaves its record behind too
 
     def watch(self, *modules: nn.Module) -> None:
         self._modules = list(modules)
         if self.out is not None:
-            leaves = (m for top in modules for m in top.modules() if not any(m.children()) and any(True for _ in m.parameters()))
+            leaves = (
+                m
+                for top in modules
+                for m in top.modules()
+                if not any(m.children()) and any(True for _ in m.parameters())
+            )
             for leaf in leaves:
                 leaf.register_forward_hook(self._keep)
 
@@ -54,9 +65,18 @@ class Patient:
             return
         named = [(name, p) for module in self._modules for name, p in module.named_parameters()]
         line: dict[str, Any] = {"batch": len(self._lines), "loss": _plain(self._losses[-1])}
-        line["gradient_means"] = {name: _plain(float(p.grad.abs().mean())) for name, p in named if p.grad is not None}
-        for name, kept in zip(("first_layer", "last_layer"), self._activations[:1] + self._activations[-1:], strict=False):
-            line[name] = {"mean": _plain(float(kept.float().mean())), "std": _plain(float(kept.float().std()))}
+        line["gradient_means"] = {
+            name: _plain(float(p.grad.abs().mean())) for name, p in named if p.grad is not None
+        }
+        for name, kept in zip(
+            ("first_layer", "last_layer"),
+            self._activations[:1] + self._activations[-1:],
+            strict=False,
+        ):
+            line[name] = {
+                "mean": _plain(float(kept.float().mean())),
+                "std": _plain(float(kept.float().std())),
+            }
         self._activations = []
         self._lines.append(json.dumps(line))
 
@@ -71,7 +91,9 @@ class Patient:
         if self.out is None:
             return
         self.out.mkdir(parents=True, exist_ok=True)
-        (self.out / "metrics.jsonl").write_text("".join(line + "\n" for line in self._lines), encoding="utf-8")
+        (self.out / "metrics.jsonl").write_text(
+            "".join(line + "\n" for line in self._lines), encoding="utf-8"
+        )
         weights = {
             f"{i}.{name}" if len(self._modules) > 1 else name: tensor.detach().clone().contiguous()
             for i, module in enumerate(self._modules)
@@ -86,10 +108,17 @@ def _plain(value: float) -> float | str:
 
 
 def admit() -> Patient:
-    """Read the flags, seed every stream, and use one thread: sums then have one order and every run gives the same bits."""
+    """Read the flags, seed every stream, and use one thread: sums then have one order and every run
+    gives the same bits.
+    """
     p = argparse.ArgumentParser(description="A patient of the lab: broken, or healthy by one flag.")
     p.add_argument("--healthy", action="store_true", help="the twin without the fault")
-    p.add_argument("--out", type=Path, metavar="DIR", help="write metrics.jsonl and checkpoint.safetensors there")
+    p.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="write metrics.jsonl and checkpoint.safetensors there",
+    )
     p.add_argument("--seed", type=int, default=0, metavar="N")
     given = p.parse_args()
     seed_everything(given.seed)

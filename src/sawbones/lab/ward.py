@@ -1,4 +1,6 @@
-"""Which patients there are, and in which of their lines the fault lies. Reads files, runs nothing, needs no torch."""
+"""Which patients there are, and in which of their lines the fault lies. Reads files, runs nothing,
+needs no torch.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ FAULTS = Path(__file__).resolve().parent / "faults"
 
 @dataclass(frozen=True)
 class Bed:
-    """One patient: the fault, its script, the first line of the script's docstring, and how many ranks it needs."""
+    """One patient: the fault, its script, the first line of the script's docstring, and how many
+    ranks it needs.
+    """
 
     fault: str
     script: Path
@@ -31,7 +35,13 @@ def beds() -> tuple[Bed, ...]:
             text = ast.get_docstring(tree) or ""
             fault = f"{script.parent.name}.{script.stem.replace('_', '-')}"
             found.append(
-                Bed(fault, script, text.split("\n")[0], int(_constant(tree, "RANKS", 1)), str(_constant(tree, "DEVICE", "cpu")))
+                Bed(
+                    fault,
+                    script,
+                    text.split("\n")[0],
+                    int(_constant(tree, "RANKS", 1)),
+                    str(_constant(tree, "DEVICE", "cpu")),
+                )
             )
     return tuple(found)
 
@@ -46,14 +56,19 @@ def _constant(tree: ast.Module, name: str, otherwise: Any) -> Any:
 
 
 def truth_lines(script: Path) -> frozenset[int]:
-    """Lines in which the broken variant differs from its twin: the innermost statements that ask for `patient.broken`.
+    """Lines in which the broken variant differs from its twin: the innermost statements that ask
+    for `patient.broken`.
 
     An `if` counts with both of its branches, any other statement with all of its lines.
     """
     found: set[int] = set()
 
     def visit(statement: ast.stmt) -> None:
-        inner = [node for node in ast.walk(statement) if isinstance(node, ast.stmt) and node is not statement]
+        inner = [
+            node
+            for node in ast.walk(statement)
+            if isinstance(node, ast.stmt) and node is not statement
+        ]
         asked_inside = {id(node) for child in inner for node in ast.walk(child)}
         asks = any(_asks(node) and id(node) not in asked_inside for node in ast.walk(statement))
         if asks and isinstance(statement, ast.If):

@@ -1,8 +1,9 @@
 """Whether the ranks of one training agree: what each of them fingerprints, and when.
 
-On the first few steps and then on every N-th: parameters and buffers after the step, gradients as the optimizer is given them, the
-batches since the last time, and the order of what happened. The rank leaves them in its channel; what the channel finds becomes a
-fact of the run on every rank, wherever its folder lies. No random number is drawn and nothing waits for a device.
+On the first few steps and then on every N-th: parameters and buffers after the step, gradients as
+the optimizer is given them, the batches since the last time, and the order of what happened. The
+rank leaves them in its channel; what the channel finds becomes a fact of the run on every rank,
+wherever its folder lies. No random number is drawn and nothing waits for a device.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 FIRST = (1, 2, 3, 5, 10, 20)
-_ALWAYS_KEPT = 20  # batches with a number below this, or divisible by it, are recorded on every rank however busy it is
+# batches with a number below this, or divisible by it, are recorded on every rank however busy it
+# is
+_ALWAYS_KEPT = 20
 _MASK = 2**64 - 1
 _PRIME = 1_099_511_628_211
 _MOST_PENDING = 4
@@ -43,7 +46,9 @@ class Agreement:
         self._events = 0
         self._batches: int | None = None
         self._gradients: Pending | None = None
-        self._waiting: list[tuple[int, int, dict[str, int], dict[str, list[str]], dict[str, Pending]]] = []
+        self._waiting: list[
+            tuple[int, int, dict[str, int], dict[str, list[str]], dict[str, Pending]]
+        ] = []
         self._layout: tuple[tuple[int, ...], int] = ((), 0)
         self._buffers: list[torch.Tensor] = []
         self._buffers_sent = 0  # collectives of the script that hold buffers
@@ -85,7 +90,10 @@ class Agreement:
             step, layout, prints, names, pending = self._waiting.pop(0)
             read = {kind: p.read() for kind, p in pending.items()}
             single = Single(step, {kind: names[kind] for kind in read}, read)
-            self.channel.leave(Note(step, layout, {**prints, **{kind: p.folded() for kind, p in read.items()}}), single)
+            self.channel.leave(
+                Note(step, layout, {**prints, **{kind: p.folded() for kind, p in read.items()}}),
+                single,
+            )
         if self.channel.comparison.compared or self.channel.found:
             self.note()
 
@@ -109,21 +117,44 @@ class Agreement:
         self.note()
 
     def _tensors(self) -> tuple[list[str], list[torch.Tensor], list[str], list[torch.Tensor]]:
-        """Names and tensors that every rank must hold the same of. Of a sharded model that is none of its parameters."""
+        """Names and tensors that every rank must hold the same of. Of a sharded model that is none
+        of its parameters.
+        """
         census = self._r.census
-        named = {} if sharded(self._r) else {id(p): (name, p) for name, p, _ in reversed(list(census.named()))}
+        named = (
+            {}
+            if sharded(self._r)
+            else {id(p): (name, p) for name, p, _ in reversed(list(census.named()))}
+        )
         params = list(named.values())[::-1]
         roots = census.roots()
         saved = {
-            id(b) for root in roots for m in root.modules() for n, b in m._buffers.items() if n not in m._non_persistent_buffers_set
+            id(b)
+            for root in roots
+            for m in root.modules()
+            for n, b in m._buffers.items()
+            if n not in m._non_persistent_buffers_set
         }
-        buffers = [(n, b) for root in roots for n, b in root.named_buffers() if id(b) in saved and not hasattr(b, "placements")]
+        buffers = [
+            (n, b)
+            for root in roots
+            for n, b in root.named_buffers()
+            if id(b) in saved and not hasattr(b, "placements")
+        ]
         self._buffers = [b for _, b in buffers]
         key = (*(id(p) for _, p in params), *(id(b) for _, b in buffers))
         if key != self._layout[0]:
             text = repr([(n, tuple(t.shape), str(t.dtype)) for n, t in (*params, *buffers)])
-            self._layout = (key, int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
-        return [n for n, _ in params], [p for _, p in params], [n for n, _ in buffers], [b for _, b in buffers]
+            self._layout = (
+                key,
+                int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"),
+            )
+        return (
+            [n for n, _ in params],
+            [p for _, p in params],
+            [n for n, _ in buffers],
+            [b for _, b in buffers],
+        )
 
     def saw(self, what: str, shape: Any = None, given: tuple[Any, ...] = ()) -> None:
         """A backward pass, a step, or a collective of all ranks with its arguments."""
@@ -141,12 +172,18 @@ class Agreement:
         return any(t.data_ptr() in places or t.numel() == floats for t in found)
 
     def _batch(self, index: int, batch: Batch) -> None:
-        if batch.phase == "train" and batch.fingerprints and (index < _ALWAYS_KEPT or index % _ALWAYS_KEPT == 0):
+        if (
+            batch.phase == "train"
+            and batch.fingerprints
+            and (index < _ALWAYS_KEPT or index % _ALWAYS_KEPT == 0)
+        ):
             self._batches = ((self._batches or 0) * _PRIME + sum(batch.fingerprints)) & _MASK
 
 
 def own_connection(store: Any) -> Store:
-    """A connection beside the one that torch uses: a call that waits on that one would make ours wait, and the other way round."""
+    """A connection beside the one that torch uses: a call that waits on that one would make ours
+    wait, and the other way round.
+    """
     if hasattr(store, "clone"):
         copy: Store = store.clone()
         return copy

@@ -28,14 +28,22 @@ class BatchLog:
         self._full = full
         self._every = 20  # batches, after those that are recorded in full
         self._count = 0
-        self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}  # by identity, which is used again once a loader is gone
+        self._loaders: dict[
+            int, tuple[weakref.ref[Any], int]
+        ] = {}  # by identity, which is used again once a loader is gone
         self._num_loaders = 0
         self._workers: dict[int, tuple[Any, int]] = {}
-        self._datasets: dict[int, Any] = {}  # of the latest few loaders, until it is known which one is trained on
+        self._datasets: dict[
+            int, Any
+        ] = {}  # of the latest few loaders, until it is known which one is trained on
         self._trained_on: int | None = None  # the first loader whose batches were trained on
-        self._iterators: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        self._iterators: weakref.WeakKeyDictionary[Any, tuple[int, int]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._epochs: dict[int, int] = {}
-        self._held: tuple[str, float, Any, int] | None = None  # source, wait, value, epoch: phase not known yet
+        self._held: tuple[str, float, Any, int] | None = (
+            None  # source, wait, value, epoch: phase not known yet
+        )
         self.latest: Any = None  # the value of the batch in progress, for the crash report
         self.loader_seen = False
         self._source = ""  # of the latest batch of a loader
@@ -54,12 +62,17 @@ class BatchLog:
         index = self._num_loaders
         self._num_loaders += 1
         if len(self._loaders) >= _MAX_LOADERS:  # one loader per epoch, for thousands of epochs
-            self._loaders = {key: (ref, i) for key, (ref, i) in self._loaders.items() if ref() is not None}
+            self._loaders = {
+                key: (ref, i) for key, (ref, i) in self._loaders.items() if ref() is not None
+            }
         self._loaders[id(loader)] = (weakref.ref(loader), index)
         if self._trained_on is None:
             self._datasets[index] = getattr(loader, "dataset", None)
             if len(self._workers) < 64:
-                self._workers[index] = (getattr(loader, "worker_init_fn", None), int(getattr(loader, "num_workers", 0)))
+                self._workers[index] = (
+                    getattr(loader, "worker_init_fn", None),
+                    int(getattr(loader, "num_workers", 0)),
+                )
             if len(self._datasets) > _DATASETS:
                 del self._datasets[next(iter(self._datasets))]
         return index
@@ -67,7 +80,11 @@ class BatchLog:
     def training_loader(self) -> tuple[Any, Any, int] | None:
         """(data set, worker_init_fn, number of workers) of the loader that is trained on."""
         dataset = self.training_dataset()
-        return (dataset, *self._workers.get(self._trained_on or 0, (None, 0))) if dataset is not None else None
+        return (
+            (dataset, *self._workers.get(self._trained_on or 0, (None, 0)))
+            if dataset is not None
+            else None
+        )
 
     def training_dataset(self) -> Any:
         return self._datasets.get(self._trained_on) if self._trained_on is not None else None
@@ -80,7 +97,9 @@ class BatchLog:
         except TypeError:
             pass  # an iterator that cannot be referenced weakly
 
-    def fetched(self, iterator: Any, wait_s: float, value: Any, step: int, microstep: int, phase: str) -> int:
+    def fetched(
+        self, iterator: Any, wait_s: float, value: Any, step: int, microstep: int, phase: str
+    ) -> int:
         """Keeps the batch until the next forward says whether it is for training."""
         self.settle(step, microstep, phase)
         loader, epoch = self._iterators.get(iterator, (-1, 0))
@@ -91,7 +110,9 @@ class BatchLog:
         return loader
 
     def passed(self, value: Any) -> bool:
-        """A batch of the latest loader, or one made by hand, that need not be recorded; False where it has to be."""
+        """A batch of the latest loader, or one made by hand, that need not be recorded; False where
+        it has to be.
+        """
         if self._count < self._full or self._count % self._every == 0:
             return False
         self._count += 1
@@ -104,11 +125,17 @@ class BatchLog:
 
     @property
     def is_held_out(self) -> bool:
-        """Whether the latest batch is of a loader that nothing was learnt from, while there is another for that."""
-        return bool(self._learnt_from) and self.loader_seen and self._source not in self._learnt_from
+        """Whether the latest batch is of a loader that nothing was learnt from, while there is
+        another for that.
+        """
+        return (
+            bool(self._learnt_from) and self.loader_seen and self._source not in self._learnt_from
+        )
 
     def reached_model(self, value: Any, step: int, microstep: int, phase: str) -> None:
-        """A top-level forward began: the batch in hand belongs to its phase; without a loader its inputs are the batch."""
+        """A top-level forward began: the batch in hand belongs to its phase; without a loader its
+        inputs are the batch.
+        """
         if self._held is not None:
             self.settle(step, microstep, phase)
         elif not self.loader_seen:
@@ -124,7 +151,16 @@ class BatchLog:
                 self._datasets = {i: d for i, d in self._datasets.items() if i == self._trained_on}
             self._record(source, wait_ms, value, epoch, step, microstep, phase)
 
-    def _record(self, source: str, wait_ms: float, value: Any, epoch: int, step: int, microstep: int, phase: str) -> None:
+    def _record(
+        self,
+        source: str,
+        wait_ms: float,
+        value: Any,
+        epoch: int,
+        step: int,
+        microstep: int,
+        phase: str,
+    ) -> None:
         index = self._count
         self._count += 1
         if index >= self._full and index % self._every:
@@ -154,8 +190,11 @@ def describe(path: str, tensor: torch.Tensor, values: bool, counted: bool = True
     if counted and _is_label(plain):
         ids, counts = np.unique(plain.numpy(), return_counts=True)
         if len(ids) <= _MAX_CLASSES:
-            facts["counts"] = {str(i): c for i, c in zip(ids.tolist(), counts.tolist(), strict=True)}
-    # A sum is not finite as soon as one value is not: what would spoil a run is never missed for want of sampling.
+            facts["counts"] = {
+                str(i): c for i, c in zip(ids.tolist(), counts.tolist(), strict=True)
+            }
+    # A sum is not finite as soon as one value is not: what would spoil a run is never missed for
+    # want of sampling.
     broken = plain.dtype.is_floating_point and not math.isfinite(plain.sum().item())
     if (values or broken) and plain.dtype is not torch.bool and not plain.dtype.is_complex:
         facts.update(value_range(plain))
@@ -172,7 +211,11 @@ def value_range(plain: torch.Tensor) -> dict[str, Any]:
     finite = wide[torch.isfinite(wide)] if plain.dtype.is_floating_point else wide
     facts: dict[str, Any] = {"nonfinite": int(wide.numel() - finite.numel())}
     if finite.numel():
-        facts |= {"min": float(finite.min()), "max": float(finite.max()), "mean": float(finite.mean())}
+        facts |= {
+            "min": float(finite.min()),
+            "max": float(finite.max()),
+            "mean": float(finite.mean()),
+        }
         facts["std"] = float(finite.std()) if finite.numel() > 1 else 0.0
     return facts
 
@@ -188,4 +231,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def shapes_of(values: Sequence[tuple[str, torch.Tensor]]) -> list[dict[str, Any]]:
-    return [{"path": path, "shape": list(t.shape), "dtype": dtype_name(t.dtype)} for path, t in values[:16]]
+    return [
+        {"path": path, "shape": list(t.shape), "dtype": dtype_name(t.dtype)}
+        for path, t in values[:16]
+    ]

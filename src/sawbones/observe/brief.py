@@ -1,9 +1,11 @@
-"""Brief steps: the row and the gradient norms of a step, in as few calls as that takes, while nothing more is asked of it.
+"""Brief steps: the row and the gradient norms of a step, in as few calls as that takes, while
+nothing more is asked of it.
 
-Where a step takes a millisecond, the ordinary way through seven guarded hooks is a third of it. Once so much was felt, and on a CPU
-whose steps look alike, the steps in between those that are kept in full go this way. Whatever is out of the ordinary ends it at
-once: another model or loader, an evaluation, a loss that is not finite, a gradient out of its range. Everything is kept where
-the ordinary hooks keep it, so they take over in the middle of a step.
+Where a step takes a millisecond, the ordinary way through seven guarded hooks is a third of it.
+Once so much was felt, and on a CPU whose steps look alike, the steps in between those that are kept
+in full go this way. Whatever is out of the ordinary ends it at once: another model or loader, an
+evaluation, a loss that is not finite, a gradient out of its range. Everything is kept where the
+ordinary hooks keep it, so they take over in the middle of a step.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 HAND_ON_S = 0.2  # rows wait so long at most: what a kill may lose
-IN_VAIN, REST = 4, 100  # times in a row that the very first brief step was not to be, and steps until it is tried again
+IN_VAIN, REST = (
+    4,
+    100,
+)  # times in a row that the very first brief step was not to be, and steps until it is tried again
 
 _clock = time.perf_counter
 _untraced = torch._C.DisableTorchFunction
@@ -37,11 +42,15 @@ class Brief:
     def __init__(self, recorder: Recorder) -> None:
         self._r = recorder
         options = recorder.options
-        self._may = not options.journal and options.max_steps is None and options.max_seconds is None
+        self._may = (
+            not options.journal and options.max_steps is None and options.max_seconds is None
+        )
         self.on = False
         self.is_open = False  # an optimizer's step has begun in this way
         self._opened_at = (-1, 0)
-        self._models: dict[int, tuple[nn.Module, nn.Module, bool]] = {}  # called to train: with what they wrap, and in which mode
+        self._models: dict[
+            int, tuple[nn.Module, nn.Module, bool]
+        ] = {}  # called to train: with what they wrap, and in which mode
         self._iterator = 0  # identity of that of the training loader
         self._carried = 0  # gradients that were not cleared, in the latest ordinary step
         self._held: Held | None = None
@@ -76,8 +85,17 @@ class Brief:
     def consider(self, optimizer: torch.optim.Optimizer) -> None:
         """An ordinary step is over: may the next ones be brief?"""
         r = self._r
-        models, self._models = self._models, {}  # not held for longer: their script may be done with them
-        if not self._may or r.step < self._not_before or not models or r.guard.off or self._is_due(r.step):
+        models, self._models = (
+            self._models,
+            {},
+        )  # not held for longer: their script may be done with them
+        if (
+            not self._may
+            or r.step < self._not_before
+            or not models
+            or r.guard.off
+            or self._is_due(r.step)
+        ):
             return
         if r.deep is not None or r.phase != "train" or r.scaled or r.wants_deep():
             return
@@ -93,14 +111,21 @@ class Brief:
             return
         self._models, self._held, self.optimizer, self._capture = models, held, optimizer, capture
         self._lists = [(group["params"], len(group["params"])) for group in optimizer.param_groups]
-        self._until = next(step for step in range(r.step + 1, r.step + r.detail.every + 1) if self._is_due(step))
+        self._until = next(
+            step for step in range(r.step + 1, r.step + r.detail.every + 1) if self._is_due(step)
+        )
         self._handed = _clock()
-        r.steps.marks.forget()  # identities are used again: those of this step say nothing of one twenty steps later
+        # identities are used again: those of this step say nothing of one twenty steps later
+        r.steps.marks.forget()
         self.on = True
 
     def _is_due(self, step: int) -> bool:
         options = self._r.options
-        return self._r.detail.keeps("step", step, "train") or step % options.full_every == 0 or options.is_deep(step)
+        return (
+            self._r.detail.keeps("step", step, "train")
+            or step % options.full_every == 0
+            or options.is_deep(step)
+        )
 
     # the step: each says whether that was all
 
@@ -156,9 +181,15 @@ class Brief:
         r.calls.depth = 0
         r.steps.has_loss(value)
         self._told = False
-        if r.capture is not None and self._capture is not None and not self._capture.loss_again(root, value, self._carried):
+        if (
+            r.capture is not None
+            and self._capture is not None
+            and not self._capture.loss_again(root, value, self._carried)
+        ):
             self._told = True
-            r.tell(r.capture.backward_begins, root, root, {"value": value, "carried": self._carried})
+            r.tell(
+                r.capture.backward_begins, root, root, {"value": value, "carried": self._carried}
+            )
         return True
 
     def backward_over(self) -> bool:
@@ -170,7 +201,12 @@ class Brief:
 
     def step_begins(self, optimizer: torch.optim.Optimizer, closure: Any) -> bool:
         held, r = self._held, self._r
-        if optimizer is not self.optimizer or held is None or closure is not None or not self._same_parameters():
+        if (
+            optimizer is not self.optimizer
+            or held is None
+            or closure is not None
+            or not self._same_parameters()
+        ):
             return self.leave()
         if self._capture is not None and self._capture.is_asked:
             return self.leave()
@@ -184,7 +220,9 @@ class Brief:
 
     @property
     def is_same_step(self) -> bool:
-        """No backward pass since it was opened: a step that raised, and was caught, is not still under way."""
+        """No backward pass since it was opened: a step that raised, and was caught, is not still
+        under way.
+        """
         return self._opened_at == (self._r.step, self._r.microstep)
 
     def _same_parameters(self) -> bool:
@@ -198,10 +236,24 @@ class Brief:
 
     def step_ends(self) -> bool:
         r = self._r
-        lr = plain_lr(self.optimizer.param_groups[0].get("lr")) if self.optimizer is not None else math.nan
+        lr = (
+            plain_lr(self.optimizer.param_groups[0].get("lr"))
+            if self.optimizer is not None
+            else math.nan
+        )
         self.is_open, self._grads = False, []
         now = _clock()
-        self._rows.append((r.step, now - r.began, lr, *r.steps.passed(now), r.microstep, r.guard.spent_s, self._norms))
+        self._rows.append(
+            (
+                r.step,
+                now - r.began,
+                lr,
+                *r.steps.passed(now),
+                r.microstep,
+                r.guard.spent_s,
+                self._norms,
+            )
+        )
         r.guard.spent_s = 0.0
         self._in_vain = 0
         if r.capture is not None:
@@ -211,7 +263,9 @@ class Brief:
         if r.step >= self._until or not self.on:
             self.leave()
             self.hand_on(now)
-            if self._held is not None:  # the ordinary step that comes asks what was cleared since this one
+            if (
+                self._held is not None
+            ):  # the ordinary step that comes asks what was cleared since this one
                 r.steps.marks.stepped(self._held.index, self._held.params)
             r.guard("step", r.step_passed)
         elif now - self._handed > HAND_ON_S:
@@ -223,7 +277,17 @@ class Brief:
         if self._rows and self._held is not None:
             rows, self._rows = self._rows, []
             first, first_tensors, memory_mb = self._r.steps.numbered(len(rows), now)
-            self._r.writer.stored(partial(brief_rows, rows, first, first_tensors, self._held.layout, self._held.index, memory_mb))
+            self._r.writer.stored(
+                partial(
+                    brief_rows,
+                    rows,
+                    first,
+                    first_tensors,
+                    self._held.layout,
+                    self._held.index,
+                    memory_mb,
+                )
+            )
 
     def leave(self) -> bool:
         """The ordinary way, from here on."""

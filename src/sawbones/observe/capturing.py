@@ -1,4 +1,6 @@
-"""What the recorder tells to whoever captures failing steps. Called on every step, so every call must be cheap."""
+"""What the recorder tells to whoever captures failing steps. Called on every step, so every call
+must be cheap.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ class Capturing(Protocol):
     def batch(self, iterator: Any, value: Any, frame: FrameType) -> None:
         """A loader gave a batch. `frame`: at which to begin the search for the user's own."""
 
-    def forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
+    def forward(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> None:
         """A model is about to be called with gradients on."""
 
     def backward_begins(self, loss: Any, root: torch.Tensor | None, data: dict[str, Any]) -> None:
@@ -26,7 +30,9 @@ class Capturing(Protocol):
     def backward_ends(self) -> None: ...
 
     def gradients(self, optimizer: torch.optim.Optimizer, norms: Any, skipped: bool) -> None:
-        """Gradients are complete and no parameter has changed yet. `norms`: their L2 norms where they are known already."""
+        """Gradients are complete and no parameter has changed yet. `norms`: their L2 norms where
+        they are known already.
+        """
 
     def step_over(self) -> None: ...
 
@@ -37,7 +43,9 @@ class Capturing(Protocol):
 
 
 class BriefCapturing(Protocol):
-    """What brief steps tell instead, where only values are new. Each says whether that was all; if not it is told in full."""
+    """What brief steps tell instead, where only values are new. Each says whether that was all; if
+    not it is told in full.
+    """
 
     is_asked: bool  # for the step under way: its gradients must be shown before they are used
 

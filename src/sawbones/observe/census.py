@@ -15,17 +15,47 @@ from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.schema import Module, Optimizer, Site, Tensor
 
 _SETTINGS = (
-    "eps", "p", "momentum", "num_features", "num_embeddings", "embedding_dim", "padding_idx", "in_features", "out_features",
-    "in_channels", "out_channels", "kernel_size", "num_heads", "embed_dim", "batch_first", "hidden_size", "input_size",
-    "num_layers", "bidirectional", "track_running_stats", "affine", "normalized_shape", "negative_slope", "inplace", "dim",
-    "is_causal", "nhead", "norm_first", "training", "reduction", "ignore_index", "label_smoothing",
-)  # fmt: skip
+    "eps",
+    "p",
+    "momentum",
+    "num_features",
+    "num_embeddings",
+    "embedding_dim",
+    "padding_idx",
+    "in_features",
+    "out_features",
+    "in_channels",
+    "out_channels",
+    "kernel_size",
+    "num_heads",
+    "embed_dim",
+    "batch_first",
+    "hidden_size",
+    "input_size",
+    "num_layers",
+    "bidirectional",
+    "track_running_stats",
+    "affine",
+    "normalized_shape",
+    "negative_slope",
+    "inplace",
+    "dim",
+    "is_causal",
+    "nhead",
+    "norm_first",
+    "training",
+    "reduction",
+    "ignore_index",
+    "label_smoothing",
+)
 _MAX_MODULES = 4000
 _MAX_SEEN = 10_000
 
 
 def has_parameters(module: nn.Module) -> bool:
-    """Looks into the modules themselves: a class may define parameters() in its own way, as a list for instance."""
+    """Looks into the modules themselves: a class may define parameters() in its own way, as a list
+    for instance.
+    """
     return any(p is not None for inner in module.modules() for p in inner._parameters.values())
 
 
@@ -44,7 +74,9 @@ class Census:
     def __init__(self, sites: SiteFinder) -> None:
         self._sites = sites
         self._roots: list[weakref.ref[nn.Module]] = []
-        self._seen: dict[int, weakref.ref[nn.Module]] = {}  # top-level modules, with a reference: identities are used again
+        self._seen: dict[
+            int, weakref.ref[nn.Module]
+        ] = {}  # top-level modules, with a reference: identities are used again
         self._is_model: dict[int, tuple[weakref.ref[nn.Module], bool]] = {}
         self.compiled = False
         self._optimizers: list[weakref.ref[torch.optim.Optimizer]] = []
@@ -52,15 +84,20 @@ class Census:
         self._built_at: dict[int, Site | None] = {}
         self._tensor_ids: dict[int, int] = {}
         self._tensor_refs: list[weakref.ref[torch.Tensor]] = []
-        # What was last known: by the end of a script the function that held model and optimizer has often returned.
+        # What was last known: by the end of a script the function that held model and optimizer has
+        # often returned.
         self._known_tensors: dict[int, Tensor] = {}
-        self.is_new = False  # an optimizer was seen for the first time since the last census was written
+        self.is_new = (
+            False  # an optimizer was seen for the first time since the last census was written
+        )
         self._copies: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 
     # models
 
     def saw_root(self, module: nn.Module) -> bool:
-        """True when this top-level module is new and counts as a model: it, or what it wraps, has parameters."""
+        """True when this top-level module is new and counts as a model: it, or what it wraps, has
+        parameters.
+        """
         seen = self._seen.get(id(module))
         if seen is not None and seen() is module:
             return False
@@ -92,7 +129,9 @@ class Census:
         if known is not None and known[0]() is module:
             return known[1]
         inner = unwrap(module)
-        answer = any(inner is root or any(inner is m for m in root.modules()) for root in self.roots())
+        answer = any(
+            inner is root or any(inner is m for m in root.modules()) for root in self.roots()
+        )
         if len(self._is_model) > _MAX_SEEN:
             self._is_model.clear()
         self._is_model[id(module)] = (weakref.ref(module), answer)
@@ -107,7 +146,9 @@ class Census:
 
     def built(self, optimizer: torch.optim.Optimizer, site: Site | None) -> None:
         found = self._optimizer_ids.get(id(optimizer))
-        if found is None or self._optimizers[found]() is not optimizer:  # not one that was built at this address before
+        if (
+            found is None or self._optimizers[found]() is not optimizer
+        ):  # not one that was built at this address before
             self._built_at[id(optimizer)] = site
         self.optimizer_index(optimizer)
 
@@ -122,11 +163,18 @@ class Census:
         return found
 
     def _wrapped_by(self, optimizer: torch.optim.Optimizer) -> int | None:
-        """Trainers wrap optimizers in one that is an Optimizer as well and hands out the very same list of groups."""
+        """Trainers wrap optimizers in one that is an Optimizer as well and hands out the very same
+        list of groups.
+        """
         groups = getattr(optimizer, "param_groups", None)
         for index, ref in enumerate(self._optimizers):
             known = ref()
-            if groups is not None and known is not None and known is not optimizer and known.param_groups is groups:
+            if (
+                groups is not None
+                and known is not None
+                and known is not optimizer
+                and known.param_groups is groups
+            ):
                 return index
         return None
 
@@ -144,15 +192,28 @@ class Census:
         return [p for root in self.roots() for p in root.parameters() if p.requires_grad]
 
     def loose_gradients(self) -> set[int]:
-        """Trainable parameters of the models that have a gradient although no optimizer holds them."""
-        held = {id(p) for optimizer in self.optimizers() for group in optimizer.param_groups for p in group["params"]}
+        """Trainable parameters of the models that have a gradient although no optimizer holds
+        them.
+        """
+        held = {
+            id(p)
+            for optimizer in self.optimizers()
+            for group in optimizer.param_groups
+            for p in group["params"]
+        }
         loose = [p for p in self.trainable() if id(p) not in held and p.grad is not None]
         copied = self._copied_from_trained(held) if loose else set()
         return {self.tensor_index(p) for p in loose if id(p) not in copied}
 
     def _copied_from_trained(self, held: set[int]) -> set[int]:
-        """Parameters of whole models that began as a copy of a trained one: target networks, refreshed by copying, not by steps."""
-        trained = [list(root.parameters()) for root in self.roots() if any(id(p) in held for p in root.parameters())]
+        """Parameters of whole models that began as a copy of a trained one: target networks,
+        refreshed by copying, not by steps.
+        """
+        trained = [
+            list(root.parameters())
+            for root in self.roots()
+            if any(id(p) in held for p in root.parameters())
+        ]
         for root in self.roots():
             mine = list(root.parameters())
             if any(id(p) in held for p in mine) or root in self._copies:
@@ -178,7 +239,11 @@ class Census:
             for g, group in enumerate(optimizer.param_groups):
                 decay = group.get("weight_decay", 0.0)
                 for p in group["params"]:
-                    held[id(p)] = (index, g, float(decay) if isinstance(decay, (int, float)) else 0.0)
+                    held[id(p)] = (
+                        index,
+                        g,
+                        float(decay) if isinstance(decay, (int, float)) else 0.0,
+                    )
                     self.tensor_index(p)
         named: dict[int, tuple[str, nn.Module]] = {}
         for name, parameter, module in self.named():
@@ -189,14 +254,25 @@ class Census:
             tensor = ref()
             before = self._known_tensors.get(index)
             if tensor is None:
-                records.append(before or Tensor(index, f"gone.{index}", (), "", False, "", -1, in_model=False))
+                records.append(
+                    before or Tensor(index, f"gone.{index}", (), "", False, "", -1, in_model=False)
+                )
                 continue
             name, owner = named.get(id(tensor), ("", None))
             if owner is None and before is not None and before.in_model and not named:
                 name = before.name  # the model is gone, its tensor is not
             optimizer_index, in_group, decay = held.get(id(tensor), (-1, -1, 0.0))
-            if optimizer_index < 0 and before is not None and before.optimizer >= 0 and self._is_gone(before.optimizer):
-                optimizer_index, in_group, decay = before.optimizer, before.group, before.weight_decay
+            if (
+                optimizer_index < 0
+                and before is not None
+                and before.optimizer >= 0
+                and self._is_gone(before.optimizer)
+            ):
+                optimizer_index, in_group, decay = (
+                    before.optimizer,
+                    before.group,
+                    before.weight_decay,
+                )
             records.append(
                 Tensor(
                     index,
@@ -204,14 +280,20 @@ class Census:
                     tuple(tensor.shape),
                     str(tensor.dtype).removeprefix("torch."),
                     tensor.requires_grad,
-                    type(owner).__name__ if owner is not None else before.owner if before is not None and not named else "",
+                    type(owner).__name__
+                    if owner is not None
+                    else before.owner
+                    if before is not None and not named
+                    else "",
                     optimizer_index,
                     in_group,
                     decay,
                     owner is not None or bool(before is not None and before.in_model and not named),
                 )
             )
-        self._known_tensors = {record.index: record for record in records if not record.name.startswith("gone.")}
+        self._known_tensors = {
+            record.index: record for record in records if not record.name.startswith("gone.")
+        }
         return records
 
     def _is_gone(self, optimizer: int) -> bool:
@@ -252,7 +334,17 @@ class Census:
                 full = ".".join(part for part in (prefix, path) if part)
                 trainable = sum(p.requires_grad for p in own)
                 definition = self._definition(module)
-                records.append(Module(full, type(module).__name__, settings, len(own), trainable, definition, built_at(module)))
+                records.append(
+                    Module(
+                        full,
+                        type(module).__name__,
+                        settings,
+                        len(own),
+                        trainable,
+                        definition,
+                        built_at(module),
+                    )
+                )
         return records
 
     def _definition(self, module: nn.Module) -> Site | None:
@@ -262,7 +354,11 @@ class Census:
             return None
         if not is_user_file(code.co_filename):
             return None
-        return Site(self._sites.shown(code.co_filename), code.co_firstlineno, f"{type(module).__name__}.forward")
+        return Site(
+            self._sites.shown(code.co_filename),
+            code.co_firstlineno,
+            f"{type(module).__name__}.forward",
+        )
 
 
 def _same_values(mine: list[nn.Parameter], theirs: list[nn.Parameter]) -> bool:
@@ -270,7 +366,9 @@ def _same_values(mine: list[nn.Parameter], theirs: list[nn.Parameter]) -> bool:
         return False
     if not all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True)):
         return False
-    return any(bool((p != p.flatten()[0]).any()) for p in mine if p.numel() > 1)  # not just both filled with one number
+    return any(
+        bool((p != p.flatten()[0]).any()) for p in mine if p.numel() > 1
+    )  # not just both filled with one number
 
 
 def _plain(value: Any) -> Any:

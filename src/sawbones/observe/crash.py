@@ -1,4 +1,6 @@
-"""What was in hand when the script died: the batch, the chain of modules, the operator that failed."""
+"""What was in hand when the script died: the batch, the chain of modules, the operator that
+failed.
+"""
 
 from __future__ import annotations
 
@@ -31,30 +33,45 @@ def crash_context(recorder: Recorder) -> dict[str, Any]:
             "step": recorder.step,
             "microstep": recorder.microstep,
             "phase": recorder.phase,
-            "tensors": [_describe(path, tensor) for path, tensor in (found + _of_the_call(recorder, found))[:16]],
+            "tensors": [
+                _describe(path, tensor)
+                for path, tensor in (found + _of_the_call(recorder, found))[:16]
+            ],
             "fingerprints": batch_fingerprints([tensor for _, tensor in found]),
         }
     return context
 
 
-def _of_the_call(recorder: Recorder, found: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
+def _of_the_call(
+    recorder: Recorder, found: list[tuple[str, torch.Tensor]]
+) -> list[tuple[str, torch.Tensor]]:
     """What the model itself was given: a loader may be a batch ahead of it."""
     if recorder.last_call is None:
         return []
-    return [(f"model{path}", t) for path, t in tensors_in(recorder.last_call[1:]) if not any(t is known for _, known in found)]
+    return [
+        (f"model{path}", t)
+        for path, t in tensors_in(recorder.last_call[1:])
+        if not any(t is known for _, known in found)
+    ]
 
 
 def _repeat_last_call(recorder: Recorder) -> dict[str, Any]:
-    """The run is over, so its last forward can be repeated under the tracer: that gives the chain up to the failure."""
+    """The run is over, so its last forward can be repeated under the tracer: that gives the chain
+    up to the failure.
+    """
     assert recorder.last_call is not None
     module, args, kwargs = recorder.last_call
-    observer = DeepObserver(recorder.step, recorder.microstep, recorder.sites, recorder.census.roots)
+    observer = DeepObserver(
+        recorder.step, recorder.microstep, recorder.sites, recorder.census.roots
+    )
     observer.start()
     try:
         with torch.enable_grad():
             module(*args, **kwargs)
     except Exception:
-        pass  # the same failure again, or the call cannot be repeated: either way the trace says how far it came
+        # the same failure again, or the call cannot be repeated: either way the trace says how far
+        # it came
+        pass
     finally:
         found = observer.crash_context()
         observer.stop()
@@ -68,7 +85,12 @@ def _describe(path: str, tensor: torch.Tensor) -> dict[str, Any]:
         "dtype": str(tensor.dtype).removeprefix("torch."),
     }
     facts["device"] = str(tensor.device)
-    if tensor.device.type == "cpu" and tensor.numel() and tensor.dtype is not torch.bool and not tensor.dtype.is_complex:
+    if (
+        tensor.device.type == "cpu"
+        and tensor.numel()
+        and tensor.dtype is not torch.bool
+        and not tensor.dtype.is_complex
+    ):
         facts.update(value_range(tensor.detach()))
         if not tensor.dtype.is_floating_point and tensor.dim() >= 1:
             flat = tensor.detach().reshape(tensor.shape[0], -1)

@@ -1,4 +1,6 @@
-"""The guard: an error of ours switches off the hook that raised it, is logged once, and never reaches the host."""
+"""The guard: an error of ours switches off the hook that raised it, is logged once, and never
+reaches the host.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class Guard:
         self._step = step
         self._raise = bool(os.environ.get(RAISE))
         self._depth = 0
-        import torch  # not at the top: the launcher reads this file before the script has imported torch
+        # not at the top: the launcher reads this file before the script has imported torch
+        import torch
 
         self._untraced = torch._C.DisableTorchFunction
 
@@ -37,7 +40,9 @@ class Guard:
         try:
             if name in _OWN_MODES:
                 return act(*args)
-            with self._untraced():  # what we compute ourselves must not appear in a trace of the host
+            with (
+                self._untraced()
+            ):  # what we compute ourselves must not appear in a trace of the host
                 return act(*args)
         except Exception as error:
             self.fail(name, error)
@@ -53,7 +58,10 @@ class Guard:
         self.off.add(name)
         where = f" Details: {self._folder / 'sawbones.log'}" if self._folder else ""
         first = (str(error) or type(error).__name__).splitlines()[0]
-        self.say(f"{name} failed at step {self._step()} ({first}) and is off from here. Training continues unchanged.{where}")
+        self.say(
+            f"{name} failed at step {self._step()} ({first}) and is off from here. "
+            f"Training continues unchanged.{where}"
+        )
         self.log("".join(traceback.format_exception(error)))
 
     def say(self, text: str) -> None:

@@ -1,4 +1,6 @@
-"""Updates written by hand: parameters that change in place between two backward passes although no optimizer stepped."""
+"""Updates written by hand: parameters that change in place between two backward passes although no
+optimizer stepped.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Handwork:
 
 
 def _mark(parameter: torch.Tensor) -> float | int:
-    """On a device the version, which costs nothing; in host memory the sum, which also sees what went through `.data`."""
+    """On a device the version, which costs nothing; in host memory the sum, which also sees what
+    went through `.data`.
+    """
     if parameter.device.type != "cpu":
         return parameter._version
     total = float(parameter.detach().sum())
@@ -48,7 +52,9 @@ def _mark(parameter: torch.Tensor) -> float | int:
 
 
 def leaves_of(root: torch.Tensor) -> list[torch.Tensor]:
-    """Tensors that this graph accumulates gradients into, each once, in the order they are reached."""
+    """Tensors that this graph accumulates gradients into, each once, in the order they are
+    reached.
+    """
     seen: set[Any] = set()
     found: list[torch.Tensor] = []
     waiting = [root.grad_fn]

@@ -1,8 +1,10 @@
-"""The journal: operators of the step in progress, kept so that the first non-finite result can be named.
+"""The journal: operators of the step in progress, kept so that the first non-finite result can be
+named.
 
-Under `diagnose` only. It costs one function-mode call per operator and no arithmetic: values are looked at after the loss
-turned out to be non-finite, while the step's tensors are still alive. Before the first step it also notes where data was
-indexed, permuted or sorted, masks were cut out and first weights written.
+Under `diagnose` only. It costs one function-mode call per operator and no arithmetic: values are
+looked at after the loss turned out to be non-finite, while the step's tensors are still alive.
+Before the first step it also notes where data was indexed, permuted or sorted, masks were cut out
+and first weights written.
 """
 
 from __future__ import annotations
@@ -23,10 +25,25 @@ from sawbones.store import RunWriter
 _MAX_OPS = 4000
 _MAX_DATA_OPS = 3000
 _ORDERING = {
-    "randperm", "__getitem__", "sort", "argsort", "flip", "roll", "index_select", "gather", "take", "__setitem__", "randint",
-    "repeat", "repeat_interleave", "tile", "multinomial", "masked_select",
-}  # fmt: skip
-# Masks, positions and first weights are made long before they are used: the line that made them is where they are put right.
+    "randperm",
+    "__getitem__",
+    "sort",
+    "argsort",
+    "flip",
+    "roll",
+    "index_select",
+    "gather",
+    "take",
+    "__setitem__",
+    "randint",
+    "repeat",
+    "repeat_interleave",
+    "tile",
+    "multinomial",
+    "masked_select",
+}
+# Masks, positions and first weights are made long before they are used: the line that made them is
+# where they are put right.
 _BUILDING = {
     "tril",
     "triu",
@@ -64,7 +81,20 @@ _MAKES_INFINITY = {
 
 
 # The host waits for the device to bring a value over.
-_READS = frozenset({"item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__", "to", "nonzero", "__repr__"})
+_READS = frozenset(
+    {
+        "item",
+        "tolist",
+        "cpu",
+        "numpy",
+        "__bool__",
+        "__float__",
+        "__int__",
+        "to",
+        "nonzero",
+        "__repr__",
+    }
+)
 
 
 class _Mode(TorchFunctionMode):
@@ -88,7 +118,9 @@ class Journal:
         self._found = False
         self._busy = False
         self.on_read: Callable[..., None] | None = None  # told when values leave their device
-        self.on_write: list[Callable[..., None]] = []  # told of operators that change their first argument
+        self.on_write: list[
+            Callable[..., None]
+        ] = []  # told of operators that change their first argument
 
     def resume(self) -> None:
         if self._mode is None:
@@ -106,7 +138,9 @@ class Journal:
             self._mode = mode  # a mode of the host's lies on top: ours stays until that one is gone
 
     def model_input(self, rows: int) -> torch.Tensor | None:
-        """Of a model that is no nn.Module: the first data of so many rows that met something with gradients in this step."""
+        """Of a model that is no nn.Module: the first data of so many rows that met something with
+        gradients in this step.
+        """
         for _, _, inputs, result in self._ops:
             if result.requires_grad:
                 for tensor in inputs:
@@ -123,7 +157,10 @@ class Journal:
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return
-        if name == "__set__" and getattr(getattr(func, "__self__", None), "__name__", "") == "requires_grad":
+        if (
+            name == "__set__"
+            and getattr(getattr(func, "__self__", None), "__name__", "") == "requires_grad"
+        ):
             name, result = "requires_grad_", args[0]  # p.requires_grad = False
         if self.on_read is not None and name in _READS:
             self.on_read(name, args, result, sys._getframe(2))
@@ -131,10 +168,16 @@ class Journal:
             start = sys._getframe(2)
             for act in tuple(self.on_write):
                 act(name, func, args, lambda: self._sites.find(start))
-        if self._prologue and (name in _ORDERING or name in _BUILDING or name in _MAKING) and len(self._data_ops) < _MAX_DATA_OPS:
+        if (
+            self._prologue
+            and (name in _ORDERING or name in _BUILDING or name in _MAKING)
+            and len(self._data_ops) < _MAX_DATA_OPS
+        ):
             self._note_data(name, args, result)
         if name == "multi_head_attention_forward" and isinstance(result, tuple):
-            result = result[0]  # (values, weights): else a NaN seems to come from the operator after it
+            result = result[
+                0
+            ]  # (values, weights): else a NaN seems to come from the operator after it
         if (
             torch.is_grad_enabled()
             and isinstance(result, torch.Tensor)
@@ -142,11 +185,15 @@ class Journal:
             and len(self._ops) < _MAX_OPS
         ):
             counts = name in _DIVIDING  # a divisor of whole numbers is a count
-            inputs = tuple(a for a in args if isinstance(a, torch.Tensor) and (counts or a.is_floating_point()))
+            inputs = tuple(
+                a for a in args if isinstance(a, torch.Tensor) and (counts or a.is_floating_point())
+            )
             self._ops.append((name, self._sites.find(sys._getframe(2)), inputs, result))
 
     def _note_data(self, name: str, args: Any, result: Any) -> None:
-        if name in ("__getitem__", "__setitem__") and not (len(args) > 1 and isinstance(args[1], (torch.Tensor, list))):
+        if name in ("__getitem__", "__setitem__") and not (
+            len(args) > 1 and isinstance(args[1], (torch.Tensor, list))
+        ):
             return  # a slice or a number keeps the order
         if name == "requires_grad_" and (len(args) < 2 or args[1]):
             return  # only freezing is of interest
@@ -154,11 +201,15 @@ class Journal:
         site = self._sites.find(sys._getframe(3))
         if site is None or not isinstance(result, torch.Tensor):
             return
-        entry = self._data_ops.setdefault((name, site), [0, list(result.shape), str(result.dtype).removeprefix("torch.")])
+        entry = self._data_ops.setdefault(
+            (name, site), [0, list(result.shape), str(result.dtype).removeprefix("torch.")]
+        )
         entry[0] += 1
 
     def before_backward(self, loss: Any, step: int, writer: RunWriter) -> None:
-        """The loss is known now: when it is not finite, the operators of this step say where that began."""
+        """The loss is known now: when it is not finite, the operators of this step say where that
+        began.
+        """
         self._prologue = False
         if not isinstance(loss, torch.Tensor) or self._found or loss.device.type != "cpu":
             return
@@ -175,7 +226,10 @@ class Journal:
 
     def close(self, writer: RunWriter) -> None:
         self.pause()
-        rows = [{"op": op, "site": site, "count": e[0], "shape": e[1], "dtype": e[2]} for (op, site), e in self._data_ops.items()]
+        rows = [
+            {"op": op, "site": site, "count": e[0], "shape": e[1], "dtype": e[2]}
+            for (op, site), e in self._data_ops.items()
+        ]
         writer.record("data_ops", 0, rows)
         self._ops.clear()
 
@@ -185,7 +239,11 @@ def first_nonfinite(
 ) -> dict[str, Any] | None:
     for name, site, inputs, result in ops:
         plain = result.detach()
-        if plain.numel() and not math.isfinite(float(plain.sum())) and not bool(torch.isfinite(plain).all()):
+        if (
+            plain.numel()
+            and not math.isfinite(float(plain.sum()))
+            and not bool(torch.isfinite(plain).all())
+        ):
             if name not in _MAKES_INFINITY and (_masks(plain) or _is_constant(name, plain)):
                 continue  # -inf written on purpose into scores, and carried along
             return {
@@ -200,12 +258,18 @@ def first_nonfinite(
 
 def _masks(plain: torch.Tensor) -> bool:
     """Only -inf beside finite values: a mask being added to scores, not a failure."""
-    return not bool(torch.isnan(plain).any()) and not bool((plain == math.inf).any()) and bool(torch.isfinite(plain).any())
+    return (
+        not bool(torch.isnan(plain).any())
+        and not bool((plain == math.inf).any())
+        and bool(torch.isfinite(plain).any())
+    )
 
 
 def _is_constant(name: str, plain: torch.Tensor) -> bool:
     """A tensor of nothing but -inf, made to be put into scores."""
-    return name in ("full", "full_like", "new_full", "tensor", "fill_", "mul", "neg") and bool((plain == -math.inf).all())
+    return name in ("full", "full_like", "new_full", "tensor", "fill_", "mul", "neg") and bool(
+        (plain == -math.inf).all()
+    )
 
 
 def _range(tensor: torch.Tensor) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""Run a user's script in this process exactly as `python train.py` would, with the recorder installed.
+"""Run a user's script in this process exactly as `python train.py` would, with the recorder
+installed.
 
-torch is not imported here: scripts set environment variables before they import it, and those must still count. An import
-hook installs the recorder the moment the script's own `import torch` is done.
+torch is not imported here: scripts set environment variables before they import it, and those must
+still count. An import hook installs the recorder the moment the script's own `import torch` is
+done.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.spawned import adopt, spawned_rank
 from sawbones.schema import Ending, Site
 
-MODULE = "SAWBONES_MODULE"  # the name under which `-m` was given, for this process and the ones it starts
+# the name under which `-m` was given, for this process and the ones it starts
+MODULE = "SAWBONES_MODULE"
 
 _here: list[Session] = []  # sessions that watch this process
 
@@ -41,7 +44,9 @@ class AfterImport(importlib.abc.MetaPathFinder):
         self._act = act
         self._busy = False
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Any = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self._name or self._busy:
             return None
         self._busy = True
@@ -68,7 +73,9 @@ class AfterImport(importlib.abc.MetaPathFinder):
 class Session:
     """The recorder of this process, from before torch is imported until the script has ended."""
 
-    def __init__(self, folder: Path, script: str, argv: Sequence[str], options: Options, root: str, rank: int) -> None:
+    def __init__(
+        self, folder: Path, script: str, argv: Sequence[str], options: Options, root: str, rank: int
+    ) -> None:
         self.folder, self.script, self.argv, self.options, self.root, self.rank = (
             folder,
             script,
@@ -80,7 +87,9 @@ class Session:
         self.recorder: Any = None
         self.patches: Any = None
         self.on_ready: list[Callable[[Any], None]] = []
-        self.prepare_spawned: tuple[str, str] | None = None  # module and text: how processes of the script are made ready
+        self.prepare_spawned: tuple[str, str] | None = (
+            None  # module and text: how processes of the script are made ready
+        )
 
     def arm(self) -> None:
         if "torch" in sys.modules:
@@ -89,13 +98,18 @@ class Session:
             sys.meta_path.insert(0, AfterImport("torch", self.try_install))
 
     def try_install(self) -> None:
-        """Inside the user's `import torch`: whatever goes wrong with watching, the import succeeds."""
+        """Inside the user's `import torch`: whatever goes wrong with watching, the import
+        succeeds.
+        """
         try:
             self.install()
         except Exception as error:
             if os.environ.get(RAISE):
                 raise
-            print(f"sawbones: watching could not start ({error}). Training continues unwatched.", file=sys.stderr)
+            print(
+                f"sawbones: watching could not start ({error}). Training continues unwatched.",
+                file=sys.stderr,
+            )
 
     def install(self) -> None:
         from sawbones.observe.environment import describe_environment
@@ -121,7 +135,9 @@ class Session:
 
     def close(self, ending: Ending) -> None:
         if self.recorder is not None and ending.kind == "exception":
-            self.recorder.guard("ending", self.recorder.write_ending, ending)  # a launcher may end this rank before it is done here
+            self.recorder.guard(
+                "ending", self.recorder.write_ending, ending
+            )  # a launcher may end this rank before it is done here
         if self.patches is not None:
             self.patches.restore()
         if self in _here:
@@ -149,18 +165,26 @@ def run_script(
     rank: int = 0,
     prepare: Callable[[Session], None] | None = None,
 ) -> tuple[int, Session]:
-    """Executes the script as __main__; returns the exit status that `python script` would have had."""
+    """Executes the script as __main__; returns the exit status that `python script` would have
+    had.
+    """
     path = os.path.abspath(script)
-    session = Session(folder, script, argv, options, root if root is not None else os.getcwd(), rank)
+    session = Session(
+        folder, script, argv, options, root if root is not None else os.getcwd(), rank
+    )
     if prepare is not None:
         prepare(session)
     session.arm()
     main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=script, __builtins__=builtins, __spec__=None, __cached__=None, __loader__=None)
+    main.__dict__.update(
+        __file__=script, __builtins__=builtins, __spec__=None, __cached__=None, __loader__=None
+    )
     sys.argv = [script, *argv]
     sys.path[0:1] = [os.path.dirname(path)]
     module = os.environ.get(MODULE)
-    if module and path.removesuffix(".py").removesuffix(f"{os.sep}__main__").endswith(module.replace(".", os.sep)):
+    if module and path.removesuffix(".py").removesuffix(f"{os.sep}__main__").endswith(
+        module.replace(".", os.sep)
+    ):
         _as_module(main, module, path)
     sys.modules["__main__"] = main
     _end_on_sigterm(session)
@@ -170,7 +194,9 @@ def run_script(
 
 
 def _as_module(main: types.ModuleType, name: str, path: str) -> None:
-    """As `python -m name` has it: found from the working folder, with a package for its relative imports."""
+    """As `python -m name` has it: found from the working folder, with a package for its relative
+    imports.
+    """
     sys.path[0] = os.getcwd()
     main.__package__ = name.rpartition(".")[0]
     main.__spec__ = importlib.util.spec_from_file_location(name, path)
@@ -180,7 +206,9 @@ def _execute(path: str, script: str, main: types.ModuleType, session: Session) -
     try:
         with open(path, "rb") as source:
             # dont_inherit: the __future__ flags of this file must not become the script's
-            code = compile(source.read(), script if os.path.isabs(script) else path, "exec", dont_inherit=True)
+            code = compile(
+                source.read(), script if os.path.isabs(script) else path, "exec", dont_inherit=True
+            )
         exec(code, main.__dict__)
     except SystemExit as leaving:
         return exited(leaving)
@@ -209,9 +237,13 @@ def exited(leaving: SystemExit) -> Ending:
 
 
 def _end_on_sigterm(session: Session) -> None:
-    """SIGTERM with no handler of the user's kills a Python process on the spot, without finally blocks. It still does, once
+    """SIGTERM with no handler of the user's kills a Python process on the spot, without finally
+    blocks. It still does, once
     the ending is written."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
         return
 
     def stop(signum: int, frame: Any) -> None:
@@ -225,10 +257,16 @@ def _end_on_sigterm(session: Session) -> None:
 
 
 def _print_user_traceback(error: BaseException) -> None:
-    """As Python would print it: without the frames of this file at the top and of our wrappers below."""
+    """As Python would print it: without the frames of this file at the top and of our wrappers
+    below.
+    """
     stack = traceback.TracebackException.from_exception(error)
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    kept = [frame for frame in stack.stack if not frame.filename.startswith(own) or is_user_file(frame.filename)]
+    kept = [
+        frame
+        for frame in stack.stack
+        if not frame.filename.startswith(own) or is_user_file(frame.filename)
+    ]
     stack.stack = traceback.StackSummary.from_list(kept)
     print("".join(stack.format()), end="", file=sys.stderr)
 
@@ -243,7 +281,12 @@ def crashed(error: BaseException, session: Session) -> Ending:
         own = os.sep + "sawbones" + os.sep in name and not is_user_file(name)
         if not own and not name.startswith("<frozen"):
             code = tb.tb_frame.f_code
-            site = Site(sites.shown(name), tb.tb_lineno, code.co_name, linecache.getline(name, tb.tb_lineno).strip()[:200])
+            site = Site(
+                sites.shown(name),
+                tb.tb_lineno,
+                code.co_name,
+                linecache.getline(name, tb.tb_lineno).strip()[:200],
+            )
             frames.append(site)
             if is_user_file(name):
                 inner = site

@@ -1,4 +1,6 @@
-"""What to observe, and how deeply. Plain values, so that a parent process can hand them to a child."""
+"""What to observe, and how deeply. Plain values, so that a parent process can hand them to a
+child.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,10 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-# Step 0 often differs (lazy layers, masks built outside); the others catch what only training brings out. On a large model a
-# deep step costs six to ten ordinary ones: there those after the first are put off until the run is long enough for them.
+# Step 0 often differs (lazy layers, masks built outside); the others catch what only training
+# brings out. On a large model a
+# deep step costs six to ten ordinary ones: there those after the first are put off until the run is
+# long enough for them.
 RUN_DEEP_STEPS = (0, 3)
 DIAGNOSE_DEEP_STEPS = (0, 1, 2, 5, 10, 20, 40, 80, 150)
 
@@ -16,9 +20,13 @@ DIAGNOSE_DEEP_STEPS = (0, 1, 2, 5, 10, 20, 40, 80, 150)
 class Options:
     deep_steps: tuple[int, ...] = RUN_DEEP_STEPS
     deep_every: int = 1000  # after the listed ones
-    paced: bool = False  # deep steps after the first wait until the run is long enough for what they cost
+    paced: bool = (
+        False  # deep steps after the first wait until the run is long enough for what they cost
+    )
     probe: bool = False  # property tests on a copy of the model, on the first deep step
-    journal: bool = False  # keep the operators of the current step, to name the first non-finite one
+    journal: bool = (
+        False  # keep the operators of the current step, to name the first non-finite one
+    )
     max_steps: int | None = None  # end the run after this many optimizer steps
     max_seconds: float | None = None
     eager: bool = False  # what the script compiles runs eagerly, so that deep steps can look inside
@@ -28,7 +36,9 @@ class Options:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def is_deep(self, step: int) -> bool:
-        return step in self.deep_steps or (step > 0 and self.deep_every > 0 and step % self.deep_every == 0)
+        return step in self.deep_steps or (
+            step > 0 and self.deep_every > 0 and step % self.deep_every == 0
+        )
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -46,5 +56,11 @@ def running() -> Options:
 
 
 def diagnosing(**changes: Any) -> Options:
-    usual = {"deep_steps": DIAGNOSE_DEEP_STEPS, "probe": True, "journal": True, "eager": True, "full_every": 10}
+    usual = {
+        "deep_steps": DIAGNOSE_DEEP_STEPS,
+        "probe": True,
+        "journal": True,
+        "eager": True,
+        "full_every": 10,
+    }
     return Options(**{**usual, **changes})

@@ -1,4 +1,6 @@
-"""Where modules were built: the user's line that made a layer or a criterion, which is where its settings can be changed."""
+"""Where modules were built: the user's line that made a layer or a criterion, which is where its
+settings can be changed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from sawbones.schema import Site
 
 MAX_MODULES = 20_000
 
-# By identity: a module may define its own hash (metrics hash their state, which does not exist yet when they are made).
+# By identity: a module may define its own hash (metrics hash their state, which does not exist yet
+# when they are made).
 _built: dict[int, tuple[weakref.ref[nn.Module], Site]] = {}
 
 
@@ -26,8 +29,14 @@ def built_at(module: nn.Module | None) -> Site | None:
 
 
 def library_built_at(module: nn.Module | None) -> Site | None:
-    """The same for layers of torch itself only: in a user's own class the fault lies in its code, not where it was made."""
-    return built_at(module) if module is not None and type(module).__module__.startswith("torch.") else None
+    """The same for layers of torch itself only: in a user's own class the fault lies in its code,
+    not where it was made.
+    """
+    return (
+        built_at(module)
+        if module is not None and type(module).__module__.startswith("torch.")
+        else None
+    )
 
 
 def maker_frame(frame: FrameType | None, module: nn.Module) -> FrameType | None:

@@ -11,7 +11,9 @@ class Patches:
         self._undo: list[Callable[[], None]] = []
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """owner.name becomes make(original). Only what the owner itself defines is replaced, so restoring is exact."""
+        """owner.name becomes make(original). Only what the owner itself defines is replaced, so
+        restoring is exact.
+        """
         if name not in vars(owner):
             return
         original = vars(owner)[name]
@@ -26,7 +28,8 @@ class Patches:
         setattr(owner, name, new)
 
         def undo() -> None:
-            # Somebody may have patched on top of us: leave theirs alone, it still calls the original through ours.
+            # Somebody may have patched on top of us: leave theirs alone, it still calls the
+            # original through ours.
             if vars(owner).get(name) is new:
                 setattr(owner, name, original)
 

@@ -1,8 +1,10 @@
-"""The profile of a training loop: where its time goes, which operators take it and who holds memory at the peak, by user's line.
+"""The profile of a training loop: where its time goes, which operators take it and who holds memory
+at the peak, by user's line.
 
-Three stretches of steps one after the other, after a few to warm up: SPLIT steps with a clock at every boundary (on a device with a
-wait for it), TRACED steps under torch.profiler, and all others without either, for the throughput. A short script gives the first
-two and perhaps little of the third.
+Three stretches of steps one after the other, after a few to warm up: SPLIT steps with a clock at
+every boundary (on a device with a wait for it), TRACED steps under torch.profiler, and all others
+without either, for the throughput. A short script gives the first two and perhaps little of the
+third.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 from torch._C._profiler import _EventType
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.overrides import TorchFunctionMode
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -38,7 +43,9 @@ _PARTS = ("data", "forward", "backward", "optimizer", "other")
 
 
 class _Lines(TorchFunctionMode):
-    """Passes every call on. That alone makes operators such as `a @ b`, which are no calls to the profiler, show their line."""
+    """Passes every call on. That alone makes operators such as `a @ b`, which are no calls to the
+    profiler, show their line.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
@@ -53,13 +60,19 @@ class Profiler:
         self._step_began = 0.0
         self._trace: Any = None
         self._forward_hook: Any = None
-        self._free: tuple[int, float] | None = None  # first step of the last stretch, and when it began
+        self._free: tuple[int, float] | None = (
+            None  # first step of the last stretch, and when it began
+        )
         self._result: dict[str, Any] = {}
         recorder.listeners.append(self._stepped)
         patches.replace(torch.autograd, "backward", self._make_backward)
         patches.replace(_BaseDataLoaderIter, "__next__", self._make_next)
-        patches.on_exit(register_optimizer_step_pre_hook(lambda *_: self._enter("optimizer")).remove)
-        patches.on_exit(register_optimizer_step_post_hook(lambda *_: self._leave("optimizer")).remove)
+        patches.on_exit(
+            register_optimizer_step_pre_hook(lambda *_: self._enter("optimizer")).remove
+        )
+        patches.on_exit(
+            register_optimizer_step_post_hook(lambda *_: self._leave("optimizer")).remove
+        )
         patches.on_exit(self._close)
 
     # the split
@@ -101,7 +114,9 @@ class Profiler:
     def _stepped(self, recorder: Recorder) -> None:
         done = recorder.step
         if done == WARM_STEPS:
-            self._forward_hook = nn.modules.module.register_module_forward_pre_hook(self._before_module)
+            self._forward_hook = nn.modules.module.register_module_forward_pre_hook(
+                self._before_module
+            )
             self._begin_step()
         elif WARM_STEPS < done <= WARM_STEPS + SPLIT_STEPS:
             self._end_step()
@@ -136,7 +151,9 @@ class Profiler:
             torch.cuda.reset_peak_memory_stats()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self._trace = torch.profiler.profile(activities=activities, with_stack=True, profile_memory=True)
+            self._trace = torch.profiler.profile(
+                activities=activities, with_stack=True, profile_memory=True
+            )
             self._trace.__enter__()
         self._lines = _Lines()
         self._lines.__enter__()  # type: ignore[no-untyped-call]
@@ -146,7 +163,9 @@ class Profiler:
         if trace is None:
             return
         stack = torch.overrides._get_current_function_mode_stack()
-        if stack and stack[-1] is self._lines:  # else a mode of the script's own lies on top, and ours does no harm below it
+        if (
+            stack and stack[-1] is self._lines
+        ):  # else a mode of the script's own lies on top, and ours does no harm below it
             self._lines.__exit__(None, None, None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -155,7 +174,9 @@ class Profiler:
 
     def _read_trace(self, trace: Any) -> None:
         reading = TraceReading(self._r, trace)
-        self._result.update(operators=reading.operators(), memory=reading.memory(), held=self._held())
+        self._result.update(
+            operators=reading.operators(), memory=reading.memory(), held=self._held()
+        )
 
     def _held(self) -> dict[str, int]:
         """Bytes that outlast a step."""
@@ -172,20 +193,30 @@ class Profiler:
             self._forward_hook = None
         self._r.guard("profile", self._stop_trace)
         self._result.setdefault("held", self._held())
-        peak = torch.cuda.max_memory_allocated() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+        peak = (
+            torch.cuda.max_memory_allocated()
+            if torch.cuda.is_available() and torch.cuda.is_initialized()
+            else None
+        )
         self._result.update(split=self._split, device_peak=peak)
         self._r.writer.record("profile", 0, self._result)
 
 
 class TraceReading:
-    """The tree of events of torch.profiler: operators below the Python calls that led to them, allocations below operators."""
+    """The tree of events of torch.profiler: operators below the Python calls that led to them,
+    allocations below operators.
+    """
 
     def __init__(self, recorder: Recorder, trace: Any) -> None:
         self._r = recorder
         self._kernels = _kernel_times(trace)
         self._forward_lines: dict[int, tuple[str, int]] = {}
-        self._ops: dict[tuple[str, tuple[str, int] | None], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-        self._allocations: list[tuple[int, int, int, tuple[str, int] | None, str]] = []  # time, pointer, bytes, line, operator
+        self._ops: dict[tuple[str, tuple[str, int] | None], list[float]] = defaultdict(
+            lambda: [0.0, 0.0, 0.0]
+        )
+        self._allocations: list[
+            tuple[int, int, int, tuple[str, int] | None, str]
+        ] = []  # time, pointer, bytes, line, operator
         roots = trace.profiler.kineto_results.experimental_event_tree()
         for root in roots:
             self._note_forward(root)
@@ -193,13 +224,21 @@ class TraceReading:
             self._read(root)
 
     def _note_forward(self, root: Any) -> None:
-        """Sequence numbers tie an operator of the backward pass to the one that it is the derivative of."""
+        """Sequence numbers tie an operator of the backward pass to the one that it is the
+        derivative of.
+        """
         waiting: list[tuple[Any, tuple[str, int] | None]] = [(root, None)]
         while waiting:
             event, line = waiting.pop()
             line = _line_of(event) or line
-            if event.typed[0] == _EventType.TorchOp and line is not None and "Backward" not in event.name:
-                self._forward_lines.setdefault(int(event.extra_fields.sequence_number), line)  # -1: it has no derivative
+            if (
+                event.typed[0] == _EventType.TorchOp
+                and line is not None
+                and "Backward" not in event.name
+            ):
+                self._forward_lines.setdefault(
+                    int(event.extra_fields.sequence_number), line
+                )  # -1: it has no derivative
             waiting += [(child, line) for child in event.children if not _is_ours(child)]
 
     def _read(self, root: Any) -> None:
@@ -212,8 +251,14 @@ class TraceReading:
                 number = int(event.extra_fields.sequence_number)
                 if "Backward" in event.name and number >= 0 and number in self._forward_lines:
                     line = self._forward_lines[number]
-                inner = sum(child.duration_time_ns for child in event.children if child.typed[0] == _EventType.TorchOp)
-                if "#" not in event.name:  # a named stretch of torch's own, such as Optimizer.step#Adam.step
+                inner = sum(
+                    child.duration_time_ns
+                    for child in event.children
+                    if child.typed[0] == _EventType.TorchOp
+                )
+                if (
+                    "#" not in event.name
+                ):  # a named stretch of torch's own, such as Optimizer.step#Adam.step
                     row = self._ops[event.name, line]
                     row[0] += 1
                     row[1] += max(0, event.duration_time_ns - inner) * 1e-6
@@ -222,7 +267,9 @@ class TraceReading:
             elif kind == _EventType.Allocation:
                 fields = event.extra_fields
                 if not torch.cuda.is_available() or fields.device.type == "cuda":
-                    self._allocations.append((event.start_time_ns, int(fields.ptr), int(fields.alloc_size), line, outer))
+                    self._allocations.append(
+                        (event.start_time_ns, int(fields.ptr), int(fields.alloc_size), line, outer)
+                    )
             waiting += [(child, line, outer) for child in event.children if not _is_ours(child)]
 
     def operators(self, count: int = 40) -> list[dict[str, Any]]:
@@ -238,7 +285,9 @@ class TraceReading:
             for (name, line), (calls, host, device) in self._ops.items()
         ]
         on_device = any(row["device_ms"] for row in rows)
-        return sorted(rows, key=lambda row: -float(row["device_ms" if on_device else "host_ms"]))[:count]
+        return sorted(rows, key=lambda row: -float(row["device_ms" if on_device else "host_ms"]))[
+            :count
+        ]
 
     def memory(self, count: int = 20) -> dict[str, Any]:
         """What the traced steps had allocated themselves at their peak, by line."""
@@ -256,13 +305,21 @@ class TraceReading:
         owners: dict[tuple[tuple[str, int] | None, str], int] = defaultdict(int)
         for size, line, name in at_peak.values():
             owners[line, name] += size
-        rows = [{"bytes": size, "site": self._site(line), "name": name} for (line, name), size in owners.items()]
-        return {"peak": most, "owners": sorted(rows, key=lambda row: -int(str(row["bytes"])))[:count]}
+        rows = [
+            {"bytes": size, "site": self._site(line), "name": name}
+            for (line, name), size in owners.items()
+        ]
+        return {
+            "peak": most,
+            "owners": sorted(rows, key=lambda row: -int(str(row["bytes"])))[:count],
+        }
 
     def _site(self, line: tuple[str, int] | None) -> Site | None:
         if line is None:
             return None
-        return Site(self._r.sites.shown(line[0]), line[1], "", linecache.getline(*line).strip()[:200])
+        return Site(
+            self._r.sites.shown(line[0]), line[1], "", linecache.getline(*line).strip()[:200]
+        )
 
 
 def _line_of(event: Any) -> tuple[str, int] | None:
@@ -271,7 +328,9 @@ def _line_of(event: Any) -> tuple[str, int] | None:
         return None
     caller = event.extra_fields.caller
     name = _whole_path(str(caller.file_name))
-    return (name, int(caller.line_number)) if is_user_file(name) and not name.startswith("<") else None
+    return (
+        (name, int(caller.line_number)) if is_user_file(name) and not name.startswith("<") else None
+    )
 
 
 @cache
@@ -279,7 +338,14 @@ def _whole_path(name: str) -> str:
     """The profiler cuts off the folder of sys.path that a file was found in."""
     if os.path.isabs(name) or name.startswith("<"):
         return name
-    return next((whole for folder in sys.path if os.path.isfile(whole := os.path.join(folder or os.getcwd(), name))), "<unknown>")
+    return next(
+        (
+            whole
+            for folder in sys.path
+            if os.path.isfile(whole := os.path.join(folder or os.getcwd(), name))
+        ),
+        "<unknown>",
+    )
 
 
 def _is_ours(event: Any) -> bool:
@@ -294,12 +360,18 @@ def _kernel_times(trace: Any) -> dict[int, float]:
     """Operator -> milliseconds of the kernels that it launched itself."""
     if not torch.cuda.is_available():
         return {}
-    return {int(e.id): sum(k.duration for k in e.kernels) * 1e-3 for e in trace.events() if e.kernels}
+    return {
+        int(e.id): sum(k.duration for k in e.kernels) * 1e-3 for e in trace.events() if e.kernels
+    }
 
 
 def _bytes_in(state: Any) -> int:
     return sum(
-        v.nbytes for entry in state.values() if isinstance(entry, dict) for v in entry.values() if isinstance(v, torch.Tensor)
+        v.nbytes
+        for entry in state.values()
+        if isinstance(entry, dict)
+        for v in entry.values()
+        if isinstance(v, torch.Tensor)
     )
 
 

@@ -1,11 +1,15 @@
-"""How ranks compare their fingerprints while they train: notes in the key-value store that they met at.
+"""How ranks compare their fingerprints while they train: notes in the key-value store that they met
+at.
 
-No collective is made: one of ours could wait for a rank that has crashed or takes fewer steps, and could slip between two of the
-user's. A rank leaves its latest notes under its own key and reads those of the rank before it, if there are any: whoever is late or
-gone is not waited for. Ranks that all agree with the one before them all agree, so nothing grows with the number of ranks on any of
-them. The store is asked over a connection of its own, by a thread of its own: training never waits for an answer.
+No collective is made: one of ours could wait for a rank that has crashed or takes fewer steps, and
+could slip between two of the user's. A rank leaves its latest notes under its own key and reads
+those of the rank before it, if there are any: whoever is late or gone is not waited for. Ranks that
+all agree with the one before them all agree, so nothing grows with the number of ranks on any of
+them. The store is asked over a connection of its own, by a thread of its own: training never waits
+for an answer.
 
-A note has a fixed size. Only when two notes differ does a rank ask the one before it for the fingerprints of single tensors.
+A note has a fixed size. Only when two notes differ does a rank ask the one before it for the
+fingerprints of single tensors.
 """
 
 from __future__ import annotations
@@ -26,11 +30,21 @@ from sawbones.observe.tensor_prints import SKETCH, Prints
 
 KINDS = ("parameters", "buffers", "gradients", "batches", "events")
 MUST_AGREE = ("parameters", "buffers", "gradients", "events")
-ROUNDING = 1e-4  # of a tensor's norm: ranks that compute in another order come this close and no closer
+ROUNDING = (
+    1e-4  # of a tensor's norm: ranks that compute in another order come this close and no closer
+)
 KEPT = 4  # notes of a rank in the store
-KEPT_SINGLE = 12  # steps whose single fingerprints stay in memory: the first ones may follow each other before anyone asks
+# steps whose single fingerprints stay in memory: the first ones may follow each other before anyone
+# asks
+KEPT_SINGLE = 12
 PREFIX = "sawbones/"
-_PAUSES = (0.03, 0.2, 1.0, 3.0, 9.0)  # seconds between the looks after a note was left: a busy neighbour may be late
+_PAUSES = (
+    0.03,
+    0.2,
+    1.0,
+    3.0,
+    9.0,
+)  # seconds between the looks after a note was left: a busy neighbour may be late
 _PATIENCE = 20  # looks, a second each, for single fingerprints that were asked for
 LINGER_SECONDS = 1.0  # at the end, for the rank before and the rank after
 _FORMAT = "<8Q"
@@ -65,7 +79,11 @@ def unpack_notes(data: bytes) -> list[Note]:
     found = []
     for start in range(0, len(data) - NOTE_BYTES + 1, NOTE_BYTES):
         step, layout, known, *values = struct.unpack_from(_FORMAT, data, start)
-        prints = {kind: value for i, (kind, value) in enumerate(zip(KINDS, values, strict=True)) if known >> i & 1}
+        prints = {
+            kind: value
+            for i, (kind, value) in enumerate(zip(KINDS, values, strict=True))
+            if known >> i & 1
+        }
         found.append(Note(step, layout, prints))
     return found
 
@@ -76,10 +94,18 @@ class Comparison:
 
     compared: int = 0
     last: int = 0  # the latest step that was compared
-    same: dict[str, int] = field(default_factory=dict)  # kind -> latest step at which it was the same
-    apart: dict[str, int] = field(default_factory=dict)  # kind -> a step at which it was not, to be looked at
-    quiet: dict[str, int] = field(default_factory=dict)  # kind -> step before which it is not looked at again
-    batches: list[int] = field(default_factory=lambda: [0, 0])  # spans with the same batches, spans compared
+    same: dict[str, int] = field(
+        default_factory=dict
+    )  # kind -> latest step at which it was the same
+    apart: dict[str, int] = field(
+        default_factory=dict
+    )  # kind -> a step at which it was not, to be looked at
+    quiet: dict[str, int] = field(
+        default_factory=dict
+    )  # kind -> step before which it is not looked at again
+    batches: list[int] = field(
+        default_factory=lambda: [0, 0]
+    )  # spans with the same batches, spans compared
 
     def add(self, ours: Note, theirs: Note) -> None:
         if ours.layout != theirs.layout:
@@ -87,13 +113,20 @@ class Comparison:
         self.compared += 1
         self.last = ours.step
         for kind in MUST_AGREE:
-            if kind not in ours.prints or kind not in theirs.prints or kind in self.apart or ours.step < self.quiet.get(kind, 0):
+            if (
+                kind not in ours.prints
+                or kind not in theirs.prints
+                or kind in self.apart
+                or ours.step < self.quiet.get(kind, 0)
+            ):
                 continue
             alike = ours.prints[kind] & (2**64 - 1) == theirs.prints[kind] & (2**64 - 1)
             (self.same if alike else self.apart)[kind] = ours.step
         if "batches" in ours.prints and "batches" in theirs.prints:
             self.batches[1] += 1
-            self.batches[0] += ours.prints["batches"] & (2**64 - 1) == theirs.prints["batches"] & (2**64 - 1)
+            self.batches[0] += ours.prints["batches"] & (2**64 - 1) == theirs.prints["batches"] & (
+                2**64 - 1
+            )
 
 
 @dataclass(frozen=True)
@@ -106,8 +139,12 @@ class Single:
 
     def pack(self) -> bytes:
         kinds = [kind for kind in MUST_AGREE if kind in self.prints]
-        head = json.dumps([self.step, [[kind, len(self.prints[kind].bits)] for kind in kinds]]).encode()
-        body = b"".join(self.prints[k].bits.tobytes() + self.prints[k].numbers.tobytes() for k in kinds)
+        head = json.dumps(
+            [self.step, [[kind, len(self.prints[kind].bits)] for kind in kinds]]
+        ).encode()
+        body = b"".join(
+            self.prints[k].bits.tobytes() + self.prints[k].numbers.tobytes() for k in kinds
+        )
         return zlib.compress(struct.pack("<I", len(head)) + head + body, 1)
 
 
@@ -119,30 +156,48 @@ def unpack_single(data: bytes) -> tuple[int, dict[str, Prints]]:
     for kind, count in kinds:
         bits = np.frombuffer(raw, np.int64, count, at)
         at += bits.nbytes
-        numbers = np.frombuffer(raw, np.float64, count * (1 + SKETCH), at).reshape(count, 1 + SKETCH)
+        numbers = np.frombuffer(raw, np.float64, count * (1 + SKETCH), at).reshape(
+            count, 1 + SKETCH
+        )
         at += numbers.nbytes
         prints[kind] = Prints(bits, numbers)
     return step, prints
 
 
-def differences(names: Sequence[str], ours: Prints, theirs: Prints, most: int = 24) -> list[dict[str, Any]]:
-    """Tensors that are not the same, in the order of the model: norms on either side and the distance by their sketches."""
+def differences(
+    names: Sequence[str], ours: Prints, theirs: Prints, most: int = 24
+) -> list[dict[str, Any]]:
+    """Tensors that are not the same, in the order of the model: norms on either side and the
+    distance by their sketches.
+    """
     found = []
     for i in np.flatnonzero(ours.bits != theirs.bits).tolist()[: 20 * most]:
         (norm, *a), (other, *b) = ours.numbers[i].tolist(), theirs.numbers[i].tolist()
         distance = float(np.linalg.norm(np.array(a) - np.array(b)))
-        found.append({"name": names[i], "ours": norm, "theirs": other, "distance": distance / (max(norm, other) + 1e-30)})
+        found.append(
+            {
+                "name": names[i],
+                "ours": norm,
+                "theirs": other,
+                "distance": distance / (max(norm, other) + 1e-30),
+            }
+        )
     largest = sorted(found, key=lambda row: -row["distance"])[:most]
     return [row for row in found if row in largest]
 
 
-def merge(known: dict[str, dict[str, Any]], ours: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def merge(
+    known: dict[str, dict[str, Any]], ours: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """Per kind one row: that of the pair that drifted, then of the one that was looked at last."""
 
     def weight(row: dict[str, Any]) -> tuple[Any, ...]:
         return row["drifted"], row["step"], -row["rank"]
 
-    return {kind: max((rows[kind] for rows in (known, ours) if kind in rows), key=weight) for kind in {**known, **ours}}
+    return {
+        kind: max((rows[kind] for rows in (known, ours) if kind in rows), key=weight)
+        for kind in {**known, **ours}
+    }
 
 
 class RankChannel:
@@ -151,7 +206,9 @@ class RankChannel:
     def __init__(self, make_store: Callable[[], Store], rank: int, world_size: int) -> None:
         self.rank, self.world_size = rank, world_size
         self.comparison = Comparison()
-        self.found: dict[str, dict[str, Any]] = {}  # kind -> where any two ranks were first seen apart
+        self.found: dict[
+            str, dict[str, Any]
+        ] = {}  # kind -> where any two ranks were first seen apart
         self.error = ""
         self._make_store = make_store
         self._notes: deque[Note] = deque(maxlen=KEPT)
@@ -187,7 +244,9 @@ class RankChannel:
                 self._watch(store)
             if self._notes:
                 self._linger(store)
-        except Exception as error:  # the store is gone, or the rank that holds it: nothing more can be compared
+        except (
+            Exception
+        ) as error:  # the store is gone, or the rank that holds it: nothing more can be compared
             self.error = f"{type(error).__name__}: {str(error)[:200]}"
 
     def _watch(self, store: Store) -> None:
@@ -204,11 +263,20 @@ class RankChannel:
         last = self._notes[-1]
         while time.monotonic() < until:
             self._look(store)
-            after = self._read(store, "notes", self.rank + 1) if self.rank + 1 < self.world_size else None
-            theirs = next((n for n in unpack_notes(after) if n.step >= last.step), None) if after is not None else None
+            after = (
+                self._read(store, "notes", self.rank + 1)
+                if self.rank + 1 < self.world_size
+                else None
+            )
+            theirs = (
+                next((n for n in unpack_notes(after) if n.step >= last.step), None)
+                if after is not None
+                else None
+            )
             late = self.rank + 1 < self.world_size and theirs is None
             unlike = theirs is not None and any(
-                theirs.prints.get(k, 0) != last.prints.get(k, 0) & (2**64 - 1) for k in ("parameters", "buffers", "gradients")
+                theirs.prints.get(k, 0) != last.prints.get(k, 0) & (2**64 - 1)
+                for k in ("parameters", "buffers", "gradients")
             )
             asking = self._asked is not None or (unlike and self._answered < 0)
             if not late and not asking and (self.rank == 0 or last.step <= self._done):
@@ -220,7 +288,11 @@ class RankChannel:
         self._hear(store)
 
     def _look(self, store: Store) -> None:
-        ours = {note.step: note for note in tuple(self._notes) if note.step > self._done} if self.rank > 0 else {}
+        ours = (
+            {note.step: note for note in tuple(self._notes) if note.step > self._done}
+            if self.rank > 0
+            else {}
+        )
         before = self._read(store, "notes", self.rank - 1) if ours else None
         for theirs in unpack_notes(before) if before is not None else ():
             if theirs.step in ours:
@@ -246,7 +318,9 @@ class RankChannel:
             store.set(self._key("singles"), single.pack())
 
     def _resolve(self, store: Store) -> None:
-        """What is known of a difference goes to all ranks: with single tensors, or without them when no answer comes."""
+        """What is known of a difference goes to all ranks: with single tensors, or without them
+        when no answer comes.
+        """
         if self._asked is None:
             return
         self._asked_looks += 1
@@ -257,7 +331,12 @@ class RankChannel:
         single = next((s for s in tuple(self._singles) if s.step == self._asked), None)
         for kind in [k for k, at in self.comparison.apart.items() if at == self._asked]:
             rows, num = [], 0
-            if single is not None and step == self._asked and kind in prints and kind in single.prints:
+            if (
+                single is not None
+                and step == self._asked
+                and kind in prints
+                and kind in single.prints
+            ):
                 rows = differences(single.names[kind], single.prints[kind], prints[kind])
                 num = int(np.count_nonzero(single.prints[kind].bits != prints[kind].bits))
             self._record(kind, self._asked, rows, num)
@@ -267,14 +346,29 @@ class RankChannel:
         store.set(PREFIX + "found", json.dumps(merged).encode())
 
     def _record(self, kind: str, step: int, rows: list[dict[str, Any]], num: int) -> None:
-        """What is no more than rounding, and buffers, which may be brought together again, are looked at again later."""
+        """What is no more than rounding, and buffers, which may be brought together again, are
+        looked at again later.
+        """
         comparison = self.comparison
         del comparison.apart[kind]
         row = self.found.get(kind)
         if row is None or row["rank"] != self.rank:
-            row = {"rank": self.rank, "with": self.rank - 1, "first": step, "same": comparison.same.get(kind, -1), "looks": 0}
+            row = {
+                "rank": self.rank,
+                "with": self.rank - 1,
+                "first": step,
+                "same": comparison.same.get(kind, -1),
+                "looks": 0,
+            }
         drifted = any(r["distance"] > ROUNDING for r in rows)
-        self.found[kind] = {**row, "step": step, "tensors": rows, "num": num, "looks": row["looks"] + 1, "drifted": drifted}
+        self.found[kind] = {
+            **row,
+            "step": step,
+            "tensors": rows,
+            "num": num,
+            "looks": row["looks"] + 1,
+            "drifted": drifted,
+        }
         comparison.quiet[kind] = 2 * step if kind == "buffers" or not drifted else 2**62
 
     def _hear(self, store: Store) -> None:

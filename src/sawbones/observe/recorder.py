@@ -1,6 +1,8 @@
-"""The recorder: one per process. Hooks tell it what happened; it numbers steps, measures, and hands records to the writer.
+"""The recorder: one per process. Hooks tell it what happened; it numbers steps, measures, and hands
+records to the writer.
 
-Nothing here may change the host: no random numbers are drawn, no gradient is touched, nothing waits for a device.
+Nothing here may change the host: no random numbers are drawn, no gradient is touched, nothing waits
+for a device.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ from sawbones.observe.steps import StepLog, plain_lr
 from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
 
-_MANY_PASSES = (64, 512)  # backward passes without an optimizer step, after which live warnings look at what there is
+_MANY_PASSES = (
+    64,
+    512,
+)  # backward passes without an optimizer step, after which live warnings look at what there is
 
 
 _num_forks = 0  # between the process that read this file and this one
@@ -54,12 +59,16 @@ def _forked() -> None:
     _num_forks += 1
 
 
-if hasattr(os, "register_at_fork"):  # a system call for the process number in every hook would cost more
+if hasattr(
+    os, "register_at_fork"
+):  # a system call for the process number in every hook would cost more
     os.register_at_fork(after_in_child=_forked)
 
 
 class Finished(BaseException):
-    """Raised inside the host to end a run whose step or time budget is used up. Not an Exception: user code must not swallow it."""
+    """Raised inside the host to end a run whose step or time budget is used up. Not an Exception:
+    user code must not swallow it.
+    """
 
 
 class Recorder:
@@ -76,7 +85,9 @@ class Recorder:
         self.writer = RunWriter(folder, rank, self.guard.say)
         self.census = Census(self.sites)
         self.scalars = ScalarReader()
-        self.batches = BatchLog(self.writer.batch, full=4 * FULL_BATCHES if options.journal else FULL_BATCHES)
+        self.batches = BatchLog(
+            self.writer.batch, full=4 * FULL_BATCHES if options.journal else FULL_BATCHES
+        )
         self.detail = Detail(options.journal)
         self.steps = StepLog(self)
         self.journal = Journal(self.sites) if options.journal else None
@@ -94,12 +105,22 @@ class Recorder:
         self.phase = "train"
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.facts: dict[str, Any] = {}
-        self.for_process: Callable[[Callable[..., Any], int], Any] | None = None  # wraps what a new process is to run
-        self.listeners: list[Callable[[Recorder], None]] = []  # called after every step, for live warnings
-        self.on_waiting: list[Callable[[Recorder], None]] = []  # called when many backward passes went by without a step
-        self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)  # (result of scaler.scale, its unscaled input)
+        self.for_process: Callable[[Callable[..., Any], int], Any] | None = (
+            None  # wraps what a new process is to run
+        )
+        self.listeners: list[
+            Callable[[Recorder], None]
+        ] = []  # called after every step, for live warnings
+        self.on_waiting: list[
+            Callable[[Recorder], None]
+        ] = []  # called when many backward passes went by without a step
+        self.scaled: deque[tuple[Any, Any]] = deque(
+            maxlen=8
+        )  # (result of scaler.scale, its unscaled input)
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
-        self._late: deque[tuple[int, tuple[Any, ...]]] = deque()  # events with a number that is still on a device
+        self._late: deque[tuple[int, tuple[Any, ...]]] = (
+            deque()
+        )  # events with a number that is still on a device
         self.calls = threading.local()  # `depth`: inside of a module's call
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
@@ -109,17 +130,30 @@ class Recorder:
     # events
 
     def wants(self, kind: str) -> bool:
-        """Whether an event of this kind is kept on this step. Asked before its data are put together."""
+        """Whether an event of this kind is kept on this step. Asked before its data are put
+        together.
+        """
         return self.detail.keeps(kind, self.step, self.phase)
 
-    def event(self, kind: str, data: dict[str, Any], site: Site | None = None, step: int | None = None) -> None:
+    def event(
+        self, kind: str, data: dict[str, Any], site: Site | None = None, step: int | None = None
+    ) -> None:
         at = self.step if step is None else step
         if not self.detail.keeps(kind, at, self.phase):
             return
         self.detail.kept(self.phase)
         self.seq += 1
         where = site if site is not None else self.sites.find()
-        row = (self.seq, kind, at, self.microstep, self.phase, time.perf_counter() - self.began, where, data)
+        row = (
+            self.seq,
+            kind,
+            at,
+            self.microstep,
+            self.phase,
+            time.perf_counter() - self.began,
+            where,
+            data,
+        )
         if self.scalars.num_waiting:
             self._late.append((self.scalars.num_submitted, row))
         else:
@@ -132,7 +166,9 @@ class Recorder:
             self.writer.event(*self._late.popleft()[1])
 
     def is_host(self) -> bool:
-        """False in forked workers, and while the deep observer runs a copy of the model: neither is the loop's doing."""
+        """False in forked workers, and while the deep observer runs a copy of the model: neither is
+        the loop's doing.
+        """
         return self.active and not DeepObserver.busy and _num_forks == self._born_at_fork
 
     def live_on_here(self) -> None:
@@ -141,7 +177,9 @@ class Recorder:
         self._born_at_fork = _num_forks
 
     def tell(self, act: Callable[..., None], *args: Any) -> None:
-        """One call of the capture, from inside a guard: another guard for each would cost as much as the calls themselves."""
+        """One call of the capture, from inside a guard: another guard for each would cost as much
+        as the calls themselves.
+        """
         try:
             act(*args)
         except Exception as error:
@@ -159,11 +197,15 @@ class Recorder:
         self.calls.depth = value
 
     def evaluates(self, module: nn.Module) -> bool:
-        """Whether this call is for an evaluation: without gradients, or in eval mode on what nothing was ever learnt from."""
+        """Whether this call is for an evaluation: without gradients, or in eval mode on what
+        nothing was ever learnt from.
+        """
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         return not grad or (not module.training and self.batches.is_held_out)
 
-    def forward_begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def forward_begins(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         if self.census.saw_root(module) and self.num_deep == 0:
             self.steps.params_changed()
@@ -189,9 +231,15 @@ class Recorder:
                 self.tell(self.capture.forward, module, args, kwargs, sys._getframe(1))
             self.start_deep()
 
-    def _forward_event(self, module: nn.Module, inner: nn.Module, grad: bool, found: list[tuple[str, torch.Tensor]]) -> None:
+    def _forward_event(
+        self, module: nn.Module, inner: nn.Module, grad: bool, found: list[tuple[str, torch.Tensor]]
+    ) -> None:
         device = next((t.device.type for _, t in found), "cpu")
-        autocast = str(torch.get_autocast_dtype(device)).removeprefix("torch.") if torch.is_autocast_enabled(device) else None
+        autocast = (
+            str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+            if torch.is_autocast_enabled(device)
+            else None
+        )
         self.event(
             "forward",
             {
@@ -215,17 +263,29 @@ class Recorder:
     def start_deep(self) -> None:
         if self.deep is not None or not self.wants_deep() or "deep" in self.guard.off:
             return
-        if self.steps.last_deep == self.step or threading.current_thread() is not threading.main_thread():
+        if (
+            self.steps.last_deep == self.step
+            or threading.current_thread() is not threading.main_thread()
+        ):
             return
         compiled = self.census.compiled and "compile_off" not in self.facts
         if compiled or (self.step == 0 and not self.census.roots()):
-            return  # compiled code cannot be traced, and before the first model call it is not known whether it is
-        if self._deep_pace is not None and not self._deep_pace.allows(time.perf_counter() - self.began):
+            # compiled code cannot be traced, and before the first model call it is not known
+            # whether it is
+            return
+        if self._deep_pace is not None and not self._deep_pace.allows(
+            time.perf_counter() - self.began
+        ):
             return
         if self.journal is not None:
             self.journal.pause()
         observer = DeepObserver(
-            self.step, self.microstep, self.sites, self.census.roots, self.options.probe and self.num_deep == 0, self.options.paced
+            self.step,
+            self.microstep,
+            self.sites,
+            self.census.roots,
+            self.options.probe and self.num_deep == 0,
+            self.options.paced,
         )
         self.deep = observer
         self.deep_backward_seen = False
@@ -245,7 +305,9 @@ class Recorder:
             self.writer.record("deep", self.num_deep, record)
             self.num_deep += 1
 
-    def target_seen(self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None) -> None:
+    def target_seen(
+        self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
+    ) -> None:
         """A loss function was given this target for the latest model call."""
         if self.samples is not None and self.phase == "train":
             self.guard("samples", self.samples.asked, scores, target, ignore_index)
@@ -295,9 +357,13 @@ class Recorder:
                 self.guard("live warnings", listener, self)
         if self.capture is not None:
             self.tell(self.capture.backward_ends)
-        if self.step in (0, 1, 5) or self.census.is_new or self.step % 100 == 0:  # an optimizer of a later phase is looked at too
+        if (
+            self.step in (0, 1, 5) or self.census.is_new or self.step % 100 == 0
+        ):  # an optimizer of a later phase is looked at too
             self.guard("census", self._note_loose_gradients)
-        if self.census.is_new:  # a loop that never steps has no later moment, and its optimizer may be gone at the end
+        if (
+            self.census.is_new
+        ):  # a loop that never steps has no later moment, and its optimizer may be gone at the end
             self.census.is_new = False
             self.guard("census", self.write_census)
 
@@ -322,13 +388,24 @@ class Recorder:
         lrs = [plain_lr(g.get("lr")) for g in optimizer.param_groups]
         if self.wants("step"):
             index = self.census.optimizer_index(optimizer)
-            data = {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": False, "closure": closure}
+            data = {
+                "optimizer": index,
+                "cls": type(optimizer).__name__,
+                "lr": lrs,
+                "skipped": False,
+                "closure": closure,
+            }
             data["uncleared"] = self.steps.marks.uncleared(index)
-            data["lost"] = self.steps.marks.lost(p for g in optimizer.param_groups for p in g["params"])
-            # A fused optimizer is always called and skips inside its kernel: what the scaler found says whether it did.
+            data["lost"] = self.steps.marks.lost(
+                p for g in optimizer.param_groups for p in g["params"]
+            )
+            # A fused optimizer is always called and skips inside its kernel: what the scaler found
+            # says whether it did.
             found_inf = getattr(optimizer, "found_inf", None)
             if isinstance(found_inf, torch.Tensor):
-                self.scalars.submit(found_inf, lambda value: data.update(found_inf=value, skipped=value > 0))
+                self.scalars.submit(
+                    found_inf, lambda value: data.update(found_inf=value, skipped=value > 0)
+                )
             self.event("step", data)
         self.steps.end(optimizer, lrs[0] if lrs else float("nan"))
         self.next_step()
@@ -339,7 +416,10 @@ class Recorder:
         self.gradients_complete(optimizer, skipped=True)
         lrs = [plain_lr(g.get("lr")) for g in optimizer.param_groups]
         index = self.census.optimizer_index(optimizer)
-        self.event("step", {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": True})
+        self.event(
+            "step",
+            {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": True},
+        )
         self.steps.skipped(optimizer, lrs[0] if lrs else float("nan"))
         self.next_step()
 
@@ -354,7 +434,9 @@ class Recorder:
         self.step_passed()
 
     def step_passed(self) -> None:
-        """What is done between two steps; after brief ones, once the next step is to be an ordinary one."""
+        """What is done between two steps; after brief ones, once the next step is to be an ordinary
+        one.
+        """
         if self.step in (1, 20) or self.step % 500 == 0 or self.census.is_new:
             self.census.is_new = False
             self.guard("census", self.write_census)
@@ -363,13 +445,18 @@ class Recorder:
         if self.step == 1 and self.fitted is not None:
             self.guard("fitted", self.fitted.look, sys._getframe(1))
             self.facts["held_times"] = self.guard("held times", held_times, sys._getframe(1)) or []
-            self.facts["held_groups"] = self.guard("held groups", held_groups, sys._getframe(1)) or []
+            self.facts["held_groups"] = (
+                self.guard("held groups", held_groups, sys._getframe(1)) or []
+            )
         for listener in self.listeners:
             self.guard("live warnings", listener, self)
         if self.wants_deep():
             self.guard("deep", self.start_deep)
         over = self.options.max_steps is not None and self.step >= self.options.max_steps
-        late = self.options.max_seconds is not None and time.perf_counter() - self.began > self.options.max_seconds
+        late = (
+            self.options.max_seconds is not None
+            and time.perf_counter() - self.began > self.options.max_seconds
+        )
         if over or late:
             raise Finished
 

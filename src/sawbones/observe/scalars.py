@@ -15,11 +15,15 @@ _RING = 256
 
 
 class ScalarReader:
-    """submit(tensor, deliver): on the CPU `deliver` runs at once; on a device once the copy has arrived."""
+    """submit(tensor, deliver): on the CPU `deliver` runs at once; on a device once the copy has
+    arrived.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Any, torch.Tensor, Callable[[float], None]]] = deque()
-        self._rings: dict[tuple[torch.dtype, torch.device], list[tuple[torch.Tensor, torch.cuda.Event]]] = {}
+        self._rings: dict[
+            tuple[torch.dtype, torch.device], list[tuple[torch.Tensor, torch.cuda.Event]]
+        ] = {}
         self._next = 0
         self.num_submitted = 0
 
@@ -37,16 +41,22 @@ class ScalarReader:
         if tensor.device.type == "cpu":
             deliver(float(tensor))
             return
-        if hasattr(tensor, "to_local"):  # a DTensor: its local part, so that no collective is started
+        if hasattr(
+            tensor, "to_local"
+        ):  # a DTensor: its local part, so that no collective is started
             tensor = tensor.to_local()
         ring = self._rings.get((tensor.dtype, tensor.device))
         if ring is None:  # one for each type: copying without conversion launches no kernel
             places = torch.empty(_RING, dtype=tensor.dtype, pin_memory=True).unbind()
-            ring = self._rings[tensor.dtype, tensor.device] = [(place, torch.cuda.Event()) for place in places]
+            ring = self._rings[tensor.dtype, tensor.device] = [
+                (place, torch.cuda.Event()) for place in places
+            ]
         if len(self._waiting) >= _RING - 1:
             self.poll()
         if len(self._waiting) >= _RING - 1:
-            self._waiting.popleft()[2](math.nan)  # the device is far behind: give this one up rather than wait
+            self._waiting.popleft()[2](
+                math.nan
+            )  # the device is far behind: give this one up rather than wait
         self.num_submitted += 1
         slot, event = ring[self._next % _RING]
         self._next += 1

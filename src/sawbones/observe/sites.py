@@ -19,10 +19,18 @@ _PATIENTS = (os.path.join(_OWN, "trainer") + os.sep, os.path.join(_OWN, "lab") +
 def _library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     # scripts: what pip installs to start a tool, ours among them
-    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib", "scripts") if key in paths}
+    folders = {
+        paths[key]
+        for key in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
+        if key in paths
+    }
     folders.update(site.getsitepackages() if hasattr(site, "getsitepackages") else ())
-    folders.add(site.getusersitepackages() if hasattr(site, "getusersitepackages") else paths["purelib"])
-    return tuple(sorted({os.path.realpath(f) + os.sep for f in folders} | {f + os.sep for f in folders}))
+    folders.add(
+        site.getusersitepackages() if hasattr(site, "getusersitepackages") else paths["purelib"]
+    )
+    return tuple(
+        sorted({os.path.realpath(f) + os.sep for f in folders} | {f + os.sep for f in folders})
+    )
 
 
 _LIBRARIES = _library_folders()
@@ -30,9 +38,12 @@ _COMMANDS = sysconfig.get_path("scripts") + os.sep
 
 
 def is_user_file(filename: str) -> bool:
-    """True for code that the user wrote: neither a library, nor the standard library, nor Sawbones itself."""
+    """True for code that the user wrote: neither a library, nor the standard library, nor Sawbones
+    itself.
+    """
     if filename.startswith("<"):
-        # Notebook cells and exec'd strings are the user's; frozen modules and generated code are not.
+        # Notebook cells and exec'd strings are the user's; frozen modules and generated code are
+        # not.
         return filename.startswith(("<ipython", "<stdin"))
     if filename.startswith(_OWN):
         return filename.startswith(_PATIENTS)
@@ -43,13 +54,16 @@ class SiteFinder:
     """Maps frames to interned sites. One lookup per code object and line after the first time."""
 
     def __init__(self, root: str = "") -> None:
-        # Files below `root` are shown relative to it, so a run in a scratch copy names the same files.
+        # Files below `root` are shown relative to it, so a run in a scratch copy names the same
+        # files.
         self._root = os.path.realpath(root) + os.sep if root else ""
         self._is_user: dict[CodeType, bool] = {}
         self._sites: dict[tuple[CodeType, int], Site] = {}
 
     def find(self, start: FrameType | None = None) -> Site | None:
-        """The innermost user frame, or the innermost frame outside of torch and Sawbones when there is none."""
+        """The innermost user frame, or the innermost frame outside of torch and Sawbones when there
+        is none.
+        """
         frame = start if start is not None else sys._getframe(1)
         fallback: FrameType | None = None
         current: FrameType | None = frame

@@ -1,7 +1,9 @@
-"""Processes that a script starts itself to train in: `torch.multiprocessing.spawn`, `Process(target=...)`.
+"""Processes that a script starts itself to train in: `torch.multiprocessing.spawn`,
+`Process(target=...)`.
 
-Each writes a database of its own below the run folder while it runs. When the script ends, and it took no step in its own process,
-those of the processes that did take steps become the ranks of the run. Processes that only prepare data leave no trace.
+Each writes a database of its own below the run folder while it runs. When the script ends, and it
+took no step in its own process, those of the processes that did take steps become the ranks of the
+run. Processes that only prepare data leave no trace.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ FOLDER = "spawned"
 
 @dataclass(frozen=True)
 class SpawnedRank:
-    """Stands in for the function that a new process runs: watched there, as the script is watched here."""
+    """Stands in for the function that a new process runs: watched there, as the script is watched
+    here.
+    """
 
     function: Callable[..., Any]
     number: int
@@ -45,7 +49,14 @@ class SpawnedRank:
         from sawbones.observe import launch
 
         launch.forget_parent()
-        session = launch.Session(Path(self.folder), self.script, self.argv, Options.from_json(self.options), self.root, self.number)
+        session = launch.Session(
+            Path(self.folder),
+            self.script,
+            self.argv,
+            Options.from_json(self.options),
+            self.root,
+            self.number,
+        )
         if self.prepare is not None:
             importlib.import_module(self.prepare[0]).prepare_spawned(self.prepare[1], session)
         session.arm()
@@ -71,7 +82,9 @@ class SpawnedRank:
 def spawned_rank(session: Session, function: Callable[..., Any], number: int) -> SpawnedRank:
     folder, options = str(session.folder / FOLDER), session.options.to_json()
     argv, prepare = tuple(session.argv), session.prepare_spawned
-    return SpawnedRank(function, number, folder, session.script, argv, options, session.root, prepare)
+    return SpawnedRank(
+        function, number, folder, session.script, argv, options, session.root, prepare
+    )
 
 
 def adopt(folder: Path) -> None:
@@ -79,7 +92,10 @@ def adopt(folder: Path) -> None:
     below = folder / FOLDER
     if not below.is_dir() or _num_steps(folder, 0):
         return
-    numbers = [int(p.stem.removeprefix("run-rank")) if p.stem != "run" else 0 for p in below.glob("run*.db")]
+    numbers = [
+        int(p.stem.removeprefix("run-rank")) if p.stem != "run" else 0
+        for p in below.glob("run*.db")
+    ]
     trained = [n for n in sorted(numbers) if n in _hung(below) or _num_steps(below, n)]
     for rank, number in enumerate(trained):
         for suffix in ("", "-wal", "-shm"):
@@ -87,7 +103,10 @@ def adopt(folder: Path) -> None:
         for path in (ring_path, stacks_path):
             _move(path(below, number), path(folder, rank))
         with suppress(sqlite3.Error), sqlite3.connect(folder / _name(rank), timeout=5) as db:
-            rows: Sequence[tuple[str, str]] = [("rank", str(rank)), ("world_size", str(len(trained)))]
+            rows: Sequence[tuple[str, str]] = [
+                ("rank", str(rank)),
+                ("world_size", str(len(trained))),
+            ]
             db.executemany("insert or replace into meta (key, value) values (?, ?)", rows)
 
 
@@ -105,7 +124,10 @@ def _move(source: Path, target: Path) -> None:
 def _hung(folder: Path) -> set[int]:
     """Those that were ended since they waited for each other, before their first step perhaps."""
     try:
-        return {int(position["rank"]) for position in json.loads((folder / HANG).read_text(encoding="utf-8"))["ranks"]}
+        return {
+            int(position["rank"])
+            for position in json.loads((folder / HANG).read_text(encoding="utf-8"))["ranks"]
+        }
     except (OSError, ValueError):
         return set()
 

@@ -1,4 +1,6 @@
-"""Step rows: loss, LR, norms, waits and memory of every optimizer step, and the packed per-tensor statistics."""
+"""Step rows: loss, LR, norms, waits and memory of every optimizer step, and the packed per-tensor
+statistics.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 _MB = 1024.0 * 1024.0
 _PAGE_MB = resource.getpagesize() / _MB
 _MEMORY_FIRST = 32  # steps
-_MEMORY_EVERY_S = 0.2  # from then on: on a device torch puts together all of its statistics for this one number
+_MEMORY_EVERY_S = (
+    0.2  # from then on: on a device torch puts together all of its statistics for this one number
+)
 _POLL_S = 0.2
 _SOME_ROWS, _MANY_ROWS = 16, 64  # that wait for their numbers
 _FEW = 64  # numbers that plain Python adds up faster than NumPy
@@ -44,9 +48,12 @@ class Held:
         self.params: list[torch.Tensor] = []
         self.layout = -1
         self.began = False
-        # While the step runs: torch makes an object for a gradient when it is asked for one, and the optimizer asks next.
+        # While the step runs: torch makes an object for a gradient when it is asked for one, and
+        # the optimizer asks next.
         self.grads: list[torch.Tensor | None] = []
-        self.carries_scale = False  # the gradients it is given are still multiplied by the loss scale
+        self.carries_scale = (
+            False  # the gradients it is given are still multiplied by the loss scale
+        )
 
 
 class StepLog:
@@ -59,7 +66,9 @@ class StepLog:
         self._num_tensor_rows = 0
         self._num_layouts = 0
         self._loss: dict[str, float] = {}
-        self._stepped = False  # an optimizer object has stepped: no hand-written update is looked for
+        self._stepped = (
+            False  # an optimizer object has stepped: no hand-written update is looked for
+        )
         self._hand = Handwork(recorder.census)
         self._updates = UpdateLog(recorder) if recorder.options.journal else None
         self.marks = GradientMarks(None if recorder.options.journal else MARKED)
@@ -75,9 +84,11 @@ class StepLog:
             held.params = []
 
     def forward_began(self, prepared: bool = False) -> None:
-        """Parameters are only read from here to the next step: a device measures them beside the forward pass.
+        """Parameters are only read from here to the next step: a device measures them beside the
+        forward pass.
 
-        `prepared`: no loader is in use, so what passed since the last step went into the next batch.
+        `prepared`: no loader is in use, so what passed since the last step went into the next
+        batch.
         """
         if prepared:
             self.prepared()
@@ -107,7 +118,12 @@ class StepLog:
         if held is None:
             held = self._held[index] = Held(index, self._r.options.full_every)
         groups = optimizer.param_groups
-        self._use(held, groups[0]["params"] if len(groups) == 1 else [p for group in groups for p in group["params"]])
+        self._use(
+            held,
+            groups[0]["params"]
+            if len(groups) == 1
+            else [p for group in groups for p in group["params"]],
+        )
         return held
 
     def _use(self, held: Held, params: list[torch.Tensor]) -> None:
@@ -126,7 +142,9 @@ class StepLog:
             held.grads = self._before(held, optimizer)
 
     def closure_returned(self, optimizer: torch.optim.Optimizer) -> None:
-        """Gradients of the step are complete now: accumulated, unscaled and clipped, wherever a framework does that."""
+        """Gradients of the step are complete now: accumulated, unscaled and clipped, wherever a
+        framework does that.
+        """
         held = self._of(optimizer)
         if not held.began:
             self._before(held, optimizer)
@@ -136,16 +154,21 @@ class StepLog:
         held = self._held.get(self._r.census.optimizer_index(optimizer))
         return held.engine.norms_so_far() if held is not None and held.began else []
 
-    def _before(self, held: Held, optimizer: torch.optim.Optimizer | None = None) -> list[torch.Tensor | None]:
+    def _before(
+        self, held: Held, optimizer: torch.optim.Optimizer | None = None
+    ) -> list[torch.Tensor | None]:
         held.began = True
         if self._updates is not None:
             self._r.guard("updates", self._updates.before, held.index, held.params, optimizer)
         deep = self._r.deep is not None
         grads = [p.grad for p in held.params]
         if self._r.loss_scale is None:
-            held.engine.before_step(self._r.step, held.params, grads, full=True if deep else None, layout=held.layout)
+            held.engine.before_step(
+                self._r.step, held.params, grads, full=True if deep else None, layout=held.layout
+            )
             return grads
-        # A fused optimizer gets its gradients still scaled and divides inside its kernel; others get them unscaled.
+        # A fused optimizer gets its gradients still scaled and divides inside its kernel; others
+        # get them unscaled.
         scaled = held.carries_scale
         scale = self._r.loss_scale
         held.engine.before_step(
@@ -216,7 +239,13 @@ class StepLog:
     def brief_for(self, optimizer: torch.optim.Optimizer) -> Held | None:
         """What is to be measured of its steps, where that is simple enough for brief ones."""
         held = self._held.get(self._r.census.optimizer_index(optimizer))
-        if held is None or len(self._held) > 1 or self._rows or self._r.loss_scale is not None or self._r.scalars.num_waiting:
+        if (
+            held is None
+            or len(self._held) > 1
+            or self._rows
+            or self._r.loss_scale is not None
+            or self._r.scalars.num_waiting
+        ):
             return None
         return held if held.engine.can_be_brief(len(held.params)) else None
 
@@ -224,7 +253,9 @@ class StepLog:
         self._loss = {"loss": value}
 
     def prepared(self) -> None:
-        """A model is called without a loader: what passed since the last step went into its batch."""
+        """A model is called without a loader: what passed since the last step went into its
+        batch.
+        """
         if self._between:
             self.wait_ms += (time.perf_counter() - self._last_time) * 1e3
             self._between = False
@@ -238,7 +269,9 @@ class StepLog:
         return found
 
     def numbered(self, count: int, now: float) -> tuple[int, int, float]:
-        """Numbers of the first of so many rows, and of the first of their statistics; the memory in use."""
+        """Numbers of the first of so many rows, and of the first of their statistics; the memory in
+        use.
+        """
         first = self._num_rows, self._num_tensor_rows, self._memory(now)
         self._num_rows += count
         self._num_tensor_rows += count
@@ -274,7 +307,8 @@ class StepLog:
         self._between = True
         self._num_rows += 1
         self._rows.append(row)
-        # What is still on a device is asked for a few times a second: on every step, asking would cost more than the rest.
+        # What is still on a device is asked for a few times a second: on every step, asking would
+        # cost more than the rest.
         if "loss" in row["_loss"] or now - self._polled > _POLL_S or len(self._rows) >= _SOME_ROWS:
             self._polled = now
             self._hand_on()
@@ -282,18 +316,31 @@ class StepLog:
     def _scale(self) -> dict[str, float]:
         slot: dict[str, float] = {}
         if self._r.loss_scale is not None:
-            self._r.scalars.submit(self._r.loss_scale, lambda value: slot.__setitem__("scale", value))
+            self._r.scalars.submit(
+                self._r.loss_scale, lambda value: slot.__setitem__("scale", value)
+            )
         return slot
 
     def _hand_on(self, everything: bool = False) -> None:
         """Rows that are complete go to the writer, in their order."""
-        for held in self._held.values():  # first: the loss of what has arrived, sent before it, has arrived as well
+        for held in (
+            self._held.values()
+        ):  # first: the loss of what has arrived, sent before it, has arrived as well
             for measured in held.engine.arrived():
-                row = next((x for x in self._rows if x["step"] == measured.step and x["optimizer"] == held.index), None)
+                row = next(
+                    (
+                        x
+                        for x in self._rows
+                        if x["step"] == measured.step and x["optimizer"] == held.index
+                    ),
+                    None,
+                )
                 if row is not None:
                     row["_measured"] = measured
                 else:  # its row had to go without it
-                    self._r.writer.later(partial(_tensors, measured, self._num_tensor_rows, held.layout))
+                    self._r.writer.later(
+                        partial(_tensors, measured, self._num_tensor_rows, held.layout)
+                    )
                     self._num_tensor_rows += 1
         if self._r.scalars.num_waiting:
             self._r.scalars.poll()
@@ -338,12 +385,24 @@ def _entries(row: dict[str, Any], number: int) -> tuple[Entry, ...]:
     return tensors, step_entry(int(row["_row"]), {**row, **row["_loss"], **row["_scale"]})
 
 
-def brief_rows(rows: list[tuple[Any, ...]], row: int, number: int, layout: int, optimizer: int, memory_mb: float) -> Rows:
-    """Of brief steps in a row; of each its step, time, LR, loss, wait, duration, backward passes, own time and norms."""
+def brief_rows(
+    rows: list[tuple[Any, ...]],
+    row: int,
+    number: int,
+    layout: int,
+    optimizer: int,
+    memory_mb: float,
+) -> Rows:
+    """Of brief steps in a row; of each its step, time, LR, loss, wait, duration, backward passes,
+    own time and norms.
+    """
     norms = np.array([values[-1] for values in rows], np.float32)
     wide = norms.astype(np.float64)
     totals = np.sqrt(np.einsum("ij,ij->i", wide, wide)).tolist()
-    packed = [(number + i, values[0], layout, "grad_l2", norms[i].tobytes()) for i, values in enumerate(rows)]
+    packed = [
+        (number + i, values[0], layout, "grad_l2", norms[i].tobytes())
+        for i, values in enumerate(rows)
+    ]
     steps = [
         (
             row + i,
@@ -385,7 +444,9 @@ def _add_norms(row: dict[str, Any], columns: Mapping[str, Any]) -> None:
 def _in_turns(columns: Mapping[str, Any]) -> bool:
     """Only some of the parameters' updates were measured: their norm is not that of the step."""
     sizes = columns.get("param_l2")
-    return sizes is not None and bool(np.any((columns["update_l2"] == NOT_MEASURED) & (sizes != NOT_MEASURED)))
+    return sizes is not None and bool(
+        np.any((columns["update_l2"] == NOT_MEASURED) & (sizes != NOT_MEASURED))
+    )
 
 
 def _total(norms: Any) -> float:
@@ -404,12 +465,16 @@ def plain_lr(value: Any) -> float:
     if value.__class__ is float:
         return value
     if isinstance(value, torch.Tensor):
-        return float(value) if value.device.type == "cpu" else math.nan  # a capturable LR on a device: no sync for it
+        return (
+            float(value) if value.device.type == "cpu" else math.nan
+        )  # a capturable LR on a device: no sync for it
     return float(value) if value is not None else math.nan
 
 
 class MemoryReader:
-    """Memory of the device where there is one, else of the process. The file stays open: opening it costs ten times the reading."""
+    """Memory of the device where there is one, else of the process. The file stays open: opening it
+    costs ten times the reading.
+    """
 
     def __init__(self) -> None:
         self._latest = 0.0
@@ -429,7 +494,8 @@ class MemoryReader:
 
     def _read(self) -> float:
         if torch.cuda.is_initialized():
-            return torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["current"] / _MB  # type: ignore[no-any-return]
+            allocated = torch.cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]
+            return float(allocated["current"] / _MB)
         if self._statm >= 0:
             return int(os.pread(self._statm, 100, 0).split()[1]) * _PAGE_MB
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

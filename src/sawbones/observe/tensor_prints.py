@@ -1,8 +1,10 @@
-"""64-bit fingerprints of whole tensors, with a sketch that says how far apart two tensors of different fingerprints are.
+"""64-bit fingerprints of whole tensors, with a sketch that says how far apart two tensors of
+different fingerprints are.
 
-Every bit of a tensor counts. The sketch is a handful of numbers, linear in the values: the length of the difference of two sketches
-is about the length of the difference of the two tensors, so rounding is told from drift without sending either of them.
-In host memory NumPy does it in three passes; on a device nothing waits: the numbers are read once they have come home.
+Every bit of a tensor counts. The sketch is a handful of numbers, linear in the values: the length
+of the difference of two sketches is about the length of the difference of the two tensors, so
+rounding is told from drift without sending either of them. In host memory NumPy does it in three
+passes; on a device nothing waits: the numbers are read once they have come home.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from sawbones.observe.statistics.measurable import unobserved
 COLUMNS = 1024  # values are added up by column first: no temporary as large as the tensor
 SKETCH = 8
 _MIX = 0x1F3A5D7C9B2E4687
-_WHOLE = {1: (np.int8, torch.int8), 2: (np.int16, torch.int16), 4: (np.int32, torch.int32), 8: (np.int64, torch.int64)}
+_WHOLE = {
+    1: (np.int8, torch.int8),
+    2: (np.int16, torch.int16),
+    4: (np.int32, torch.int32),
+    8: (np.int64, torch.int64),
+}
 
 
 @dataclass(frozen=True)
@@ -69,13 +76,23 @@ class Pending:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     kind = type(tensor)
-    ordinary = kind in (torch.Tensor, torch.nn.Parameter) or kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
-    return ordinary and tensor.layout is torch.strided and not tensor.is_quantized and tensor.data_ptr() != 0
+    ordinary = (
+        kind in (torch.Tensor, torch.nn.Parameter)
+        or kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    )
+    return (
+        ordinary
+        and tensor.layout is torch.strided
+        and not tensor.is_quantized
+        and tensor.data_ptr() != 0
+    )
 
 
 @lru_cache(maxsize=1)
 def _weights() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Odd 64-bit weights and signs by column, twice as many: the end of a tensor has its own. A stream of our own."""
+    """Odd 64-bit weights and signs by column, twice as many: the end of a tensor has its own. A
+    stream of our own.
+    """
     rng = np.random.default_rng(0x5AB1)
     odd = rng.integers(-(2**62), 2**62, size=2 * COLUMNS, dtype=np.int64) * 2 + 1
     return odd, rng.choice(np.array([-1, 1], np.float32), 2 * COLUMNS)
@@ -95,12 +112,18 @@ def _host(tensor: torch.Tensor) -> tuple[np.int64, list[float]]:
     flat = tensor.reshape(-1)
     if flat.dtype.is_complex:
         flat = torch.view_as_real(flat).reshape(-1)
-    whole = flat.view(_WHOLE[flat.element_size()][1]).numpy() if flat.dtype is not torch.bool else flat.numpy().view(np.int8)
+    whole = (
+        flat.view(_WHOLE[flat.element_size()][1]).numpy()
+        if flat.dtype is not torch.bool
+        else flat.numpy().view(np.int8)
+    )
     odd, signs = _weights()
     size = len(whole) // COLUMNS * COLUMNS
     rest = whole[size:]
     with np.errstate(all="ignore"):
-        bits = np.dot(rest.astype(np.int64), odd[COLUMNS : COLUMNS + len(rest)]) + np.int64(len(whole)) * np.int64(_MIX)
+        bits = np.dot(rest.astype(np.int64), odd[COLUMNS : COLUMNS + len(rest)]) + np.int64(
+            len(whole)
+        ) * np.int64(_MIX)
         if size:
             body, columns = whole[:size], COLUMNS
             if body.dtype.itemsize == 4:  # two at once: half as many additions
@@ -122,8 +145,12 @@ def _numbers(flat: torch.Tensor) -> npt.NDArray[Any]:
     return (flat.float() if flat.dtype.is_floating_point else flat.double()).numpy()
 
 
-def _device(device: torch.device, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, torch.cuda.Event]:
-    """The same on a device, enqueued behind what is there; its values differ from those in host memory, as ranks never mix."""
+def _device(
+    device: torch.device, tensors: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor, torch.cuda.Event]:
+    """The same on a device, enqueued behind what is there; its values differ from those in host
+    memory, as ranks never mix.
+    """
     host_odd, host_signs = _weights()
     odd, signs = upload(host_odd, device), upload(host_signs, device)
     bits, numbers = [], []
@@ -132,15 +159,23 @@ def _device(device: torch.device, tensors: Sequence[torch.Tensor]) -> tuple[torc
         if flat.dtype.is_complex:
             flat = torch.view_as_real(flat).reshape(-1)
         whole = flat.view(_WHOLE[flat.element_size()][1])
-        values = flat.float() if not flat.dtype.is_floating_point or flat.element_size() == 1 else flat
+        values = (
+            flat.float() if not flat.dtype.is_floating_point or flat.element_size() == 1 else flat
+        )
         size = len(flat) // COLUMNS * COLUMNS
         rest = len(flat) - size
         own = (whole[size:].long() * odd[COLUMNS : COLUMNS + rest]).sum()
         columns = torch.zeros(COLUMNS, device=device)
         columns[:rest] = values[size:].float() * signs[COLUMNS : COLUMNS + rest]
         if size:
-            own = own + (whole[:size].view(-1, COLUMNS).sum(0, dtype=torch.int64) * odd[:COLUMNS]).sum()
-            columns = columns + values[:size].view(-1, COLUMNS).sum(0, dtype=torch.float32) * signs[:COLUMNS]
+            own = (
+                own
+                + (whole[:size].view(-1, COLUMNS).sum(0, dtype=torch.int64) * odd[:COLUMNS]).sum()
+            )
+            columns = (
+                columns
+                + values[:size].view(-1, COLUMNS).sum(0, dtype=torch.float32) * signs[:COLUMNS]
+            )
         bits.append(own)
         norm = torch.linalg.vector_norm(values, dtype=torch.float32)
         numbers.append(torch.cat([norm.view(1), columns.view(-1, SKETCH).sum(0)]))

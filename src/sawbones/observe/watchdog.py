@@ -1,9 +1,12 @@
-"""Ranks that wait for each other: one thread per rank looks once a second whether its training still moves.
+"""Ranks that wait for each other: one thread per rank looks once a second whether its training
+still moves.
 
-A rank that stands still writes where it stands into a file of the run folder, every two seconds; a rank that moves writes nothing.
-It is a hang when every rank that is left waits inside a distributed call, none of them uses its processor or has made any progress
-for 15 seconds, and they do not wait for the same thing, or one of them has ended. A rank that loads data, evaluates or writes files
-for minutes is outside of any distributed call, so the others may wait for it. Then the ranks say where they stand and end.
+A rank that stands still writes where it stands into a file of the run folder, every two seconds; a
+rank that moves writes nothing. It is a hang when every rank that is left waits inside a distributed
+call, none of them uses its processor or has made any progress for 15 seconds, and they do not wait
+for the same thing, or one of them has ended. A rank that loads data, evaluates or writes files for
+minutes is outside of any distributed call, so the others may wait for it. Then the ranks say where
+they stand and end.
 """
 
 from __future__ import annotations
@@ -37,7 +40,10 @@ BUSY_SHARE = 0.2  # of a processor: the main thread computes
 LEAVE_SECONDS = 3.0  # after the verdict, so that every rank has read it
 LAST_EVENTS = 6
 EXIT_STATUS = 1
-_WAITS = tuple(os.sep + os.path.join("torch", *parts) for parts in (("distributed", ""), ("nn", "parallel", ""), ("autograd", "")))
+_WAITS = tuple(
+    os.sep + os.path.join("torch", *parts)
+    for parts in (("distributed", ""), ("nn", "parallel", ""), ("autograd", ""))
+)
 
 
 class Watchdog:
@@ -57,7 +63,9 @@ class Watchdog:
         self._path(recorder.rank).unlink(missing_ok=True)
         (self._folder / HANG).unlink(missing_ok=True)
         self._stacks: Any = None
-        if not faulthandler.is_enabled():  # a mismatch makes gloo abort the process: what all threads did is then written there
+        if (
+            not faulthandler.is_enabled()
+        ):  # a mismatch makes gloo abort the process: what all threads did is then written there
             self._stacks = stacks_path(self._folder, recorder.rank).open("w", encoding="utf-8")
             faulthandler.enable(self._stacks)
         self._thread = threading.Thread(target=self._loop, name="sawbones-watchdog", daemon=True)
@@ -65,7 +73,12 @@ class Watchdog:
 
     @contextlib.contextmanager
     def inside(
-        self, op: str, shape: Any, site: Site | None = None, counts: bool = True, callers: Sequence[Any] = ()
+        self,
+        op: str,
+        shape: Any,
+        site: Site | None = None,
+        counts: bool = True,
+        callers: Sequence[Any] = (),
     ) -> Iterator[None]:
         """A distributed call of the main thread."""
         outer = self.collective
@@ -152,7 +165,9 @@ class Watchdog:
         self._r.writer.flush()
         try:
             db = sqlite3.connect(f"file:{self._r.writer.path}?mode=ro", uri=True, timeout=1.0)
-            rows = db.execute(f"SELECT kind, step, file, line FROM events ORDER BY seq DESC LIMIT {LAST_EVENTS}").fetchall()
+            rows = db.execute(
+                f"SELECT kind, step, file, line FROM events ORDER BY seq DESC LIMIT {LAST_EVENTS}"
+            ).fetchall()
             db.close()
         except sqlite3.Error:
             return []
@@ -173,7 +188,10 @@ class Watchdog:
             self._end(known["ranks"], known["leave"], tell=False)
             return
         positions = [_read(self._path(rank)) for rank in range(self._world)]
-        if is_hang(positions, time.time()) and min(p["rank"] for p in positions if p and not p["ended"]) == self._r.rank:
+        if (
+            is_hang(positions, time.time())
+            and min(p["rank"] for p in positions if p and not p["ended"]) == self._r.rank
+        ):
             found = [p for p in positions if p is not None]
             temporary = said.with_suffix(".tmp")
             leave = time.time() + LEAVE_SECONDS
@@ -182,9 +200,11 @@ class Watchdog:
             self._end(found, leave, tell=True)
 
     def _end(self, positions: list[dict[str, Any]], leave: float, tell: bool) -> None:
-        """Writes what is known and ends this process: its main thread waits for something that never comes.
+        """Writes what is known and ends this process: its main thread waits for something that
+        never comes.
 
-        All ranks leave at one moment: whoever is left alone would print a traceback about the others.
+        All ranks leave at one moment: whoever is left alone would print a traceback about the
+        others.
         """
         recorder = self._r
         if tell:
@@ -203,12 +223,17 @@ class Watchdog:
 
 
 def is_hang(positions: list[dict[str, Any] | None], now: float) -> bool:
-    """Of all ranks: every one has ended or stands still in a distributed call, and they do not stand at the same one."""
+    """Of all ranks: every one has ended or stands still in a distributed call, and they do not
+    stand at the same one.
+    """
     if any(p is None for p in positions):
         return False
     known = [p for p in positions if p is not None]
     alive = [p for p in known if not p["ended"] and _is_alive(p["pid"])]
-    if not alive or any(now - p["time"] > FRESH_SECONDS or p.get("still", 0) < HANG_SECONDS - BEAT_SECONDS for p in alive):
+    if not alive or any(
+        now - p["time"] > FRESH_SECONDS or p.get("still", 0) < HANG_SECONDS - BEAT_SECONDS
+        for p in alive
+    ):
         return False
     places = {(p["op"], p["collectives"], json.dumps(p["shape"])) for p in alive}
     return len(alive) < len(known) or len(places) > 1
@@ -221,10 +246,15 @@ def describe(positions: list[dict[str, Any]]) -> str:
         site = p.get("site")
         at = f" at {site['file']}:{site['line']}: {site['code']}" if site else ""
         shape = f" of {p['shape']}" if p.get("shape") else ""
-        doing = "has ended" if p["ended"] else f"waits in {p['op'] or 'a distributed call'}{shape}{at}"
-        last = ", ".join(f"{kind} {file}:{line}" if file else kind for kind, _, file, line in p["last"][-4:])
+        doing = (
+            "has ended" if p["ended"] else f"waits in {p['op'] or 'a distributed call'}{shape}{at}"
+        )
+        last = ", ".join(
+            f"{kind} {file}:{line}" if file else kind for kind, _, file, line in p["last"][-4:]
+        )
         lines.append(
-            f"  rank {p['rank']}, step {p['step']}, after {p['collectives']} collectives: {doing}. Last: {last or 'nothing'}"
+            f"  rank {p['rank']}, step {p['step']}, after {p['collectives']} collectives: "
+            f"{doing}. Last: {last or 'nothing'}"
         )
     return "\n".join(lines)
 
@@ -267,4 +297,8 @@ def _distributed_call(frame: Any) -> str:
 
 
 def _plain(site: Site | None) -> dict[str, Any] | None:
-    return {"file": site.file, "line": site.line, "function": site.function, "code": site.code} if site is not None else None
+    return (
+        {"file": site.file, "line": site.line, "function": site.function, "code": site.code}
+        if site is not None
+        else None
+    )

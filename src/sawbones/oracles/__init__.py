@@ -1,7 +1,9 @@
-"""Exact references in float64 NumPy, to judge somebody else's loss, layer, optimizer or schedule by.
+"""Exact references in float64 NumPy, to judge somebody else's loss, layer, optimizer or schedule
+by.
 
-Each is written for being right and readable, not fast. All take plain arrays (anything NumPy can read), never change
-what they are given, and raise ShapeMismatch or ValueOutOfRange, both SawbonesError, when an argument does not fit.
+Each is written for being right and readable, not fast. All take plain arrays (anything NumPy can
+read), never change what they are given, and raise ShapeMismatch or ValueOutOfRange, both
+SawbonesError, when an argument does not fit.
 
     losses      log-sum-exp, softmax, cross-entropy and its gradient
     mlp         the two-layer network, forward and backward

@@ -1,4 +1,6 @@
-"""What every reference does with its arguments first: read them as float64 and say what does not fit."""
+"""What every reference does with its arguments first: read them as float64 and say what does not
+fit.
+"""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -18,11 +20,14 @@ class ShapeMismatch(SawbonesError):
 
 
 class ValueOutOfRange(SawbonesError):
-    """An argument has the right shape and a value, dtype or name that the reference is not defined for."""
+    """An argument has the right shape and a value, dtype or name that the reference is not defined
+    for.
+    """
 
 
 def read_array(name: str, value: ArrayLike) -> NDArray[np.generic]:
-    # A torch tensor that needs grad, lives on a GPU or is bfloat16 fails inside NumPy, each with its own kind of error.
+    # A torch tensor that needs grad, lives on a GPU or is bfloat16 fails inside NumPy, each with
+    # its own kind of error.
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -48,22 +53,29 @@ def as_int64(name: str, value: ArrayLike) -> Ints:
 
 
 def as_bool(name: str, value: ArrayLike) -> Bools:
-    # Additive 0/-inf masks and 0/1 integer masks are refused, not guessed at: 0 means opposite things in the two.
+    # Additive 0/-inf masks and 0/1 integer masks are refused, not guessed at: 0 means opposite
+    # things in the two.
     array = read_array(name, value)
     if array.dtype.kind != "b":
         raise ValueOutOfRange(f"{name} has dtype {array.dtype}; expected bool, True = may attend")
     return array.astype(np.bool_, copy=False)
 
 
-def require_shape(name: str, array: NDArray[np.generic], expected: Sequence[int], meaning: str) -> None:
+def require_shape(
+    name: str, array: NDArray[np.generic], expected: Sequence[int], meaning: str
+) -> None:
     """meaning names the axes, as in "(batch, classes)", and ends the message."""
     if array.shape != tuple(expected):
-        raise ShapeMismatch(f"{name} has shape {array.shape}; expected {tuple(expected)} = {meaning}")
+        raise ShapeMismatch(
+            f"{name} has shape {array.shape}; expected {tuple(expected)} = {meaning}"
+        )
 
 
 def require_axes(name: str, array: NDArray[np.generic], at_least: int, meaning: str) -> None:
     if array.ndim < at_least:
-        raise ShapeMismatch(f"{name} has shape {array.shape}; expected at least {at_least} axes = {meaning}")
+        raise ShapeMismatch(
+            f"{name} has shape {array.shape}; expected at least {at_least} axes = {meaning}"
+        )
 
 
 def require_one_of(name: str, value: object, allowed: Sequence[str]) -> None:
@@ -72,11 +84,19 @@ def require_one_of(name: str, value: object, allowed: Sequence[str]) -> None:
 
 
 def require_range(
-    name: str, value: float, low: float, high: float = np.inf, *, open_low: bool = False, open_high: bool = False
+    name: str,
+    value: float,
+    low: float,
+    high: float = np.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
 ) -> None:
     """Also refuses NaN, which no comparison holds for."""
     above = value > low if open_low else value >= low
     below = value < high if open_high else value <= high
     if not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high or high == np.inf else "]"
-        raise ValueOutOfRange(f"{name} is {value}; expected a number in {left}{low:g}, {high:g}{right}")
+        raise ValueOutOfRange(
+            f"{name} is {value}; expected a number in {left}{low:g}, {high:g}{right}"
+        )

@@ -1,6 +1,7 @@
 """Scaled dot-product attention with masks. One convention: True = may attend.
 
-Shape suffixes: Q queries, K keys, D head width, V value width; leading axes (batch, heads, ...) are free.
+Shape suffixes: Q queries, K keys, D head width, V value width; leading axes (batch, heads, ...) are
+free.
 """
 
 from dataclasses import dataclass
@@ -37,17 +38,25 @@ def attention(
     *,
     scale: float | None = None,
 ) -> Attention:
-    """softmax(queries keys^T * scale) values; scale is 1/sqrt(D) unless given. The mask broadcasts to (..., Q, K)."""
-    q_QD, k_KD, v_KV = as_float64("queries", queries), as_float64("keys", keys), as_float64("values", values)
+    """softmax(queries keys^T * scale) values; scale is 1/sqrt(D) unless given. The mask broadcasts
+    to (..., Q, K).
+    """
+    q_QD, k_KD, v_KV = (
+        as_float64("queries", queries),
+        as_float64("keys", keys),
+        as_float64("values", values),
+    )
     for name, array in (("queries", q_QD), ("keys", k_KD), ("values", v_KV)):
         require_axes(name, array, 2, "(..., positions, width)")
     if q_QD.shape[-1] != k_KD.shape[-1]:
         raise ShapeMismatch(
-            f"keys have shape {k_KD.shape}; expected the last axis to be {q_QD.shape[-1]}, as in queries {q_QD.shape}"
+            f"keys have shape {k_KD.shape}; expected the last axis to be "
+            f"{q_QD.shape[-1]}, as in queries {q_QD.shape}"
         )
     if v_KV.shape[-2] != k_KD.shape[-2]:
         raise ShapeMismatch(
-            f"values have shape {v_KV.shape}; expected {k_KD.shape[-2]} positions (axis -2), as in keys {k_KD.shape}"
+            f"values have shape {v_KV.shape}; expected {k_KD.shape[-2]} positions (axis "
+            f"-2), as in keys {k_KD.shape}"
         )
     try:
         np.broadcast_shapes(q_QD.shape[:-2], k_KD.shape[:-2], v_KV.shape[:-2])
@@ -67,22 +76,31 @@ def attention(
 def causal_mask(num_queries: int, num_keys: int | None = None, *, first_query: int = 0) -> Bools:
     """(Q, K). Query i sits at position first_query + i and sees the keys up to itself.
 
-    When decoding with a cache, first_query is the number of cached positions. With 0 this is torch's is_causal.
+    When decoding with a cache, first_query is the number of cached positions. With 0 this is
+    torch's is_causal.
     """
     num = num_queries if num_keys is None else num_keys
     return np.arange(num)[None, :] <= first_query + np.arange(num_queries)[:, None]
 
 
-def padding_mask(lengths: ArrayLike, num_keys: int, *, padding_side: Literal["right", "left"] = "right") -> Bools:
-    """(batch, 1, 1, K), to be combined with a causal mask by & and to broadcast over heads and queries."""
+def padding_mask(
+    lengths: ArrayLike, num_keys: int, *, padding_side: Literal["right", "left"] = "right"
+) -> Bools:
+    """(batch, 1, 1, K), to be combined with a causal mask by & and to broadcast over heads and
+    queries.
+    """
     require_one_of("padding_side", padding_side, ("right", "left"))
     counts = as_int64("lengths", lengths)
     if counts.ndim != 1:
         raise ShapeMismatch(f"lengths has shape {counts.shape}; expected 1 axis = (batch,)")
     if ((counts < 0) | (counts > num_keys)).any():
-        raise ValueOutOfRange(f"lengths are {counts.tolist()}; expected 0..{num_keys}, the number of keys")
+        raise ValueOutOfRange(
+            f"lengths are {counts.tolist()}; expected 0..{num_keys}, the number of keys"
+        )
     place = np.arange(num_keys)
-    real = place < counts[:, None] if padding_side == "right" else place >= num_keys - counts[:, None]
+    real = (
+        place < counts[:, None] if padding_side == "right" else place >= num_keys - counts[:, None]
+    )
     return real[:, None, None, :]
 
 
@@ -91,7 +109,9 @@ def _read_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Bools:
     try:
         full = np.broadcast_to(allowed, shape)
     except ValueError as error:
-        raise ShapeMismatch(f"mask has shape {allowed.shape}; expected to broadcast to {shape} = (..., Q, K)") from error
+        raise ShapeMismatch(
+            f"mask has shape {allowed.shape}; expected to broadcast to {shape} = (..., Q, K)"
+        ) from error
     empty = ~full.any(axis=-1)
     if empty.any():
         first = [int(i) for i in np.argwhere(empty)[0]]

@@ -1,10 +1,12 @@
-"""The two-layer MLP, forward and backward, with every shape checked. docs/explanation/derivations.md derives each line.
+"""The two-layer MLP, forward and backward, with every shape checked.
+docs/explanation/derivations.md derives each line.
 
 Shape suffixes: B examples, D inputs, H hidden units, K outputs.
 
     Z_BH = X_BD W1_DH + b1_H        A_BH = f(Z_BH)        Y_BK = A_BH W2_HK + b2_K
 
-Weights are (in, out), as in the derivation; torch's nn.Linear stores (out, in), so pass its weight transposed.
+Weights are (in, out), as in the derivation; torch's nn.Linear stores (out, in), so pass its weight
+transposed.
 """
 
 from collections.abc import Callable
@@ -14,12 +16,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sawbones.oracles.arguments import Array, ShapeMismatch, as_float64, require_one_of, require_shape
+from sawbones.oracles.arguments import (
+    Array,
+    ShapeMismatch,
+    as_float64,
+    require_one_of,
+    require_shape,
+)
 
 Activation = Literal["relu", "tanh"]
 
 # At exactly 0 the ReLU takes slope 0, as in torch.
-_FORWARD: dict[str, Callable[[Array], Array]] = {"relu": lambda z: np.maximum(z, 0.0), "tanh": np.tanh}
+_FORWARD: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda z: np.maximum(z, 0.0),
+    "tanh": np.tanh,
+}
 _SLOPE: dict[str, Callable[[Array], Array]] = {
     "relu": lambda z: (z > 0.0).astype(np.float64),
     "tanh": lambda z: 1.0 - np.tanh(z) ** 2,
@@ -49,7 +60,13 @@ class MlpGradients:
 
 
 def mlp_forward(
-    x: ArrayLike, w1: ArrayLike, b1: ArrayLike, w2: ArrayLike, b2: ArrayLike, *, activation: Activation = "relu"
+    x: ArrayLike,
+    w1: ArrayLike,
+    b1: ArrayLike,
+    w2: ArrayLike,
+    b2: ArrayLike,
+    *,
+    activation: Activation = "relu",
 ) -> MlpForward:
     require_one_of("activation", activation, tuple(_FORWARD))
     x_BD = as_float64("x", x)
@@ -71,7 +88,9 @@ def mlp_forward(
 def mlp_backward(forward: MlpForward, upstream: ArrayLike) -> MlpGradients:
     """upstream is d loss / d output, of the output's shape."""
     dy_BK = as_float64("upstream", upstream)
-    require_shape("upstream", dy_BK, forward.output_BK.shape, "(batch, outputs), the shape of the output")
+    require_shape(
+        "upstream", dy_BK, forward.output_BK.shape, "(batch, outputs), the shape of the output"
+    )
 
     dw2_HK = forward.hidden_BH.T @ dy_BK
     db2_K = dy_BK.sum(axis=0)
@@ -81,7 +100,8 @@ def mlp_backward(forward: MlpForward, upstream: ArrayLike) -> MlpGradients:
     db1_H = dz_BH.sum(axis=0)
     dx_BD = dz_BH @ forward.w1_DH.T
 
-    # A gradient has the shape of what it is the gradient of: the one check that catches most transposition mistakes.
+    # A gradient has the shape of what it is the gradient of: the one check that catches most
+    # transposition mistakes.
     require_shape("gradient of w2", dw2_HK, forward.w2_HK.shape, "(hidden, outputs)")
     require_shape("gradient of b2", db2_K, forward.w2_HK.shape[1:], "(outputs,)")
     require_shape("gradient of hidden", dz_BH, forward.pre_BH.shape, "(batch, hidden)")
@@ -91,13 +111,17 @@ def mlp_backward(forward: MlpForward, upstream: ArrayLike) -> MlpGradients:
     return MlpGradients(x_BD=dx_BD, w1_DH=dw1_DH, b1_H=db1_H, w2_HK=dw2_HK, b2_K=db2_K)
 
 
-def _read_layer(weight_name: str, weight: ArrayLike, bias_name: str, bias: ArrayLike, num_in: int) -> tuple[Array, Array]:
+def _read_layer(
+    weight_name: str, weight: ArrayLike, bias_name: str, bias: ArrayLike, num_in: int
+) -> tuple[Array, Array]:
     matrix = as_float64(weight_name, weight)
     if matrix.ndim != 2 or matrix.shape[0] != num_in:
         hint = ""
         if matrix.ndim == 2 and matrix.shape[1] == num_in:
             hint = f"; the transpose fits (nn.Linear stores (out, in)): pass {weight_name}.T"
-        raise ShapeMismatch(f"{weight_name} has shape {matrix.shape}; expected ({num_in}, any) = (in, out){hint}")
+        raise ShapeMismatch(
+            f"{weight_name} has shape {matrix.shape}; expected ({num_in}, any) = (in, out){hint}"
+        )
     vector = as_float64(bias_name, bias)
     require_shape(bias_name, vector, (matrix.shape[1],), f"(out,), the columns of {weight_name}")
     return matrix, vector

@@ -1,4 +1,6 @@
-"""LayerNorm, BatchNorm, GroupNorm and RMSNorm. All normalise by the biased variance (divide by n)."""
+"""LayerNorm, BatchNorm, GroupNorm and RMSNorm. All normalise by the biased variance (divide by
+n).
+"""
 
 import math
 from collections.abc import Sequence
@@ -30,11 +32,17 @@ def layer_norm(
     values, axes = _read_trailing(x, normalized_shape)
     require_range("eps", eps, 0.0)
     normal = _standardize(values, axes, eps)
-    return normal * _read_affine("weight", weight, normalized_shape, 1.0) + _read_affine("bias", bias, normalized_shape, 0.0)
+    return normal * _read_affine("weight", weight, normalized_shape, 1.0) + _read_affine(
+        "bias", bias, normalized_shape, 0.0
+    )
 
 
-def rms_norm(x: ArrayLike, normalized_shape: Sequence[int], weight: ArrayLike | None = None, *, eps: float) -> Array:
-    """eps has no default: torch's follows the dtype of the input, published models use 1e-5 or 1e-6."""
+def rms_norm(
+    x: ArrayLike, normalized_shape: Sequence[int], weight: ArrayLike | None = None, *, eps: float
+) -> Array:
+    """eps has no default: torch's follows the dtype of the input, published models use 1e-5 or
+    1e-6.
+    """
     values, axes = _read_trailing(x, normalized_shape)
     require_range("eps", eps, 0.0)
     normal: Array = values / np.sqrt((values**2).mean(axis=axes, keepdims=True) + eps)
@@ -49,7 +57,9 @@ def group_norm(
     *,
     eps: float = 1e-5,
 ) -> Array:
-    """x is (batch, channels, ...); each example by the statistics of each group of neighbouring channels."""
+    """x is (batch, channels, ...); each example by the statistics of each group of neighbouring
+    channels.
+    """
     values = as_float64("x", x)
     require_axes("x", values, 2, "(batch, channels, ...)")
     require_range("eps", eps, 0.0)
@@ -61,7 +71,9 @@ def group_norm(
         )
     grouped = values.reshape(num_examples, num_groups, -1)
     normal = _standardize(grouped, (2,), eps).reshape(values.shape)
-    return normal * _per_channel("weight", weight, values, 1.0) + _per_channel("bias", bias, values, 0.0)
+    return normal * _per_channel("weight", weight, values, 1.0) + _per_channel(
+        "bias", bias, values, 0.0
+    )
 
 
 @dataclass(frozen=True)
@@ -82,10 +94,11 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> BatchNormResult:
-    """x is (batch, channels, ...). Training uses the batch's statistics and moves the running ones, evaluation's.
+    """x is (batch, channels, ...). Training uses the batch's statistics and moves the running ones,
+    evaluation's.
 
-    momentum is torch's: the weight of the new batch. The running variance takes the unbiased one (n - 1), the output
-    the biased one (n), so the two differ for small batches even with momentum 1.
+    momentum is torch's: the weight of the new batch. The running variance takes the unbiased one (n
+    - 1), the output the biased one (n), so the two differ for small batches even with momentum 1.
     """
     values = as_float64("x", x)
     require_axes("x", values, 2, "(batch, channels, ...)")
@@ -108,7 +121,9 @@ def batch_norm(
         next_mean = (1.0 - momentum) * next_mean + momentum * mean
         next_var = (1.0 - momentum) * next_var + momentum * var * num_values / (num_values - 1)
     normal = (values - _column(mean, values)) / np.sqrt(_column(var, values) + eps)
-    output = normal * _per_channel("weight", weight, values, 1.0) + _per_channel("bias", bias, values, 0.0)
+    output = normal * _per_channel("weight", weight, values, 1.0) + _per_channel(
+        "bias", bias, values, 0.0
+    )
     return BatchNormResult(output, next_mean, next_var)
 
 
@@ -122,9 +137,13 @@ def _read_trailing(x: ArrayLike, normalized_shape: Sequence[int]) -> tuple[Array
     values = as_float64("x", x)
     wanted = tuple(normalized_shape)
     if not wanted or values.shape[-len(wanted) :] != wanted:
-        raise ShapeMismatch(f"x has shape {values.shape}; expected (..., {', '.join(map(str, wanted))})")
+        raise ShapeMismatch(
+            f"x has shape {values.shape}; expected (..., {', '.join(map(str, wanted))})"
+        )
     if math.prod(wanted) == 0:
-        raise ShapeMismatch(f"x has shape {values.shape}; expected at least one value to normalise over")
+        raise ShapeMismatch(
+            f"x has shape {values.shape}; expected at least one value to normalise over"
+        )
     return values, tuple(range(-len(wanted), 0))
 
 

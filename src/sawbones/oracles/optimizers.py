@@ -1,10 +1,12 @@
 """One pure step function per update rule, and clipping by the global norm.
 
-    params, state = adam(params, grads, State())          # State() is the state before the first step
-    params, state = adam(params, grads, state, lr=3e-4)   # hyperparameters may change from step to step
+    params, state = adam(params, grads, State())          # State() is the state before the first
+    step params, state = adam(params, grads, state, lr=3e-4)   # hyperparameters may change from
+    step to step
 
-params and grads are sequences of arrays with equal shapes. Nothing is changed in place. The OPTIMIZERS table holds,
-next to each function, what docs/reference/optimizers.md says about it; the page is generated from here.
+params and grads are sequences of arrays with equal shapes. Nothing is changed in place. The
+OPTIMIZERS table holds, next to each function, what docs/reference/optimizers.md says about it; the
+page is generated from here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +16,21 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sawbones.oracles.arguments import Array, ShapeMismatch, ValueOutOfRange, as_float64, require_range, require_shape
+from sawbones.oracles.arguments import (
+    Array,
+    ShapeMismatch,
+    ValueOutOfRange,
+    as_float64,
+    require_range,
+    require_shape,
+)
 
 
 @dataclass(frozen=True)
 class State:
-    """step counts the steps taken; slots holds one array per parameter under each name, zeros before the first step."""
+    """step counts the steps taken; slots holds one array per parameter under each name, zeros
+    before the first step.
+    """
 
     step: int = 0
     slots: Mapping[str, Sequence[Array]] = field(default_factory=dict)
@@ -42,10 +53,17 @@ OPTIMIZERS: dict[str, Optimizer] = {}
 
 
 def _described(
-    name: str, *, update_rule: tuple[str, ...], torch_equivalent: str, usual_lr: str, stability_tip: str
+    name: str,
+    *,
+    update_rule: tuple[str, ...],
+    torch_equivalent: str,
+    usual_lr: str,
+    stability_tip: str,
 ) -> Callable[[Callable[..., Step]], Callable[..., Step]]:
     def keep(step: Callable[..., Step]) -> Callable[..., Step]:
-        OPTIMIZERS[step.__name__] = Optimizer(name, step, update_rule, torch_equivalent, usual_lr, stability_tip)
+        OPTIMIZERS[step.__name__] = Optimizer(
+            name, step, update_rule, torch_equivalent, usual_lr, stability_tip
+        )
         return step
 
     return keep
@@ -56,7 +74,10 @@ def _described(
     update_rule=("p ← p − lr·(g + weight_decay·p)",),
     torch_equivalent="SGD(momentum=0)",
     usual_lr="1e-2 to 1",
-    stability_tip="Diverges once lr exceeds 2 / (largest curvature): when the loss oscillates, divide lr by 10.",
+    stability_tip=(
+        "Diverges once lr exceeds 2 / (largest curvature): when the loss oscillates, divide "
+        "lr by 10."
+    ),
 )
 def sgd(
     params: Sequence[ArrayLike],
@@ -120,7 +141,10 @@ def momentum_classic(
     before, gradients = _read(params, grads, lr, weight_decay)
     require_range("momentum", momentum, 0.0, 1.0, open_high=True)
     old = _slot(state, "velocity", before)
-    velocities = [momentum * v - lr * (g + weight_decay * p) for p, g, v in zip(before, gradients, old, strict=True)]
+    velocities = [
+        momentum * v - lr * (g + weight_decay * p)
+        for p, g, v in zip(before, gradients, old, strict=True)
+    ]
     after = [p + v for p, v in zip(before, velocities, strict=True)]
     return after, State(state.step + 1, {"velocity": velocities})
 
@@ -130,7 +154,10 @@ def momentum_classic(
     update_rule=("g ← g + weight_decay·p", "v ← momentum·v + g", "p ← p − lr·(g + momentum·v)"),
     torch_equivalent="SGD(momentum=0.9, nesterov=True)",
     usual_lr="1e-3 to 1e-1",
-    stability_tip="Damps the oscillation of plain momentum along steep directions, not divergence from too high an lr.",
+    stability_tip=(
+        "Damps the oscillation of plain momentum along steep directions, not divergence from "
+        "too high an lr."
+    ),
 )
 def nesterov(
     params: Sequence[ArrayLike],
@@ -144,13 +171,20 @@ def nesterov(
     before, gradients = _read(params, grads, lr, weight_decay)
     require_range("momentum", momentum, 0.0, 1.0, open_low=True, open_high=True)
     velocities = _accumulate(before, gradients, state, momentum, 0.0, weight_decay)
-    after = [p - lr * (g + weight_decay * p + momentum * v) for p, g, v in zip(before, gradients, velocities, strict=True)]
+    after = [
+        p - lr * (g + weight_decay * p + momentum * v)
+        for p, g, v in zip(before, gradients, velocities, strict=True)
+    ]
     return after, State(state.step + 1, {"velocity": velocities})
 
 
 @_described(
     "RMSProp",
-    update_rule=("g ← g + weight_decay·p", "s ← alpha·s + (1 − alpha)·g²", "p ← p − lr·g / (√s + eps)"),
+    update_rule=(
+        "g ← g + weight_decay·p",
+        "s ← alpha·s + (1 − alpha)·g²",
+        "p ← p − lr·g / (√s + eps)",
+    ),
     torch_equivalent="RMSprop()",
     usual_lr="1e-4 to 1e-2",
     stability_tip="s starts at 0 and is not corrected, so the first step is lr / √(1 − alpha), 10 times lr by default: "
@@ -172,7 +206,10 @@ def rmsprop(
     old = _slot(state, "square_mean", before)
     decayed = [g + weight_decay * p for p, g in zip(before, gradients, strict=True)]
     squares = [alpha * s + (1.0 - alpha) * g**2 for s, g in zip(old, decayed, strict=True)]
-    after = [p - lr * _divide(g, np.sqrt(s) + eps) for p, g, s in zip(before, decayed, squares, strict=True)]
+    after = [
+        p - lr * _divide(g, np.sqrt(s) + eps)
+        for p, g, s in zip(before, decayed, squares, strict=True)
+    ]
     return after, State(state.step + 1, {"square_mean": squares})
 
 
@@ -234,11 +271,14 @@ def adamw(
     return _adam_step(shrunk, gradients, state, lr, beta1, beta2, eps, bias_correction)
 
 
-def clip_by_global_norm(grads: Sequence[ArrayLike], max_norm: float, *, eps: float = 1e-6) -> tuple[list[Array], float]:
-    """The gradients times min(1, max_norm / (norm + eps)), and the norm of all of them together before that.
+def clip_by_global_norm(
+    grads: Sequence[ArrayLike], max_norm: float, *, eps: float = 1e-6
+) -> tuple[list[Array], float]:
+    """The gradients times min(1, max_norm / (norm + eps)), and the norm of all of them together
+    before that.
 
-    torch adds the same eps, so the norm afterwards is slightly under max_norm. One NaN makes every gradient NaN, one
-    Inf makes every finite gradient 0: look at the norm before using them.
+    torch adds the same eps, so the norm afterwards is slightly under max_norm. One NaN makes every
+    gradient NaN, one Inf makes every finite gradient 0: look at the norm before using them.
     """
     require_range("max_norm", max_norm, 0.0)
     gradients = _sequence("grads", grads)
@@ -268,13 +308,19 @@ def _adam_step(
     # Both means start at 0 and are too small by these factors, which is all the correction undoes.
     mean_share, square_share = (1.0 - beta1**t, 1.0 - beta2**t) if bias_correction else (1.0, 1.0)
     after = [
-        p - lr * _divide(m / mean_share, np.sqrt(s / square_share) + eps) for p, m, s in zip(params, means, squares, strict=True)
+        p - lr * _divide(m / mean_share, np.sqrt(s / square_share) + eps)
+        for p, m, s in zip(params, means, squares, strict=True)
     ]
     return after, State(t, {"mean": means, "square_mean": squares})
 
 
 def _accumulate(
-    params: list[Array], grads: list[Array], state: State, momentum: float, dampening: float, weight_decay: float
+    params: list[Array],
+    grads: list[Array],
+    state: State,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
 ) -> list[Array]:
     decayed = [g + weight_decay * p for p, g in zip(params, grads, strict=True)]
     if state.step == 0:
@@ -296,7 +342,9 @@ def _read(
     require_range("weight_decay", weight_decay, 0.0)
     before, gradients = _sequence("params", params), _sequence("grads", grads)
     if len(gradients) != len(before):
-        raise ShapeMismatch(f"grads has {len(gradients)} arrays; expected {len(before)}, one per parameter")
+        raise ShapeMismatch(
+            f"grads has {len(gradients)} arrays; expected {len(before)}, one per parameter"
+        )
     for i, (p, g) in enumerate(zip(before, gradients, strict=True)):
         require_shape(f"grads[{i}]", g, p.shape, f"the shape of params[{i}]")
     return before, gradients
@@ -304,8 +352,12 @@ def _read(
 
 def _sequence(name: str, arrays: Sequence[ArrayLike]) -> list[Array]:
     if not isinstance(arrays, list | tuple):
-        # A bare array would be taken apart into its rows, which changes the global norm's meaning and every message.
-        raise ShapeMismatch(f"{name} is a {type(arrays).__name__}; expected a list of arrays, so for one array [{name}]")
+        # A bare array would be taken apart into its rows, which changes the global norm's meaning
+        # and every message.
+        raise ShapeMismatch(
+            f"{name} is a {type(arrays).__name__}; expected a list of arrays, so for one "
+            f"array [{name}]"
+        )
     return [as_float64(f"{name}[{i}]", a) for i, a in enumerate(arrays)]
 
 
@@ -314,10 +366,18 @@ def _slot(state: State, name: str, params: list[Array]) -> list[Array]:
         return [np.zeros_like(p) for p in params]
     if name not in state.slots:
         held = ", ".join(state.slots) or "nothing"
-        raise ValueOutOfRange(f"state at step {state.step} holds {held}; expected {name}, so it is another optimizer's")
+        raise ValueOutOfRange(
+            f"state at step {state.step} holds {held}; expected {name}, so it is another "
+            "optimizer's"
+        )
     arrays = _sequence(f"state.slots[{name!r}]", state.slots[name])
     if len(arrays) != len(params):
-        raise ShapeMismatch(f"state.slots[{name!r}] has {len(arrays)} arrays; expected {len(params)}, one per parameter")
+        raise ShapeMismatch(
+            f"state.slots[{name!r}] has {len(arrays)} arrays; expected {len(params)}, one "
+            "per parameter"
+        )
     for i, (held_array, p) in enumerate(zip(arrays, params, strict=True)):
-        require_shape(f"state.slots[{name!r}][{i}]", held_array, p.shape, f"the shape of params[{i}]")
+        require_shape(
+            f"state.slots[{name!r}][{i}]", held_array, p.shape, f"the shape of params[{i}]"
+        )
     return arrays

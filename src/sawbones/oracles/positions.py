@@ -24,7 +24,9 @@ def angles(positions: ArrayLike, width: int, *, base: float = 10_000.0) -> Array
     if place_T.ndim != 1:
         raise ShapeMismatch(f"positions has shape {place_T.shape}; expected 1 axis = (positions,)")
     if width < 2 or width % 2:
-        raise ShapeMismatch(f"width is {width}; expected an even number of at least 2, since features turn in pairs")
+        raise ShapeMismatch(
+            f"width is {width}; expected an even number of at least 2, since features turn in pairs"
+        )
     require_range("base", base, 0.0, open_low=True)
     return place_T[:, None] * base ** (-np.arange(0, width, 2) / width)
 
@@ -37,11 +39,19 @@ def sinusoidal(num_positions: int, width: int, *, base: float = 10_000.0) -> Arr
     return table
 
 
-def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10_000.0, layout: RotaryLayout = "interleaved") -> Array:
-    """Turns each pair of features of x (..., T, width) by its position's angle; applied to queries and keys alike.
+def rotary(
+    x: ArrayLike,
+    positions: ArrayLike,
+    *,
+    base: float = 10_000.0,
+    layout: RotaryLayout = "interleaved",
+) -> Array:
+    """Turns each pair of features of x (..., T, width) by its position's angle; applied to queries
+    and keys alike.
 
     layout says which features form pair i: "interleaved" (2i, 2i + 1), as in the paper, or "halves"
-    (i, i + width / 2), as in the Llama port most checkpoints follow. Weights trained with one fail under the other.
+    (i, i + width / 2), as in the Llama port most checkpoints follow. Weights trained with one fail
+    under the other.
     """
     require_one_of("layout", layout, ("interleaved", "halves"))
     values = as_float64("x", x)

@@ -6,6 +6,13 @@ from sawbones.report.json_report import exit_code, from_json, report_schema, to_
 from sawbones.report.terminal import render_terminal
 
 __all__ = [
-    "exit_code", "from_json", "render_terminal", "report_schema", "to_json", "unified_diff", "with_patches",
-    "write_html", "write_json",
-]  # fmt: skip
+    "exit_code",
+    "from_json",
+    "render_terminal",
+    "report_schema",
+    "to_json",
+    "unified_diff",
+    "with_patches",
+    "write_html",
+    "write_json",
+]

@@ -1,6 +1,8 @@
-"""The report of a data audit -> one HTML file without a script: findings, distributions side by side, thresholds, coverage.
+"""The report of a data audit -> one HTML file without a script: findings, distributions side by
+side, thresholds, coverage.
 
-Reads the report alone: `environment["audit"]` and the findings' `params` carry the counts that are drawn.
+Reads the report alone: `environment["audit"]` and the findings' `params` carry the counts that are
+drawn.
 """
 
 from __future__ import annotations
@@ -41,7 +43,11 @@ def write_audit_html(report: Report, path: str | os.PathLike[str]) -> None:
 
 
 def _header(report: Report, facts: Mapping[str, Any]) -> str:
-    said = [f"audit of {facts.get('command', 'data')}", wording.extent(report), wording.duration(report.seconds)]
+    said = [
+        f"audit of {facts.get('command', 'data')}",
+        wording.extent(report),
+        wording.duration(report.seconds),
+    ]
     if report.findings:
         said.append(wording.statuses(report))
     causes = "".join(
@@ -58,7 +64,11 @@ def _header(report: Report, facts: Mapping[str, Any]) -> str:
 
 
 def _links(sections: Sequence[str]) -> str:
-    present = [(name, text) for name, text in SECTIONS if any(f'<section id="{name}"' in section for section in sections)]
+    present = [
+        (name, text)
+        for name, text in SECTIONS
+        if any(f'<section id="{name}"' in section for section in sections)
+    ]
     return f'<nav aria-label="Sections">{"".join(f"<a href=#{name}>{text}</a>" for name, text in present)}</nav>'
 
 
@@ -83,11 +93,18 @@ def _distributions(report: Report, facts: Mapping[str, Any]) -> str:
             drawn.setdefault((str(one["column"]), str(one["names"])), _panel(one))
     if not drawn:
         return ""
-    return f'<section id="distributions"><h2>Distributions</h2><div class="panels">{"".join(drawn.values())}</div></section>'
+    return (
+        '<section id="distributions"><h2>Distributions</h2><div '
+        f'class="panels">{"".join(drawn.values())}</div></section>'
+    )
 
 
 def _panel(one: Mapping[str, Any]) -> str:
-    measured = [f"{name.upper()} {one[name]:.3f}" for name in ("ks", "psi", "js") if isinstance(one.get(name), (int, float))]
+    measured = [
+        f"{name.upper()} {one[name]:.3f}"
+        for name in ("ks", "psi", "js")
+        if isinstance(one.get(name), (int, float))
+    ]
     badge = ' <span class="badge likely">moved</span>' if one.get("moved") else ""
     key = "".join(
         f'<span><i class="swatch" style="background:var({COLOURS[i % 4]})"></i>{escape(name)}, '
@@ -146,7 +163,8 @@ def _examples(report: Report) -> str:
         if isinstance(examples, (list, tuple)) and examples:
             rows = "".join(f"<li><code>{escape(text)}</code></li>" for text in examples)
             parts.append(
-                f'<details><summary>{number} · {escape(finding.title)}</summary><ul class="plain-list">{rows}</ul></details>'
+                f"<details><summary>{number} · {escape(finding.title)}</summary><ul "
+                f'class="plain-list">{rows}</ul></details>'
             )
     return f'<section id="examples"><h2>Rows</h2>{"".join(parts)}</section>' if parts else ""
 
@@ -158,7 +176,8 @@ def _setting(facts: Mapping[str, Any]) -> str:
         for s in facts.get("splits", ())
     )
     limits = "".join(
-        f"<tr><th>{escape(name)}</th><td>{wording.number(value)}</td></tr>" for name, value in facts.get("thresholds", {}).items()
+        f"<tr><th>{escape(name)}</th><td>{wording.number(value)}</td></tr>"
+        for name, value in facts.get("thresholds", {}).items()
     )
     return (
         '<section id="setting"><h2>Data and thresholds</h2><table><thead><tr><th>split</th><th>read from</th><th '

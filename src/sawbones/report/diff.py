@@ -1,7 +1,8 @@
 """Fix + source text -> unified diff.
 
-A check names a change by the text on the finding's line; here it becomes a patch that `git apply` or `patch` takes. A
-patch that would not apply or would break the file's syntax is worse than none, so those cases give None.
+A check names a change by the text on the finding's line; here it becomes a patch that `git apply`
+or `patch` takes. A patch that would not apply or would break the file's syntax is worse than none,
+so those cases give None.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def _with_patch(finding: Finding, sources: Mapping[str, str]) -> Finding:
 
 
 def source_of(site: Site, sources: Mapping[str, str]) -> str | None:
-    """The text of the site's file. A run records it as the script was started, so its folder may differ."""
+    """The text of the site's file. A run records it as the script was started, so its folder may
+    differ.
+    """
     if site.file in sources:
         return sources[site.file]
     wanted = os.path.normpath(site.file)
@@ -50,7 +53,9 @@ def _same_end(one: str, other: str) -> bool:
 
 
 def unified_diff(fix: Fix, site: Site, source: str, context: int = 3) -> str | None:
-    """The fix at `site` as a unified diff of `source`; None when it names no change that can be made there."""
+    """The fix at `site` as a unified diff of `source`; None when it names no change that can be
+    made there.
+    """
     if fix.patch is not None:
         return fix.patch
     before = _lines(source)
@@ -62,12 +67,15 @@ def unified_diff(fix: Fix, site: Site, source: str, context: int = 3) -> str | N
     if _parse("".join(before)) is not None and _parse("".join(after)) is None:
         return None
     # An absolute path takes no prefix: `a//home/...` is a path that no tool finds.
-    old, new = (site.file, site.file) if os.path.isabs(site.file) else (f"a/{site.file}", f"b/{site.file}")
+    old, new = (
+        (site.file, site.file) if os.path.isabs(site.file) else (f"a/{site.file}", f"b/{site.file}")
+    )
     return "".join(_marked(difflib.unified_diff(before, after, old, new, n=context)))
 
 
 def _lines(source: str) -> list[str]:
-    # Only line feeds count: splitlines() also splits at form feeds and U+2028, where Python's line numbers don't.
+    # Only line feeds count: splitlines() also splits at form feeds and U+2028, where Python's line
+    # numbers don't.
     parts = source.split("\n")
     lines = [part + "\n" for part in parts[:-1]]
     return [*lines, parts[-1]] if parts[-1] else lines
@@ -87,7 +95,8 @@ def _apply(fix: Fix, line: int, before: list[str]) -> list[str] | None:
         if replaced is None:
             return None
         after = replaced
-    # From the end backwards, so that the line numbers of the original keep their meaning; a replacement keeps to its
+    # From the end backwards, so that the line numbers of the original keep their meaning; a
+    # replacement keeps to its
     # statement, whose end moves by what it added.
     last += len(after) - len(before)
     ending = "\r\n" if before[0].endswith("\r\n") else "\n"
@@ -95,7 +104,10 @@ def _apply(fix: Fix, line: int, before: list[str]) -> list[str] | None:
         body = getattr(statement, "body", None)
         if isinstance(body, list) and body and body[0].lineno > line:
             # After the header of a block means: as the first statement of its body.
-            at, indent = body[0].lineno - 1 + len(after) - len(before), _indent(before[body[0].lineno - 1])
+            at, indent = (
+                body[0].lineno - 1 + len(after) - len(before),
+                _indent(before[body[0].lineno - 1]),
+            )
         else:
             at, indent = last, _indent(before[first - 1])
         if at and not after[at - 1].endswith("\n"):
@@ -106,8 +118,12 @@ def _apply(fix: Fix, line: int, before: list[str]) -> list[str] | None:
     return after
 
 
-def _replace(before: list[str], line: int, first: int, last: int, old: str, new: str) -> list[str] | None:
-    """The line itself, else the lines of its statement: a call over several lines is reported at one of them."""
+def _replace(
+    before: list[str], line: int, first: int, last: int, old: str, new: str
+) -> list[str] | None:
+    """The line itself, else the lines of its statement: a call over several lines is reported at
+    one of them.
+    """
     for start, stop in ((line, line), (first, last)):
         text = "".join(before[start - 1 : stop])
         if old and old in text:
@@ -122,10 +138,14 @@ def _statement(source: str, line: int) -> ast.stmt | None:
         return None
     lines = _lines(source)
     covering = [
-        node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
     # The innermost one is the shortest; of `if x: y` on one line, the outer one.
-    covering.sort(key=lambda node: ((node.end_lineno or node.lineno) - node.lineno, node.col_offset))
+    covering.sort(
+        key=lambda node: ((node.end_lineno or node.lineno) - node.lineno, node.col_offset)
+    )
     for node in covering:
         words = lines[node.lineno - 1].replace(":", " ").split()
         if not words or words[0] not in CONTINUATIONS:

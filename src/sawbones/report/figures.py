@@ -1,7 +1,8 @@
 """Run -> figures for plotly.js, as plain JSON values.
 
-Colours are written as names (`@line`): the page puts in the values of its style sheet, so that one file serves a light
-and a dark screen. Text in a figure is read by plotly as HTML, so everything of the user's is escaped here.
+Colours are written as names (`@line`): the page puts in the values of its style sheet, so that one
+file serves a light and a dark screen. Text in a figure is read by plotly as HTML, so everything of
+the user's is escaped here.
 """
 
 from __future__ import annotations
@@ -63,18 +64,26 @@ def curve(run: Run, column: str, findings: Sequence[Finding]) -> Figure | None:
         shapes.append(_level(USUAL_UPDATE_RATIO))
     layout = _layout(230 if notes else 204, top=34 if notes else 8)
     layout["yaxis"].update(_value_axis(found, column))
-    layout["xaxis"].update({"title": {"text": "step", "font": {"size": 11}}, "range": _step_range(run)})
+    layout["xaxis"].update(
+        {"title": {"text": "step", "font": {"size": 11}}, "range": _step_range(run)}
+    )
     layout["yaxis2"] = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
     layout["shapes"], layout["annotations"] = shapes, notes
     return {"data": traces, "layout": layout}
 
 
 def _broken_marks(broken: Sequence[series.Broken]) -> Figure:
-    """Crosses along the top, on an axis of their own: a NaN has no height, and must not vanish for that."""
+    """Crosses along the top, on an axis of their own: a NaN has no height, and must not vanish for
+    that.
+    """
     places: list[int] = []
     texts: list[str] = []
     for group in broken:
-        among = f"<br>{group.count} from step {group.steps[0]} to {group.steps[-1]}" if group.count > 1 else ""
+        among = (
+            f"<br>{group.count} from step {group.steps[0]} to {group.steps[-1]}"
+            if group.count > 1
+            else ""
+        )
         places += group.steps
         texts += [f"<b>{group.kind}</b> at step {step}{among}" for step in group.steps]
     return {
@@ -131,11 +140,22 @@ def _evidence_marks(findings: Sequence[Finding], run: Run) -> tuple[list[Figure]
 
 def _level(value: float) -> Figure:
     line = {"color": "@muted", "width": 1, "dash": "dot"}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": value, "y1": value, "line": line}
+    return {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "yref": "y",
+        "y0": value,
+        "y1": value,
+        "line": line,
+    }
 
 
 def _value_axis(found: Sequence[series.Curve], column: str) -> Figure:
-    """Logarithmic where values span orders of magnitude, with ticks at 1, 2 and 5: plotly's own crowd a short axis."""
+    """Logarithmic where values span orders of magnitude, with ticks at 1, 2 and 5: plotly's own
+    crowd a short axis.
+    """
     values = np.array([value for line in found for value in line.values if value is not None])
     linear: Figure = {"type": "linear", "exponentformat": "e", "nticks": 6}
     if not len(values) or (values <= 0).any():
@@ -179,7 +199,9 @@ def layers(run: Run) -> Figure | None:
             "z": found.special,
             "zmin": 0,
             "zmax": 2,
-            "text": [["" if mark is None else labels[mark] for mark in row] for row in found.special],
+            "text": [
+                ["" if mark is None else labels[mark] for mark in row] for row in found.special
+            ],
             "colorscale": [
                 [0, "@grid"],
                 [0.33, "@grid"],
@@ -193,15 +215,21 @@ def layers(run: Run) -> Figure | None:
         },
     ]
     layout = _layout(70 + 17 * len(names), top=10)
-    layout["yaxis"].update({"autorange": "reversed", "showgrid": False, "tickfont": {"size": 10}, "type": "category"})
-    layout["yaxis"].update({"tickvals": names, "ticktext": [_short_name(name) for name in found.layers]})
+    layout["yaxis"].update(
+        {"autorange": "reversed", "showgrid": False, "tickfont": {"size": 10}, "type": "category"}
+    )
+    layout["yaxis"].update(
+        {"tickvals": names, "ticktext": [_short_name(name) for name in found.layers]}
+    )
     layout["xaxis"].update({"title": {"text": "step", "font": {"size": 11}}, "showgrid": False})
     return {"data": traces, "layout": layout}
 
 
 def _short_name(layer: str) -> str:
     """The end of a long path: the plot is worth more of a phone's width than its labels."""
-    return escaped(layer if len(layer) <= LABEL_WIDTH else "…" + layer[1 - LABEL_WIDTH :]) or "(model)"
+    return (
+        escaped(layer if len(layer) <= LABEL_WIDTH else "…" + layer[1 - LABEL_WIDTH :]) or "(model)"
+    )
 
 
 def timeline(events: Sequence[Event]) -> Figure | None:
@@ -230,9 +258,17 @@ def timeline(events: Sequence[Event]) -> Figure | None:
     }
     layout = _layout(60 + 24 * len(kinds), top=8)
     layout["barmode"], layout["bargap"] = "overlay", 0.45
-    layout["yaxis"].update({"categoryorder": "array", "categoryarray": [escaped(k) for k in kinds], "autorange": "reversed"})
+    layout["yaxis"].update(
+        {
+            "categoryorder": "array",
+            "categoryarray": [escaped(k) for k in kinds],
+            "autorange": "reversed",
+        }
+    )
     layout["yaxis"].update({"type": "category", "showgrid": True})
-    layout["xaxis"].update({"title": {"text": "ms since the step began", "font": {"size": 11}}, "rangemode": "tozero"})
+    layout["xaxis"].update(
+        {"title": {"text": "ms since the step began", "font": {"size": 11}}, "rangemode": "tozero"}
+    )
     return {"data": [bars], "layout": layout}
 
 
@@ -252,15 +288,27 @@ def influence(found: Influence) -> Figure | None:
         "zmin": 0,
         "colorscale": [[0, "@panel"], [0.5, "@mid"], [1, "@high"]],
         "colorbar": {"thickness": 8, "outlinewidth": 0},
-        "hovertemplate": "output %{y} depends on input %{x}<br>share <b>%{z:.3f}</b><extra></extra>",
+        "hovertemplate": (
+            "output %{y} depends on input %{x}<br>share <b>%{z:.3f}</b><extra></extra>"
+        ),
     }
     layout = _layout(360, top=8)
-    layout["xaxis"].update({"title": {"text": "input position", "font": {"size": 11}}, "showgrid": False})
-    layout["yaxis"].update({"title": {"text": "output position", "font": {"size": 11}}, "autorange": "reversed", "showgrid": False})
+    layout["xaxis"].update(
+        {"title": {"text": "input position", "font": {"size": 11}}, "showgrid": False}
+    )
+    layout["yaxis"].update(
+        {
+            "title": {"text": "output position", "font": {"size": 11}},
+            "autorange": "reversed",
+            "showgrid": False,
+        }
+    )
     # Right of this line lies the future.
     diagonal = {"color": "@bad", "width": 1.5, "dash": "dot"}
     edge = min(rows, columns) - 0.5
-    layout["shapes"] = [{"type": "line", "x0": 0.5, "y0": -0.5, "x1": edge, "y1": edge - 1, "line": diagonal}]
+    layout["shapes"] = [
+        {"type": "line", "x0": 0.5, "y0": -0.5, "x1": edge, "y1": edge - 1, "line": diagonal}
+    ]
     return {"data": [trace], "layout": layout}
 
 

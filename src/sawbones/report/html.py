@@ -1,7 +1,8 @@
 """Report + Run -> one HTML file that opens without a network.
 
-plotly.js, the style sheet and the figures are all inside. The page allows only its own two scripts to run, by their
-hashes: should a text of the user's ever slip through unescaped, the browser still refuses to execute it.
+plotly.js, the style sheet and the figures are all inside. The page allows only its own two scripts
+to run, by their hashes: should a text of the user's ever slip through unescaped, the browser still
+refuses to execute it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from typing import Any
 from sawbones.report import wording
 from sawbones.report.diff import with_patches
 from sawbones.report.figures import Figure
-from sawbones.report.html_findings import coverage_section, escape, findings_section, ruled_out_section
+from sawbones.report.html_findings import (
+    coverage_section,
+    escape,
+    findings_section,
+    ruled_out_section,
+)
 from sawbones.report.html_run import environment_section, run_sections
 from sawbones.schema import Report, Run
 from sawbones.schema.errors import SawbonesError
@@ -40,25 +46,40 @@ class PlotlyMissing(SawbonesError):
     """The HTML report needs the extra `html`."""
 
 
-def write_html(report: Report, run: Run | None, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
-    """Write the page. `sources` (file -> text) gives the excerpts and the diffs; without a run there are no plots."""
+def write_html(
+    report: Report,
+    run: Run | None,
+    path: str | os.PathLike[str],
+    sources: Mapping[str, str] | None = None,
+) -> None:
+    """Write the page. `sources` (file -> text) gives the excerpts and the diffs; without a run
+    there are no plots.
+    """
     plotly = _plotly()
     texts = dict(sources or {})
     report = with_patches(report, texts)
     plots: dict[str, Figure] = {}
     sections = [findings_section(report, texts)]
     sections += run_sections(run, report, plots) if run is not None else []
-    sections += [ruled_out_section(report), coverage_section(report), environment_section(report, run)]
+    sections += [
+        ruled_out_section(report),
+        coverage_section(report),
+        environment_section(report, run),
+    ]
     body = f"{_header(report, run)}\n{_links(sections)}\n<main>{''.join(sections)}</main>"
     # A file name or a line may hold lone surrogates, which UTF-8 refuses.
-    Path(path).write_text(_page(report, body, plotly, plots), encoding="utf-8", errors="backslashreplace")
+    Path(path).write_text(
+        _page(report, body, plotly, plots), encoding="utf-8", errors="backslashreplace"
+    )
 
 
 def _plotly() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise PlotlyMissing('the HTML report needs plotly, which is not installed: pip install "sawbones[html]"') from error
+        raise PlotlyMissing(
+            'the HTML report needs plotly, which is not installed: pip install "sawbones[html]"'
+        ) from error
     return str(get_plotlyjs())
 
 
@@ -77,7 +98,11 @@ def _header(report: Report, run: Run | None) -> str:
         f"<small>{escape(wording.place(finding, report.script))}</small></span></a></li>"
         for number, finding in enumerate(report.findings, start=1)
     )
-    silence = "" if report.findings else f"<p>{escape(wording.looked_at(report).capitalize())}.{_blind(report)}</p>"
+    silence = (
+        ""
+        if report.findings
+        else f"<p>{escape(wording.looked_at(report).capitalize())}.{_blind(report)}</p>"
+    )
     return (
         f'<header class="{escape(report.verdict)}"><p class="brand">Sawbones '
         f'<span class="quiet">{escape(report.script)}</span></p>'
@@ -88,7 +113,11 @@ def _header(report: Report, run: Run | None) -> str:
 
 def _blind(report: Report) -> str:
     count = len(report.could_not_look)
-    return f' <a href="#coverage">{wording.plural(count, "check")} could not look.</a>' if count else ""
+    return (
+        f' <a href="#coverage">{wording.plural(count, "check")} could not look.</a>'
+        if count
+        else ""
+    )
 
 
 def _watching_share(run: Run | None) -> float | None:
@@ -100,7 +129,11 @@ def _watching_share(run: Run | None) -> float | None:
 
 
 def _links(sections: list[str]) -> str:
-    present = [name for name in SECTION_NAMES if any(f'<section id="{name}"' in section for section in sections)]
+    present = [
+        name
+        for name in SECTION_NAMES
+        if any(f'<section id="{name}"' in section for section in sections)
+    ]
     links = "".join(f'<a href="#{name}">{SECTION_NAMES[name]}</a>' for name in present)
     return f'<nav aria-label="Sections">{links}</nav>'
 
@@ -111,7 +144,10 @@ def _page(report: Report, body: str, plotly: str, plots: Mapping[str, Figure]) -
     # A page without plots doesn't carry five megabytes for nothing.
     scripts = [plotly, script] if plots else []
     allowed = " ".join(f"'{_hash(text)}'" for text in scripts) or "'none'"
-    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+    policy = (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: "
+        "blob:; font-src data:"
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -126,10 +162,15 @@ def _page(report: Report, body: str, plotly: str, plots: Mapping[str, Figure]) -
 
 
 def _hash(script: str) -> str:
-    # The parser turns CR LF into LF before the browser hashes, so the text must hold none; plotly's is plain LF.
+    # The parser turns CR LF into LF before the browser hashes, so the text must hold none; plotly's
+    # is plain LF.
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _embedded(value: Any) -> str:
     """JSON that can stand inside a script element: `</script>` in a text must not end it."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
+    return (
+        json.dumps(value, allow_nan=False, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace("&", "\\u0026")
+    )

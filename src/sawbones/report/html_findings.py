@@ -1,4 +1,6 @@
-"""The findings of the page: one card each, with source excerpt, evidence, experiment, diff and test."""
+"""The findings of the page: one card each, with source excerpt, evidence, experiment, diff and
+test.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def escape(text: object) -> str:
 def findings_section(report: Report, sources: Mapping[str, str]) -> str:
     if not report.findings:
         return ""
-    cards = "\n".join(_card(number, finding, sources) for number, finding in enumerate(report.findings, start=1))
+    cards = "\n".join(
+        _card(number, finding, sources) for number, finding in enumerate(report.findings, start=1)
+    )
     return f'<section id="findings"><h2>Findings</h2>\n{cards}</section>'
 
 
@@ -37,7 +41,9 @@ def _card(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
         _fix(finding),
     ]
     if finding.test:
-        parts.append(f"<details><summary>Regression test</summary>{code_block(finding.test)}</details>")
+        parts.append(
+            f"<details><summary>Regression test</summary>{code_block(finding.test)}</details>"
+        )
     body = "\n".join(part for part in parts if part)
     return f'<article class="card {escape(finding.status)}" id="finding-{number}">{body}</article>'
 
@@ -50,7 +56,9 @@ def _places(finding: Finding, sources: Mapping[str, str]) -> str:
     rest = "".join(excerpt(site, sources, margin=1) for site in others[: MOST_SITES - 1])
     if rest:
         left = len(others) - (MOST_SITES - 1)
-        more = f"<p class='quiet'>… and {wording.plural(left, 'more place')}</p>" if left > 0 else ""
+        more = (
+            f"<p class='quiet'>… and {wording.plural(left, 'more place')}</p>" if left > 0 else ""
+        )
         rest = f"<details><summary>{wording.plural(len(others), 'more place')}</summary>{rest}{more}</details>"
     return f'<div class="block"><h4>Where</h4>{shown}{rest}</div>'
 
@@ -65,7 +73,11 @@ def excerpt(site: Site, sources: Mapping[str, str], margin: int = EXCERPT_MARGIN
     else:
         rows = [(site.line, site.code)]
     listed = "".join(_source_row(number, text, number == site.line) for number, text in rows)
-    inside = f" in <code>{escape(site.function)}</code>" if site.function and site.function != "<module>" else ""
+    inside = (
+        f" in <code>{escape(site.function)}</code>"
+        if site.function and site.function != "<module>"
+        else ""
+    )
     return (
         f'<figure class="source"><figcaption><b>{escape(site)}</b>{inside}</figcaption>'
         f'<pre tabindex="0"><code>{listed}</code></pre></figure>'
@@ -73,7 +85,10 @@ def excerpt(site: Site, sources: Mapping[str, str], margin: int = EXCERPT_MARGIN
 
 
 def _source_row(number: int, text: str, hit: bool) -> str:
-    return f'<span class="row{" hit" if hit else ""}"><span class="no">{number}</span>{escape(text) or " "}\n</span>'
+    return (
+        f'<span class="row{" hit" if hit else ""}"><span '
+        f'class="no">{number}</span>{escape(text) or " "}\n</span>'
+    )
 
 
 def _evidence_table(finding: Finding) -> str:
@@ -102,7 +117,10 @@ def _experiment(finding: Finding) -> str:
         return f'<div class="block"><h4>Experiment</h4>{verdict_text(finding.verdict)}</div>'
     if finding.experiment:
         named = f"<code>{escape(finding.experiment)}</code>"
-        return f'<div class="block"><h4>Experiment</h4><p class="quiet">{named} would decide it; it was not run.</p></div>'
+        return (
+            f'<div class="block"><h4>Experiment</h4><p class="quiet">{named} would decide it; '
+            "it was not run.</p></div>"
+        )
     return ""
 
 
@@ -134,11 +152,16 @@ def diff_block(patch: str) -> str:
     for line in patch.rstrip("\n").split("\n"):
         kind = "file" if line.startswith(("--- ", "+++ ")) else kinds.get(line[:1], "same")
         rows.append(f'<span class="row {kind}">{escape(line) or " "}\n</span>')
-    return f'<figure class="source diff"><pre tabindex="0"><code>{"".join(rows)}</code></pre></figure>'
+    return (
+        f'<figure class="source diff"><pre tabindex="0"><code>{"".join(rows)}</code></pre></figure>'
+    )
 
 
 def code_block(text: str) -> str:
-    return f'<figure class="source"><pre tabindex="0"><code class="plain">{escape(text)}</code></pre></figure>'
+    return (
+        '<figure class="source"><pre tabindex="0"><code '
+        f'class="plain">{escape(text)}</code></pre></figure>'
+    )
 
 
 def ruled_out_section(report: Report) -> str:
@@ -147,8 +170,13 @@ def ruled_out_section(report: Report) -> str:
     rows = []
     for finding in report.refuted:
         why = verdict_text(finding.verdict) if finding.verdict else ""
-        rows.append(f"<li><p><code>{escape(finding.fault)}</code> {escape(finding.title)}</p>{why}</li>")
-    return f'<section id="ruled-out"><h2>Ruled out</h2><ul class="plain-list">{"".join(rows)}</ul></section>'
+        rows.append(
+            f"<li><p><code>{escape(finding.fault)}</code> {escape(finding.title)}</p>{why}</li>"
+        )
+    return (
+        '<section id="ruled-out"><h2>Ruled out</h2><ul '
+        f'class="plain-list">{"".join(rows)}</ul></section>'
+    )
 
 
 def coverage_section(report: Report) -> str:

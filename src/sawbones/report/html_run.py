@@ -15,7 +15,9 @@ MOST_INFLUENCE_MAPS = 4
 
 
 def run_sections(run: Run, report: Report, plots: dict[str, Figure]) -> list[str]:
-    """The sections as HTML; their figures are put into `plots` under the ids that the HTML names."""
+    """The sections as HTML; their figures are put into `plots` under the ids that the HTML
+    names.
+    """
     sections = (
         _ending(run),
         _curves(run, report.findings, plots),
@@ -42,7 +44,11 @@ def _ending(run: Run) -> str:
         f"<td><code>{escape(site.code.strip())}</code></td></tr>"
         for site in ending.traceback
     )
-    table = f'<div class="scroll" tabindex="0"><table><tbody>{frames}</tbody></table></div>' if frames else ""
+    table = (
+        f'<div class="scroll" tabindex="0"><table><tbody>{frames}</tbody></table></div>'
+        if frames
+        else ""
+    )
     failing = f"<h3>Where it failed</h3>{_facts_table(ending.failing)}" if ending.failing else ""
     batch = f"<h3>What was being processed</h3>{_facts_table(ending.batch)}" if ending.batch else ""
     said = f"<p><b>{escape(ending.exception)}</b> {escape(ending.message or '')}</p>"
@@ -55,13 +61,23 @@ def _curves(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -> 
         figure = figures.curve(run, column, findings)
         if figure is not None:
             plot = _plot(column, figure, plots, f"{title} over {run.num_steps} steps")
-            drawn.append(f'<div class="panel"><h3>{title}</h3><p class="quiet">{note}</p>{plot}</div>')
+            drawn.append(
+                f'<div class="panel"><h3>{title}</h3><p class="quiet">{note}</p>{plot}</div>'
+            )
     if not drawn:
         return ""
     marked = any(evidence.steps for finding in findings for evidence in finding.evidence)
-    band = '<span><i class="swatch mark"></i>steps the evidence speaks of, numbered like the finding</span>'
-    key = f'<p class="key">{band if marked else ""}<span><i class="cross">✕</i>NaN or Inf</span></p>'
-    return f'<section id="curves"><h2>Curves</h2>{key}<div class="panels">{"".join(drawn)}</div></section>'
+    band = (
+        '<span><i class="swatch mark"></i>steps the evidence speaks of, numbered like the '
+        "finding</span>"
+    )
+    key = (
+        f'<p class="key">{band if marked else ""}<span><i class="cross">✕</i>NaN or Inf</span></p>'
+    )
+    return (
+        f'<section id="curves"><h2>Curves</h2>{key}<div '
+        f'class="panels">{"".join(drawn)}</div></section>'
+    )
 
 
 def _layers(run: Run, plots: dict[str, Figure]) -> str:
@@ -74,7 +90,10 @@ def _layers(run: Run, plots: dict[str, Figure]) -> str:
         '<span><i class="swatch none"></i>no gradient</span></p>'
     )
     plot = _plot("layers", figure, plots, "Gradient norm of every layer over time")
-    return f'<section id="layers"><h2>Gradient norm by layer</h2>{key}<div class="panel">{plot}</div></section>'
+    return (
+        f'<section id="layers"><h2>Gradient norm by layer</h2>{key}<div '
+        f'class="panel">{plot}</div></section>'
+    )
 
 
 def _one_step(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -> str:
@@ -102,7 +121,9 @@ def _one_step(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -
 
 
 def _telling_step(run: Run, findings: Sequence[Finding]) -> int | None:
-    """The step whose events say most: one named by evidence about events, else by any evidence, else the middle."""
+    """The step whose events say most: one named by evidence about events, else by any evidence,
+    else the middle.
+    """
     with_events = {event.step for event in run.events if event.kind != "seed"}
     if not with_events:
         return None
@@ -115,8 +136,16 @@ def _telling_step(run: Run, findings: Sequence[Finding]) -> int | None:
 
 
 def _event_row(number: int, event: Event, begin: float) -> str:
-    facts = ", ".join(f"{key} {_short(value)}" for key, value in event.data.items() if value not in (None, [], {}, ""))
-    code = f"<br><code>{escape(event.site.code.strip())}</code>" if event.site and event.site.code else ""
+    facts = ", ".join(
+        f"{key} {_short(value)}"
+        for key, value in event.data.items()
+        if value not in (None, [], {}, "")
+    )
+    code = (
+        f"<br><code>{escape(event.site.code.strip())}</code>"
+        if event.site and event.site.code
+        else ""
+    )
     return (
         f'<tr><td class="num quiet">{number}</td><td class="num">{1000 * (event.time - begin):.2f}</td>'
         f"<td><b>{escape(event.kind)}</b></td>"
@@ -133,7 +162,9 @@ def _short(value: Any) -> str:
 
 def _dependence(run: Run, plots: dict[str, Figure]) -> str:
     # The last deep step that has it: the model has learned something by then.
-    influence = next((deep for deep in reversed(run.deep) if any(item.map for item in deep.influence)), None)
+    influence = next(
+        (deep for deep in reversed(run.deep) if any(item.map for item in deep.influence)), None
+    )
     attention = next((deep for deep in reversed(run.deep) if deep.attention), None)
     parts = []
     if influence is not None:
@@ -149,12 +180,18 @@ def _dependence(run: Run, plots: dict[str, Figure]) -> str:
             '<th class="num">Score spread<br><small>seen / expected</small></th></tr></thead>'
             f"<tbody>{rows}</tbody></table></div>"
         )
-    return f'<section id="dependence"><h2>What depends on what</h2>{"".join(parts)}</section>' if parts else ""
+    return (
+        f'<section id="dependence"><h2>What depends on what</h2>{"".join(parts)}</section>'
+        if parts
+        else ""
+    )
 
 
 def _influence(deep: DeepStep, plots: dict[str, Figure]) -> str:
     drawn = []
-    for index, item in enumerate([item for item in deep.influence if item.map][:MOST_INFLUENCE_MAPS]):
+    for index, item in enumerate(
+        [item for item in deep.influence if item.map][:MOST_INFLUENCE_MAPS]
+    ):
         figure = figures.influence(item)
         if figure is None:
             continue
@@ -164,9 +201,16 @@ def _influence(deep: DeepStep, plots: dict[str, Figure]) -> str:
             ("itself", item.self),
             ("other examples", item.other_examples),
         )
-        facts = " · ".join(f"{name} {wording.number(share)}" for name, share in shares if share is not None)
-        plot = _plot(f"influence-{index}", figure, plots, f"Influence of {item.source} on the outputs")
-        drawn.append(f'<div class="panel"><h3>{escape(item.source)}</h3><p class="quiet">{facts}</p>{plot}</div>')
+        facts = " · ".join(
+            f"{name} {wording.number(share)}" for name, share in shares if share is not None
+        )
+        plot = _plot(
+            f"influence-{index}", figure, plots, f"Influence of {item.source} on the outputs"
+        )
+        drawn.append(
+            f'<div class="panel"><h3>{escape(item.source)}</h3><p '
+            f'class="quiet">{facts}</p>{plot}</div>'
+        )
     return (
         f'<h3>Influence <span class="quiet">of every input position on every output, at step {deep.step}</span></h3>'
         f'<p class="key"><span><i class="dotted"></i>right of this line lies the future</span></p>'
@@ -175,7 +219,9 @@ def _influence(deep: DeepStep, plots: dict[str, Figure]) -> str:
 
 
 def _attention_row(item: Attention) -> str:
-    cells = "".join(_meter(share) for share in (item.entropy, item.future_mass, item.self_mass, item.pad_mass))
+    cells = "".join(
+        _meter(share) for share in (item.entropy, item.future_mass, item.self_mass, item.pad_mass)
+    )
     return (
         f'<tr><td><code>{escape(item.module or item.kind)}</code></td>{cells}<td class="num">{item.masked_rows}</td>'
         f'<td class="num">{wording.number(item.score_std)} / {wording.number(item.expected_score_std)}</td></tr>'
@@ -186,18 +232,31 @@ def _meter(share: float | None) -> str:
     if share is None:
         return '<td class="quiet">–</td>'
     filled = min(max(share, 0.0), 1.0) if share == share else 0.0
-    return f'<td><span class="meter"><i style="width:{100 * filled:.0f}%"></i></span>{wording.number(share)}</td>'
+    return (
+        '<td><span class="meter"><i '
+        f'style="width:{100 * filled:.0f}%"></i></span>{wording.number(share)}</td>'
+    )
 
 
 def environment_section(report: Report, run: Run | None) -> str:
     facts: dict[str, Any] = dict(report.environment or (run.environment if run else {}))
     if run is not None:
-        facts |= {"command": " ".join(run.argv), "processes": run.world_size, "run folder": run.folder}
-    return f'<section id="environment"><h2>Environment</h2>{_facts_table(facts)}</section>' if facts else ""
+        facts |= {
+            "command": " ".join(run.argv),
+            "processes": run.world_size,
+            "run folder": run.folder,
+        }
+    return (
+        f'<section id="environment"><h2>Environment</h2>{_facts_table(facts)}</section>'
+        if facts
+        else ""
+    )
 
 
 def _facts_table(facts: Mapping[str, Any]) -> str:
-    rows = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in _flat(facts))
+    rows = "".join(
+        f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in _flat(facts)
+    )
     return f'<table class="facts"><tbody>{rows}</tbody></table>'
 
 

@@ -1,8 +1,9 @@
 """Report <-> JSON: the contract that scripts and CI read.
 
-JSON has no NaN and no Infinity, and a report about a broken run is full of them. They are written as the strings "nan",
-"inf" and "-inf", and read back as numbers wherever a number belongs (and in the free mappings `params` and `details`,
-which hold measurements; `environment` holds text and is left as it is).
+JSON has no NaN and no Infinity, and a report about a broken run is full of them. They are written
+as the strings "nan", "inf" and "-inf", and read back as numbers wherever a number belongs (and in
+the free mappings `params` and `details`, which hold measurements; `environment` holds text and is
+left as it is).
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def exit_code(report: Report) -> int:
 
 
 def report_schema() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((files("sawbones.schema") / "report_schema.json").read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = json.loads(
+        (files("sawbones.schema") / "report_schema.json").read_text(encoding="utf-8")
+    )
     return loaded
 
 
@@ -50,7 +53,9 @@ def to_json(report: Report) -> dict[str, Any]:
         "seconds": _plain(report.seconds),
         "findings": [_finding_to_json(finding) for finding in report.findings],
         "refuted": [_finding_to_json(finding) for finding in report.refuted],
-        "could_not_look": [{"fault": blind.fault, "why": blind.why} for blind in report.could_not_look],
+        "could_not_look": [
+            {"fault": blind.fault, "why": blind.why} for blind in report.could_not_look
+        ],
         "looked": list(report.looked),
         "environment": _plain(report.environment),
         "notes": list(report.notes),
@@ -67,7 +72,9 @@ def write_json(report: Report, path: str | os.PathLike[str]) -> None:
 def from_json(document: Mapping[str, Any]) -> Report:
     version = document.get("schema")
     if version != SCHEMA_VERSION:
-        raise ReportNotReadable(f"report has schema {version!r}, this Sawbones reads {SCHEMA_VERSION}")
+        raise ReportNotReadable(
+            f"report has schema {version!r}, this Sawbones reads {SCHEMA_VERSION}"
+        )
     try:
         return Report(
             verdict=document["verdict"],
@@ -76,13 +83,17 @@ def from_json(document: Mapping[str, Any]) -> Report:
             seconds=_float(document["seconds"]),
             findings=tuple(_finding_from_json(finding) for finding in document["findings"]),
             refuted=tuple(_finding_from_json(finding) for finding in document["refuted"]),
-            could_not_look=tuple(CouldNotLook(blind["fault"], blind["why"]) for blind in document["could_not_look"]),
+            could_not_look=tuple(
+                CouldNotLook(blind["fault"], blind["why"]) for blind in document["could_not_look"]
+            ),
             looked=tuple(document.get("looked", ())),
             environment=dict(document["environment"]),
             notes=tuple(document.get("notes", ())),
         )
     except KeyError as error:
-        raise ReportNotReadable(f"report has no {error.args[0]!r}; the contract asks for it") from error
+        raise ReportNotReadable(
+            f"report has no {error.args[0]!r}; the contract asks for it"
+        ) from error
 
 
 def _finding_to_json(finding: Finding) -> dict[str, Any]:
@@ -115,7 +126,10 @@ def _finding_from_json(document: Mapping[str, Any]) -> Finding:
         status=document["status"],
         confidence=_float(document["confidence"]),
         title=document["title"],
-        where=tuple(Site(site["file"], site["line"], site.get("function", ""), site.get("code", "")) for site in document["where"]),
+        where=tuple(
+            Site(site["file"], site["line"], site.get("function", ""), site.get("code", ""))
+            for site in document["where"]
+        ),
         evidence=tuple(_evidence_from_json(evidence) for evidence in document["evidence"]),
         fix=None if fix is None else _fix_from_json(fix),
         experiment=document.get("decided_by"),
@@ -159,7 +173,9 @@ def _verdict_from_json(document: Mapping[str, Any]) -> Verdict:
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON can hold it; what it can't hold becomes its text, so that a report is always written."""
+    """`value` as JSON can hold it; what it can't hold becomes its text, so that a report is always
+    written.
+    """
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (np.ndarray, np.generic)):
@@ -169,7 +185,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,6 @@
-"""Report -> JUnit XML: one suite per layer, one case per fault that was looked at. CI systems show it as tests."""
+"""Report -> JUnit XML: one suite per layer, one case per fault that was looked at. CI systems show
+it as tests.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,31 @@ from sawbones.schema import LAYERS, Finding, Report
 
 
 def to_junit(report: Report) -> str:
-    """Likely and proven findings fail, suspected ones are in the output of a passing case, what could not be seen is skipped."""
-    root = ElementTree.Element("testsuites", name=f"sawbones {report.script}", time=f"{report.seconds:.3f}")
+    """Likely and proven findings fail, suspected ones are in the output of a passing case, what
+    could not be seen is skipped.
+    """
+    root = ElementTree.Element(
+        "testsuites", name=f"sawbones {report.script}", time=f"{report.seconds:.3f}"
+    )
     for layer in LAYERS:
         cases = _cases(report, layer)
         if not cases:
             continue
-        failed, skipped = (sum(case.find(kind) is not None for case in cases) for kind in ("failure", "skipped"))
-        counts = {"name": layer, "tests": str(len(cases)), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
+        failed, skipped = (
+            sum(case.find(kind) is not None for case in cases) for kind in ("failure", "skipped")
+        )
+        counts = {
+            "name": layer,
+            "tests": str(len(cases)),
+            "failures": str(failed),
+            "errors": "0",
+            "skipped": str(skipped),
+        }
         ElementTree.SubElement(root, "testsuite", counts).extend(cases)
     if report.verdict == "crashed":
-        suite = ElementTree.SubElement(root, "testsuite", name="subject", tests="1", failures="0", errors="1", skipped="0")
+        suite = ElementTree.SubElement(
+            root, "testsuite", name="subject", tests="1", failures="0", errors="1", skipped="0"
+        )
         case = ElementTree.SubElement(suite, "testcase", classname="subject", name="runs", time="0")
         ElementTree.SubElement(case, "error", message=_clean("; ".join(report.notes) or "crashed"))
     ElementTree.indent(root)
@@ -55,7 +71,9 @@ def _of_finding(finding: Finding) -> ElementTree.Element:
     if finding.status == "suspected":
         ElementTree.SubElement(case, "system-out").text = _clean("\n".join(lines))
     else:
-        failure = ElementTree.SubElement(case, "failure", message=_clean(finding.title), type=finding.status)
+        failure = ElementTree.SubElement(
+            case, "failure", message=_clean(finding.title), type=finding.status
+        )
         failure.text = _clean("\n".join(lines))
     return case
 
@@ -63,5 +81,8 @@ def _of_finding(finding: Finding) -> ElementTree.Element:
 def _clean(text: str) -> str:
     """XML 1.0 has no control characters, and messages may hold any."""
     return "".join(
-        c if c in "\n\t" or (c >= " " and c not in "\ufffe\uffff" and not "\ud800" <= c <= "\udfff") else "?" for c in text
+        c
+        if c in "\n\t" or (c >= " " and c not in "\ufffe\uffff" and not "\ud800" <= c <= "\udfff")
+        else "?"
+        for c in text
     )

@@ -1,4 +1,6 @@
-"""Report -> SARIF 2.1.0, the format in which code hosts take findings and show them at their lines."""
+"""Report -> SARIF 2.1.0, the format in which code hosts take findings and show them at their
+lines.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,22 @@ def to_sarif(report: Report, version: str) -> str:
     ]
     run: dict[str, Any] = {
         "tool": {"driver": {"name": "sawbones", "version": version, "rules": rules}},
-        "results": [_result(finding, report, named.index(finding.fault)) for finding in report.findings],
-        "invocations": [{"executionSuccessful": report.verdict != "crashed", "toolExecutionNotifications": _notifications(report)}],
+        "results": [
+            _result(finding, report, named.index(finding.fault)) for finding in report.findings
+        ],
+        "invocations": [
+            {
+                "executionSuccessful": report.verdict != "crashed",
+                "toolExecutionNotifications": _notifications(report),
+            }
+        ],
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False
+        )
+        + "\n"
+    )
 
 
 def _result(finding: Finding, report: Report, rule: int) -> dict[str, Any]:
@@ -50,7 +64,12 @@ def _location(site: Site) -> dict[str, Any]:
     region: dict[str, Any] = {"startLine": max(site.line, 1)}
     if site.code:
         region["snippet"] = {"text": site.code}
-    return {"physicalLocation": {"artifactLocation": {"uri": site.file.replace("\\", "/")}, "region": region}}
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": site.file.replace("\\", "/")},
+            "region": region,
+        }
+    }
 
 
 def _notifications(report: Report) -> list[dict[str, Any]]:

@@ -1,4 +1,6 @@
-"""Series of a run made ready for drawing: thinned to what a screen can show, without losing a spike or a NaN."""
+"""Series of a run made ready for drawing: thinned to what a screen can show, without losing a spike
+or a NaN.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ NO_GRADIENT_CELL, ZERO_CELL, NONFINITE_CELL = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Neighbouring steps at which a value was NaN or Inf: all of them, or a spread of them that holds both ends."""
+    """Neighbouring steps at which a value was NaN or Inf: all of them, or a spread of them that
+    holds both ends.
+    """
 
     steps: tuple[int, ...]
     count: int
@@ -52,8 +56,11 @@ def curves(run: Run, column: str) -> list[Curve]:
     if steps is None or values is None or not len(steps) or run.signals.get(column):
         return []
     missing = _missing(values, column)
-    # Without a loss scaler or a scheduler the column is NaN throughout: that is "nothing there", not "broken".
-    if missing.all() or (column in ("scale", "lr", "update_ratio") and np.isnan(values[~missing]).all()):
+    # Without a loss scaler or a scheduler the column is NaN throughout: that is "nothing there",
+    # not "broken".
+    if missing.all() or (
+        column in ("scale", "lr", "update_ratio") and np.isnan(values[~missing]).all()
+    ):
         return []
     owners = np.zeros(len(steps)) if owners is None else owners
     found = []
@@ -69,7 +76,13 @@ def _ratio(columns: Mapping[str, Floats]) -> Floats | None:
     if update is None or param is None:
         return None
     # Updates are measured on sampled steps only; a step without one is not a broken step.
-    known = ~np.isnan(update) & ~np.isnan(param) & (update != NOT_MEASURED) & (param != NOT_MEASURED) & (param != 0)
+    known = (
+        ~np.isnan(update)
+        & ~np.isnan(param)
+        & (update != NOT_MEASURED)
+        & (param != NOT_MEASURED)
+        & (param != 0)
+    )
     ratio = np.full(len(update), NOT_MEASURED)
     ratio[known] = update[known] / param[known]
     return ratio
@@ -84,7 +97,9 @@ def _missing(values: Floats, column: str) -> npt.NDArray[np.bool_]:
 
 
 def _thinned(optimizer: int, steps: Floats, values: Floats) -> Curve:
-    """At most MOST_POINTS points: of every bucket its lowest and its highest value. Non-finite steps are kept apart."""
+    """At most MOST_POINTS points: of every bucket its lowest and its highest value. Non-finite
+    steps are kept apart.
+    """
     finite = np.isfinite(values)
     size = -(-2 * len(values) // MOST_POINTS) if len(values) > MOST_POINTS else 1
     kept_steps: list[int] = []
@@ -93,7 +108,9 @@ def _thinned(optimizer: int, steps: Floats, values: Floats) -> Curve:
         inside = np.arange(start, min(start + size, len(values)))
         good = inside[finite[inside]]
         if len(good):
-            for index in sorted({int(good[values[good].argmin()]), int(good[values[good].argmax()])}):
+            for index in sorted(
+                {int(good[values[good].argmin()]), int(good[values[good].argmax()])}
+            ):
                 kept_steps.append(int(steps[index]))
                 kept.append(float(values[index]))
         if len(good) < len(inside):
@@ -109,7 +126,9 @@ def _broken(steps: Floats, values: Floats, reach: int) -> tuple[Broken, ...]:
         return ()
     found = []
     for group in np.split(bad, np.flatnonzero(np.diff(bad) > reach) + 1):
-        spread = np.unique(np.linspace(0, len(group) - 1, min(len(group), MOST_MARKS_IN_A_ROW)).astype(int))
+        spread = np.unique(
+            np.linspace(0, len(group) - 1, min(len(group), MOST_MARKS_IN_A_ROW)).astype(int)
+        )
         marks = tuple(int(step) for step in steps[group[spread]])
         found.append(Broken(marks, len(group), _kind(float(values[group[0]]))))
     return tuple(found)
@@ -120,7 +139,9 @@ def _kind(value: float) -> str:
 
 
 def layer_map(run: Run) -> LayerMap | None:
-    """log10 of the gradient norm by layer and step; the worst step of a column that stands for several."""
+    """log10 of the gradient norm by layer and step; the worst step of a column that stands for
+    several.
+    """
     table = run.statistics.get("grad_l2")
     if table is None or not table.size or not run.tensors:
         return None
@@ -131,7 +152,12 @@ def layer_map(run: Run) -> LayerMap | None:
     for members in groups.values():
         norms = _group_norms(table[:, members].astype(np.float64))
         columns = [_worst(norms[start : start + size]) for start in starts]
-        rows.append([round(float(np.log10(value)), 3) if np.isfinite(value) and value > 0 else None for value in columns])
+        rows.append(
+            [
+                round(float(np.log10(value)), 3) if np.isfinite(value) and value > 0 else None
+                for value in columns
+            ]
+        )
         marks.append([_special(value) for value in columns])
     return LayerMap(list(groups), [int(run.tensor_steps[start]) for start in starts], rows, marks)
 

@@ -11,7 +11,9 @@ from sawbones.schema import Run
 
 def run_summary(run: Run) -> str:
     steps = run.steps
-    lines = [f"sawbones: {run.script}  {run.num_steps} steps in {run.seconds:.1f} s, {_ending(run)}"]
+    lines = [
+        f"sawbones: {run.script}  {run.num_steps} steps in {run.seconds:.1f} s, {_ending(run)}"
+    ]
     if run.num_steps:
         loss = steps["loss"]
         lines.append(f"  loss       {_span(loss)}{_nonfinite(loss)}")
@@ -28,11 +30,16 @@ def run_summary(run: Run) -> str:
             )
         skipped = int(np.nansum(steps["skipped"]))
         if skipped:
-            lines.append(f"  skipped    {skipped} of {run.num_steps} steps (Inf found by the scaler)")
+            lines.append(
+                f"  skipped    {skipped} of {run.num_steps} steps (Inf found by the scaler)"
+            )
     lines += failure_chain(run)
     trainable = [t for t in run.tensors if t.requires_grad and t.in_model]
     if trainable:
-        lines.append(f"  model      {sum(t.numel for t in trainable):,} trainable values in {len(trainable)} tensors")
+        lines.append(
+            f"  model      {sum(t.numel for t in trainable):,} trainable values in "
+            f"{len(trainable)} tensors"
+        )
     lines.append(f"  recorded   {run.folder}   (sawbones diagnose {run.folder})")
     return "\n".join(lines)
 
@@ -55,7 +62,11 @@ def _ending(run: Run) -> str:
         return f"crashed: {e.exception} at {e.site}"
     if e.kind == "exit":
         return f"exited with status {e.exit_code}"
-    return {"finished": "finished", "killed": "still running or killed", "budget": "stopped at the budget"}.get(e.kind, e.kind)
+    return {
+        "finished": "finished",
+        "killed": "still running or killed",
+        "budget": "stopped at the budget",
+    }.get(e.kind, e.kind)
 
 
 def one_line(run: Run) -> str:
@@ -71,16 +82,30 @@ def failure_chain(run: Run) -> list[str]:
         return []
     lines = [f"  {e.exception}: {(e.message or '').split(chr(10))[0][:160]}"]
     for m in e.modules[-12:]:
-        out = _shapes(m.get("outputs")) if m.get("outputs") else "FAILED HERE" if m.get("failed") else "?"
-        lines.append(f"    {'  ' * int(m.get('depth', 0))}{m['path']} ({m['class']})  {_shapes(m.get('inputs'))} -> {out}")
+        out = (
+            _shapes(m.get("outputs"))
+            if m.get("outputs")
+            else "FAILED HERE"
+            if m.get("failed")
+            else "?"
+        )
+        lines.append(
+            f"    {'  ' * int(m.get('depth', 0))}{m['path']} ({m['class']})  "
+            f"{_shapes(m.get('inputs'))} -> {out}"
+        )
     if e.failing:
         shapes = ", ".join(
-            f"{'weight ' if i.get('is_parameter') else ''}{i['dtype']}{list(i['shape'])} in [{i['min']:.4g}, {i['max']:.4g}]"
+            (
+                f"{'weight ' if i.get('is_parameter') else ''}{i['dtype']}{list(i['shape'])} "
+                f"in [{i['min']:.4g}, {i['max']:.4g}]"
+            )
             for i in e.failing.get("inputs", ())
             if i.get("min") is not None
         )
         site = e.failing.get("site") or {}
-        lines.append(f"    operator {e.failing.get('op')} at {site.get('file')}:{site.get('line')}: {shapes}")
+        lines.append(
+            f"    operator {e.failing.get('op')} at {site.get('file')}:{site.get('line')}: {shapes}"
+        )
     return lines
 
 

@@ -1,7 +1,8 @@
 """Report -> terminal: the verdict first, then one panel for each finding.
 
-Everything that came from the user's files goes in as Text, never as a string: rich would read `[red]` in a source line
-as markup. Colour is the console's affair, which has none when the output is piped.
+Everything that came from the user's files goes in as Text, never as a string: rich would read
+`[red]` in a source line as markup. Colour is the console's affair, which has none when the output
+is piped.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def render_terminal(report: Report, console: Console, quiet: bool = False) -> No
 def _render_quiet(report: Report, console: Console) -> None:
     """One line per finding, in the form editors and CI annotators know: file:line: what."""
     lines = [
-        f"{wording.place(finding, report.script)}: {finding.fault} {finding.status} {finding.title}" for finding in report.findings
+        f"{wording.place(finding, report.script)}: {finding.fault} {finding.status} {finding.title}"
+        for finding in report.findings
     ]
     if not lines and report.verdict == "crashed":
         lines = [f"{report.script}: crashed, no fault found"]
@@ -49,7 +51,11 @@ def _render_quiet(report: Report, console: Console) -> None:
 def _verdict(report: Report) -> RenderableType:
     style = VERDICT_STYLES.get(report.verdict, "bold")
     first = Text.assemble((report.verdict.upper(), style), "  ", (wording.headline(report), "bold"))
-    facts = [wording.one_line(report.script), wording.extent(report), wording.duration(report.seconds)]
+    facts = [
+        wording.one_line(report.script),
+        wording.extent(report),
+        wording.duration(report.seconds),
+    ]
     if report.findings:
         facts.append(wording.statuses(report))
     lines: list[RenderableType] = [first, Text(" · ".join(facts), style="dim")]
@@ -70,15 +76,29 @@ def _panel(number: int, finding: Finding) -> Panel:
         if site.code.strip():
             rows.add_row("", _clipped(f"{site.line} │ {wording.one_line(site.code)}", "cyan"))
     if len(finding.where) > MOST_SITES:
-        rows.add_row("", Text(f"… and {wording.plural(len(finding.where) - MOST_SITES, 'more place')}", style="dim"))
+        rows.add_row(
+            "",
+            Text(
+                f"… and {wording.plural(len(finding.where) - MOST_SITES, 'more place')}",
+                style="dim",
+            ),
+        )
     for index, evidence in enumerate(finding.evidence[:MOST_EVIDENCE]):
         rows.add_row("evidence" if index == 0 else "", _evidence(evidence))
     if len(finding.evidence) > MOST_EVIDENCE:
-        rows.add_row("", Text(f"… and {len(finding.evidence) - MOST_EVIDENCE} more in the JSON report", style="dim"))
+        rows.add_row(
+            "",
+            Text(
+                f"… and {len(finding.evidence) - MOST_EVIDENCE} more in the JSON report",
+                style="dim",
+            ),
+        )
     if finding.verdict is not None:
         rows.add_row("experiment", _experiment(finding.verdict))
     elif finding.experiment:
-        rows.add_row("experiment", Text(f"{finding.experiment} would decide it; it was not run", style="dim"))
+        rows.add_row(
+            "experiment", Text(f"{finding.experiment} would decide it; it was not run", style="dim")
+        )
     if finding.fix is not None:
         rows.add_row("fix", Text(wording.one_line(finding.fix.summary)))
         for line in _change(finding):
@@ -108,11 +128,15 @@ def _evidence(evidence: Evidence) -> Text:
 
 def _experiment(verdict: Verdict) -> Text:
     text = Text(f"{verdict.experiment}: {verdict.outcome}", style="bold")
-    text.append(f" in {wording.duration(verdict.seconds)}" if verdict.seconds else "", style="dim not bold")
+    text.append(
+        f" in {wording.duration(verdict.seconds)}" if verdict.seconds else "", style="dim not bold"
+    )
     text.append("\n" + wording.one_line(verdict.result), style="not bold")
     if verdict.baseline is not None and verdict.with_remedy is not None:
         text.append("\nas it is ", style="dim not bold").append(wording.number(verdict.baseline))
-        text.append(" → with the remedy ", style="dim not bold").append(wording.number(verdict.with_remedy))
+        text.append(" → with the remedy ", style="dim not bold").append(
+            wording.number(verdict.with_remedy)
+        )
     return text
 
 
@@ -126,21 +150,39 @@ def _change(finding: Finding) -> list[Text]:
     elif fix.replace or fix.insert_before or fix.insert_after:
         added = [*(fix.insert_before or "").splitlines(), *(fix.insert_after or "").splitlines()]
         old, new = fix.replace or ("", "")
-        lines = [f"- {line}" for line in old.splitlines()] + [f"+ {line}" for line in [*new.splitlines(), *added]]
+        lines = [f"- {line}" for line in old.splitlines()] + [
+            f"+ {line}" for line in [*new.splitlines(), *added]
+        ]
     else:
         lines = []
     styles = {"+": "green", "-": "red"}
-    shown = [_clipped(wording.printable(line), styles.get(line[:1], "")) for line in lines[:MOST_DIFF_LINES]]
+    shown = [
+        _clipped(wording.printable(line), styles.get(line[:1], ""))
+        for line in lines[:MOST_DIFF_LINES]
+    ]
     if len(lines) > MOST_DIFF_LINES:
-        shown.append(Text(f"… {len(lines) - MOST_DIFF_LINES} more lines in the JSON report", style="dim"))
+        shown.append(
+            Text(f"… {len(lines) - MOST_DIFF_LINES} more lines in the JSON report", style="dim")
+        )
     return shown
 
 
 def _tightened(patch: str) -> list[str]:
-    """A patch without headers, shared indentation and all but one line of context: the panel says the place already."""
-    lines = [line for line in patch.split("\n")[:-1] if not line.startswith(("--- ", "+++ ", "\\ "))]
-    near = [any(other[:1] in ("+", "-") for other in lines[max(0, i - 1) : i + 2]) for i in range(len(lines))]
-    kept = [line for line, close in zip(lines, near, strict=True) if close and line[1:].strip() and line[0] != "@"]
+    """A patch without headers, shared indentation and all but one line of context: the panel says
+    the place already.
+    """
+    lines = [
+        line for line in patch.split("\n")[:-1] if not line.startswith(("--- ", "+++ ", "\\ "))
+    ]
+    near = [
+        any(other[:1] in ("+", "-") for other in lines[max(0, i - 1) : i + 2])
+        for i in range(len(lines))
+    ]
+    kept = [
+        line
+        for line, close in zip(lines, near, strict=True)
+        if close and line[1:].strip() and line[0] != "@"
+    ]
     margin = min((len(line[1:]) - len(line[1:].lstrip()) for line in kept), default=0)
     return [f"{line[0]} {line[1 + margin :]}" for line in kept]
 
@@ -151,7 +193,8 @@ def _summary(report: Report) -> RenderableType:
     rows.add_column(ratio=1, overflow="fold")
     if report.refuted:
         names = ", ".join(
-            finding.fault + (f" ({finding.verdict.experiment})" if finding.verdict else "") for finding in report.refuted
+            finding.fault + (f" ({finding.verdict.experiment})" if finding.verdict else "")
+            for finding in report.refuted
         )
         rows.add_row("refuted", Text(f"{wording.plural(len(report.refuted), 'suspect')}: {names}"))
     if report.could_not_look:
@@ -159,7 +202,10 @@ def _summary(report: Report) -> RenderableType:
         said = " · ".join(f"{why} ({len(faults)})" for why, faults in reasons[:MOST_REASONS])
         rest = sum(len(faults) for _, faults in reasons[MOST_REASONS:])
         more = f" · other reasons ({rest})" if rest else ""
-        rows.add_row("could not look", Text(f"{wording.plural(len(report.could_not_look), 'check')}: {said}{more}"))
+        rows.add_row(
+            "could not look",
+            Text(f"{wording.plural(len(report.could_not_look), 'check')}: {said}{more}"),
+        )
     if report.looked and report.verdict != "healthy":
         rows.add_row("silent", Text(wording.looked_at(report)))
     for note in report.notes:

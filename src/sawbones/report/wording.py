@@ -11,10 +11,15 @@ from sawbones.schema import CouldNotLook, Evidence, Finding, Report
 
 
 def printable(text: str) -> str:
-    """`text` without control characters: a source line must not be able to move the cursor or ring the bell."""
+    """`text` without control characters: a source line must not be able to move the cursor or ring
+    the bell.
+    """
     kept = text.expandtabs(4)
     return "".join(
-        char if char == "\n" or unicodedata.category(char) not in ("Cc", "Cs") else "\N{REPLACEMENT CHARACTER}" for char in kept
+        char
+        if char == "\n" or unicodedata.category(char) not in ("Cc", "Cs")
+        else "\N{REPLACEMENT CHARACTER}"
+        for char in kept
     )
 
 
@@ -91,7 +96,11 @@ def headline(report: Report) -> str:
         return f"{causes} found"
     if not report.steps and not suspected and "audit" not in report.environment:
         return "Nothing to judge: no optimizer step was seen"
-    return "No fault found" if not suspected else f"No fault found, {plural(suspected, 'suspicion')} left open"
+    return (
+        "No fault found"
+        if not suspected
+        else f"No fault found, {plural(suspected, 'suspicion')} left open"
+    )
 
 
 def extent(report: Report) -> str:
@@ -104,7 +113,11 @@ def extent(report: Report) -> str:
 
 def statuses(report: Report) -> str:
     counts = Counter(finding.status for finding in report.findings)
-    return ", ".join(f"{counts[status]} {status}" for status in ("proven", "likely", "suspected") if counts[status])
+    return ", ".join(
+        f"{counts[status]} {status}"
+        for status in ("proven", "likely", "suspected")
+        if counts[status]
+    )
 
 
 def looked_at(report: Report) -> str:
@@ -113,7 +126,10 @@ def looked_at(report: Report) -> str:
     if not layers:
         return "no check stayed silent"
     each = ", ".join(f"{layer} {count}" for layer, count in layers.items())
-    return f"{plural(len(report.looked), 'check')} looked over {extent(report)} and found nothing ({each})"
+    return (
+        f"{plural(len(report.looked), 'check')} looked over {extent(report)} and found "
+        f"nothing ({each})"
+    )
 
 
 def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:

@@ -1,4 +1,6 @@
-"""What a deep step saw: the operators, the values that met in the loss, and what depends on what."""
+"""What a deep step saw: the operators, the values that met in the loss, and what depends on
+what.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Op:
     module: str  # path of the innermost module, "" outside of any
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    args: Mapping[str, Any] = field(default_factory=dict)  # scalars and names only: dim, reduction, p, is_causal, ...
+    args: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # scalars and names only: dim, reduction, p, is_causal, ...
     phase: str = "forward"
 
 
@@ -44,23 +48,31 @@ class LossCall:
 
     `facts`, all optional:
       num_classes, class_dim, ignore_index, reduction, smoothing, has_weight, weight (list)
-      input_is_probability (rows >= 0 and sum to 1), input_is_log_probability, input_in_unit_interval, input_min, input_max
-      input_made_by (operator that produced the input: softmax, sigmoid, log_softmax, ...), input_made_at (site of it)
-      target_min, target_max, target_counts {value: count} (at most 64 most frequent), target_is_index, target_num
-      target_ignored_share, target_pad_share, broadcast (shapes differ), value, per_sample (loss of each example), accuracy
-      built_at, input_built_at (where the criterion, and the module that made the input, were built)
-      weights: {rows, used, sum, fit, min, max, root, by_class: {class: [targets, mean weight, counted]}}, how much each target
-             really counts, from the gradient of the backward's root; fit is 1 when the gradient is that of the loss named here
-      padding: {rows, row_share, counted, weight_share, target, target_share, pad_id, same_vocabulary, source}: positions whose
+      input_is_probability (rows >= 0 and sum to 1), input_is_log_probability,
+      input_in_unit_interval, input_min, input_max input_made_by (operator that produced the input:
+      softmax, sigmoid, log_softmax, ...), input_made_at (site of it) target_min, target_max,
+      target_counts {value: count} (at most 64 most frequent), target_is_index, target_num
+      target_ignored_share, target_pad_share, broadcast (shapes differ), value, per_sample (loss of
+      each example), accuracy built_at, input_built_at (where the criterion, and the module that
+      made the input, were built) weights: {rows, used, sum, fit, min, max, root, by_class: {class:
+      [targets, mean weight, counted]}}, how much each target
+             really counts, from the gradient of the backward's root; fit is 1 when the gradient is
+             that of the loss named here
+      padding: {rows, row_share, counted, weight_share, target, target_share, pad_id,
+      same_vocabulary, source}: positions whose
              input is padding, and what they weigh
       sequence_dim (dimension of time in the target, None when there is none)
-      shift: {k: {"loss": mean loss when the targets are shifted by k against the outputs, "copies": share of positions at which
+      shift: {k: {"loss": mean loss when the targets are shifted by k against the outputs, "copies":
+      share of positions at which
              the input token k ahead of the position equals the target}}
       by_hand, main (the loss that carries the step), reaches_root (the backward depends on it)
-      effective_reduction ("mean", "sum" or "other", from values), value_over_mean, root_over_mean, mean_of_elements, num_counted
-      copied_from, copied_at (token input and shift of which the targets are a copy), target_visible (share of an output's
-             influence that comes from the very token it has to predict), per_position, pad_id, sequence_shape
-      input_made_first_by (behind clamps), target_made_by, target_requires_grad, target_is_whole, target_num_values
+      effective_reduction ("mean", "sum" or "other", from values), value_over_mean, root_over_mean,
+      mean_of_elements, num_counted copied_from, copied_at (token input and shift of which the
+      targets are a copy), target_visible (share of an output's
+             influence that comes from the very token it has to predict), per_position, pad_id,
+             sequence_shape
+      input_made_first_by (behind clamps), target_made_by, target_requires_grad, target_is_whole,
+      target_num_values
     """
 
     op: int
@@ -84,7 +96,9 @@ class Activation:
     abs_max: float
     zero_share: float
     saturated_share: float  # |x| near the bounds of tanh or sigmoid, 0 for other modules
-    dead_units: float  # share of units (last dimension, or channels) that are zero over the whole batch
+    dead_units: (
+        float  # share of units (last dimension, or channels) that are zero over the whole batch
+    )
     nonfinite: int
     quantiles: tuple[float, ...] = ()  # 1, 25, 50, 75, 99 %
     site: Site | None = None
@@ -110,7 +124,9 @@ class Attention:
     axis_sum_error: float | None  # the same over queries, to see a softmax over the wrong axis
     score_std: float | None  # spread of the scores before the softmax
     expected_score_std: float | None  # what q.k/sqrt(d) would give for these q and k
-    mask: Mapping[str, Any] = field(default_factory=dict)  # shape, dtype, min, max, share allowed, is_causal, lower_triangular, ...
+    mask: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # shape, dtype, min, max, share allowed, is_causal, lower_triangular, ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +148,18 @@ class Influence:
     other_examples: float | None
     padding: float | None  # on padded positions of the same example
     nonpadding: float | None
-    by_offset: Mapping[int, float] = field(default_factory=dict)  # source position - output position -> share
+    by_offset: Mapping[int, float] = field(
+        default_factory=dict
+    )  # source position - output position -> share
     probes: int = 0
-    map: tuple[tuple[float, ...], ...] = ()  # probed output position x source position (at most 32 groups), for the report
+    map: tuple[
+        tuple[float, ...], ...
+    ] = ()  # probed output position x source position (at most 32 groups), for the report
     outputs: tuple[tuple[int, int], ...] = ()  # the probed (example, position)
     dependent: int = 0  # how many of the probed outputs depend on this source at all
-    mixes: tuple[str, ...] = ()  # operators that mix examples on purpose (batch normalisation in training)
+    mixes: tuple[
+        str, ...
+    ] = ()  # operators that mix examples on purpose (batch normalisation in training)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +179,10 @@ class TokenInput:
     pad_share: float
     padding_idx: int | None  # as declared on the module
     lengths: tuple[int, ...] = ()  # real tokens per row
-    time_dim: int | None = None  # dimension of the ids that is time, None when they are not (batch, time) or (time, batch)
+    time_dim: int | None = (
+        # dimension of the ids that is time, None when they are not (batch, time) or (time, batch)
+        None
+    )
     varies: tuple[int, ...] | None = None  # dimensions along which the ids differ
     starts: tuple[int, int] | None = None  # smallest and largest id at the first position of a row
     still: float | None = None  # share of neighbours along time that have the same id
@@ -173,9 +198,19 @@ class DeepStep:
     attention: tuple[Attention, ...] = ()
     influence: tuple[Influence, ...] = ()
     tokens: tuple[TokenInput, ...] = ()
-    masks: tuple[Mapping[str, Any], ...] = ()  # boolean or 0/1 tensors among the model inputs: agreement with padding
-    probes: Mapping[str, Any] = field(default_factory=dict)  # property tests on a copy of the model: permutation, shift, ...
-    first_nonfinite: Mapping[str, Any] | None = None  # op index, name, site, inputs that were still finite
-    unreached: tuple[str, ...] = ()  # trainable parameters of modules that ran, which the loss does not depend on
-    unregistered: tuple[Mapping[str, Any], ...] = ()  # modules that ran but are not in the model: class, site, num_params
+    masks: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # boolean or 0/1 tensors among the model inputs: agreement with padding
+    probes: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # property tests on a copy of the model: permutation, shift, ...
+    first_nonfinite: Mapping[str, Any] | None = (
+        None  # op index, name, site, inputs that were still finite
+    )
+    unreached: tuple[
+        str, ...
+    ] = ()  # trainable parameters of modules that ran, which the loss does not depend on
+    unregistered: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # modules that ran but are not in the model: class, site, num_params
     seconds: float = 0.0

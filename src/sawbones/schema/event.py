@@ -1,6 +1,7 @@
 """Events: what the training loop did, in order.
 
-Every kind and the keys of its `data` (all JSON values; a key may be missing when it could not be read cheaply):
+Every kind and the keys of its `data` (all JSON values; a key may be missing when it could not be
+read cheaply):
 
 | kind          | data |
 |---------------|------|
@@ -35,9 +36,28 @@ from typing import Any
 from sawbones.schema.site import Site
 
 EVENT_KINDS = (
-    "batch", "forward", "loss", "backward", "scale", "unscale", "scaler_step", "scaler_update", "clip", "step",
-    "manual_step", "zero_grad", "schedule", "mode", "save", "load", "seed", "parallel", "set_epoch", "collective", "warning",
-)  # fmt: skip
+    "batch",
+    "forward",
+    "loss",
+    "backward",
+    "scale",
+    "unscale",
+    "scaler_step",
+    "scaler_update",
+    "clip",
+    "step",
+    "manual_step",
+    "zero_grad",
+    "schedule",
+    "mode",
+    "save",
+    "load",
+    "seed",
+    "parallel",
+    "set_epoch",
+    "collective",
+    "warning",
+)
 
 
 @dataclass(frozen=True, slots=True)

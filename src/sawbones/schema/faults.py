@@ -40,5 +40,7 @@ def fault(fault_id: str) -> Fault:
     known = faults()
     if fault_id not in known:
         near = difflib.get_close_matches(fault_id, known, n=3, cutoff=0.4) or sorted(known)[:3]
-        raise UnknownFault(f"no fault {fault_id!r}. Nearest: {', '.join(near)}. All of them: sawbones faults")
+        raise UnknownFault(
+            f"no fault {fault_id!r}. Nearest: {', '.join(near)}. All of them: sawbones faults"
+        )
     return known[fault_id]

@@ -22,7 +22,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What to change. `replace` holds (old text, new text) on the finding's line, from which the diff is made."""
+    """What to change. `replace` holds (old text, new text) on the finding's line, from which the
+    diff is made.
+    """
 
     summary: str
     replace: tuple[str, str] | None = None
@@ -33,7 +35,9 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an experiment showed. outcome: confirmed, refuted or open (it could not decide, and why)."""
+    """What an experiment showed. outcome: confirmed, refuted or open (it could not decide, and
+    why).
+    """
 
     experiment: str
     outcome: str

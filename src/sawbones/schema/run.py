@@ -20,13 +20,33 @@ NOT_MEASURED = -1.0
 NO_GRADIENT = -2.0
 
 STEP_COLUMNS = (
-    "step", "optimizer", "time", "loss", "grad_norm", "param_norm", "update_norm", "lr", "data_wait_ms", "step_ms",
-    "memory_mb", "scale", "skipped", "microsteps", "deep", "watch_ms",
-)  # fmt: skip
+    "step",
+    "optimizer",
+    "time",
+    "loss",
+    "grad_norm",
+    "param_norm",
+    "update_norm",
+    "lr",
+    "data_wait_ms",
+    "step_ms",
+    "memory_mb",
+    "scale",
+    "skipped",
+    "microsteps",
+    "deep",
+    "watch_ms",
+)
 
 TENSOR_STATISTICS = (
-    "grad_l2", "grad_max", "grad_zero_share", "grad_nonfinite", "grad_subnormal_share", "param_l2", "update_l2",
-)  # fmt: skip
+    "grad_l2",
+    "grad_max",
+    "grad_zero_share",
+    "grad_nonfinite",
+    "grad_subnormal_share",
+    "param_l2",
+    "update_l2",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +85,9 @@ class Module:
 
     path: str
     cls: str
-    settings: Mapping[str, Any]  # eps, p, num_features, padding_idx, num_embeddings, bias, batch_first, ...
+    settings: Mapping[
+        str, Any
+    ]  # eps, p, num_features, padding_idx, num_embeddings, bias, batch_first, ...
     num_params: int
     num_trainable: int
     site: Site | None = None  # the class definition's forward, when it is the user's own
@@ -74,7 +96,9 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the run ended. kind: finished, exception, interrupted, terminated, exit, budget, hang, killed."""
+    """How the run ended. kind: finished, exception, interrupted, terminated, exit, budget, hang,
+    killed.
+    """
 
     kind: str
     exit_code: int | None = None
@@ -83,7 +107,9 @@ class Ending:
     traceback: tuple[Site, ...] = ()  # outermost first, the user's frames and the library's
     site: Site | None = None  # innermost frame in the user's code
     batch: Mapping[str, Any] | None = None  # what was being processed: shapes, ranges, fingerprints
-    modules: tuple[Mapping[str, Any], ...] = ()  # module chain with shapes up to the failing operator
+    modules: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # module chain with shapes up to the failing operator
     failing: Mapping[str, Any] | None = None  # operator, input shapes, dtypes and value ranges
 
 
@@ -96,7 +122,9 @@ class Batch:
     phase: str
     source: str  # "loader:0", "model"
     wait_ms: float
-    tensors: tuple[Mapping[str, Any], ...]  # path, shape, dtype, and on sampled steps min, max, mean, std, nonfinite, ...
+    tensors: tuple[
+        Mapping[str, Any], ...
+    ]  # path, shape, dtype, and on sampled steps min, max, mean, std, nonfinite, ...
     fingerprints: tuple[int, ...] = ()  # one 64-bit value per sample over the whole sample
     epoch: int = 0  # how often this loader had been started before
     index: int = -1  # which batch of the run it was; long runs keep only some of them
@@ -113,17 +141,24 @@ class Run:
     world_size: int = 1
     seconds: float = 0.0
     events: tuple[Event, ...] = ()
-    steps: Mapping[str, FloatArray] = field(default_factory=dict)  # STEP_COLUMNS -> one value per optimizer step
+    steps: Mapping[str, FloatArray] = field(
+        default_factory=dict
+    )  # STEP_COLUMNS -> one value per optimizer step
     tensors: tuple[Tensor, ...] = ()
-    # statistic -> (recorded steps, tensors); NOT_MEASURED and NO_GRADIENT as above; row i belongs to tensor_steps[i]
+    # statistic -> (recorded steps, tensors); NOT_MEASURED and NO_GRADIENT as above; row i belongs
+    # to tensor_steps[i]
     tensor_steps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     statistics: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     optimizers: tuple[Optimizer, ...] = ()
     modules: tuple[Module, ...] = ()
     batches: tuple[Batch, ...] = ()
     deep: tuple[DeepStep, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)  # one-off observations: determinism flags, loader settings, ...
-    signals: Mapping[str, str] = field(default_factory=dict)  # signal -> "" when recorded, else why not
+    facts: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # one-off observations: determinism flags, loader settings, ...
+    signals: Mapping[str, str] = field(
+        default_factory=dict
+    )  # signal -> "" when recorded, else why not
     ranks: tuple[Run, ...] = ()  # the other ranks of the same run, rank 0 holds them
 
     @property
@@ -132,7 +167,9 @@ class Run:
 
     @property
     def events_in_full(self) -> int:
-        """Steps whose events are all there; after them only rare kinds are, and everything of every 25th step."""
+        """Steps whose events are all there; after them only rare kinds are, and everything of every
+        25th step.
+        """
         return int(self.facts.get("events_in_full", 500))
 
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:

@@ -35,10 +35,16 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "losses": (
         "no loss value was recorded",
-        lambda r: any(e.kind == "backward" and "value" in e.data for e in r.events) and len(r.losses) > 0,
+        lambda r: (
+            any(e.kind == "backward" and "value" in e.data for e in r.events) and len(r.losses) > 0
+        ),
         lambda r: replace(r, steps={**r.steps, "loss": np.zeros(0)}),
     ),
-    "events": ("no events were recorded", lambda r: bool(r.events), lambda r: replace(r, events=())),
+    "events": (
+        "no events were recorded",
+        lambda r: bool(r.events),
+        lambda r: replace(r, events=()),
+    ),
     "backward": (
         "no backward pass was recorded",
         lambda r: any(e.kind == "backward" for e in r.events),
@@ -49,19 +55,47 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: len(r.tensor_steps) > 0,
         lambda r: replace(r, tensor_steps=np.zeros(0, np.int64), statistics={}),
     ),
-    "tensors": ("no parameters were recorded", lambda r: bool(r.tensors), lambda r: replace(r, tensors=())),
-    "optimizers": ("no optimizer object was seen", lambda r: bool(r.optimizers), lambda r: replace(r, optimizers=())),
-    "modules": ("no nn.Module was called", lambda r: bool(r.modules), lambda r: replace(r, modules=())),
-    "batches": ("no batch was recorded", lambda r: bool(r.batches), lambda r: replace(r, batches=())),
+    "tensors": (
+        "no parameters were recorded",
+        lambda r: bool(r.tensors),
+        lambda r: replace(r, tensors=()),
+    ),
+    "optimizers": (
+        "no optimizer object was seen",
+        lambda r: bool(r.optimizers),
+        lambda r: replace(r, optimizers=()),
+    ),
+    "modules": (
+        "no nn.Module was called",
+        lambda r: bool(r.modules),
+        lambda r: replace(r, modules=()),
+    ),
+    "batches": (
+        "no batch was recorded",
+        lambda r: bool(r.batches),
+        lambda r: replace(r, batches=()),
+    ),
     "deep": ("no deep step was recorded", lambda r: bool(r.deep), lambda r: replace(r, deep=())),
-    "ops": ("no operator trace was recorded", lambda r: any(d.ops for d in r.deep), _without_deep(ops=())),
+    "ops": (
+        "no operator trace was recorded",
+        lambda r: any(d.ops for d in r.deep),
+        _without_deep(ops=()),
+    ),
     "loss_calls": (
         "no loss computation was recognised on a deep step",
         lambda r: any(d.losses for d in r.deep),
         _without_deep(losses=()),
     ),
-    "tokens": ("no token ids feed an embedding", lambda r: any(d.tokens for d in r.deep), _without_deep(tokens=())),
-    "attention": ("no attention was seen", lambda r: any(d.attention for d in r.deep), _without_deep(attention=())),
+    "tokens": (
+        "no token ids feed an embedding",
+        lambda r: any(d.tokens for d in r.deep),
+        _without_deep(tokens=()),
+    ),
+    "attention": (
+        "no attention was seen",
+        lambda r: any(d.attention for d in r.deep),
+        _without_deep(attention=()),
+    ),
     "influence": (
         "no influence map was recorded",
         lambda r: any(d.influence for d in r.deep),
@@ -115,7 +149,9 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     "validation": (
         "this run evaluates nothing without gradients",
         lambda r: any(e.kind == "forward" and e.phase == "eval" for e in r.events),
-        lambda r: replace(r, events=tuple(e for e in r.events if not (e.kind == "forward" and e.phase == "eval"))),
+        lambda r: replace(
+            r, events=tuple(e for e in r.events if not (e.kind == "forward" and e.phase == "eval"))
+        ),
     ),
     "evaluation": (
         "what becomes of the outputs of an evaluation was not recorded",
@@ -145,12 +181,16 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     "ranks": (
         "this run has one rank. Nothing to do",
         lambda r: bool(r.ranks) or bool(r.facts.get("agreement")),
-        lambda r: replace(r, ranks=(), world_size=1, facts={k: v for k, v in r.facts.items() if k != "agreement"}),
+        lambda r: replace(
+            r, ranks=(), world_size=1, facts={k: v for k, v in r.facts.items() if k != "agreement"}
+        ),
     ),
     "crash": (
         "the script did not crash. Nothing to do",
         lambda r: r.ending.kind == "exception",
-        lambda r: replace(r, ending=replace(r.ending, kind="finished", exception=None, message=None)),
+        lambda r: replace(
+            r, ending=replace(r.ending, kind="finished", exception=None, message=None)
+        ),
     ),
     "nonfinite": (
         "every loss was finite. Nothing to do",

@@ -1,4 +1,6 @@
-"""Cases: scripts with a known answer. The truth about the line is the difference between a broken script and its twin."""
+"""Cases: scripts with a known answer. The truth about the line is the difference between a broken
+script and its twin.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,13 @@ class Case:
 
 
 def changed_lines(broken: str, healthy: str) -> frozenset[int]:
-    """Lines of `broken` (from 1) that the fix changes; for a pure insertion the lines on either side of it."""
+    """Lines of `broken` (from 1) that the fix changes; for a pure insertion the lines on either
+    side of it.
+    """
     found: set[int] = set()
-    matcher = difflib.SequenceMatcher(None, broken.splitlines(), healthy.splitlines(), autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, broken.splitlines(), healthy.splitlines(), autojunk=False
+    )
     for tag, i1, i2, _, _ in matcher.get_opcodes():
         if tag in ("replace", "delete"):
             found.update(range(i1 + 1, i2 + 1))
@@ -41,15 +47,17 @@ def changed_lines(broken: str, healthy: str) -> frozenset[int]:
 def corpus_cases(corpus: Path, cuda: bool = False) -> Iterator[Case]:
     """faults/<fault>/<style>/{broken,healthy}.py and healthy/*.py.
 
-    A file `ranks` beside a pair, or <script>.ranks beside a healthy one, holds the number of ranks; a file `device` names the
-    device without which there is no fault.
+    A file `ranks` beside a pair, or <script>.ranks beside a healthy one, holds the number of ranks;
+    a file `device` names the device without which there is no fault.
     """
     for broken in sorted(corpus.glob("faults/*/*/broken.py")):
         if broken.with_name("device").exists() and not cuda:
             continue
         healthy = broken.with_name("healthy.py")
         fault, style = broken.parent.parent.name, broken.parent.name
-        lines = changed_lines(broken.read_text(encoding="utf-8"), healthy.read_text(encoding="utf-8"))
+        lines = changed_lines(
+            broken.read_text(encoding="utf-8"), healthy.read_text(encoding="utf-8")
+        )
         ranks = broken.with_name("ranks")
         num = int(ranks.read_text(encoding="utf-8")) if ranks.exists() else 1
         yield Case(f"{fault}/{style}", fault, broken, lines=lines, num_ranks=num)
@@ -61,9 +69,19 @@ def corpus_cases(corpus: Path, cuda: bool = False) -> Iterator[Case]:
 
 
 def lab_cases(cuda: bool = False) -> Iterator[Case]:
-    """Every patient of the lab and its twin: one script, told apart by --healthy. Those of a CUDA device only where asked for."""
+    """Every patient of the lab and its twin: one script, told apart by --healthy. Those of a CUDA
+    device only where asked for.
+    """
     for bed in beds():
         if bed.device == "cuda" and not cuda:
             continue
-        yield Case(f"lab/{bed.fault}", bed.fault, bed.script, lines=truth_lines(bed.script), num_ranks=bed.num_ranks)
-        yield Case(f"lab/{bed.fault}/twin", None, bed.script, ("--healthy",), num_ranks=bed.num_ranks)
+        yield Case(
+            f"lab/{bed.fault}",
+            bed.fault,
+            bed.script,
+            lines=truth_lines(bed.script),
+            num_ranks=bed.num_ranks,
+        )
+        yield Case(
+            f"lab/{bed.fault}/twin", None, bed.script, ("--healthy",), num_ranks=bed.num_ranks
+        )

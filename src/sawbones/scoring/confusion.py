@@ -11,7 +11,9 @@ HEALTHY = "healthy"
 
 
 def confusion(results: Sequence[Result]) -> dict[tuple[str, str], int]:
-    """(truth, found) -> number of cases. Found is the first likely or proven finding, or "healthy" when there is none."""
+    """(truth, found) -> number of cases. Found is the first likely or proven finding, or "healthy"
+    when there is none.
+    """
     return dict(Counter((r.fault or HEALTHY, r.found[0] if r.found else HEALTHY) for r in results))
 
 
@@ -20,7 +22,9 @@ def matrix_markdown(results: Sequence[Result]) -> str:
     found = sorted({f for _, f in counts}, key=lambda name: (name == HEALTHY, name))
     lines = ["| truth \\ found | " + " | ".join(found) + " |", "|---" * (len(found) + 1) + "|"]
     for truth in sorted({t for t, _ in counts}, key=lambda name: (name == HEALTHY, name)):
-        lines.append(f"| {truth} | " + " | ".join(str(counts.get((truth, f), "")) for f in found) + " |")
+        lines.append(
+            f"| {truth} | " + " | ".join(str(counts.get((truth, f), "")) for f in found) + " |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -45,8 +45,12 @@ class Result:
         return self.fault is None and bool(self.found)
 
 
-def score_case(case: Case, experiments: bool = True, seconds: float = 300.0, cache: Path | None = None) -> Result:
-    """One diagnosis. With a cache and without experiments, a recording made before is read instead of running the script."""
+def score_case(
+    case: Case, experiments: bool = True, seconds: float = 300.0, cache: Path | None = None
+) -> Result:
+    """One diagnosis. With a cache and without experiments, a recording made before is read instead
+    of running the script.
+    """
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="sawbones-case-"))
     try:
@@ -59,12 +63,27 @@ def score_case(case: Case, experiments: bool = True, seconds: float = 300.0, cac
             if recorded is not None:
                 shutil.rmtree(recorded, ignore_errors=True)
             diagnosis = diagnose_script(
-                script.name, case.argv, working_folder=folder, seconds=seconds, experiments=experiments,
-                num_ranks=case.num_ranks, keep_run=recorded,
-            )  # fmt: skip
+                script.name,
+                case.argv,
+                working_folder=folder,
+                seconds=seconds,
+                experiments=experiments,
+                num_ranks=case.num_ranks,
+                keep_run=recorded,
+            )
         return _result(case, diagnosis.report, diagnosis.run, time.monotonic() - began)
     except SawbonesError as error:
-        return Result(case.name, case.fault, (), (), False, "error", time.monotonic() - began, 0.0, str(error)[:300])
+        return Result(
+            case.name,
+            case.fault,
+            (),
+            (),
+            False,
+            "error",
+            time.monotonic() - began,
+            0.0,
+            str(error)[:300],
+        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -74,7 +93,16 @@ def _result(case: Case, report: Report, run: Run, seconds: float) -> Result:
     named = next((f for f in sure if f.fault == case.fault), None)
     located = named is not None and any(case.located(s.file, s.line) for s in named.where[:2])
     unsure = tuple(f.fault for f in report.findings if f.status == "suspected")
-    return Result(case.name, case.fault, tuple(f.fault for f in sure), unsure, located, report.verdict, seconds, run.seconds)
+    return Result(
+        case.name,
+        case.fault,
+        tuple(f.fault for f in sure),
+        unsure,
+        located,
+        report.verdict,
+        seconds,
+        run.seconds,
+    )
 
 
 def score(
@@ -131,9 +159,15 @@ def markdown(results: Sequence[Result], title: str, header: Sequence[str] = ()) 
     lines = [f"# {title}", "", *header, ""]
     lines += [
         f"- cases: {int(t['cases'])} ({int(t['healthy_cases'])} healthy)",
-        f"- top-1: {t['top1']:.1%}, top-3: {t['top3']:.1%}, located within 5 lines: {t['located']:.1%}",
+        (
+            f"- top-1: {t['top1']:.1%}, top-3: {t['top3']:.1%}, located within 5 lines: "
+            f"{t['located']:.1%}"
+        ),
         f"- false alarms on healthy scripts: {int(t['false_alarms'])}",
-        f"- median time of diagnose over the script's own observed time: {t['time_ratio_median']:.2f}",
+        (
+            "- median time of diagnose over the script's own observed time: "
+            f"{t['time_ratio_median']:.2f}"
+        ),
         "",
         "| case | truth | found | suspected | located | seconds |",
         "|---|---|---|---|---|---|",

@@ -1,1 +1,3 @@
-"""Pure maths on series. Nothing here knows torch, files or the clock; nothing is poisoned by one NaN."""
+"""Pure maths on series. Nothing here knows torch, files or the clock; nothing is poisoned by one
+NaN.
+"""

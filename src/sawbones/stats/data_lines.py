@@ -1,4 +1,6 @@
-"""Readings of where training data comes from: the loader, its lines, the user's code that makes, cuts and pads samples."""
+"""Readings of where training data comes from: the loader, its lines, the user's code that makes,
+cuts and pads samples.
+"""
 
 from __future__ import annotations
 
@@ -25,24 +27,34 @@ def training_loader(run: Run) -> Mapping[str, Any] | None:
     if source is None or not source.startswith("loader:"):
         return None
     number = int(source.removeprefix("loader:"))
-    return next((entry for entry in run.facts.get("loaders") or () if entry.get("index") == number), None)
+    return next(
+        (entry for entry in run.facts.get("loaders") or () if entry.get("index") == number), None
+    )
 
 
 def loader_sites(run: Run) -> tuple[Site, ...]:
     """Where the training loader is built, and the user's collate function."""
     loader = training_loader(run)
-    return places(as_site(loader.get("site")), as_site(loader.get("collate_site"))) if loader else ()
+    return (
+        places(as_site(loader.get("site")), as_site(loader.get("collate_site"))) if loader else ()
+    )
 
 
 def feeding_sites(run: Run) -> tuple[Site, ...]:
     """Where the loop fetches batches, or, without a loader, calls the model."""
     fetched = [e.site for e in run.of_kind("batch")[:3]]
-    called = [e.site for e in run.of_kind("forward") if e.phase == "train" and e.data.get("top")][:3]
+    called = [e.site for e in run.of_kind("forward") if e.phase == "train" and e.data.get("top")][
+        :3
+    ]
     return places(*fetched, *called)
 
 
-def marked_lines(run: Run, kind: str, value: int | None = None, names: Sequence[str] = ()) -> tuple[Site, ...]:
-    """Lines of the user's source of one kind; with a value, those whose number is within 2 of it."""
+def marked_lines(
+    run: Run, kind: str, value: int | None = None, names: Sequence[str] = ()
+) -> tuple[Site, ...]:
+    """Lines of the user's source of one kind; with a value, those whose number is within 2 of
+    it.
+    """
     rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == kind]
     if value is not None:
         rows = [r for r in rows if r.get("value") is not None and abs(r["value"] - value) <= 2]
@@ -54,13 +66,22 @@ def marked_lines(run: Run, kind: str, value: int | None = None, names: Sequence[
 
 def defaults(run: Run, value: int) -> tuple[Site, ...]:
     """Lines that give this number for what a table does not hold."""
-    rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == "default" and r.get("value") == value]
+    rows = [
+        r
+        for r in run.facts.get("source_lines") or ()
+        if r["kind"] == "default" and r.get("value") == value
+    ]
     return places(*(Site(r["file"], r["line"], r["function"], r["code"]) for r in rows))
 
 
 def outside_of_models(run: Run, sites: Sequence[Site]) -> tuple[Site, ...]:
     """Those that lie in no function which a deep step saw running inside of a module."""
-    inside = {(op.site.file, op.site.function) for deep in run.deep[:2] for op in deep.ops if op.module and op.site is not None}
+    inside = {
+        (op.site.file, op.site.function)
+        for deep in run.deep[:2]
+        for op in deep.ops
+        if op.module and op.site is not None
+    }
     return tuple(s for s in sites if (s.file, s.function) not in inside or s.function == "<module>")
 
 
@@ -71,7 +92,11 @@ def data_function(run: Run, role: str) -> tuple[str, int, int] | None:
 
 
 def lines_in(sites: Sequence[Site], where: tuple[str, int, int] | None) -> tuple[Site, ...]:
-    return tuple(s for s in sites if where is not None and s.file == where[0] and where[1] <= s.line <= where[2])
+    return tuple(
+        s
+        for s in sites
+        if where is not None and s.file == where[0] and where[1] <= s.line <= where[2]
+    )
 
 
 def sample_rows(run: Run) -> Mapping[str, Any] | None:
@@ -82,4 +107,10 @@ def sample_rows(run: Run) -> Mapping[str, Any] | None:
 def warned_sites(run: Run) -> tuple[Site, ...]:
     """Lines at which NumPy warned of a value that is no number."""
     words = ("divide by zero", "invalid value", "overflow encountered")
-    return places(*(e.site for e in run.of_kind("warning") if any(w in str(e.data.get("text", "")) for w in words)))
+    return places(
+        *(
+            e.site
+            for e in run.of_kind("warning")
+            if any(w in str(e.data.get("text", "")) for w in words)
+        )
+    )

@@ -1,4 +1,6 @@
-"""What depends on what among the operators of one deep step, by the identity of the tensors that they hand on."""
+"""What depends on what among the operators of one deep step, by the identity of the tensors that
+they hand on.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,38 @@ from collections.abc import Iterable, Iterator
 from sawbones.schema import DeepStep, Op, TokenInput, Value
 
 # Operators that only change the form of what they are given.
-FORMING = frozenset({
-    "view", "reshape", "transpose", "permute", "t", "T", "mT", "contiguous", "squeeze", "unsqueeze", "flatten", "unflatten",
-    "expand", "expand_as", "clone", "to", "float", "type_as", "movedim", "swapaxes", "swapdims", "view_as", "reshape_as", "chunk",
-    "split", "unbind", "__getitem__", "dropout",
-})  # fmt: skip
+FORMING = frozenset(
+    {
+        "view",
+        "reshape",
+        "transpose",
+        "permute",
+        "t",
+        "T",
+        "mT",
+        "contiguous",
+        "squeeze",
+        "unsqueeze",
+        "flatten",
+        "unflatten",
+        "expand",
+        "expand_as",
+        "clone",
+        "to",
+        "float",
+        "type_as",
+        "movedim",
+        "swapaxes",
+        "swapdims",
+        "view_as",
+        "reshape_as",
+        "chunk",
+        "split",
+        "unbind",
+        "__getitem__",
+        "dropout",
+    }
+)
 
 
 class Flow:
@@ -24,10 +53,16 @@ class Flow:
 
     def maker(self, value: Value, before: int) -> Op | None:
         """The operator that last wrote a value before this place."""
-        return next((op for op in reversed(self._makers.get(value.id, ())) if op.index < before), None)
+        return next(
+            (op for op in reversed(self._makers.get(value.id, ())) if op.index < before), None
+        )
 
-    def origin(self, value: Value, before: int, through: frozenset[str] = FORMING) -> tuple[Value, Op | None]:
-        """The value behind those that only change its form, and what made it (None: it came from outside of the step)."""
+    def origin(
+        self, value: Value, before: int, through: frozenset[str] = FORMING
+    ) -> tuple[Value, Op | None]:
+        """The value behind those that only change its form, and what made it (None: it came from
+        outside of the step).
+        """
         for _ in range(64):
             op = self.maker(value, before)
             if op is None or op.name not in through or not op.inputs:
@@ -77,7 +112,9 @@ def lookup(deep: DeepStep, token: TokenInput) -> Op | None:
 
 
 def data_values(deep: DeepStep) -> set[int]:
-    """Everything that depends on what the step was given: token vectors, or the first learned features."""
+    """Everything that depends on what the step was given: token vectors, or the first learned
+    features.
+    """
     flow = Flow(deep)
     seeds: set[int] = set()
     for token in deep.tokens:
@@ -90,6 +127,11 @@ def data_values(deep: DeepStep) -> set[int]:
             for op in flow.ops:
                 if op.index == number:
                     seeds.update(v.id for v in op.outputs)
-                    # The features themselves may be used a second time, past the first learned layer.
-                    seeds.update(v.id for v in op.inputs if not v.requires_grad and flow.maker(v, op.index) is None)
+                    # The features themselves may be used a second time, past the first learned
+                    # layer.
+                    seeds.update(
+                        v.id
+                        for v in op.inputs
+                        if not v.requires_grad and flow.maker(v, op.index) is None
+                    )
     return flow.reached(seeds)

@@ -1,7 +1,8 @@
-"""Two distributions compared from their counts, so that a comparison costs the same for a thousand rows as for a billion.
+"""Two distributions compared from their counts, so that a comparison costs the same for a thousand
+rows as for a billion.
 
-Counts are per bin; `reference` and `current` have the same bins. Effect sizes come first: with a million rows every difference is
-"significant", so a p-value alone never decides anything here.
+Counts are per bin; `reference` and `current` have the same bins. Effect sizes come first: with a
+million rows every difference is "significant", so a p-value alone never decides anything here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ def shares(counts: Counts) -> Counts:
 
 
 def psi(reference: Counts, current: Counts) -> float:
-    """Population stability index, less what sampling noise alone adds, (bins - 1)(1/n + 1/m); never below 0."""
+    """Population stability index, less what sampling noise alone adds, (bins - 1)(1/n + 1/m); never
+    below 0.
+    """
     n, m = reference.sum(), current.sum()
     used = (reference + current) > 0
     bins = int(used.sum())
@@ -35,7 +38,9 @@ def psi(reference: Counts, current: Counts) -> float:
 
 
 def ks(reference: Counts, current: Counts) -> float:
-    """Largest distance of the two cumulated shares over ordered bins; at most the exact one, short of it by less than a bin."""
+    """Largest distance of the two cumulated shares over ordered bins; at most the exact one, short
+    of it by less than a bin.
+    """
     if reference.sum() == 0 or current.sum() == 0:
         return 0.0
     return float(np.abs(np.cumsum(shares(reference)) - np.cumsum(shares(current))).max())
@@ -73,7 +78,9 @@ def ks_p(distance: float, n: float, m: float) -> float:
 
 
 def homogeneity_p(reference: Counts, current: Counts) -> float:
-    """p-value of the chi-squared test that both come from one distribution; bins with few rows are pooled."""
+    """p-value of the chi-squared test that both come from one distribution; bins with few rows are
+    pooled.
+    """
     n, m = reference.sum(), current.sum()
     if n == 0 or m == 0:
         return 1.0
@@ -86,12 +93,16 @@ def homogeneity_p(reference: Counts, current: Counts) -> float:
     if len(r) < 2:
         return 1.0
     pooled = (r + c) / (n + m)
-    statistic = float((((r - n * pooled) ** 2) / (n * pooled) + ((c - m * pooled) ** 2) / (m * pooled)).sum())
+    statistic = float(
+        (((r - n * pooled) ** 2) / (n * pooled) + ((c - m * pooled) ** 2) / (m * pooled)).sum()
+    )
     return chi_squared_tail(statistic, len(r) - 1)
 
 
 def chi_squared_tail(statistic: float, freedom: int) -> float:
-    """Wilson and Hilferty's normal form, within a few per cent of the exact tail wherever a decision is near."""
+    """Wilson and Hilferty's normal form, within a few per cent of the exact tail wherever a
+    decision is near.
+    """
     if freedom < 1 or statistic <= 0:
         return 1.0
     spread = 2 / (9 * freedom)
@@ -110,8 +121,12 @@ def proportion_p(hits: float, n: float, other_hits: float, m: float) -> float:
     return math.erfc(abs(hits / n - other_hits / m) / math.sqrt(2 * variance))
 
 
-def mean_p(mean: float, variance: float, n: float, other_mean: float, other_variance: float, m: float) -> float:
-    """Two-sided p-value that two means are equal, for samples large enough that the mean is normal."""
+def mean_p(
+    mean: float, variance: float, n: float, other_mean: float, other_variance: float, m: float
+) -> float:
+    """Two-sided p-value that two means are equal, for samples large enough that the mean is
+    normal.
+    """
     if n < 2 or m < 2:
         return 1.0
     error = variance / n + other_variance / m
@@ -143,8 +158,12 @@ def ordered_auc(positive: Counts, negative: Counts) -> float:
     return max(area, 1 - area)
 
 
-def encoded_auc(fit_positive: Counts, fit_negative: Counts, positive: Counts, negative: Counts) -> float:
-    """AUC on one part of the data of bins ranked by their rate on another: it needs no order, and many bins cannot flatter it."""
+def encoded_auc(
+    fit_positive: Counts, fit_negative: Counts, positive: Counts, negative: Counts
+) -> float:
+    """AUC on one part of the data of bins ranked by their rate on another: it needs no order, and
+    many bins cannot flatter it.
+    """
     n, m = fit_positive.sum(), fit_negative.sum()
     if n == 0 or m == 0 or positive.sum() == 0 or negative.sum() == 0:
         return 0.5
@@ -156,10 +175,14 @@ def encoded_auc(fit_positive: Counts, fit_negative: Counts, positive: Counts, ne
     np.add.at(merged_positive, place, positive)
     np.add.at(merged_negative, place, negative)
     below = np.cumsum(merged_negative) - merged_negative
-    return float((merged_positive * (below + merged_negative / 2)).sum() / (positive.sum() * negative.sum()))
+    return float(
+        (merged_positive * (below + merged_negative / 2)).sum() / (positive.sum() * negative.sum())
+    )
 
 
-def encoded_r2(fit_count: Counts, fit_sum: Counts, count: Counts, total: Counts, squares: Counts) -> float:
+def encoded_r2(
+    fit_count: Counts, fit_sum: Counts, count: Counts, total: Counts, squares: Counts
+) -> float:
     """R2 on one part of the data of bin means taken from another."""
     n = count.sum()
     if n == 0 or fit_count.sum() == 0:

@@ -1,4 +1,6 @@
-"""How a run goes wrong: when its loss leaves for good, and what came first, the gradient or the loss."""
+"""How a run goes wrong: when its loss leaves for good, and what came first, the gradient or the
+loss.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ FAR_LOSS, FAR_NORM = 5.0, 20.0  # times what was before
 
 
 def first_trouble(losses: npt.ArrayLike) -> int | None:
-    """The first step whose loss is not finite, or above all before it by a good part of the first loss."""
+    """The first step whose loss is not finite, or above all before it by a good part of the first
+    loss.
+    """
     values = np.asarray(losses, np.float64)
     top, size = -math.inf, 0.0
     for step, value in enumerate(values):
@@ -54,7 +58,9 @@ class Leap:
 
 
 def gradient_leaps(norms: Floats, losses: Floats, factor: float, after: int = 6) -> list[Leap]:
-    """Steps at which the norm grows by `factor` at an ordinary loss, and the loss leaves within a few steps."""
+    """Steps at which the norm grows by `factor` at an ordinary loss, and the loss leaves within a
+    few steps.
+    """
     first = finite(losses)
     if len(first) < 2:
         return []

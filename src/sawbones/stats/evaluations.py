@@ -52,20 +52,34 @@ class Node:
     padding: Mapping[str, Any]
     count: int
     target_counts: Mapping[str, int]
-    reads: tuple[tuple[int, float, int], ...] = ()  # step, the number that was read off, how many values it is the mean of
-    blanks: Mapping[str, Any] = field(default_factory=dict)  # of a difference of real numbers: what is blanked out at row ends
+    reads: tuple[
+        tuple[int, float, int], ...
+    ] = ()  # step, the number that was read off, how many values it is the mean of
+    blanks: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # of a difference of real numbers: what is blanked out at row ends
 
 
 def nodes(run: Run) -> list[Node]:
     return [
         Node(
-            int(n["id"]), str(n["op"]), as_site(n.get("site")), tuple(n["roles"]), tuple(n["args"]), tuple(n["sources"]),
-            tuple(n["given"]), n["result"], tuple(n["steps"]), n.get("padding") or {}, int(n["count"]),
-            n.get("target_counts") or {}, tuple((int(s), float(v), int(c)) for s, v, c in n.get("reads") or ()),
+            int(n["id"]),
+            str(n["op"]),
+            as_site(n.get("site")),
+            tuple(n["roles"]),
+            tuple(n["args"]),
+            tuple(n["sources"]),
+            tuple(n["given"]),
+            n["result"],
+            tuple(n["steps"]),
+            n.get("padding") or {},
+            int(n["count"]),
+            n.get("target_counts") or {},
+            tuple((int(s), float(v), int(c)) for s, v, c in n.get("reads") or ()),
             n.get("blanks") or {},
         )
         for n in (run.facts.get("evaluation") or {}).get("nodes", ())
-    ]  # fmt: skip
+    ]
 
 
 def consumers(all_nodes: Sequence[Node], of: Node, through: Sequence[str] = CASTS) -> list[Node]:
@@ -106,7 +120,9 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 
 
 def printed_numbers(run: Run, step: int) -> list[tuple[float, float]]:
-    """(number, unit of its last digit) of what the script printed after the evaluation of a step."""
+    """(number, unit of its last digit) of what the script printed after the evaluation of a
+    step.
+    """
     found = []
     for at, text in (run.facts.get("evaluation") or {}).get("printed") or ():
         if at == step:
@@ -134,8 +150,11 @@ def train_losses_called(run: Run) -> set[str]:
     return {str(e.data.get("fn")) for e in run.of_kind("loss") if e.phase == "train"}
 
 
-def validation_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], Site | None]:
-    """(steps, mean loss of each evaluation, where it was computed), over the loss that training uses too.
+def validation_curve(
+    run: Run,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], Site | None]:
+    """(steps, mean loss of each evaluation, where it was computed), over the loss that training
+    uses too.
 
     Where an evaluation goes over samples of training and over others, the others alone count.
     """
@@ -144,16 +163,26 @@ def validation_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.fl
     site = None
     for event in run.of_kind("loss"):
         value = event.data.get("value")
-        if event.phase == "eval" and event.data.get("fn") in wanted and isinstance(value, (int, float)):
+        if (
+            event.phase == "eval"
+            and event.data.get("fn") in wanted
+            and isinstance(value, (int, float))
+        ):
             by_step.setdefault(event.step, []).append(float(value))
             site = site or event.site
     by_step = _held_out(run, by_step) or by_step
     steps = sorted(by_step)
-    return np.array(steps, np.int64), np.array([np.mean(by_step[s]) for s in steps], np.float64), site
+    return (
+        np.array(steps, np.int64),
+        np.array([np.mean(by_step[s]) for s in steps], np.float64),
+        site,
+    )
 
 
 def _held_out(run: Run, by_step: Mapping[int, Sequence[float]]) -> dict[int, list[float]] | None:
-    """The losses of batches that were never trained on, where every evaluation has some of them and some that were."""
+    """The losses of batches that were never trained on, where every evaluation has some of them and
+    some that were.
+    """
     fresh = fresh_batches(run)
     found: dict[int, list[float]] = {}
     for step, values in by_step.items():
@@ -165,7 +194,9 @@ def _held_out(run: Run, by_step: Mapping[int, Sequence[float]]) -> dict[int, lis
 
 
 def fresh_batches(run: Run) -> dict[int, list[bool | None]]:
-    """For every evaluation, batch by batch: whether it holds no sample of training, or hardly any other; None where neither."""
+    """For every evaluation, batch by batch: whether it holds no sample of training, or hardly any
+    other; None where neither.
+    """
     trained, evaluated = told_apart(run)
     known = {f for batch in trained for f in batch.fingerprints}
     found: dict[int, list[bool | None]] = {}
@@ -177,19 +208,46 @@ def fresh_batches(run: Run) -> dict[int, list[bool | None]]:
 
 
 def hits(run: Run) -> tuple[float, float, int] | None:
-    """(share of answers that are right, share of the commonest answer, number) where evaluations compare guesses with labels."""
+    """(share of answers that are right, share of the commonest answer, number) where evaluations
+    compare guesses with labels.
+    """
     for node in nodes(run):
         asked = sum(node.target_counts.values())
-        if node.op in EQUALS and {"output", "target"} <= set(node.roles) and asked and node.result.get("num"):
-            return float(node.result["mean"]), max(node.target_counts.values()) / asked, int(node.result["num"])
+        if (
+            node.op in EQUALS
+            and {"output", "target"} <= set(node.roles)
+            and asked
+            and node.result.get("num")
+        ):
+            return (
+                float(node.result["mean"]),
+                max(node.target_counts.values()) / asked,
+                int(node.result["num"]),
+            )
     return None
 
 
-ERRORS = ("sub", "__sub__", "__rsub__", "rsub", "square", "pow", "__pow__", "abs", "mean", "sum", "sqrt", "norm", *CASTS)
+ERRORS = (
+    "sub",
+    "__sub__",
+    "__rsub__",
+    "rsub",
+    "square",
+    "pow",
+    "__pow__",
+    "abs",
+    "mean",
+    "sum",
+    "sqrt",
+    "norm",
+    *CASTS,
+)
 
 
 def error_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], Site | None]:
-    """(steps, mean, where it is read off) of an error computed by hand: outputs less targets, with nothing but powers and means."""
+    """(steps, mean, where it is read off) of an error computed by hand: outputs less targets, with
+    nothing but powers and means.
+    """
     everything = nodes(run)
     by_id = {n.id: n for n in everything}
     for node in everything:
@@ -207,5 +265,9 @@ def error_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64
         for step, value, _ in node.reads:
             by_step.setdefault(step, []).append(value)
         steps = sorted(by_step)
-        return np.array(steps, np.int64), np.array([np.mean(by_step[s]) for s in steps], np.float64), node.site
+        return (
+            np.array(steps, np.int64),
+            np.array([np.mean(by_step[s]) for s in steps], np.float64),
+            node.site,
+        )
     return np.zeros(0, np.int64), np.zeros(0), None

@@ -1,4 +1,6 @@
-"""Readings of how a run failed: the operator that raised, or the first one that made a value that is not finite."""
+"""Readings of how a run failed: the operator that raised, or the first one that made a value that
+is not finite.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from sawbones.schema import Op, Run, Site
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import as_site
 
-_SIZES = re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)")
+_SIZES = re.compile(
+    r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at "
+    r"non-singleton dimension (\d+)"
+)
 
 
 @dataclass(frozen=True)
@@ -43,15 +48,24 @@ def failure(run: Run) -> Failure | None:
         return None
     batch = run.ending.batch or {}
     return Failure(
-        str(raw["op"]), str(run.ending.message or raw.get("error") or ""), as_site(raw.get("site")) or run.ending.site,
-        tuple(raw.get("inputs") or ()), raw.get("args") or {}, tuple(raw.get("last") or ()), str(batch.get("phase", "")),
+        str(raw["op"]),
+        str(run.ending.message or raw.get("error") or ""),
+        as_site(raw.get("site")) or run.ending.site,
+        tuple(raw.get("inputs") or ()),
+        raw.get("args") or {},
+        tuple(raw.get("last") or ()),
+        str(batch.get("phase", "")),
         int(batch.get("step", run.num_steps)),
-    )  # fmt: skip
+    )
 
 
 def user_frames(run: Run) -> list[Site]:
     """The user's own frames of the traceback, innermost first."""
-    return [site for site in reversed(run.ending.traceback) if not site.file.startswith("/") and not site.file.startswith("<")]
+    return [
+        site
+        for site in reversed(run.ending.traceback)
+        if not site.file.startswith("/") and not site.file.startswith("<")
+    ]
 
 
 def numbers_equal(run: Run, value: float) -> list[Site]:
@@ -81,20 +95,55 @@ def first_nonfinite(run: Run) -> Birth | None:
     for deep in run.deep:
         raw = deep.first_nonfinite
         if raw:
-            given = (deep.step, str(raw.get("name", "")), as_site(raw.get("site")), tuple(raw.get("inputs") or ()))
-            found.append((deep.step, 0, Birth(*given, str(raw.get("reason", "")), str(raw.get("phase", "forward")))))
+            given = (
+                deep.step,
+                str(raw.get("name", "")),
+                as_site(raw.get("site")),
+                tuple(raw.get("inputs") or ()),
+            )
+            found.append(
+                (
+                    deep.step,
+                    0,
+                    Birth(*given, str(raw.get("reason", "")), str(raw.get("phase", "forward"))),
+                )
+            )
     raw = run.facts.get("nonfinite")
     if isinstance(raw, Mapping):
         step = int(raw.get("step", 0))
-        found.append((step, 1, Birth(step, str(raw.get("op", "")), as_site(raw.get("site")), tuple(raw.get("inputs") or ()), "")))
+        found.append(
+            (
+                step,
+                1,
+                Birth(
+                    step,
+                    str(raw.get("op", "")),
+                    as_site(raw.get("site")),
+                    tuple(raw.get("inputs") or ()),
+                    "",
+                ),
+            )
+        )
     return min(found, key=lambda item: item[:2])[2] if found else None
 
 
 def spoiled_before(birth: Birth) -> bool:
-    """The weights themselves were not finite any more: the update before that is where it happened."""
+    """The weights themselves were not finite any more: the update before that is where it
+    happened.
+    """
     if birth.reason == "weights already non-finite":
         return True
-    if birth.op not in ("embedding", "linear", "conv1d", "conv2d", "addmm", "matmul", "layer_norm", "lstm", "gru"):
+    if birth.op not in (
+        "embedding",
+        "linear",
+        "conv1d",
+        "conv2d",
+        "addmm",
+        "matmul",
+        "layer_norm",
+        "lstm",
+        "gru",
+    ):
         return False
     return any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
 
@@ -103,17 +152,33 @@ NO_GUARD = 1e-20
 DIVISIONS = ("div", "div_", "__truediv__", "true_divide")
 LARGEST = ("max", "amax")
 SPREADS = (
-    "var", "std", "norm", "vector_norm", "mean", "sum", "var_mean", "std_mean", "linalg_vector_norm", "linalg_norm", *LARGEST,
-)  # fmt: skip
+    "var",
+    "std",
+    "norm",
+    "vector_norm",
+    "mean",
+    "sum",
+    "var_mean",
+    "std_mean",
+    "linalg_vector_norm",
+    "linalg_norm",
+    *LARGEST,
+)
 
 
 def unguarded(flow: Flow) -> list[tuple[Op, str]]:
-    """Divisions by a norm or a standard deviation, and roots of a variance, that nothing keeps away from zero."""
+    """Divisions by a norm or a standard deviation, and roots of a variance, that nothing keeps away
+    from zero.
+    """
     found = []
     for op in flow.ops:
         if op.name not in ("rsqrt", "reciprocal", *DIVISIONS) or not op.inputs:
             continue
-        if not op.module and not any(value.requires_grad for value in op.outputs) and not _weighs_the_loss(flow, op):
+        if (
+            not op.module
+            and not any(value.requires_grad for value in op.outputs)
+            and not _weighs_the_loss(flow, op)
+        ):
             continue  # data being prepared, no part of the model
         divisor = op.inputs[0] if op.name in ("rsqrt", "reciprocal") else op.inputs[-1]
         if op.name not in ("rsqrt", "reciprocal") and len(op.inputs) < 2:
@@ -124,7 +189,8 @@ def unguarded(flow: Flow) -> list[tuple[Op, str]]:
             made = _behind_guard(flow, flow.origin(made.inputs[0], made.index)[1])
             rooted = True
         if rooted and made is not None and made.name in DIVISIONS and made.inputs:
-            # A mean over the real positions is written as a sum over a count, and a count guards nothing.
+            # A mean over the real positions is written as a sum over a count, and a count guards
+            # nothing.
             made = _behind_guard(flow, flow.origin(made.inputs[0], made.index)[1])
         if made is not None and made.name in SPREADS and _is_spread(flow, made):
             found.append((op, made.name))
@@ -132,7 +198,9 @@ def unguarded(flow: Flow) -> list[tuple[Op, str]]:
 
 
 def _weighs_the_loss(flow: Flow, op: Op) -> bool:
-    """What it makes is multiplied, outside of the model, with something that has a gradient: advantages, weights of samples."""
+    """What it makes is multiplied, outside of the model, with something that has a gradient:
+    advantages, weights of samples.
+    """
     made = {value.id for value in op.outputs}
     for later in flow.ops:
         if later.index <= op.index or not any(value.id in made for value in later.inputs):
@@ -160,4 +228,6 @@ def _is_spread(flow: Flow, made: Op) -> bool:
     before = flow.origin(made.inputs[0], made.index)[1] if made.inputs else None
     if before is None:
         return False
-    return before.name in ("abs", "absolute") or (made.name not in LARGEST and before.name in ("pow", "square", "mul", "__pow__"))
+    return before.name in ("abs", "absolute") or (
+        made.name not in LARGEST and before.name in ("pow", "square", "mul", "__pow__")
+    )

@@ -1,4 +1,6 @@
-"""From the line that uses data back to the line that made it: variables are followed through selections and moves."""
+"""From the line that uses data back to the line that made it: variables are followed through
+selections and moves.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,43 @@ from sawbones.schema import Run, Site
 
 HOPS = 4
 _CARRIES_ON = frozenset(
-    {"to", "cuda", "cpu", "float", "double", "half", "long", "int", "clone", "detach", "contiguous", "unsqueeze", "squeeze", "view",
-     "reshape", "transpose", "permute", "flatten", "pin_memory", "type", "split", "chunk", "copy", "astype", "index_select"}
-)  # fmt: skip
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "double",
+        "half",
+        "long",
+        "int",
+        "clone",
+        "detach",
+        "contiguous",
+        "unsqueeze",
+        "squeeze",
+        "view",
+        "reshape",
+        "transpose",
+        "permute",
+        "flatten",
+        "pin_memory",
+        "type",
+        "split",
+        "chunk",
+        "copy",
+        "astype",
+        "index_select",
+    }
+)
 
 
 def given_lines(run: Run, site: Site | None) -> tuple[Site, ...]:
-    """Where the data that this line gives to its calls was made; empty where that cannot be read off the source."""
-    rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == "assign" and r.get("name")]
+    """Where the data that this line gives to its calls was made; empty where that cannot be read
+    off the source.
+    """
+    rows = [
+        r for r in run.facts.get("source_lines") or () if r["kind"] == "assign" and r.get("name")
+    ]
     found: list[Site] = []
     for name in _given(_parsed(site.code) if site is not None else None):
         made = _followed(rows, name, site) if site is not None else None
@@ -28,7 +59,13 @@ def given_lines(run: Run, site: Site | None) -> tuple[Site, ...]:
 
 def _followed(rows: list[Mapping[str, Any]], name: str, at: Site) -> Site | None:
     for _ in range(HOPS):
-        here = [r for r in rows if r["name"] == name and r["file"] == at.file and r["function"] in (at.function, "<module>")]
+        here = [
+            r
+            for r in rows
+            if r["name"] == name
+            and r["file"] == at.file
+            and r["function"] in (at.function, "<module>")
+        ]
         before = [r for r in here if r["line"] < at.line or r["function"] != at.function]
         own = [r for r in before if r["function"] == at.function] or before
         if not own:
@@ -44,7 +81,11 @@ def _followed(rows: list[Mapping[str, Any]], name: str, at: Site) -> Site | None
 
 def _parsed(code: str) -> ast.AST | None:
     try:
-        return ast.parse(code.strip().rstrip(":") if code.strip().startswith(("for ", "with ", "if ", "while ")) else code.strip())
+        return ast.parse(
+            code.strip().rstrip(":")
+            if code.strip().startswith(("for ", "with ", "if ", "while "))
+            else code.strip()
+        )
     except SyntaxError:  # the first of several lines
         return None
 
@@ -55,13 +96,19 @@ def _value(tree: ast.AST | None) -> ast.AST | None:
 
 
 def _carried(node: ast.AST | None) -> str | None:
-    """The variable whose values these are: it itself, a part of it, or it on another device or in another shape."""
+    """The variable whose values these are: it itself, a part of it, or it on another device or in
+    another shape.
+    """
     while node is not None:
         if isinstance(node, ast.Name):
             return node.id
         if isinstance(node, ast.Subscript):
             node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CARRIES_ON:
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _CARRIES_ON
+        ):
             node = node.func.value
         else:
             return None
@@ -69,8 +116,12 @@ def _carried(node: ast.AST | None) -> str | None:
 
 
 def _given(tree: ast.AST | None) -> Iterator[str]:
-    """Variables among the arguments of calls, the innermost call first: model(x[rows]) is given x."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+    """Variables among the arguments of calls, the innermost call first: model(x[rows]) is given
+    x.
+    """
+    calls = (
+        [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+    )
     for call in reversed(calls):
         for argument in (*call.args, *(word.value for word in call.keywords)):
             name = _carried(argument)

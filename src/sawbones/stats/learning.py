@@ -18,21 +18,34 @@ VALUES = {"mse_loss"}
 
 
 def constant_answer(run: Run, probe: Mapping[str, Any]) -> float | None:
-    """The loss of always giving the same answer, where the labels and the loss of the run say what it is."""
+    """The loss of always giving the same answer, where the labels and the loss of the run say what
+    it is.
+    """
     base, called = probe.get("baseline"), train_losses_called(run)
-    weighted = any(e.data.get("weight") or e.data.get("pos_weight") for e in run.of_kind("loss") if e.phase == "train")
+    weighted = any(
+        e.data.get("weight") or e.data.get("pos_weight")
+        for e in run.of_kind("loss")
+        if e.phase == "train"
+    )
     reduced = {e.data.get("reduction", "mean") for e in run.of_kind("loss") if e.phase == "train"}
     fitting = CLASSES if probe.get("kind") == "classes" else VALUES
-    if not base or weighted or len(called) != 1 or not called <= fitting or reduced - {"mean", None}:
+    if (
+        not base
+        or weighted
+        or len(called) != 1
+        or not called <= fitting
+        or reduced - {"mean", None}
+    ):
         return None
     return float(base)
 
 
 def learned(run: Run, probe: Mapping[str, Any]) -> bool:
-    """The loss has come clearly below that of a constant answer, at the end or on samples not seen before.
+    """The loss has come clearly below that of a constant answer, at the end or on samples not seen
+    before.
 
-    Repeated samples can be learned by heart to some degree, whatever their labels. Where the loss of a constant answer is not
-    known, any fall by 15 % counts.
+    Repeated samples can be learned by heart to some degree, whatever their labels. Where the loss
+    of a constant answer is not known, any fall by 15 % counts.
     """
     base = constant_answer(run, probe)
     fresh = fresh_losses(run)
@@ -43,14 +56,23 @@ def learned(run: Run, probe: Mapping[str, Any]) -> bool:
     if end_level(run.losses) < 0.8 * base:
         return True
     late = fresh[-max(1, round(0.4 * len(fresh))) :]
-    # The variance of a few hundred targets is itself uncertain. Where the probe finds nothing at all, a fall has to exceed that.
-    noise = math.hypot(base * math.sqrt(2.0 / probe["num"]), float(late.std()) / math.sqrt(len(late)))
-    unsure = probe.get("kind") == "values" and probe["z"] < 1.0 and base - float(late.mean()) < 2.0 * noise
+    # The variance of a few hundred targets is itself uncertain. Where the probe finds nothing at
+    # all, a fall has to exceed that.
+    noise = math.hypot(
+        base * math.sqrt(2.0 / probe["num"]), float(late.std()) / math.sqrt(len(late))
+    )
+    unsure = (
+        probe.get("kind") == "values"
+        and probe["z"] < 1.0
+        and base - float(late.mean()) < 2.0 * noise
+    )
     return end_level(fresh, 0.4) < 0.93 * base and not unsure
 
 
 def held_out_loss(run: Run) -> float:
-    """The last loss of the trained kind that an evaluation took of samples the training has not seen; infinite without one."""
+    """The last loss of the trained kind that an evaluation took of samples the training has not
+    seen; infinite without one.
+    """
     _, means, _ = validation_curve(run)
     trained = {p for b in run.batches if b.phase == "train" for p in b.fingerprints}
     tested = {p for b in run.batches if b.phase == "eval" for p in b.fingerprints}
@@ -59,13 +81,17 @@ def held_out_loss(run: Run) -> float:
 
 
 def fresh_losses(run: Run) -> npt.NDArray[np.float64]:
-    """Losses of steps whose samples were mostly new; all of them where nothing is known about the samples."""
+    """Losses of steps whose samples were mostly new; all of them where nothing is known about the
+    samples.
+    """
     known: set[int] = set()
     new_at: dict[int, bool] = {}
     for batch in run.batches:
         if batch.phase == "train" and batch.fingerprints:
             prints = set(batch.fingerprints)
-            new_at[batch.step] = len(prints - known) >= 0.8 * len(prints) and new_at.get(batch.step, True)
+            new_at[batch.step] = len(prints - known) >= 0.8 * len(prints) and new_at.get(
+                batch.step, True
+            )
             known |= prints
     steps = run.steps["step"]
     if not new_at:

@@ -1,4 +1,6 @@
-"""Readings of the losses of deep steps: which call carries the step, what made its input, where it can be changed."""
+"""Readings of the losses of deep steps: which call carries the step, what made its input, where it
+can be changed.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,62 @@ from typing import Any
 from sawbones.schema import DeepStep, LossCall, Op, Run, Site, Value
 
 # Operators that hand on the same values in another shape, order or type.
-PASSING = frozenset({
-    "view", "reshape", "transpose", "permute", "t", "T", "mT", "contiguous", "squeeze", "unsqueeze", "flatten", "unflatten",
-    "expand", "clone", "to", "float", "double", "half", "bfloat16", "type", "type_as", "movedim", "detach", "__getitem__",
-    "narrow", "select", "chunk", "split", "unbind", "index_select", "masked_select", "view_as", "reshape_as", "ravel", "alias",
-})  # fmt: skip
+PASSING = frozenset(
+    {
+        "view",
+        "reshape",
+        "transpose",
+        "permute",
+        "t",
+        "T",
+        "mT",
+        "contiguous",
+        "squeeze",
+        "unsqueeze",
+        "flatten",
+        "unflatten",
+        "expand",
+        "clone",
+        "to",
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "type",
+        "type_as",
+        "movedim",
+        "detach",
+        "__getitem__",
+        "narrow",
+        "select",
+        "chunk",
+        "split",
+        "unbind",
+        "index_select",
+        "masked_select",
+        "view_as",
+        "reshape_as",
+        "ravel",
+        "alias",
+    }
+)
 
 
 # Layers that a model reads numbers with.
-_READING = frozenset({"linear", "conv1d", "conv2d", "conv3d", "gru", "lstm", "rnn_tanh", "rnn_relu", "matmul", "layer_norm"})
+_READING = frozenset(
+    {
+        "linear",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "gru",
+        "lstm",
+        "rnn_tanh",
+        "rnn_relu",
+        "matmul",
+        "layer_norm",
+    }
+)
 
 
 def as_site(value: Any) -> Site | None:
@@ -26,7 +75,12 @@ def as_site(value: Any) -> Site | None:
     if isinstance(value, Site):
         return value
     if isinstance(value, Mapping) and "file" in value and "line" in value:
-        return Site(str(value["file"]), int(value["line"]), str(value.get("function", "")), str(value.get("code", "")))
+        return Site(
+            str(value["file"]),
+            int(value["line"]),
+            str(value.get("function", "")),
+            str(value.get("code", "")),
+        )
     return None
 
 
@@ -77,7 +131,9 @@ def carrying(run: Run) -> list[Seen]:
     return [seen for seen in reaching(run) if seen.facts.get("main")]
 
 
-def maker_of(deep: DeepStep, value: Value, before: int, through: frozenset[str] = PASSING) -> Op | None:
+def maker_of(
+    deep: DeepStep, value: Value, before: int, through: frozenset[str] = PASSING
+) -> Op | None:
     """The operator that made a value, seen through those that only hand it on."""
     made: dict[int, list[Op]] = {}
     for op in deep.ops:
@@ -97,7 +153,9 @@ def shift_table(seen: Seen) -> dict[int, dict[str, float]]:
     return {int(k): dict(v) for k, v in raw.items()}
 
 
-def user_sites(deep: DeepStep, names: frozenset[str], value: Value | None, before: int) -> list[Site]:
+def user_sites(
+    deep: DeepStep, names: frozenset[str], value: Value | None, before: int
+) -> list[Site]:
     """Sites of the operators of these names on the way to a value, nearest first."""
     found: list[Site] = []
     waiting = [value.id] if value is not None else []
@@ -116,7 +174,9 @@ def user_sites(deep: DeepStep, names: frozenset[str], value: Value | None, befor
 
 
 def framework_sites(run: Run) -> set[Site]:
-    """Lines from which a library runs the whole loop: backward and optimizer step both seem to happen there."""
+    """Lines from which a library runs the whole loop: backward and optimizer step both seem to
+    happen there.
+    """
     kinds: dict[Site, set[str]] = {}
     for event in run.events:
         if event.site is not None and event.kind in ("backward", "step", "batch", "zero_grad"):
@@ -125,32 +185,57 @@ def framework_sites(run: Run) -> set[Site]:
 
 
 def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> list[Site]:
-    """Lines that prepare batches: the user's collate function, and where integers of about this shape were made.
+    """Lines that prepare batches: the user's collate function, and where integers of about this
+    shape were made.
 
-    Lengths differ from batch to batch, and a loader may be a batch ahead of the step, so the very tensor need not be there.
+    Lengths differ from batch to batch, and a loader may be a batch ahead of the step, so the very
+    tensor need not be there.
     """
     found = [as_site(loader.get("collate_site")) for loader in run.facts.get("loaders") or ()]
     for deep in run.deep[1:4]:
         for op in deep.ops:
             made = op.outputs[0] if op.outputs else None
-            if made is None or op.module or op.name not in names or not made.dtype.startswith("int"):
+            if (
+                made is None
+                or op.module
+                or op.name not in names
+                or not made.dtype.startswith("int")
+            ):
                 continue
-            if len(made.shape) == len(shape) and any(a == b for a, b in zip(made.shape, shape, strict=True)):
+            if len(made.shape) == len(shape) and any(
+                a == b for a, b in zip(made.shape, shape, strict=True)
+            ):
                 found.append(op.site)
     return list(places(*found))
 
 
 def given_numbers(seen: Seen) -> bool:
-    """A sequence or image of numbers goes into the model beside the tokens, one for each example of the batch."""
+    """A sequence or image of numbers goes into the model beside the tokens, one for each example of
+    the batch.
+    """
     tokens = [t for t in seen.deep.tokens if t.role == "tokens" and len(t.shape) == 2]
     examples = {t.shape[1 if t.time_dim == 0 else 0] for t in tokens} - {1}
     for op in seen.deep.ops:
-        if not op.module or op.name not in _READING or op.index > seen.call.op or op.args.get("no_grad"):
+        if (
+            not op.module
+            or op.name not in _READING
+            or op.index > seen.call.op
+            or op.args.get("no_grad")
+        ):
             continue
         for value in op.inputs:
-            real = value.dtype.startswith(("float", "bfloat")) and not value.requires_grad and not value.nonfinite
-            # Numbers between 0 and 1 may be a mask; one row for all examples is a table of positions.
-            spread = value.min is not None and value.max is not None and not (value.min >= 0 and value.max <= 1)
+            real = (
+                value.dtype.startswith(("float", "bfloat"))
+                and not value.requires_grad
+                and not value.nonfinite
+            )
+            # Numbers between 0 and 1 may be a mask; one row for all examples is a table of
+            # positions.
+            spread = (
+                value.min is not None
+                and value.max is not None
+                and not (value.min >= 0 and value.max <= 1)
+            )
             if real and spread and len(value.shape) >= 3 and examples & set(value.shape[:2]):
                 return True
     return False

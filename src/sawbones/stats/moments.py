@@ -1,4 +1,6 @@
-"""Mean and spread of several parts of the data: joined, compared, and whether they were standardised together."""
+"""Mean and spread of several parts of the data: joined, compared, and whether they were
+standardised together.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def off_standard(m: Moments) -> float:
     return max(abs(m.mean), min(abs(m.spread - 1), abs(unbiased - 1)))
 
 
-def standardised_together(own: Moments, others: Sequence[Moments], near: float = NEAR) -> Moments | None:
+def standardised_together(
+    own: Moments, others: Sequence[Moments], near: float = NEAR
+) -> Moments | None:
     """The joint moments, when they are 0 and 1 and those of the first part alone are not."""
     parts = [own, *others]
     if not others or not all(math.isfinite(p.mean) and math.isfinite(p.spread) for p in parts):

@@ -12,7 +12,17 @@ from sawbones.stats.dataflow import Flow, data_values, lookup
 from sawbones.stats.positions import ADDING, Added, added_codes, time_dim_of
 from sawbones.stats.sequences import attention_ops, keys_of, main_call
 
-_ORDERED = ("lstm", "gru", "rnn_tanh", "rnn_relu", "cumsum", "conv_transpose1d", "roll", "flip", "rnn")
+_ORDERED = (
+    "lstm",
+    "gru",
+    "rnn_tanh",
+    "rnn_relu",
+    "cumsum",
+    "conv_transpose1d",
+    "roll",
+    "flip",
+    "rnn",
+)
 
 
 @dataclass(frozen=True)
@@ -32,19 +42,29 @@ def orderless(deep: DeepStep) -> Orderless | None:
         return None
     flow = Flow(deep)
     mine = flow.reached([v.id for v in start.outputs])
-    looking = [(a, op) for a, op in attention_ops(deep) if a.keys in (length, length + 1) and keys_of(flow, a, op) in mine]
-    if not looking or (looking[0][0].queries == looking[0][0].keys and looking[0][0].future_mass < 0.01):
+    looking = [
+        (a, op)
+        for a, op in attention_ops(deep)
+        if a.keys in (length, length + 1) and keys_of(flow, a, op) in mine
+    ]
+    if not looking or (
+        looking[0][0].queries == looking[0][0].keys and looking[0][0].future_mass < 0.01
+    ):
         return None
     used = _used(deep)
     entering = list(_order_enters(deep, mine, length))
     if any(op.index in used for op in entering):
         return None
     lost = next((op for op in entering if op.name in ADDING and op.site is not None), None)
-    return Orderless(start, length, len(looking), lost, _alike(deep, flow, mine, looking[0][1].index))
+    return Orderless(
+        start, length, len(looking), lost, _alike(deep, flow, mine, looking[0][1].index)
+    )
 
 
 def _alike(deep: DeepStep, flow: Flow, mine: set[int], before: int) -> Added | None:
-    """A learned vector of its own with room for positions, (1, 1, features), that all of them get before they are attended to."""
+    """A learned vector of its own with room for positions, (1, 1, features), that all of them get
+    before they are attended to.
+    """
     for added in added_codes(deep):
         learned = added.code.requires_grad and flow.maker(added.code, added.op.index) is None
         single = len(added.code.shape) == 3 and added.sizes == (1, 1)
@@ -56,10 +76,14 @@ def _alike(deep: DeepStep, flow: Flow, mine: set[int], before: int) -> Added | N
 def adding_params(run: Run, deep: DeepStep, start: Op) -> dict[str, Any]:
     """What the experiment that adds codes has to know."""
     return {
-        "module": start.module if _is_leaf(run, start.module) else None, "op": start.name,
-        "file": start.site.file if start.site is not None else "", "line": start.site.line if start.site is not None else 0,
-        "time_dim": time_dim_of(deep), "shape": list(start.outputs[0].shape), "channels_first": start.name.startswith("conv"),
-    }  # fmt: skip
+        "module": start.module if _is_leaf(run, start.module) else None,
+        "op": start.name,
+        "file": start.site.file if start.site is not None else "",
+        "line": start.site.line if start.site is not None else 0,
+        "time_dim": time_dim_of(deep),
+        "shape": list(start.outputs[0].shape),
+        "channels_first": start.name.startswith("conv"),
+    }
 
 
 def _is_leaf(run: Run, path: str) -> bool:
@@ -81,13 +105,22 @@ def _start(deep: DeepStep) -> tuple[Op | None, int]:
         if item.source.startswith("features:"):
             number = int(item.source.split(":")[1])
             op = next((o for o in deep.ops if o.index == number), None)
-            if op is not None and op.name.startswith("conv") and len(item.source_shape) > 2 and _is_patching(op):
-                return op, math.prod(item.source_shape[2:])  # patches, in channels-first form until they are flattened
+            if (
+                op is not None
+                and op.name.startswith("conv")
+                and len(item.source_shape) > 2
+                and _is_patching(op)
+            ):
+                return op, math.prod(
+                    item.source_shape[2:]
+                )  # patches, in channels-first form until they are flattened
     return None, 0
 
 
 def _used(deep: DeepStep) -> set[int]:
-    """Indexes of the operators whose results go into the loss; all of them where its input is not among their results."""
+    """Indexes of the operators whose results go into the loss; all of them where its input is not
+    among their results.
+    """
     call = main_call(deep)
     needed = {call.input.id} if call is not None else set()
     if not any(v.id in needed for op in deep.ops for v in op.outputs):
@@ -113,9 +146,22 @@ def _order_enters(deep: DeepStep, mine: set[int], length: int) -> Iterator[Op]:
                 yield op
             continue
         others = [v for v in op.inputs if v.id not in data and len(v.shape) >= 1]
-        # A linear layer's own weights may have a side of that length; anything else of that length is tied to positions.
-        if op.name not in ("linear", "layer_norm", "embedding", "batch_norm", "addmm", "rms_norm", "cross_entropy", "mse_loss"):
-            if any(length in v.shape[:-1] or length + 1 in v.shape[:-1] or _is_square(v, length) for v in others):
+        # A linear layer's own weights may have a side of that length; anything else of that length
+        # is tied to positions.
+        if op.name not in (
+            "linear",
+            "layer_norm",
+            "embedding",
+            "batch_norm",
+            "addmm",
+            "rms_norm",
+            "cross_entropy",
+            "mse_loss",
+        ):
+            if any(
+                length in v.shape[:-1] or length + 1 in v.shape[:-1] or _is_square(v, length)
+                for v in others
+            ):
                 yield op
         elif op.name == "linear" and len(op.inputs) > 1 and _mixes_time(op, length):
             yield op
@@ -124,16 +170,28 @@ def _order_enters(deep: DeepStep, mine: set[int], length: int) -> Iterator[Op]:
 def _mixes_time(op: Op, length: int) -> bool:
     """A layer over flattened or transposed sequences: its inputs run over positions."""
     given, weight = op.inputs[0].shape, op.inputs[1].shape
-    return len(given) == 2 and weight[-1] > length and weight[-1] % length == 0 and weight[-1] // length >= 8 and length > 4
+    return (
+        len(given) == 2
+        and weight[-1] > length
+        and weight[-1] % length == 0
+        and weight[-1] // length >= 8
+        and length > 4
+    )
 
 
 def _is_square(value: Value, length: int) -> bool:
-    return len(value.shape) >= 2 and value.shape[-1] in (length, length + 1) and value.shape[-2] in (length, length + 1)
+    return (
+        len(value.shape) >= 2
+        and value.shape[-1] in (length, length + 1)
+        and value.shape[-2] in (length, length + 1)
+    )
 
 
 def _is_patching(op: Op) -> bool:
     """A convolution whose windows do not overlap: patches."""
     weight = op.inputs[1].shape if len(op.inputs) > 1 else ()
     stride = op.args.get("stride", op.args.get("arg3"))
-    stride = list(stride) if isinstance(stride, (list, tuple)) else [stride] * max(len(weight) - 2, 0)
+    stride = (
+        list(stride) if isinstance(stride, (list, tuple)) else [stride] * max(len(weight) - 2, 0)
+    )
     return all(n == 1 for n in weight[2:]) or (len(weight) > 2 and list(weight[2:]) == stride)

@@ -1,4 +1,6 @@
-"""Samples of one part that are in another, and from when on they are more than chance: for data sets and for what a run read."""
+"""Samples of one part that are in another, and from when on they are more than chance: for data
+sets and for what a run read.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ WHOLE = 0.9  # so many shared samples, and the two parts are one
 def shared_of(samples: Iterable[int], known: Collection[int]) -> tuple[int, int]:
     """(samples that are known, samples), each distinct fingerprint once."""
     distinct = set(samples)
-    return len(distinct & known) if isinstance(known, (set, frozenset)) else sum(s in known for s in distinct), len(distinct)
+    return len(distinct & known) if isinstance(known, (set, frozenset)) else sum(
+        s in known for s in distinct
+    ), len(distinct)
 
 
 def repeat_share(prints: Sequence[int]) -> float:
@@ -20,19 +24,26 @@ def repeat_share(prints: Sequence[int]) -> float:
 
 
 def chance_of_match(singles: float, rows: float) -> float:
-    """Good and Turing: how likely a further row of the same source equals one that is there already."""
+    """Good and Turing: how likely a further row of the same source equals one that is there
+    already.
+    """
     return 1 - singles / rows if rows else 0.0
 
 
-def least_share(limit: float, chance: float, total: int, telling: bool, times: float = 1.0) -> float:
+def least_share(
+    limit: float, chance: float, total: int, telling: bool, times: float = 1.0
+) -> float:
     """The share from which shared samples are copies.
 
-    Where samples have so many possible forms that equal ones are `telling`, the limit itself. Else what would be met by chance is
-    added, with its noise; `times` asks for a multiple of it where the chance is only estimated from few samples.
+    Where samples have so many possible forms that equal ones are `telling`, the limit itself. Else
+    what would be met by chance is added, with its noise; `times` asks for a multiple of it where
+    the chance is only estimated from few samples.
     """
     if telling:
         return limit
-    noise = 4 * math.sqrt(max(chance, 1 / max(1, total)) * max(0.0, 1 - chance) / max(1, total)) + 0.02
+    noise = (
+        4 * math.sqrt(max(chance, 1 / max(1, total)) * max(0.0, 1 - chance) / max(1, total)) + 0.02
+    )
     return max(limit + chance + noise, times * chance)
 
 

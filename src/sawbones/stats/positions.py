@@ -14,7 +14,9 @@ REDUCING = frozenset({"mean", "sum", "amax", "amin", "max", "min", "median", "se
 
 @dataclass(frozen=True)
 class Added:
-    """Something that is no data, added to data of the form (batch, time, features) or (time, batch, features)."""
+    """Something that is no data, added to data of the form (batch, time, features) or (time, batch,
+    features).
+    """
 
     op: Op
     data: Value
@@ -37,7 +39,9 @@ def time_dim_of(deep: DeepStep) -> int:
 
 
 def added_codes(deep: DeepStep) -> Iterator[Added]:
-    """Vectors that are added to the data and do not come from it, biases of single features aside."""
+    """Vectors that are added to the data and do not come from it, biases of single features
+    aside.
+    """
     data = data_values(deep)
     time_dim = time_dim_of(deep)
     for op in deep.ops:
@@ -46,8 +50,18 @@ def added_codes(deep: DeepStep) -> Iterator[Added]:
         first, second = op.inputs[:2]
         if first.id not in data and second.id in data:
             first, second = second, first
-        fits = len(first.shape) == 3 and len(second.shape) <= 3 and second.shape[-1:] == first.shape[-1:]
-        if first.id in data and second.id not in data and fits and op.outputs and op.outputs[0].shape == first.shape:
+        fits = (
+            len(first.shape) == 3
+            and len(second.shape) <= 3
+            and second.shape[-1:] == first.shape[-1:]
+        )
+        if (
+            first.id in data
+            and second.id not in data
+            and fits
+            and op.outputs
+            and op.outputs[0].shape == first.shape
+        ):
             yield Added(op, first, second, time_dim)
 
 
@@ -55,7 +69,10 @@ def comes_from_table(flow: Flow, added: Added, rows: int) -> Value | None:
     """The table of at least this many rows that a code was cut or reduced from."""
     for value in flow.sources(added.code, added.op.index):
         sizes = [n for n in value.shape[:-1] if n > 1]
-        is_table = value.dtype.startswith(("float", "bfloat")) and value.shape[-1:] == added.code.shape[-1:]
+        is_table = (
+            value.dtype.startswith(("float", "bfloat"))
+            and value.shape[-1:] == added.code.shape[-1:]
+        )
         if is_table and len(sizes) == 1 and sizes[0] >= rows:
             return value
     return None

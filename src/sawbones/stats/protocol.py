@@ -43,7 +43,9 @@ class Turn:
 
 
 def turns(run: Run) -> list[Turn]:
-    """In order. What follows a step under the same number is the observer's own work on the model and is left out."""
+    """In order. What follows a step under the same number is the observer's own work on the model
+    and is left out.
+    """
     by_step: dict[int, list[Event]] = {}
     for event in run.events:
         by_step.setdefault(event.step, []).append(event)
@@ -79,8 +81,14 @@ def sites_of(*events: Event | None) -> tuple[Site, ...]:
 
 
 def sites_in(run: Run, kinds: Sequence[str], names: Sequence[str] = ()) -> tuple[Site, ...]:
-    """Places in the user's source that call one of `names`, from the recorded calls of the given kinds."""
-    rows = [r for r in run.facts.get("calls", ()) if r["kind"] in kinds and (not names or r["call"].rsplit(".", 1)[-1] in names)]
+    """Places in the user's source that call one of `names`, from the recorded calls of the given
+    kinds.
+    """
+    rows = [
+        r
+        for r in run.facts.get("calls", ())
+        if r["kind"] in kinds and (not names or r["call"].rsplit(".", 1)[-1] in names)
+    ]
     return tuple(Site(r["file"], r["line"], r["function"], r["code"]) for r in rows)
 
 
@@ -107,10 +115,18 @@ def update_ratios(run: Run) -> npt.NDArray[np.float64]:
     return np.where(np.isfinite(ratio) & (ratio >= 0), ratio, np.nan)
 
 
-def numbers_equal_to(run: Run, values: Iterable[float], words: Sequence[str] = ()) -> tuple[Site, ...]:
-    """Places in the user's source where one of these values is written; those given to a name with one of `words` first."""
+def numbers_equal_to(
+    run: Run, values: Iterable[float], words: Sequence[str] = ()
+) -> tuple[Site, ...]:
+    """Places in the user's source where one of these values is written; those given to a name with
+    one of `words` first.
+    """
     wanted = [v for v in values if np.isfinite(v) and v != 0]
-    rows = [r for r in run.facts.get("numbers", ()) if any(abs(r["value"] - v) <= 1e-6 * abs(v) for v in wanted)]
+    rows = [
+        r
+        for r in run.facts.get("numbers", ())
+        if any(abs(r["value"] - v) <= 1e-6 * abs(v) for v in wanted)
+    ]
     named = [r for r in rows if any(word in r["name"].lower() for word in words)]
     rest = [r for r in rows if r not in named]
     chosen = named or (rest if len(rest) == 1 else [])

@@ -23,7 +23,9 @@ def trained_prints(run: Run) -> list[tuple[int, ...]]:
 
 
 def training_sites(run: Run) -> tuple[Site, ...]:
-    """Where the training data of this rank are chosen: the loader and the loop over it, or the lines that order and cut them."""
+    """Where the training data of this rank are chosen: the loader and the loop over it, or the
+    lines that order and cut them.
+    """
     trained, _ = told_apart(run)
     for batch in trained:
         site = loader_site(run, batch.source)
@@ -31,9 +33,15 @@ def training_sites(run: Run) -> tuple[Site, ...]:
             number = int(batch.source.removeprefix("loader:"))
             # A stream has no sampler: who gets what is decided where it is read.
             streams = [
-                as_site(x["stream_site"]) for x in run.facts.get("loaders") or () if x["index"] == number and x.get("stream_site")
+                as_site(x["stream_site"])
+                for x in run.facts.get("loaders") or ()
+                if x["index"] == number and x.get("stream_site")
             ]
-            return places(*streams, site, *[e.site for e in run.of_kind("batch") if e.data.get("loader") == number][:1])
+            return places(
+                *streams,
+                site,
+                *[e.site for e in run.of_kind("batch") if e.data.get("loader") == number][:1],
+            )
     fed = [e.site for e in run.of_kind("batch", "forward") if e.site is not None][:1]
     rows = [r for r in run.facts.get("calls") or () if r["kind"] == "order"]
     ordered = [Site(r["file"], r["line"], r["function"], r["code"]) for r in rows]
@@ -44,7 +52,10 @@ def is_sharded(run: Run) -> bool:
     """Each rank holds a part of every tensor: what they hold must differ."""
     if run.facts.get("sharded"):
         return True
-    return any("FSDP" in str(e.data.get("cls")) or "Fully" in str(e.data.get("cls")) for e in run.of_kind("parallel"))
+    return any(
+        "FSDP" in str(e.data.get("cls")) or "Fully" in str(e.data.get("cls"))
+        for e in run.of_kind("parallel")
+    )
 
 
 def tables(run: Run, statistic: str) -> dict[int, npt.NDArray[np.float64]]:
@@ -59,8 +70,12 @@ def tables(run: Run, statistic: str) -> dict[int, npt.NDArray[np.float64]]:
     return found
 
 
-def first_difference(a: Run, b: Run, statistic: str, tolerance: float) -> tuple[int, int, float, float] | None:
-    """(step of both, tensor of a, value on a, value on b) of the first measured value that is not the same."""
+def first_difference(
+    a: Run, b: Run, statistic: str, tolerance: float
+) -> tuple[int, int, float, float] | None:
+    """(step of both, tensor of a, value on a, value on b) of the first measured value that is not
+    the same.
+    """
     alone = _alone(a, b)
     if alone is None:
         return None
@@ -73,33 +88,50 @@ def first_difference(a: Run, b: Run, statistic: str, tolerance: float) -> tuple[
         x, y = x[:size], y[:size]
         differ = np.abs(x - y) > tolerance * (np.abs(x) + np.abs(y)) + 1e-12
         if np.any(differ):
-            worst = int(np.nanargmax(np.where(differ, np.abs(x - y) / (np.abs(x) + np.abs(y) + 1e-12), -1)))
+            worst = int(
+                np.nanargmax(np.where(differ, np.abs(x - y) / (np.abs(x) + np.abs(y) + 1e-12), -1))
+            )
             return step, worst + tensors_a, float(x[worst]), float(y[worst])
     return None
 
 
 def _alone(a: Run, b: Run) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """(steps, tensors) that each rank has for itself before both go on together; None where they cannot be laid side by side.
+    """(steps, tensors) that each rank has for itself before both go on together; None where they
+    cannot be laid side by side.
 
     One rank may train something first that the others wait for, with an optimizer that only it has.
     """
     if a.num_steps == b.num_steps or len(a.optimizers) == len(b.optimizers):
         return (0, 0), (0, 0)
     steps, size = min(a.num_steps, b.num_steps), min(len(a.tensors), len(b.tensors))
-    names = [[t.name for t in sorted(run.tensors, key=lambda t: t.index)][len(run.tensors) - size :] for run in (a, b)]
-    shapes = [[t.shape for t in sorted(run.tensors, key=lambda t: t.index)][len(run.tensors) - size :] for run in (a, b)]
+    names = [
+        [t.name for t in sorted(run.tensors, key=lambda t: t.index)][len(run.tensors) - size :]
+        for run in (a, b)
+    ]
+    shapes = [
+        [t.shape for t in sorted(run.tensors, key=lambda t: t.index)][len(run.tensors) - size :]
+        for run in (a, b)
+    ]
     if names[0] != names[1] or shapes[0] != shapes[1] or not size or not steps:
         return None
-    return (a.num_steps - steps, len(a.tensors) - size), (b.num_steps - steps, len(b.tensors) - size)
+    return (a.num_steps - steps, len(a.tensors) - size), (
+        b.num_steps - steps,
+        len(b.tensors) - size,
+    )
 
 
 def wrapped(run: Run) -> Event | None:
-    return next((e for e in run.of_kind("parallel") if e.data.get("cls") == "DistributedDataParallel"), None)
+    return next(
+        (e for e in run.of_kind("parallel") if e.data.get("cls") == "DistributedDataParallel"), None
+    )
 
 
 def started_apart(a: Run, b: Run, step: int) -> bool:
     """Parameters differ after this step by more than the step itself can have moved them."""
-    sizes, moves = (tables(a, "param_l2"), tables(b, "param_l2")), (tables(a, "update_l2"), tables(b, "update_l2"))
+    sizes, moves = (
+        (tables(a, "param_l2"), tables(b, "param_l2")),
+        (tables(a, "update_l2"), tables(b, "update_l2")),
+    )
     if any(step not in table for table in (*sizes, *moves)):
         return False
     (x, y), (u, v) = (t[step] for t in sizes), (t[step] for t in moves)
@@ -108,32 +140,62 @@ def started_apart(a: Run, b: Run, step: int) -> bool:
 
 
 def apart(run: Run, kind: str) -> Mapping[str, Any] | None:
-    """Where ranks were seen apart while they trained, by fingerprints: on any rank, whatever folders are at hand."""
+    """Where ranks were seen apart while they trained, by fingerprints: on any rank, whatever
+    folders are at hand.
+    """
     rows = [(r.facts.get("agreement") or {}).get("found", {}).get(kind) for r in everyone(run)]
     drifted = [row for row in rows if row is not None and row["drifted"]]
     return min(drifted, key=lambda row: int(row["first"]), default=None)
 
 
 def buffers_apart(run: Run) -> Mapping[str, Any] | None:
-    """Buffers that nothing brings together: apart at two looks or more, not broadcast by DDP, nor sent by a line of the script."""
+    """Buffers that nothing brings together: apart at two looks or more, not broadcast by DDP, nor
+    sent by a line of the script.
+    """
     row = apart(run, "buffers")
     wrapper = wrapped(run)
-    if row is None or int(row["looks"]) < 2 or (wrapper is not None and wrapper.data.get("broadcast_buffers", True)):
+    if (
+        row is None
+        or int(row["looks"]) < 2
+        or (wrapper is not None and wrapper.data.get("broadcast_buffers", True))
+    ):
         return None
-    return None if any((r.facts.get("agreement") or {}).get("buffers_sent") for r in everyone(run)) else row
+    return (
+        None
+        if any((r.facts.get("agreement") or {}).get("buffers_sent") for r in everyone(run))
+        else row
+    )
 
 
 def written_alone(a: Run, b: Run) -> tuple[Site, ...]:
-    """Lines that write parameters outside of an optimizer's step on one of two ranks only, with the lines that called them."""
-    ours, theirs = ({places(*map(as_site, w["sites"])) for w in r.facts.get("writes") or () if w["step"] > 0} for r in (a, b))
+    """Lines that write parameters outside of an optimizer's step on one of two ranks only, with the
+    lines that called them.
+    """
+    ours, theirs = (
+        {places(*map(as_site, w["sites"])) for w in r.facts.get("writes") or () if w["step"] > 0}
+        for r in (a, b)
+    )
     lines = [w["sites"] for r in (a, b) for w in r.facts.get("writes") or () if w["step"] > 0]
-    return places(*(as_site(s) for sites in lines for s in sites if places(*map(as_site, sites)) in ours ^ theirs))
+    return places(
+        *(
+            as_site(s)
+            for sites in lines
+            for s in sites
+            if places(*map(as_site, sites)) in ours ^ theirs
+        )
+    )
 
 
 def rates_apart(a: Run, b: Run, step: int) -> tuple[Event, Event] | None:
-    """The first calls of one scheduler, one per rank, that leave other learning rates behind, no later than this step."""
+    """The first calls of one scheduler, one per rank, that leave other learning rates behind, no
+    later than this step.
+    """
     for ours, theirs in zip(a.of_kind("schedule"), b.of_kind("schedule"), strict=False):
-        if ours.step > step or ours.data.get("scheduler") != theirs.data.get("scheduler") or ours.step != theirs.step:
+        if (
+            ours.step > step
+            or ours.data.get("scheduler") != theirs.data.get("scheduler")
+            or ours.step != theirs.step
+        ):
             return None
         if ours.data.get("lr_after") != theirs.data.get("lr_after"):
             return ours, theirs

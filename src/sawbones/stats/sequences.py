@@ -9,9 +9,15 @@ from sawbones.schema import Attention, DeepStep, Influence, LossCall, Op, Run, S
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site
 
-COPIES = 0.8  # share of the targets that must be input tokens for the loss to count as prediction of the input itself
+# share of the targets that must be input tokens for the loss to count as prediction of the input
+# itself
+COPIES = 0.8
 MASKING = ("masked_fill", "masked_fill_", "where", "add", "add_", "sub", "__setitem__")
-ATTENDING = {"sdpa": "scaled_dot_product_attention", "mha": "multi_head_attention_forward", "softmax": "softmax"}
+ATTENDING = {
+    "sdpa": "scaled_dot_product_attention",
+    "mha": "multi_head_attention_forward",
+    "softmax": "softmax",
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,9 @@ class Prediction:
 
     @property
     def influence(self) -> Influence | None:
-        return next((i for i in self.deep.influence if i.source == f"embedding:{self.source}"), None)
+        return next(
+            (i for i in self.deep.influence if i.source == f"embedding:{self.source}"), None
+        )
 
 
 def main_call(deep: DeepStep) -> LossCall | None:
@@ -41,9 +49,13 @@ def predictions(run: Run) -> list[Prediction]:
         if call is None or not isinstance(call.facts.get("copied_at"), int):
             continue
         ahead = int(call.facts["copied_at"])
-        share = {int(k): v for k, v in (call.facts.get("shift") or {}).items()}.get(ahead, {}).get("copies", 0.0)
+        share = {int(k): v for k, v in (call.facts.get("shift") or {}).items()}.get(ahead, {}).get(
+            "copies", 0.0
+        )
         if ahead >= 1 and share >= COPIES:
-            found.append(Prediction(deep, call, int(call.facts["copied_from"]), ahead, float(share)))
+            found.append(
+                Prediction(deep, call, int(call.facts["copied_from"]), ahead, float(share))
+            )
     return found
 
 
@@ -55,7 +67,9 @@ def attention_ops(deep: DeepStep) -> list[tuple[Attention, Op]]:
         name = ATTENDING[attention.kind]
         for place in range(start, len(ops)):
             op = ops[place]
-            spelled = attention.mask.get("op")  # a softmax that is written out ends in another operator
+            spelled = attention.mask.get(
+                "op"
+            )  # a softmax that is written out ends in another operator
             fits = op.name == name if spelled is None else op.index == spelled
             if fits and op.site == attention.site and op.module == attention.module:
                 found.append((attention, op))
@@ -65,17 +79,24 @@ def attention_ops(deep: DeepStep) -> list[tuple[Attention, Op]]:
 
 
 def keys_of(flow: Flow, attention: Attention, op: Op) -> int | None:
-    """The tensor that the keys come from; for a softmax over scores, the second operand of the product."""
+    """The tensor that the keys come from; for a softmax over scores, the second operand of the
+    product.
+    """
     if attention.kind != "softmax":
         return op.inputs[1].id if len(op.inputs) > 1 else None
     for behind in flow.behind(op.inputs[0], op.index, 24):
-        if behind.name in ("matmul", "bmm", "einsum", "__matmul__", "baddbmm") and len(behind.inputs) >= 2:
+        if (
+            behind.name in ("matmul", "bmm", "einsum", "__matmul__", "baddbmm")
+            and len(behind.inputs) >= 2
+        ):
             return behind.inputs[-1].id
     return None
 
 
 def self_attentions(deep: DeepStep, source: int) -> list[tuple[Attention, Op]]:
-    """Attention of one token input over itself: as many keys as queries, and keys made from that input."""
+    """Attention of one token input over itself: as many keys as queries, and keys made from that
+    input.
+    """
     if source >= len(deep.tokens):
         return []
     start = lookup(deep, deep.tokens[source])
@@ -91,12 +112,19 @@ def self_attentions(deep: DeepStep, source: int) -> list[tuple[Attention, Op]]:
 
 
 def built_sites(run: Run, names: tuple[str, ...], size: int) -> list[Site]:
-    """Lines at which a square of at least this size was made by operators of these names before the first step."""
+    """Lines at which a square of at least this size was made by operators of these names before the
+    first step.
+    """
     found = []
     for row in run.facts.get("data_ops") or ():
         shape = tuple(row.get("shape") or ())
         site = as_site(row.get("site"))
-        if site is not None and row.get("op") in names and len(shape) >= 2 and shape[-1] == shape[-2] >= size:
+        if (
+            site is not None
+            and row.get("op") in names
+            and len(shape) >= 2
+            and shape[-1] == shape[-2] >= size
+        ):
             found.append(site)
     return found
 
@@ -113,7 +141,9 @@ def buffer_sites(run: Run, size: int) -> list[Site]:
 
 
 def mask_sites(deep: DeepStep, attention: Attention, names: tuple[str, ...] = ()) -> list[Site]:
-    """Lines that made the mask an attention used, nearest to its making first; then the line that used it."""
+    """Lines that made the mask an attention used, nearest to its making first; then the line that
+    used it.
+    """
     used = as_site(attention.mask.get("mask_site"))
     found: list[Site] = []
     for mask in deep.masks:
@@ -146,11 +176,17 @@ def calls_of_model(run: Run) -> list[Site]:
 
 
 def mask_makers(deep: DeepStep, attention: Attention, op: Op) -> list[Site]:
-    """Lines of the step that made what masks the scores: the values beside them that carry no gradient."""
+    """Lines of the step that made what masks the scores: the values beside them that carry no
+    gradient.
+    """
     flow = Flow(deep)
     users = [op]
     if attention.kind == "softmax":
-        users = [o for o in flow.behind(op.inputs[0], op.index, 12) if o.name in MASKING and o.site is not None]
+        users = [
+            o
+            for o in flow.behind(op.inputs[0], op.index, 12)
+            if o.name in MASKING and o.site is not None
+        ]
     found: dict[Site, None] = {}
     for user in users:
         for value in user.inputs[1:]:

@@ -38,7 +38,8 @@ def end_level(values: npt.ArrayLike, share: float = 0.2) -> float:
 
 
 def ends_lower(now: float, was: float, start: float, share: float) -> bool:
-    """A remedy's end level against the run's own. Two runs that both solved the task end at other tiny numbers: the gain has to be
+    """A remedy's end level against the run's own. Two runs that both solved the task end at other
+    tiny numbers: the gain has to be
     worth something beside where the run began, too."""
     if not math.isfinite(now) or not math.isfinite(was):
         return math.isfinite(now)
@@ -63,7 +64,9 @@ def slope(values: npt.ArrayLike) -> float:
 
 
 def spikes(values: npt.ArrayLike, window: int = 20, factor: float = 8.0) -> list[int]:
-    """Steps whose value stands out of the median of the finite ones before it by `factor` robust deviations."""
+    """Steps whose value stands out of the median of the finite ones before it by `factor` robust
+    deviations.
+    """
     array = np.asarray(values, np.float64)
     found = []
     for i in range(5, len(array)):
@@ -82,7 +85,9 @@ def fell(values: npt.ArrayLike, share: float = 0.05) -> bool:
     begin, end = start_level(values), end_level(values)
     if not (math.isfinite(begin) and math.isfinite(end)):
         return False
-    return begin - end > max(share * abs(begin), noise(values) if math.isfinite(noise(values)) else 0.0)
+    return begin - end > max(
+        share * abs(begin), noise(values) if math.isfinite(noise(values)) else 0.0
+    )
 
 
 def diverged(values: npt.ArrayLike, factor: float = 1.5) -> bool:

@@ -13,7 +13,9 @@ from sawbones.stats.overlaps import repeat_share, shared_of
 
 @dataclass(frozen=True)
 class Split:
-    """One part of a run in which one model was trained: later parts (folds, fine-tuning) start over."""
+    """One part of a run in which one model was trained: later parts (folds, fine-tuning) start
+    over.
+    """
 
     trained: tuple[Batch, ...]
     evaluated: tuple[Batch, ...]
@@ -50,10 +52,11 @@ def splits(run: Run) -> list[Split]:
 def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
     """(trained on, evaluated).
 
-    The phase of a batch is a guess where a loader fetches one ahead, or where a teacher without gradients sees it first. A backward
-    pass belongs to the last batch fetched before it, and to those of loaders that are mostly read that way. A loader that feeds
-    nearly all backward passes, and gave no more batches than there were of them, gave none to anything else. A run that was stopped
-    in the middle of a step has one batch more whose backward pass never came.
+    The phase of a batch is a guess where a loader fetches one ahead, or where a teacher without
+    gradients sees it first. A backward pass belongs to the last batch fetched before it, and to
+    those of loaders that are mostly read that way. A loader that feeds nearly all backward passes,
+    and gave no more batches than there were of them, gave none to anything else. A run that was
+    stopped in the middle of a step has one batch more whose backward pass never came.
     """
     backwards = {(e.step, e.microstep) for e in run.of_kind("backward")}
     last = {(b.step, b.microstep): i for i, b in enumerate(run.batches)}
@@ -62,7 +65,9 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
         key = (batch.step, batch.microstep)
         by_source.setdefault(batch.source, []).append(key in backwards and last[key] == i)
     mostly = {source for source, ends in by_source.items() if sum(ends) >= 0.5 * len(ends)}
-    steadily = {source for source, ends in by_source.items() if sum(ends) >= 0.8 * max(len(backwards), 1)}
+    steadily = {
+        source for source, ends in by_source.items() if sum(ends) >= 0.8 * max(len(backwards), 1)
+    }
     spent = {source for source in steadily if len(by_source[source]) <= len(backwards)}
     trained: list[Batch] = []
     evaluated: list[Batch] = []
@@ -83,11 +88,16 @@ def told_apart(run: Run) -> tuple[list[Batch], list[Batch]]:
 
 
 def _stretches(run: Run) -> list[tuple[int, int]]:
-    """Ranges of steps of optimizers that take turns in time; those that step side by side share one."""
+    """Ranges of steps of optimizers that take turns in time; those that step side by side share
+    one.
+    """
     steps, optimizers = run.steps.get("step"), run.steps.get("optimizer")
     if steps is None or optimizers is None or not len(steps):
         return [(0, run.num_steps)]
-    ranges = sorted((int(steps[optimizers == o].min()), int(steps[optimizers == o].max())) for o in set(optimizers.tolist()))
+    ranges = sorted(
+        (int(steps[optimizers == o].min()), int(steps[optimizers == o].max()))
+        for o in set(optimizers.tolist())
+    )
     merged = [ranges[0]]
     for first, last in ranges[1:]:
         if first <= merged[-1][1]:
@@ -121,7 +131,11 @@ def loader_site(run: Run, source: str) -> Site | None:
 def forward_site(run: Run, phase: str, steps: Iterable[int] | None = None) -> Site | None:
     wanted = set(steps) if steps is not None else None
     for event in run.of_kind("forward"):
-        if event.phase == phase and event.site is not None and (wanted is None or event.step in wanted):
+        if (
+            event.phase == phase
+            and event.site is not None
+            and (wanted is None or event.step in wanted)
+        ):
             return event.site
     return None
 

@@ -1,7 +1,8 @@
-"""Update rules over a recorded series of gradients: the right ones, and the mistakes that are made in writing them down.
+"""Update rules over a recorded series of gradients: the right ones, and the mistakes that are made
+in writing them down.
 
-A rule gives one direction per step; the parameter moves by -lr times the direction. Everything runs on the entries that were
-recorded, in float64, from a state of zeros.
+A rule gives one direction per step; the parameter moves by -lr times the direction. Everything runs
+on the entries that were recorded, in float64, from a state of zeros.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Moved:
-    """One tensor: (steps, entries) of gradients, of values before the step and of what the step added; its place and shape."""
+    """One tensor: (steps, entries) of gradients, of values before the step and of what the step
+    added; its place and shape.
+    """
 
     place: int
     shape: tuple[int, ...]
@@ -37,7 +40,9 @@ class Rule:
     name: str
     right: bool
     says: str  # what the step does instead, for a wrong one
-    direction: Callable[[Sequence[Moved], Sequence[Array], int], list[Array]]  # tensors, their gradients, number of parameters
+    direction: Callable[
+        [Sequence[Moved], Sequence[Array], int], list[Array]
+    ]  # tensors, their gradients, number of parameters
     rates: tuple[float, ...] = ()
     keeps: bool = True  # False: nothing is remembered from step to step
     scales: tuple[tuple[float, str], ...] = ()  # factors by which this rule is typically off
@@ -62,14 +67,25 @@ def _ratio(m: Array, v: Array, eps: float, root: bool = True, inside: bool = Fal
         return np.asarray(np.nan_to_num(m / below, nan=0.0, posinf=1e30, neginf=-1e30))
 
 
-def _each(act: Callable[[Moved, Array], Array]) -> Callable[[Sequence[Moved], Sequence[Array], int], list[Array]]:
-    return lambda tensors, gradients, number: [act(t, g) for t, g in zip(tensors, gradients, strict=True)]
+def _each(
+    act: Callable[[Moved, Array], Array],
+) -> Callable[[Sequence[Moved], Sequence[Array], int], list[Array]]:
+    return lambda tensors, gradients, number: [
+        act(t, g) for t, g in zip(tensors, gradients, strict=True)
+    ]
 
 
 def _adam(
-    b1: float, b2: float, eps: float, correct_m: Callable[[Array], Array] | None, correct_v: Callable[[Array], Array] | None,
-    root: bool = True, inside: bool = False, keep_m: tuple[float, float] | None = None, keep_v: tuple[float, float] | None = None,
-) -> Callable[[Moved, Array], Array]:  # fmt: skip
+    b1: float,
+    b2: float,
+    eps: float,
+    correct_m: Callable[[Array], Array] | None,
+    correct_v: Callable[[Array], Array] | None,
+    root: bool = True,
+    inside: bool = False,
+    keep_m: tuple[float, float] | None = None,
+    keep_v: tuple[float, float] | None = None,
+) -> Callable[[Moved, Array], Array]:
     def act(t: Moved, g: Array) -> Array:
         m = _weighted(g, *(keep_m or (b1, 1 - b1)))
         v = _weighted(g**2, *(keep_v or (b2, 1 - b2)))
@@ -107,7 +123,9 @@ def _stale(act: Callable[[Moved, Array], Array]) -> Callable[[Moved, Array], Arr
     return late
 
 
-def _one_counter(b1: float, b2: float, eps: float) -> Callable[[Sequence[Moved], Sequence[Array], int], list[Array]]:
+def _one_counter(
+    b1: float, b2: float, eps: float
+) -> Callable[[Sequence[Moved], Sequence[Array], int], list[Array]]:
     """One step counter for all parameters, raised for each of them."""
 
     def act(tensors: Sequence[Moved], gradients: Sequence[Array], number: int) -> list[Array]:
@@ -121,7 +139,9 @@ def _one_counter(b1: float, b2: float, eps: float) -> Callable[[Sequence[Moved],
     return act
 
 
-def _shared(act: Callable[[Moved, Array], Array]) -> Callable[[Sequence[Moved], Sequence[Array], int], list[Array]]:
+def _shared(
+    act: Callable[[Moved, Array], Array],
+) -> Callable[[Sequence[Moved], Sequence[Array], int], list[Array]]:
     """One state for all parameters of a shape: what one of them adds, the next one uses."""
 
     def run(tensors: Sequence[Moved], gradients: Sequence[Array], number: int) -> list[Array]:
@@ -129,7 +149,9 @@ def _shared(act: Callable[[Moved, Array], Array]) -> Callable[[Sequence[Moved], 
         for shape in {t.shape for t in tensors}:
             places = [i for i, t in enumerate(tensors) if t.shape == shape]
             steps = min(tensors[i].steps for i in places)
-            woven = np.stack([gradients[i][:steps] for i in places], axis=1)  # step, parameter, entry
+            woven = np.stack(
+                [gradients[i][:steps] for i in places], axis=1
+            )  # step, parameter, entry
             flat = woven.reshape(steps * len(places), -1)
             made = act(_like(tensors[places[0]], flat), flat).reshape(woven.shape)
             for number_in, i in enumerate(places):
@@ -157,16 +179,33 @@ def adam_rules(b1: float, b2: float, eps: float) -> Iterator[Rule]:
     factors = (
         (1 / (1 - b1), "the first moment adds the whole gradient, not (1 - beta1) of it"),
         (float(np.sqrt(1 - b2)), "the second moment adds the whole square, not (1 - beta2) of it"),
-        ((1 - b2) / (1 - b1), "the first moment adds (1 - beta2) of the gradient, not (1 - beta1) of it"),
-        (float(np.sqrt((1 - b2) / (1 - b1))), "the second moment adds (1 - beta1) of the square, not (1 - beta2) of it"),
+        (
+            (1 - b2) / (1 - b1),
+            "the first moment adds (1 - beta2) of the gradient, not (1 - beta1) of it",
+        ),
+        (
+            float(np.sqrt((1 - b2) / (1 - b1))),
+            "the second moment adds (1 - beta1) of the square, not (1 - beta2) of it",
+        ),
     )
     yield Rule("Adam", True, "", _each(_adam(b1, b2, eps, p1, p2)), rates, scales=factors)
-    yield Rule("Adam, eps inside the root", True, "", _each(_adam(b1, b2, eps, p1, p2, inside=True)), rates)
+    yield Rule(
+        "Adam, eps inside the root", True, "", _each(_adam(b1, b2, eps, p1, p2, inside=True)), rates
+    )
     yield Rule("Lion", True, "", _each(_lion(b1, b2)), rates)
     wrong = {
-        "no bias correction": ("the moments are not corrected for their start at zero", _adam(b1, b2, eps, None, None)),
-        "first moment uncorrected": ("only the second moment is corrected for its start at zero", _adam(b1, b2, eps, None, p2)),
-        "second moment uncorrected": ("only the first moment is corrected for its start at zero", _adam(b1, b2, eps, p1, None)),
+        "no bias correction": (
+            "the moments are not corrected for their start at zero",
+            _adam(b1, b2, eps, None, None),
+        ),
+        "first moment uncorrected": (
+            "only the second moment is corrected for its start at zero",
+            _adam(b1, b2, eps, None, p2),
+        ),
+        "second moment uncorrected": (
+            "only the first moment is corrected for its start at zero",
+            _adam(b1, b2, eps, p1, None),
+        ),
         "count one ahead": (
             "the bias correction counts one step too many",
             _adam(b1, b2, eps, lambda n: 1 - b1 ** (n + 1), lambda n: 1 - b2 ** (n + 1)),
@@ -183,43 +222,86 @@ def adam_rules(b1: float, b2: float, eps: float) -> Iterator[Rule]:
             "the bias correction is multiplied, not divided",
             _adam(b1, b2, eps, lambda n: 1 / (1 - b1**n), lambda n: 1 / (1 - b2**n)),
         ),
-        "first correction by beta2": ("the first moment is corrected by beta2, not by beta1", _adam(b1, b2, eps, p2, p2)),
-        "second correction by beta1": ("the second moment is corrected by beta1, not by beta2", _adam(b1, b2, eps, p1, p1)),
-        "corrections exchanged": ("the bias corrections of the two moments are exchanged", _adam(b1, b2, eps, p2, p1)),
-        "first moment at beta2": ("the first moment fades with beta2, not with beta1", _adam(b2, b2, eps, p1, p2)),
-        "second moment at beta1": ("the second moment fades with beta1, not with beta2", _adam(b1, b1, eps, p1, p2)),
-        "correction kept": ("the corrected moments are written back into the state", _written_back(b1, b2, eps)),
-        "no root": ("the root of the second moment is missing", _adam(b1, b2, eps, p1, p2, root=False)),
+        "first correction by beta2": (
+            "the first moment is corrected by beta2, not by beta1",
+            _adam(b1, b2, eps, p2, p2),
+        ),
+        "second correction by beta1": (
+            "the second moment is corrected by beta1, not by beta2",
+            _adam(b1, b2, eps, p1, p1),
+        ),
+        "corrections exchanged": (
+            "the bias corrections of the two moments are exchanged",
+            _adam(b1, b2, eps, p2, p1),
+        ),
+        "first moment at beta2": (
+            "the first moment fades with beta2, not with beta1",
+            _adam(b2, b2, eps, p1, p2),
+        ),
+        "second moment at beta1": (
+            "the second moment fades with beta1, not with beta2",
+            _adam(b1, b1, eps, p1, p2),
+        ),
+        "correction kept": (
+            "the corrected moments are written back into the state",
+            _written_back(b1, b2, eps),
+        ),
+        "no root": (
+            "the root of the second moment is missing",
+            _adam(b1, b2, eps, p1, p2, root=False),
+        ),
         "no root, no correction": (
-            "the root of the second moment and the bias correction are missing", _adam(b1, b2, eps, None, None, root=False),
+            "the root of the second moment and the bias correction are missing",
+            _adam(b1, b2, eps, None, None, root=False),
         ),
         "root before correction": (
-            "the second moment is corrected after its root was taken", _adam(b1, b2, eps, p1, lambda n: (1 - b2**n) ** 2),
+            "the second moment is corrected after its root was taken",
+            _adam(b1, b2, eps, p1, lambda n: (1 - b2**n) ** 2),
         ),
         "rates exchanged": ("beta1 and beta2 are exchanged", _adam(b2, b1, eps, p2, p1)),
         "first weights exchanged": (
-            "the first moment keeps (1 - beta1) and adds beta1", _adam(b1, b2, eps, p1, p2, keep_m=(1 - b1, b1)),
+            "the first moment keeps (1 - beta1) and adds beta1",
+            _adam(b1, b2, eps, p1, p2, keep_m=(1 - b1, b1)),
         ),
         "second weights exchanged": (
-            "the second moment keeps (1 - beta2) and adds beta2", _adam(b1, b2, eps, p1, p2, keep_v=(1 - b2, b2)),
+            "the second moment keeps (1 - beta2) and adds beta2",
+            _adam(b1, b2, eps, p1, p2, keep_v=(1 - b2, b2)),
         ),
-        "moments of the step before": ("the moments are used before they are updated", _stale(_adam(b1, b2, eps, p1, p2))),
+        "moments of the step before": (
+            "the moments are used before they are updated",
+            _stale(_adam(b1, b2, eps, p1, p2)),
+        ),
         "first moment forgotten": (
-            "the first moment is not kept from step to step", _adam(b1, b2, eps, None, p2, keep_m=(0.0, 1.0)),
+            "the first moment is not kept from step to step",
+            _adam(b1, b2, eps, None, p2, keep_m=(0.0, 1.0)),
         ),
         "second moment forgotten": (
-            "the second moment is not kept from step to step", _adam(b1, b2, eps, p1, None, keep_v=(0.0, 1.0)),
+            "the second moment is not kept from step to step",
+            _adam(b1, b2, eps, p1, None, keep_v=(0.0, 1.0)),
         ),
         "state forgotten": (
-            "no moment is kept from step to step", _adam(b1, b2, eps, None, None, keep_m=(0.0, 1.0), keep_v=(0.0, 1.0)),
+            "no moment is kept from step to step",
+            _adam(b1, b2, eps, None, None, keep_m=(0.0, 1.0), keep_v=(0.0, 1.0)),
         ),
-    }  # fmt: skip
+    }
     for name, (says, act) in wrong.items():
         yield Rule(f"Adam, {name}", False, says, _each(act), rates, keeps="forgotten" not in name)
-    yield Rule("Adam, one counter", False, "one step counter is raised for every parameter", _one_counter(*rates, eps), rates)
+    yield Rule(
+        "Adam, one counter",
+        False,
+        "one step counter is raised for every parameter",
+        _one_counter(*rates, eps),
+        rates,
+    )
     for number, correct in ((1, (p1, p2)), (2, (None, None))):
         shared = _shared(_adam(b1, b2, eps, *correct))
-        yield Rule(f"Adam, shared state {number}", False, "parameters of one shape share their moments", shared, rates)
+        yield Rule(
+            f"Adam, shared state {number}",
+            False,
+            "parameters of one shape share their moments",
+            shared,
+            rates,
+        )
 
 
 def _first_then(factor: float) -> Callable[[Moved, Array], Array]:
@@ -239,44 +321,106 @@ def momentum_rules(mu: float) -> Iterator[Rule]:
     def dampened(t: Moved, g: Array) -> Array:
         out = _weighted(g, mu, 1 - mu)
         first = g[0] - (1 - mu) * g[0]
-        return np.asarray(out + first * mu ** (_counts(t) - 1))  # torch does not dampen the first gradient
+        return np.asarray(
+            out + first * mu ** (_counts(t) - 1)
+        )  # torch does not dampen the first gradient
 
-    times = ((mu, "the gradient itself is multiplied by the momentum"),) if abs(mu - (1 - mu)) > 0.02 else ()
+    times = (
+        ((mu, "the gradient itself is multiplied by the momentum"),)
+        if abs(mu - (1 - mu)) > 0.02
+        else ()
+    )
     yield Rule("momentum", True, "", _each(plain), rates, scales=times)
     yield Rule("momentum as a mean", True, "", _each(lambda t, g: _weighted(g, mu, 1 - mu)), rates)
     yield Rule("momentum, dampened", True, "", _each(dampened), rates)
     yield Rule("Nesterov", True, "", _each(nesterov), rates)
-    yield Rule("Nesterov as a mean", True, "", _each(lambda t, g: (1 - mu) * g + mu * _weighted(g, mu, 1 - mu)), rates)
+    yield Rule(
+        "Nesterov as a mean",
+        True,
+        "",
+        _each(lambda t, g: (1 - mu) * g + mu * _weighted(g, mu, 1 - mu)),
+        rates,
+    )
     if mu > 0.6:
         yield Rule(
-            "momentum, weights exchanged", False, "the buffer keeps (1 - momentum) of itself and not momentum",
-            _each(lambda t, g: _weighted(g, 1 - mu, mu)), rates,
-        )  # fmt: skip
+            "momentum, weights exchanged",
+            False,
+            "the buffer keeps (1 - momentum) of itself and not momentum",
+            _each(lambda t, g: _weighted(g, 1 - mu, mu)),
+            rates,
+        )
     yield Rule(
-        "momentum, never fades", False, "the buffer adds up all gradients and never fades", _each(lambda t, g: g.cumsum(0)), rates
+        "momentum, never fades",
+        False,
+        "the buffer adds up all gradients and never fades",
+        _each(lambda t, g: g.cumsum(0)),
+        rates,
     )
     yield Rule(
-        "momentum, against itself", False, "the buffer is subtracted where it should be added",
-        _each(lambda t, g: _weighted(g, -mu, 1.0)), rates,
-    )  # fmt: skip
-    yield Rule("momentum, buffer forgotten", False, "the buffer is not kept from step to step", _each(lambda t, g: g), rates, False)
-    own = "the buffer is the gradient's own tensor and not a copy: it remembers nothing"
-    for kind, later in (("sum", 2 * mu), ("mean", mu * (2 - mu))):  # the gradient fades with it, then is added to itself
-        yield Rule(f"momentum, buffer is the gradient ({kind})", False, own, _each(_first_then(later)), rates, False)
-    yield Rule("momentum, step before", False, "the buffer is used before it is updated", _each(_stale(plain)), rates)
+        "momentum, against itself",
+        False,
+        "the buffer is subtracted where it should be added",
+        _each(lambda t, g: _weighted(g, -mu, 1.0)),
+        rates,
+    )
     yield Rule(
-        "Nesterov, terms exchanged", False, "Nesterov's step adds momentum times the gradient to the buffer, not the other way",
-        _each(lambda t, g: _weighted(g, mu, 1.0) + mu * g), rates,
-    )  # fmt: skip
-    yield Rule("momentum, shared buffer", False, "parameters of one shape share their buffer", _shared(plain), rates)
+        "momentum, buffer forgotten",
+        False,
+        "the buffer is not kept from step to step",
+        _each(lambda t, g: g),
+        rates,
+        False,
+    )
+    own = "the buffer is the gradient's own tensor and not a copy: it remembers nothing"
+    for kind, later in (
+        ("sum", 2 * mu),
+        ("mean", mu * (2 - mu)),
+    ):  # the gradient fades with it, then is added to itself
+        yield Rule(
+            f"momentum, buffer is the gradient ({kind})",
+            False,
+            own,
+            _each(_first_then(later)),
+            rates,
+            False,
+        )
+    yield Rule(
+        "momentum, step before",
+        False,
+        "the buffer is used before it is updated",
+        _each(_stale(plain)),
+        rates,
+    )
+    yield Rule(
+        "Nesterov, terms exchanged",
+        False,
+        "Nesterov's step adds momentum times the gradient to the buffer, not the other way",
+        _each(lambda t, g: _weighted(g, mu, 1.0) + mu * g),
+        rates,
+    )
+    yield Rule(
+        "momentum, shared buffer",
+        False,
+        "parameters of one shape share their buffer",
+        _shared(plain),
+        rates,
+    )
 
 
 def rms_rules(alpha: float, eps: float) -> Iterator[Rule]:
     rates = (alpha,)
-    fits = ((float(np.sqrt(1 - alpha)), "the mean of squares adds the whole square, not (1 - alpha) of it"),)
+    fits = (
+        (
+            float(np.sqrt(1 - alpha)),
+            "the mean of squares adds the whole square, not (1 - alpha) of it",
+        ),
+    )
 
     def rms(
-        root: bool = True, inside: bool = False, keep: tuple[float, float] | None = None, corrected: bool = False
+        root: bool = True,
+        inside: bool = False,
+        keep: tuple[float, float] | None = None,
+        corrected: bool = False,
     ) -> Callable[[Moved, Array], Array]:
         def act(t: Moved, g: Array) -> Array:
             v = _weighted(g**2, *(keep or (alpha, 1 - alpha)))
@@ -287,12 +431,27 @@ def rms_rules(alpha: float, eps: float) -> Iterator[Rule]:
     yield Rule("RMSProp", True, "", _each(rms()), rates, scales=fits)
     yield Rule("RMSProp, eps inside the root", True, "", _each(rms(inside=True)), rates)
     yield Rule("RMSProp, corrected", True, "", _each(rms(corrected=True)), rates)
-    yield Rule("RMSProp, no root", False, "the root of the mean of squares is missing", _each(rms(root=False)), rates)
     yield Rule(
-        "RMSProp, weights exchanged", False, "the mean of squares keeps (1 - alpha) of itself and not alpha",
-        _each(rms(keep=(1 - alpha, alpha))), rates,
-    )  # fmt: skip
-    yield Rule("RMSProp, shared", False, "parameters of one shape share their mean of squares", _shared(rms()), rates)
+        "RMSProp, no root",
+        False,
+        "the root of the mean of squares is missing",
+        _each(rms(root=False)),
+        rates,
+    )
+    yield Rule(
+        "RMSProp, weights exchanged",
+        False,
+        "the mean of squares keeps (1 - alpha) of itself and not alpha",
+        _each(rms(keep=(1 - alpha, alpha))),
+        rates,
+    )
+    yield Rule(
+        "RMSProp, shared",
+        False,
+        "parameters of one shape share their mean of squares",
+        _shared(rms()),
+        rates,
+    )
 
 
 def plain_rules(eps: float) -> Iterator[Rule]:
@@ -303,9 +462,11 @@ def plain_rules(eps: float) -> Iterator[Rule]:
     yield Rule("Adagrad", True, "", _each(adagrad))
     yield Rule("sign of the gradient", True, "", _each(lambda t, g: np.sign(g)), keeps=False)
     yield Rule(
-        "Adagrad, no root", False, "the root of the sum of squares is missing",
+        "Adagrad, no root",
+        False,
+        "the root of the sum of squares is missing",
         _each(lambda t, g: _ratio(g, (g**2).cumsum(0), eps, root=False)),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -319,9 +480,15 @@ class Fit:
 def fits(tensors: Sequence[Moved], rules: Sequence[Rule], number: int) -> list[Fit]:
     """Every rule against what was recorded, best first; one common factor is free."""
     found = []
-    decays = ("", "coupled", "decoupled", "unscaled", "growing") if any(t.decay > 0 for t in tensors) else ("",)
+    decays = (
+        ("", "coupled", "decoupled", "unscaled", "growing")
+        if any(t.decay > 0 for t in tensors)
+        else ("",)
+    )
     for decay in decays:
-        gradients = [t.gradient + t.decay * t.before if decay == "coupled" else t.gradient for t in tensors]
+        gradients = [
+            t.gradient + t.decay * t.before if decay == "coupled" else t.gradient for t in tensors
+        ]
         changes = [t.change + _shrink(t, decay) for t in tensors]
         for rule in rules:
             with np.errstate(all="ignore"):
@@ -335,7 +502,9 @@ def _shrink(t: Moved, decay: str) -> Array:
     return t.before * 0.0 if factor is None else t.decay * factor[:, None] * t.before
 
 
-def _compare(tensors: Sequence[Moved], changes: Sequence[Array], directions: Sequence[Array]) -> tuple[float, float]:
+def _compare(
+    tensors: Sequence[Moved], changes: Sequence[Array], directions: Sequence[Array]
+) -> tuple[float, float]:
     wanted, given = [], []
     for t, change, direction in zip(tensors, changes, directions, strict=True):
         size = float(np.linalg.norm(change))
@@ -354,5 +523,10 @@ def _compare(tensors: Sequence[Moved], changes: Sequence[Array], directions: Seq
 
 def rounding(tensors: Sequence[Moved]) -> float:
     """How much of the recorded changes is rounding of the parameters themselves."""
-    shares = [1e-7 * float(np.linalg.norm(t.before[t.change != 0])) / max(float(np.linalg.norm(t.change)), 1e-300) for t in tensors]
+    shares = [
+        1e-7
+        * float(np.linalg.norm(t.before[t.change != 0]))
+        / max(float(np.linalg.norm(t.change)), 1e-300)
+        for t in tensors
+    ]
     return float(np.sqrt(np.mean(np.square(shares)))) if shares else 1.0

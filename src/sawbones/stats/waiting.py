@@ -26,7 +26,9 @@ def hears_operators(run: Run) -> bool:
 
 def waiting(run: Run) -> Waiting | None:
     """Medians over the steps that Sawbones did not slow down; None when there are fewer than 20."""
-    wait, spent, deep, own = (run.steps[name] for name in ("data_wait_ms", "step_ms", "deep", "watch_ms"))
+    wait, spent, deep, own = (
+        run.steps[name] for name in ("data_wait_ms", "step_ms", "deep", "watch_ms")
+    )
     plain = (deep == 0) & np.isfinite(wait) & np.isfinite(spent) & (spent > 0)
     plain[:3] = False
     plain &= ~np.concatenate([[False], deep[:-1] > 0])  # what follows a deep step still pays for it
@@ -35,6 +37,14 @@ def waiting(run: Run) -> Waiting | None:
     ours = np.nan_to_num(own[plain])
     waits, steps = wait[plain], spent[plain] - ours
     if training_loader(run) is None:
-        waits = np.maximum(waits - ours, 0.0)  # from the step to the next call of the model: what we do in between is no waiting
+        waits = np.maximum(
+            waits - ours, 0.0
+        )  # from the step to the next call of the model: what we do in between is no waiting
     share = np.median(waits / np.maximum(np.maximum(steps, waits), 1e-9))
-    return Waiting(float(share), float(np.median(waits)), float(np.percentile(waits, 25)), float(np.median(steps)), len(waits))
+    return Waiting(
+        float(share),
+        float(np.median(waits)),
+        float(np.percentile(waits, 25)),
+        float(np.median(steps)),
+        len(waits),
+    )

@@ -1,4 +1,6 @@
-"""Records <-> plain JSON values. Non-finite floats travel as "nan", "inf", "-inf", so that they are never lost."""
+"""Records <-> plain JSON values. Non-finite floats travel as "nan", "inf", "-inf", so that they are
+never lost.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,17 @@ def to_plain(value: Any) -> Any:
 
 
 def _is_default(f: dataclasses.Field[Any], value: Any) -> bool:
-    return f.default is not dataclasses.MISSING and type(f.default) is type(value) and f.default == value
+    return (
+        f.default is not dataclasses.MISSING
+        and type(f.default) is type(value)
+        and f.default == value
+    )
 
 
 def revive(value: Any) -> Any:
-    """Undo to_plain for values without a declared type: the three non-finite words become floats again."""
+    """Undo to_plain for values without a declared type: the three non-finite words become floats
+    again.
+    """
     if isinstance(value, str):
         return _NONFINITE.get(value, value)
     if isinstance(value, list):
@@ -68,7 +76,11 @@ def _decode(kind: Any, value: Any) -> Any:
         fields = {f.name: f for f in dataclasses.fields(kind)}
         made = {name: _decode(hints[name], value[name]) for name in fields if name in value}
         for name, f in fields.items():  # None is left out when written
-            if name not in made and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+            if (
+                name not in made
+                and f.default is dataclasses.MISSING
+                and f.default_factory is dataclasses.MISSING
+            ):
                 made[name] = None
         return typing.cast(type, kind)(**made)
     origin = typing.get_origin(kind)

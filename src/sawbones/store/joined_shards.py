@@ -1,4 +1,6 @@
-"""A sharded model whose ranks are all at hand: norms over the whole of every tensor instead of over rank 0's part of it."""
+"""A sharded model whose ranks are all at hand: norms over the whole of every tensor instead of over
+rank 0's part of it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ def join_shards(run: Run) -> Run:
     everyone = (run, *run.ranks)
     if len(everyone) != run.world_size or not all(r.facts.get("parts_of_all") for r in everyone):
         return run
-    same = all(np.array_equal(r.tensor_steps, run.tensor_steps) and len(r.tensors) == len(run.tensors) for r in everyone)
+    same = all(
+        np.array_equal(r.tensor_steps, run.tensor_steps) and len(r.tensors) == len(run.tensors)
+        for r in everyone
+    )
     statistics = dict(run.statistics)
     if same:
         for name in (n for n in _NORMS if all(n in r.statistics for r in everyone)):
@@ -28,7 +33,9 @@ def join_shards(run: Run) -> Run:
             statistics["grad_max"] = np.maximum.reduce([r.statistics["grad_max"] for r in everyone])
     steps = dict(run.steps)
     shortest = min(r.num_steps for r in everyone)
-    if all(np.array_equal(r.steps["step"][:shortest], run.steps["step"][:shortest]) for r in everyone):
+    if all(
+        np.array_equal(r.steps["step"][:shortest], run.steps["step"][:shortest]) for r in everyone
+    ):
         for name in (n for n in _TOTALS if all(n in r.steps for r in everyone)):
             whole = _joined([r.steps[name][:shortest] for r in everyone])
             steps[name] = np.concatenate([whole, run.steps[name][shortest:]])
@@ -36,7 +43,9 @@ def join_shards(run: Run) -> Run:
 
 
 def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
-    """Root of the sum of squares. An empty part was not measured and adds nothing; where no part was, it stays unmeasured."""
+    """Root of the sum of squares. An empty part was not measured and adds nothing; where no part
+    was, it stays unmeasured.
+    """
     wide = np.stack([np.asarray(p, np.float64) for p in parts])
     unmeasured = wide < 0
     total = np.sqrt(np.sum(np.where(unmeasured, 0.0, wide) ** 2, axis=0))

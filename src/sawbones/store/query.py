@@ -26,7 +26,9 @@ def query(folder: str | Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]
             names = [d[0] for d in cursor.description or ()]
             return names, cursor.fetchall()
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise QueryFailed(f"{error} in: {sql}. Views: steps, events, tensors, batches (sawbones query --help)") from error
+            raise QueryFailed(
+                f"{error} in: {sql}. Views: steps, events, tensors, batches (sawbones query --help)"
+            ) from error
         finally:
             memory.close()
 

@@ -44,7 +44,9 @@ def find_runs(parent: Path) -> list[Path]:
     """Run folders below `parent`, oldest first."""
     if not parent.is_dir():
         return []
-    return sorted((p.parent for p in parent.glob("*/run.db")), key=lambda p: (p / "run.db").stat().st_mtime)
+    return sorted(
+        (p.parent for p in parent.glob("*/run.db")), key=lambda p: (p / "run.db").stat().st_mtime
+    )
 
 
 @contextmanager
@@ -52,7 +54,10 @@ def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
     path = folder / (f"run-rank{rank}.db" if rank else "run.db")
     if not path.exists():
         near = ", ".join(str(p) for p in find_runs(folder.parent)[-3:]) or "none"
-        raise RunNotFound(f"no recorded run in {folder} (no {path.name}). Runs nearby: {near}. Record one: sawbones run train.py")
+        raise RunNotFound(
+            f"no recorded run in {folder} (no {path.name}). Runs nearby: {near}. Record "
+            "one: sawbones run train.py"
+        )
     try:
         # A WAL database needs its -shm file: immutable mode serves folders where none can be made.
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
@@ -60,7 +65,10 @@ def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError:
         db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     except sqlite3.DatabaseError as error:
-        raise RunNotFound(f"{path} is not a readable run database ({error}). Record it again: sawbones run train.py") from error
+        raise RunNotFound(
+            f"{path} is not a readable run database ({error}). Record it again: sawbones "
+            "run train.py"
+        ) from error
     try:
         yield db
     finally:
@@ -73,7 +81,11 @@ def read_run(folder: str | Path) -> Run:
     # On a second machine there is no rank 0: the first rank of that machine stands in for it.
     first = others.pop(0) if others and not (folder / "run.db").exists() else 0
     run = _read_rank(folder, first)
-    return join_shards(replace(run, ranks=tuple(_read_rank(folder, rank) for rank in others))) if others else run
+    return (
+        join_shards(replace(run, ranks=tuple(_read_rank(folder, rank) for rank in others)))
+        if others
+        else run
+    )
 
 
 def _read_rank(folder: Path, rank: int) -> Run:
@@ -81,13 +93,21 @@ def _read_rank(folder: Path, rank: int) -> Run:
         meta = {k: revive(json.loads(v)) for k, v in db.execute("SELECT key, value FROM meta")}
         version = int(meta.get("schema_version", 0))
         if version != SCHEMA_VERSION:
-            raise SawbonesError(f"{folder} was recorded with schema {version}; this Sawbones reads schema {SCHEMA_VERSION}.")
-        sites = {i: Site(f, n, fn, c) for i, f, n, fn, c in db.execute("SELECT id, file, line, function, code FROM sites")}
+            raise SawbonesError(
+                f"{folder} was recorded with schema {version}; this Sawbones reads schema "
+                f"{SCHEMA_VERSION}."
+            )
+        sites = {
+            i: Site(f, n, fn, c)
+            for i, f, n, fn, c in db.execute("SELECT id, file, line, function, code FROM sites")
+        }
         tensors = tuple(_records(db, "tensor", Tensor))
         tensor_steps, statistics = _statistics(db, len(tensors))
         steps = _steps(db)
         ending_raw = next(iter(_records(db, "ending", Ending)), None)
-        seconds = float(meta.get("seconds", 0.0)) or (float(steps["time"][-1]) if len(steps["time"]) else 0.0)
+        seconds = float(meta.get("seconds", 0.0)) or (
+            float(steps["time"][-1]) if len(steps["time"]) else 0.0
+        )
         return Run(
             script=meta.get("script", ""),
             argv=tuple(meta.get("argv", ())),
@@ -106,7 +126,11 @@ def _read_rank(folder: Path, rank: int) -> Run:
             modules=tuple(_records(db, "module", Module)),
             batches=tuple(_batches(db)),
             deep=tuple(_records(db, "deep", DeepStep)),
-            facts={**meta.get("facts", {}), **_one_off(db), **_last_calls(folder, int(meta.get("rank", rank)))},
+            facts={
+                **meta.get("facts", {}),
+                **_one_off(db),
+                **_last_calls(folder, int(meta.get("rank", rank))),
+            },
             signals=meta.get("signals", {}),
         )
 
@@ -117,8 +141,19 @@ def _records(db: sqlite3.Connection, kind: str, cls: type[Any]) -> Iterator[Any]
 
 
 def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
-    """Records that are written once and read as facts: the first non-finite operator, operations on data, the label probe."""
-    kinds = ("nonfinite", "data_ops", "label_probe", "samples", "vocabularies", "redraw", "updates", "profile")
+    """Records that are written once and read as facts: the first non-finite operator, operations on
+    data, the label probe.
+    """
+    kinds = (
+        "nonfinite",
+        "data_ops",
+        "label_probe",
+        "samples",
+        "vocabularies",
+        "redraw",
+        "updates",
+        "profile",
+    )
     marks = ", ".join("?" * len(kinds))
     rows = db.execute(f"SELECT kind, data FROM records WHERE id = 0 AND kind IN ({marks})", kinds)
     return {kind: revive(json.loads(zlib.decompress(data))) for kind, data in rows}
@@ -127,7 +162,11 @@ def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
 def _last_calls(folder: Path, rank: int) -> dict[str, Any]:
     calls = read_ring(folder, rank)
     stacks = stacks_path(folder, rank)
-    aborted = {"aborted": stacks.read_text(encoding="utf-8", errors="replace")[:4000]} if _is_filled(stacks) else {}
+    aborted = (
+        {"aborted": stacks.read_text(encoding="utf-8", errors="replace")[:4000]}
+        if _is_filled(stacks)
+        else {}
+    )
     return {**({"last_collectives": calls} if calls else {}), **aborted}
 
 
@@ -139,28 +178,50 @@ def _is_filled(path: Path) -> bool:
 
 
 def _events(db: sqlite3.Connection, sites: dict[int, Site], rank: int) -> Iterator[Event]:
-    rows = db.execute("SELECT seq, kind, step, microstep, phase, time, site, data FROM raw_events ORDER BY seq")
+    rows = db.execute(
+        "SELECT seq, kind, step, microstep, phase, time, site, data FROM raw_events ORDER BY seq"
+    )
     for seq, kind, step, microstep, phase, time_s, site, data in rows:
-        yield Event(seq, kind, step, microstep, phase, time_s, sites.get(site), rank, revive(json.loads(data)) if data else {})
+        yield Event(
+            seq,
+            kind,
+            step,
+            microstep,
+            phase,
+            time_s,
+            sites.get(site),
+            rank,
+            revive(json.loads(data)) if data else {},
+        )
 
 
 def _steps(db: sqlite3.Connection) -> dict[str, Any]:
     names = ", ".join(f'"{n}"' for n in STEP_COLUMNS)
     rows = db.execute(f"SELECT {names} FROM raw_steps ORDER BY row").fetchall()
-    table = np.array([[np.nan if v is None else float(v) for v in row] for row in rows], dtype=np.float64)
+    table = np.array(
+        [[np.nan if v is None else float(v) for v in row] for row in rows], dtype=np.float64
+    )
     table = table.reshape(len(rows), len(STEP_COLUMNS))
     return {name: table[:, i] for i, name in enumerate(STEP_COLUMNS)}
 
 
 def _statistics(db: sqlite3.Connection, num_tensors: int) -> tuple[Any, dict[str, Any]]:
-    layouts = {i: np.array(json.loads(t), np.int64) for i, t in db.execute("SELECT id, tensors FROM layouts")}
+    layouts = {
+        i: np.array(json.loads(t), np.int64)
+        for i, t in db.execute("SELECT id, tensors FROM layouts")
+    }
     total = db.execute("SELECT count(*) FROM tensor_rows").fetchone()[0]
     stride = max(1, -(-total // MAX_TENSOR_ROWS))
-    query = "SELECT step, layout, columns, data FROM tensor_rows WHERE row % ? = 0 OR row < 200 OR row >= ? ORDER BY row"
+    query = (
+        "SELECT step, layout, columns, data FROM tensor_rows WHERE row % ? = 0 OR row < 200 "
+        "OR row >= ? ORDER BY row"
+    )
     rows = db.execute(query, (stride, total - 200)).fetchall()
     width = max([num_tensors, *(int(t.max()) + 1 for t in layouts.values() if len(t))], default=0)
     steps = np.array([r[0] for r in rows], np.int64)
-    out = {name: np.full((len(rows), width), NOT_MEASURED, np.float32) for name in TENSOR_STATISTICS}
+    out = {
+        name: np.full((len(rows), width), NOT_MEASURED, np.float32) for name in TENSOR_STATISTICS
+    }
     for i, (_, layout, columns, data) in enumerate(rows):
         where = layouts.get(layout)
         if where is None or not columns:
@@ -174,9 +235,14 @@ def _statistics(db: sqlite3.Connection, num_tensors: int) -> tuple[Any, dict[str
 
 
 def _batches(db: sqlite3.Connection) -> Iterator[Batch]:
-    rows = db.execute("SELECT id, step, phase, source, wait_ms, epoch, data, fingerprints FROM raw_batches ORDER BY id")
+    rows = db.execute(
+        "SELECT id, step, phase, source, wait_ms, epoch, data, fingerprints FROM "
+        "raw_batches ORDER BY id"
+    )
     for index, step, phase, source, wait_ms, epoch, data, marks in rows:
         body = json.loads(data)
         prints = tuple(np.frombuffer(marks, np.int64).tolist())
         tensors = tuple(revive(body["tensors"]))
-        yield Batch(step, body["microstep"], phase, source, wait_ms or 0.0, tensors, prints, epoch, index)
+        yield Batch(
+            step, body["microstep"], phase, source, wait_ms or 0.0, tensors, prints, epoch, index
+        )

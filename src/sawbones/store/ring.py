@@ -1,6 +1,8 @@
-"""The last collectives of a rank, in a small mapped file: they are on record even when the process is aborted in the next instant.
+"""The last collectives of a rank, in a small mapped file: they are on record even when the process
+is aborted in the next instant.
 
-Events reach the disk a few times a second; a mismatch between ranks makes gloo abort the process before that.
+Events reach the disk a few times a second; a mismatch between ranks makes gloo abort the process
+before that.
 """
 
 from __future__ import annotations
@@ -33,10 +35,21 @@ class Ring:
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), SLOTS * SLOT_BYTES)
 
-    def write(self, number: int, op: str, shape: Any, step: int, site: Site | None, callers: Sequence[Any] = ()) -> None:
+    def write(
+        self,
+        number: int,
+        op: str,
+        shape: Any,
+        step: int,
+        site: Site | None,
+        callers: Sequence[Any] = (),
+    ) -> None:
         place = [site.file, site.line, site.function, site.code[:100]] if site is not None else None
         kept = list(callers)
-        while len(text := json.dumps([number, op, shape, step, place, kept]).encode()) > SLOT_BYTES and kept:
+        while (
+            len(text := json.dumps([number, op, shape, step, place, kept]).encode()) > SLOT_BYTES
+            and kept
+        ):
             kept.pop()  # long paths: the nearest callers matter most
         start = number % SLOTS * SLOT_BYTES
         self._map[start : start + SLOT_BYTES] = text[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
@@ -56,7 +69,20 @@ def read_ring(folder: Path, rank: int) -> list[dict[str, Any]]:
         except ValueError:
             continue  # cut off in the middle
         if number is not None:
-            site = dict(zip(("file", "line", "function", "code"), place, strict=True)) if place else None
+            site = (
+                dict(zip(("file", "line", "function", "code"), place, strict=True))
+                if place
+                else None
+            )
             around = callers[0] if callers else []
-            found.append({"number": number, "op": op, "shape": shape, "step": step, "site": site, "callers": around})
+            found.append(
+                {
+                    "number": number,
+                    "op": op,
+                    "shape": shape,
+                    "step": step,
+                    "site": site,
+                    "callers": around,
+                }
+            )
     return sorted(found, key=lambda row: int(row["number"]))

@@ -1,7 +1,9 @@
-"""The database of a run folder, version 1. One file, one writer per rank, readable while the run goes on.
+"""The database of a run folder, version 1. One file, one writer per rank, readable while the run
+goes on.
 
-Packed statistics: `tensor_rows.data` holds float32 values, column after column (names in `columns`), each as long as the
-layout's list of tensors. -1 means not measured, -2 no gradient; NaN and Inf are what was measured.
+Packed statistics: `tensor_rows.data` holds float32 values, column after column (names in
+`columns`), each as long as the layout's list of tensors. -1 means not measured, -2 no gradient; NaN
+and Inf are what was measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The writer: records go into a list, a thread puts them on disk a few times a second.
 
-SQLite in WAL mode: what a flush has handed to the operating system survives kill -9 of the process, and readers never
-block the writer. A disk that is full or read-only switches writing off with one warning; training goes on.
+SQLite in WAL mode: what a flush has handed to the operating system survives kill -9 of the process,
+and readers never block the writer. A disk that is full or read-only switches writing off with one
+warning; training goes on.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _INSERT = {  # with the number of values
     "record": ("INSERT OR REPLACE INTO records VALUES", 3),
     "batch": ("INSERT OR REPLACE INTO raw_batches VALUES", 8),
 }
-_AT_ONCE = 32  # rows to a statement: SQLite lets go of the interpreter for each, and getting it back disturbs the training
+# rows to a statement: SQLite lets go of the interpreter for each, and getting it back disturbs the
+# training
+_AT_ONCE = 32
 
 
 Entry = tuple[str, tuple[Any, ...]]
@@ -51,7 +54,9 @@ def tensor_entry(row: int, step: int, layout: int, columns: Mapping[str, Any]) -
 class RunWriter:
     """Appends records; never raises into the host once it is open."""
 
-    def __init__(self, folder: Path, rank: int = 0, warn: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, folder: Path, rank: int = 0, warn: Callable[[str], None] | None = None
+    ) -> None:
         self.path = folder / (f"run-rank{rank}.db" if rank else "run.db")
         self._warn = warn or (lambda text: None)
         self._pending: list[Entry] = []
@@ -87,7 +92,9 @@ class RunWriter:
         site: Site | None,
         data: Mapping[str, Any],
     ) -> None:
-        self._pending.append(("event", (seq, kind, step, microstep, phase, time_s, self._site(site), data)))
+        self._pending.append(
+            ("event", (seq, kind, step, microstep, phase, time_s, self._site(site), data))
+        )
 
     def step(self, row: int, values: Mapping[str, float]) -> None:
         self._pending.append(step_entry(row, values))
@@ -99,7 +106,9 @@ class RunWriter:
         self._pending.append(tensor_entry(row, step, layout, columns))
 
     def later(self, make: Callable[[], Sequence[Entry]]) -> None:
-        """Entries that are put together when they are written: many at a time, by the writer's thread."""
+        """Entries that are put together when they are written: many at a time, by the writer's
+        thread.
+        """
         self._pending.append(("later", (make,)))
 
     def stored(self, make: Callable[[], Rows]) -> None:
@@ -143,7 +152,10 @@ class RunWriter:
                     for kind, values in given[1][0]() if given[0] == "later" else (given,):
                         rows.setdefault(kind, []).append(_encode(kind, values))
                 self._db.execute("BEGIN")
-                for kind, together in rows.items():  # no table refers to another, so their order does not matter
+                for (
+                    kind,
+                    together,
+                ) in rows.items():  # no table refers to another, so their order does not matter
                     self._insert(kind, together)
                 self._db.execute("COMMIT")
             except Exception as error:  # of the disk, or of an entry that could not be put together
@@ -165,7 +177,9 @@ class RunWriter:
             return
         self._closed = True
         if self._flushed_by == threading.get_ident():
-            return  # a signal handler that came in the middle of a flush of this very thread: waiting would never end
+            # a signal handler that came in the middle of a flush of this very thread: waiting would
+            # never end
+            return
         self._wake.set()
         if self.failed is None:
             self._thread.join(timeout=10)
@@ -176,7 +190,9 @@ class RunWriter:
                 self._fail(error)
 
     def abandon(self) -> None:
-        """After a fork: the child owns neither the thread nor the connection, and must not touch either."""
+        """After a fork: the child owns neither the thread nor the connection, and must not touch
+        either.
+        """
         self._closed = True
         self.failed = "forked"
 
@@ -193,7 +209,8 @@ class RunWriter:
         )
 
 
-# Most events and batches hold plain values, which this writes ten times faster than a walk over them; it stops at NaN and
+# Most events and batches hold plain values, which this writes ten times faster than a walk over
+# them; it stops at NaN and
 # infinity, which JSON does not have.
 _plain_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=to_plain).encode
 
@@ -210,7 +227,11 @@ def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         return (*values[:7], _json(values[7]) if values[7] else None)
     if kind == "tensor_row":
         row, step, layout, columns = values
-        data = np.concatenate([np.asarray(c, np.float32) for c in columns.values()]) if columns else np.zeros(0, np.float32)
+        data = (
+            np.concatenate([np.asarray(c, np.float32) for c in columns.values()])
+            if columns
+            else np.zeros(0, np.float32)
+        )
         return (row, step, layout, ",".join(columns), data.tobytes())
     if kind == "meta":
         return (values[0], _json(values[1]))

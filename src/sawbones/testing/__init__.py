@@ -1,4 +1,5 @@
-"""Assertions for training code: each names the position, the example, the value, and the value that was expected.
+"""Assertions for training code: each names the position, the example, the value, and the value that
+was expected.
 
 Most take a model and a batch, or a run that `observe` recorded of an unmodified script:
 
@@ -8,7 +9,8 @@ Most take a model and a batch, or a run that `observe` recorded of an unmodified
     assert_causal(run)
     assert_event_order(run, "zero_grad", "backward", "step")
 
-Nothing but torch is needed for the first kind; the second starts the script in a child process and a scratch folder.
+Nothing but torch is needed for the first kind; the second starts the script in a child process and
+a scratch folder.
 """
 
 from __future__ import annotations

@@ -23,7 +23,9 @@ def plain_forward(model: nn.Module, batch: Any) -> Any:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode, no gradients, and the random streams as they were; every module gets its own mode back."""
+    """Evaluation mode, no gradients, and the random streams as they were; every module gets its own
+    mode back.
+    """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -35,14 +37,21 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 class Call:
-    """One call of a model. `source` is the tensor that is changed: ids of shape (batch, time) first, else the first float one."""
+    """One call of a model. `source` is the tensor that is changed: ids of shape (batch, time)
+    first, else the first float one.
+    """
 
-    def __init__(self, model: nn.Module, batch: Any, forward: Forward | None, source: str | int | None) -> None:
+    def __init__(
+        self, model: nn.Module, batch: Any, forward: Forward | None, source: str | int | None
+    ) -> None:
         self.model, self.batch, self.forward = model, batch, forward or plain_forward
         self.key = source if source is not None else _choose(batch)
         self.given = self._read()
         if not isinstance(self.given, Tensor):
-            raise TypeError(f"source={source!r} is {type(self.given).__name__}: name the tensor of the batch that may be changed")
+            raise TypeError(
+                f"source={source!r} is {type(self.given).__name__}: name the tensor of "
+                "the batch that may be changed"
+            )
 
     def _read(self) -> Any:
         return self.batch if self.key is None else self.batch[self.key]
@@ -51,17 +60,28 @@ class Call:
         """The largest float tensor of the answer, as float64."""
         batch = self.batch if given is None else self._with(given)
         result = self.forward(self.model, batch)
-        found = max(_floats(getattr(result, "logits", result)), key=lambda t: t.numel(), default=None)
+        found = max(
+            _floats(getattr(result, "logits", result)), key=lambda t: t.numel(), default=None
+        )
         if found is None:
-            raise TypeError(f"the model returned {type(result).__name__} without a float tensor in it")
+            raise TypeError(
+                f"the model returned {type(result).__name__} without a float tensor in it"
+            )
         return found.detach().double()
 
     def steady(self) -> Tensor:
-        """The same, of a model that answers the same twice: from any other nothing can be told by changing its input."""
+        """The same, of a model that answers the same twice: from any other nothing can be told by
+        changing its input.
+        """
         first, second = self.outputs(), self.outputs()
         if first.shape != second.shape or not torch.equal(first.nan_to_num(), second.nan_to_num()):
-            gap = float((first - second).abs().max()) if first.shape == second.shape else float("nan")
-            raise ValueError(f"two calls with one input differ by {gap:.3g} in evaluation mode: the model draws or keeps state")
+            gap = (
+                float((first - second).abs().max()) if first.shape == second.shape else float("nan")
+            )
+            raise ValueError(
+                f"two calls with one input differ by {gap:.3g} in evaluation mode: the "
+                "model draws or keeps state"
+            )
         return first
 
     def _with(self, given: Tensor) -> Any:
@@ -77,12 +97,27 @@ class Call:
 def _choose(batch: Any) -> str | int | None:
     if isinstance(batch, Tensor):
         return None
-    items = list(batch.items()) if isinstance(batch, dict) else list(enumerate(batch)) if isinstance(batch, (list, tuple)) else []
-    tensors: list[tuple[Any, Tensor]] = [(key, value) for key, value in items if isinstance(value, Tensor)]
-    ids = [key for key, t in tensors if not t.is_floating_point() and t.dtype != torch.bool and t.dim() == 2 and int(t.max()) > 1]
+    items = (
+        list(batch.items())
+        if isinstance(batch, dict)
+        else list(enumerate(batch))
+        if isinstance(batch, (list, tuple))
+        else []
+    )
+    tensors: list[tuple[Any, Tensor]] = [
+        (key, value) for key, value in items if isinstance(value, Tensor)
+    ]
+    ids = [
+        key
+        for key, t in tensors
+        if not t.is_floating_point() and t.dtype != torch.bool and t.dim() == 2 and int(t.max()) > 1
+    ]
     floats = [key for key, t in tensors if t.is_floating_point() and t.dim() >= 2]
     if not ids and not floats:
-        raise TypeError(f"the batch ({type(batch).__name__}) has no ids (batch, time) and no float tensor: give source=KEY")
+        raise TypeError(
+            f"the batch ({type(batch).__name__}) has no ids (batch, time) and no float "
+            "tensor: give source=KEY"
+        )
     chosen: str | int = (ids or floats)[0]
     return chosen
 
@@ -100,20 +135,26 @@ def _floats(value: Any) -> Iterator[Tensor]:
 
 
 def changed(given: Tensor, where: Tensor) -> Tensor:
-    """Other valid input wherever `where` is true: for ids the next id of the batch, numbers are moved."""
+    """Other valid input wherever `where` is true: for ids the next id of the batch, numbers are
+    moved.
+    """
     if given.is_floating_point():
         spread = given.std() if given.numel() > 1 else given.new_tensor(1.0)
         return torch.where(where, given + spread + 1.0, given)
     seen = given.unique()
     if seen.numel() < 2:
-        raise ValueError(f"the input holds one id only ({int(seen[0])}): there is nothing to change it to")
+        raise ValueError(
+            f"the input holds one id only ({int(seen[0])}): there is nothing to change it to"
+        )
     place = torch.searchsorted(seen, given.contiguous()).clamp(max=seen.numel() - 1)
     other = seen[(place + 1) % seen.numel()]
     return torch.where(where, other, given)
 
 
 def one_example(batch: Any, example: int, like: Tensor, columns: Tensor) -> Any:
-    """The batch with this example alone, and these columns alone of every tensor that is (batch, time, ...) as `like` is."""
+    """The batch with this example alone, and these columns alone of every tensor that is (batch,
+    time, ...) as `like` is.
+    """
     if isinstance(batch, Tensor):
         if not batch.dim() or batch.shape[0] != like.shape[0]:
             return batch

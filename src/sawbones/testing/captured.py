@@ -13,13 +13,18 @@ from sawbones.experiments.bench import ChildFailed
 from sawbones.testing.wording import broken
 
 
-def assert_mended(bundle: str | Path, root: str | Path | None = None, seconds: float = 600.0) -> None:
+def assert_mended(
+    bundle: str | Path, root: str | Path | None = None, seconds: float = 600.0
+) -> None:
     """The captured step no longer fails with the source in `root`, the current folder by default.
 
-    First with the recorded weights, batch and random streams. Where it fails still, or the mended code has no place for them, the
-    script runs from its start up to that step: the mistake may be mended in the data, which a recorded batch does not show.
+    First with the recorded weights, batch and random streams. Where it fails still, or the mended
+    code has no place for them, the script runs from its start up to that step: the mistake may be
+    mended in the data, which a recorded batch does not show.
     """
-    captured = _with_local_source(read_bundle(bundle), Path(root) if root is not None else Path.cwd())
+    captured = _with_local_source(
+        read_bundle(bundle), Path(root) if root is not None else Path.cwd()
+    )
     outcome: dict[str, Any] = {}
     with Theatre(captured, seconds) as theatre:
         theatre.sources = {}
@@ -27,20 +32,36 @@ def assert_mended(bundle: str | Path, root: str | Path | None = None, seconds: f
             try:
                 outcome = theatre.perform(way)
             except ChildFailed as error:
-                outcome = {"kind": "exception", "exception": type(error).__name__, "message": str(error).splitlines()[0]}
+                outcome = {
+                    "kind": "exception",
+                    "exception": type(error).__name__,
+                    "message": str(error).splitlines()[0],
+                }
                 continue
             if _is_well(captured, outcome):
                 return
-    raise broken(f"step {captured.step} ends with {describe(outcome)}", "a step without it", captured.step, captured.failure.site)
+    raise broken(
+        f"step {captured.step} ends with {describe(outcome)}",
+        "a step without it",
+        captured.step,
+        captured.failure.site,
+    )
 
 
 def _is_well(bundle: Bundle, outcome: dict[str, Any]) -> bool:
     if outcome.get("kind") != "none":
         return False
-    spike = bundle.failure.kind == "loss spike" and bundle.failure.limit is not None and "loss" in outcome
+    spike = (
+        bundle.failure.kind == "loss spike"
+        and bundle.failure.limit is not None
+        and "loss" in outcome
+    )
     return not spike or float(outcome["loss"]) <= float(bundle.failure.limit or 0.0)
 
 
 def _with_local_source(bundle: Bundle, root: Path) -> Bundle:
-    place = {"working_folder": str(root.resolve()), "script_path": str((root / bundle.script).resolve())}
+    place = {
+        "working_folder": str(root.resolve()),
+        "script_path": str((root / bundle.script).resolve()),
+    }
     return replace(bundle, environment={**bundle.environment, **place})

@@ -8,7 +8,9 @@ from sawbones.testing.wording import steps_taken
 
 
 def assert_free_of(run: Run, fault: str, suspected: bool = False) -> None:
-    """The check of this fault reads the run and has nothing to say; a mere suspicion counts only with `suspected`."""
+    """The check of this fault reads the run and has nothing to say; a mere suspicion counts only
+    with `suspected`.
+    """
     reading = checks.read(run, only=fault)
     for finding in reading.findings:
         if suspected or finding.status != "suspected":

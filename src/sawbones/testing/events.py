@@ -9,32 +9,52 @@ from sawbones.testing.wording import broken, steps_taken
 
 
 def assert_event_order(run: Run, *order: str, optional: Sequence[str] = ()) -> None:
-    """Events of these kinds come in this order in every optimizer step, `step` (or `scaler_step`) among them.
+    """Events of these kinds come in this order in every optimizer step, `step` (or `scaler_step`)
+    among them.
 
-    A kind may come several times in a row (micro-batches), and a new round begins only after `step`. Kinds listed as `optional`
-    may be left out of a round. The kinds are those of the recording: zero_grad, scale, backward, unscale, clip, scaler_step, step,
-    scaler_update, schedule.
+    A kind may come several times in a row (micro-batches), and a new round begins only after
+    `step`. Kinds listed as `optional` may be left out of a round. The kinds are those of the
+    recording: zero_grad, scale, backward, unscale, clip, scaler_step, step, scaler_update,
+    schedule.
     """
     steps_taken(run)
     if "step" not in order and "scaler_step" not in order:
         raise ValueError(f"the order {order} has no 'step': name what comes before it and after it")
     last = order.index("step" if "step" in order else "scaler_step")
     required = [i for i, kind in enumerate(order) if kind not in optional]
-    events = [e for e in run.events if e.kind in order and not (e.kind == "schedule" and e.data.get("initial"))]
+    events = [
+        e
+        for e in run.events
+        if e.kind in order and not (e.kind == "schedule" and e.data.get("initial"))
+    ]
     events = [e for e in events if e.phase == "train" or e.kind != "backward"]
     wanted = " -> ".join(order)
     seen = {e.kind for e in events}
     for kind in order:
         if kind not in seen and kind not in optional:
-            raise broken(f"{kind} never happens in {run.num_steps} steps", f"{wanted} in every step")
+            raise broken(
+                f"{kind} never happens in {run.num_steps} steps", f"{wanted} in every step"
+            )
     before: Event | None = None
     for event in events:
-        if before is not None and not _follows(order.index(before.kind), order.index(event.kind), last, required):
-            raise broken(f"{before.kind} is followed by {event.kind}", f"{wanted} in every step", event.step, event.site)
+        if before is not None and not _follows(
+            order.index(before.kind), order.index(event.kind), last, required
+        ):
+            raise broken(
+                f"{before.kind} is followed by {event.kind}",
+                f"{wanted} in every step",
+                event.step,
+                event.site,
+            )
         before = event
     first = order.index(events[0].kind) if events else 0
     if any(i < first for i in required) and first <= last:
-        raise broken(f"the run begins with {order[first]}", f"{wanted} in every step", events[0].step, events[0].site)
+        raise broken(
+            f"the run begins with {order[first]}",
+            f"{wanted} in every step",
+            events[0].step,
+            events[0].site,
+        )
 
 
 def _follows(now: int, then: int, last: int, required: Sequence[int]) -> bool:
@@ -53,10 +73,17 @@ def assert_gradients_cleared(run: Run, at_most: float = 0.1) -> None:
     """At every step after the first the gradients are fresh: none is left of the step before."""
     steps_taken(run)
     for optimizer in run.optimizers:
-        steps = [e for e in run.of_kind("step") if e.data.get("optimizer") == optimizer.index and not e.data.get("skipped")][1:]
+        steps = [
+            e
+            for e in run.of_kind("step")
+            if e.data.get("optimizer") == optimizer.index and not e.data.get("skipped")
+        ][1:]
         held = sum(t.requires_grad and t.optimizer == optimizer.index for t in run.tensors)
         stale = [e for e in steps if (e.data.get("uncleared") or 0) >= 0.5 * max(held, 1)]
         if stale and len(stale) > at_most * len(steps):
             number = int(stale[0].data["uncleared"])
-            found = f"{number} of {held} gradients still hold those of the step before, at {len(stale)} of {len(steps)} steps"
+            found = (
+                f"{number} of {held} gradients still hold those of the step before, at "
+                f"{len(stale)} of {len(steps)} steps"
+            )
             raise broken(found, "0: zero_grad() once per step", stale[0].step, stale[0].site)

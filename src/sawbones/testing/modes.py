@@ -12,11 +12,20 @@ def assert_trains_in_train_mode(run: Run) -> None:
     """Every forward pass that leads to an optimizer step runs with the model in training mode."""
     steps_taken(run)
     stepped = {e.step for e in run.of_kind("step")}
-    calls = [e for e in run.of_kind("forward") if e.data.get("top") and e.data.get("grad") and e.step in stepped]
+    calls = [
+        e
+        for e in run.of_kind("forward")
+        if e.data.get("top") and e.data.get("grad") and e.step in stepped
+    ]
     wrong = [e for e in calls if e.data.get("training") is False]
     if wrong:
-        found = f"{wrong[0].data.get('module') or 'the model'} is in eval mode in {len(wrong)} of {len(calls)} training passes"
-        raise broken(found, "model.train() before every training pass", wrong[0].step, wrong[0].site)
+        found = (
+            f"{wrong[0].data.get('module') or 'the model'} is in eval mode in {len(wrong)} of "
+            f"{len(calls)} training passes"
+        )
+        raise broken(
+            found, "model.train() before every training pass", wrong[0].step, wrong[0].site
+        )
 
 
 def assert_evaluates_in_eval_mode(run: Run) -> None:
@@ -27,4 +36,9 @@ def assert_evaluates_in_eval_mode(run: Run) -> None:
         row = rows[0]
         count = sum(int(r["count"]) for r in rows)
         found = f"{row['kind']} ({row['op']}) is active in evaluation, {count} calls in all"
-        raise broken(found, "0: model.eval() before every evaluation", int(row["step"]), as_site(row.get("site")))
+        raise broken(
+            found,
+            "0: model.eval() before every evaluation",
+            int(row["step"]),
+            as_site(row.get("site")),
+        )

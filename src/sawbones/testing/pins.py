@@ -1,4 +1,5 @@
-"""Which assertion keeps a fault out: the most direct property of each, or the fault's own check where no property says it.
+"""Which assertion keeps a fault out: the most direct property of each, or the fault's own check
+where no property says it.
 
 Read by `sawbones pin` and by the `test` of every finding. A fault that is missing here is pinned
 by assert_free_of, or by running the script when it is a crash.
@@ -15,7 +16,8 @@ from sawbones.checks import Check, all_checks
 class Pin:
     """`assertion(run, arguments)`, on a run of as few steps as it needs to fail.
 
-    `whole`: something that must happen once in a run, and may come late. `twice`: the script runs a second time.
+    `whole`: something that must happen once in a run, and may come late. `twice`: the script runs a
+    second time.
     """
 
     assertion: str
@@ -52,15 +54,23 @@ PINS = {
     "optimizer.decay-on-norm-bias": Pin("assert_decay_groups"),
     "optimizer.missing-params": Pin("assert_all_parameters_optimized", whole=True),
     "optimizer.stale-params": Pin("assert_all_parameters_optimized", whole=True),
-    "loop.clip-after-step": Pin("assert_event_order", '"backward", "clip", "step", optional=["clip"]'),
-    "loop.clip-before-unscale": Pin("assert_event_order", '"backward", "unscale", "clip", "step", optional=["clip"]'),
+    "loop.clip-after-step": Pin(
+        "assert_event_order", '"backward", "clip", "step", optional=["clip"]'
+    ),
+    "loop.clip-before-unscale": Pin(
+        "assert_event_order", '"backward", "unscale", "clip", "step", optional=["clip"]'
+    ),
     "loop.half-weights": Pin("assert_float32_weights"),
     "loop.no-step": Pin("assert_event_order", '"backward", "step"'),
     "loop.no-zero-grad": Pin("assert_gradients_cleared"),
     "loop.nondeterminism": Pin("assert_deterministic", twice=True),
     "loop.resume-incomplete": Pin("assert_resumes_exactly"),
-    "loop.scaler-misuse": Pin("assert_event_order", '"scale", "backward", "scaler_step", "scaler_update"'),
-    "loop.scheduler-order": Pin("assert_event_order", '"backward", "step", "schedule", optional=["schedule"]'),
+    "loop.scaler-misuse": Pin(
+        "assert_event_order", '"scale", "backward", "scaler_step", "scaler_update"'
+    ),
+    "loop.scheduler-order": Pin(
+        "assert_event_order", '"backward", "step", "schedule", optional=["schedule"]'
+    ),
     "loop.train-in-eval-mode": Pin("assert_trains_in_train_mode"),
     "loop.zero-grad-misplaced": Pin("assert_event_order", '"zero_grad", "backward", "step"'),
     "evaluation.eval-mode": Pin("assert_evaluates_in_eval_mode"),
@@ -70,7 +80,9 @@ PINS = {
 
 
 def ways() -> dict[str, str]:
-    """Every fault that has a check -> how it is pinned: by an assertion, by running the script to the crash, or by its check."""
+    """Every fault that has a check -> how it is pinned: by an assertion, by running the script to
+    the crash, or by its check.
+    """
     return {check.fault: _way(check) for check in all_checks()}
 
 

@@ -1,4 +1,6 @@
-"""The same again: two runs from one seed, and a run that is stopped and resumed against one that is not."""
+"""The same again: two runs from one seed, and a run that is stopped and resumed against one that is
+not.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from sawbones.testing.wording import broken, steps_taken
 
 
 def assert_deterministic(train: Callable[[], Sequence[float]] | Run) -> None:
-    """Two calls give the same losses bit for bit: `train()` seeds, trains for some steps and returns them.
+    """Two calls give the same losses bit for bit: `train()` seeds, trains for some steps and
+    returns them.
 
-    Of a run: observe(..., twice=True) has compared two runs of a script, batches and losses in order.
+    Of a run: observe(..., twice=True) has compared two runs of a script, batches and losses in
+    order.
     """
     if isinstance(train, Run):
         steps_taken(train)
@@ -27,24 +31,35 @@ def assert_deterministic(train: Callable[[], Sequence[float]] | Run) -> None:
         return
     first, second = list(train()), list(train())
     if len(first) != len(second):
-        raise broken(f"the first run gives {len(first)} losses, the second {len(second)}", "as many")
+        raise broken(
+            f"the first run gives {len(first)} losses, the second {len(second)}", "as many"
+        )
     _equal(first, second, "two runs from one seed: ")
 
 
 def _equal(goal: Sequence[float], found: Sequence[float], what: str, offset: int = 0) -> None:
     for step, (a, b) in enumerate(zip(goal, found, strict=True)):
         if float(a) != float(b) and not (math.isnan(a) and math.isnan(b)):
-            raise broken(f"{what}loss {float(b):.9g} at step {step + offset}", f"{float(a):.9g}, bit for bit")
+            raise broken(
+                f"{what}loss {float(b):.9g} at step {step + offset}", f"{float(a):.9g}, bit for bit"
+            )
 
 
 def assert_resumes_exactly(
-    build: Callable[[], Any] | Run, train: Callable[[Any, int, int], Sequence[float]] | None = None,
-    save: Callable[[Any], Any] | None = None, load: Callable[[Any, Any], None] | None = None, *, steps: int = 8, at: int = 4,
-) -> None:  # fmt: skip
-    """N steps equal k steps, save, a fresh start, load, and the other N - k: every loss, bit for bit.
+    build: Callable[[], Any] | Run,
+    train: Callable[[Any, int, int], Sequence[float]] | None = None,
+    save: Callable[[Any], Any] | None = None,
+    load: Callable[[Any, Any], None] | None = None,
+    *,
+    steps: int = 8,
+    at: int = 4,
+) -> None:
+    """N steps equal k steps, save, a fresh start, load, and the other N - k: every loss, bit for
+    bit.
 
-    build() makes the state of a run; train(state, first, last) takes these steps and returns their losses; save(state) gives a
-    checkpoint and load(state, checkpoint) restores it. Of a run that saves and loads: optimizer and LR go on where they were.
+    build() makes the state of a run; train(state, first, last) takes these steps and returns their
+    losses; save(state) gives a checkpoint and load(state, checkpoint) restores it. Of a run that
+    saves and loads: optimizer and LR go on where they were.
     """
     if isinstance(build, Run):
         _resumed_in(build)
@@ -66,10 +81,16 @@ def _resumed_in(run: Run) -> None:
     for resume in resumes(run):
         optimizer = not_restored(run, resume)
         if optimizer is not None:
-            found = f"{optimizer.cls} goes on empty at step {resume.first_step} after {resume.num_before} steps"
+            found = (
+                f"{optimizer.cls} goes on empty at step {resume.first_step} after "
+                f"{resume.num_before} steps"
+            )
             raise broken(found, "its state restored", resume.first_step, resume.load.site)
         jump = lr_jump(run, resume)
         if jump is not None:
             raise broken(
-                f"the learning rate is {jump[1]:.3g} after the resume", f"{jump[0]:.3g}", resume.first_step, resume.load.site
+                f"the learning rate is {jump[1]:.3g} after the resume",
+                f"{jump[0]:.3g}",
+                resume.first_step,
+                resume.load.site,
             )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from sawbones.schema import Run, Site
 
 
-def broken(found: str, expected: object, step: int | None = None, site: Site | None = None) -> AssertionError:
+def broken(
+    found: str, expected: object, step: int | None = None, site: Site | None = None
+) -> AssertionError:
     """The first line stands alone; the place is on the second."""
     text = f"{found}; expected {expected}"
     where = [f"step {step}"] if step is not None else []
@@ -17,7 +19,12 @@ def steps_taken(run: Run) -> None:
     """A property of training can't be read off a script that did not train."""
     if run.ending.kind == "exception":
         message = (run.ending.message or "").split("\n")[0][:300]
-        raise broken(f"{run.script} ended with {run.ending.exception}: {message}", "a run", run.num_steps, run.ending.site)
+        raise broken(
+            f"{run.script} ended with {run.ending.exception}: {message}",
+            "a run",
+            run.num_steps,
+            run.ending.site,
+        )
     if not run.events:
         raise broken(f"{run.script} did nothing that could be recorded", "a training loop")
 

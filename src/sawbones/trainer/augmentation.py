@@ -1,4 +1,6 @@
-"""Label-preserving variants of training examples, one rule per task. Never applied to held-out data."""
+"""Label-preserving variants of training examples, one rule per task. Never applied to held-out
+data.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def _swap_synonyms() -> Augment:
     synonyms = grammar.load("translation_grammar.txt").synonyms()
 
     def augment(example: Example, rng: random.Random) -> Example:
-        words = [rng.choice(synonyms.get(word, [word])) for word in (example.source or "").split(" ")]
+        words = [
+            rng.choice(synonyms.get(word, [word])) for word in (example.source or "").split(" ")
+        ]
         return Example(" ".join(words), example.target, example.keys)
 
     return augment
@@ -60,7 +64,11 @@ def augmentation(task: str) -> Augment:
     }[task]
 
 
-def augment_safely(augment: Augment, example: Example, rng: random.Random, held_out: Set[str]) -> Example:
-    """A variant that happens to be held-out content would leak it into training: keep the original then."""
+def augment_safely(
+    augment: Augment, example: Example, rng: random.Random, held_out: Set[str]
+) -> Example:
+    """A variant that happens to be held-out content would leak it into training: keep the original
+    then.
+    """
     variant = augment(example, rng)
     return example if any(key in held_out for key in variant.keys) else variant

@@ -1,11 +1,12 @@
-"""Checkpoints: one safetensors file with every tensor and the state as JSON in its header, and a record beside it.
+"""Checkpoints: one safetensors file with every tensor and the state as JSON in its header, and a
+record beside it.
 
-    step-000250.safetensors   model, optimizer, generators, tokenizer, configuration, positions: what resuming needs
-    step-000250.json          its SHA-256 and the provenance (arguments, commit, versions, time); written last
-    last.json, best.json      which step is which
+    step-000250.safetensors   model, optimizer, generators, tokenizer, configuration, positions:
+    what resuming needs step-000250.json          its SHA-256 and the provenance (arguments, commit,
+    versions, time); written last last.json, best.json      which step is which
 
-Nothing that changes from run to run (time, paths) is in the safetensors file, so equal runs give equal hashes. Nothing
-is unpickled on load.
+Nothing that changes from run to run (time, paths) is in the safetensors file, so equal runs give
+equal hashes. Nothing is unpickled on load.
 """
 
 from __future__ import annotations
@@ -46,11 +47,17 @@ class Checkpoint:
 
     def part(self, name: str) -> dict[str, torch.Tensor]:
         prefix = name + "/"
-        return {key.removeprefix(prefix): tensor for key, tensor in self.tensors.items() if key.startswith(prefix)}
+        return {
+            key.removeprefix(prefix): tensor
+            for key, tensor in self.tensors.items()
+            if key.startswith(prefix)
+        }
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Either the old content or the whole new one, also after a power cut: write beside, flush to disk, rename."""
+    """Either the old content or the whole new one, also after a power cut: write beside, flush to
+    disk, rename.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -80,11 +87,17 @@ def _json(record: dict[str, Any]) -> bytes:
 
 
 def _own_digest(record: dict[str, Any]) -> str:
-    return hashlib.sha256(_json({k: v for k, v in record.items() if k != "record_sha256"})).hexdigest()
+    return hashlib.sha256(
+        _json({k: v for k, v in record.items() if k != "record_sha256"})
+    ).hexdigest()
 
 
 def save(
-    folder: Path, step: int, tensors: dict[str, torch.Tensor], state: dict[str, Any], provenance: dict[str, Any]
+    folder: Path,
+    step: int,
+    tensors: dict[str, torch.Tensor],
+    state: dict[str, Any],
+    provenance: dict[str, Any],
 ) -> SavedCheckpoint:
     path = folder / f"step-{step:06d}.safetensors"
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -105,7 +118,10 @@ def save(
 
 def point(folder: Path, name: str, saved: SavedCheckpoint, **more: Any) -> None:
     """Let `last` or `best` mean this checkpoint."""
-    write_atomically(folder / f"{name}.json", _json({"checkpoint": saved.path.name, "sha256": saved.sha256, **more}))
+    write_atomically(
+        folder / f"{name}.json",
+        _json({"checkpoint": saved.path.name, "sha256": saved.sha256, **more}),
+    )
 
 
 def _pointed(folder: Path, name: str) -> Path | None:
@@ -126,7 +142,11 @@ def prune(folder: Path, keep: int) -> None:
 
 def list_steps(folder: Path) -> list[Path]:
     """Checkpoint files in the folder, oldest step first."""
-    found = [(int(m.group(1)), p) for p in folder.glob("step-*.safetensors") if (m := _STEP_FILE.fullmatch(p.name))]
+    found = [
+        (int(m.group(1)), p)
+        for p in folder.glob("step-*.safetensors")
+        if (m := _STEP_FILE.fullmatch(p.name))
+    ]
     return [path for _, path in sorted(found)]
 
 
@@ -138,7 +158,10 @@ def locate(path: Path) -> Path:
         steps = list_steps(path)
         last = _pointed(path, "last") or (steps[-1] if steps else None)
         if last is None:
-            raise CheckpointError(f"no checkpoint in {path} (no step-*.safetensors). Start one: sawbones train --out {path}")
+            raise CheckpointError(
+                f"no checkpoint in {path} (no step-*.safetensors). Start one: sawbones "
+                f"train --out {path}"
+            )
         return last
     nearby = sorted(str(p) for p in list_steps(path.parent)) if path.parent.is_dir() else []
     hint = f" Checkpoints nearby: {', '.join(nearby[-3:])}" if nearby else ""
@@ -146,13 +169,19 @@ def locate(path: Path) -> Path:
 
 
 def load(path: Path) -> Checkpoint:
-    """Verify, then parse. A bad file raises CheckpointError that names the newest good one beside it."""
+    """Verify, then parse. A bad file raises CheckpointError that names the newest good one beside
+    it.
+    """
     path = locate(path)
     try:
         return _load_verified(path)
     except CheckpointError as error:
         good = previous_good(path)
-        offer = f"Previous good checkpoint: --resume {good}" if good else "No good checkpoint is left in that folder"
+        offer = (
+            f"Previous good checkpoint: --resume {good}"
+            if good
+            else "No good checkpoint is left in that folder"
+        )
         raise CheckpointError(f"{error}. Nothing was loaded. {offer}") from error
 
 
@@ -173,9 +202,13 @@ def verify(path: Path) -> tuple[bytes, dict[str, Any]]:
     try:
         record = json.loads(path.with_suffix(".json").read_bytes())
         sound = isinstance(record, dict) and record["record_sha256"] == _own_digest(record)
-        expected, size, version = (str(record["sha256"]), int(record["bytes"]), record["format"]) if sound else ("", 0, 0)
+        expected, size, version = (
+            (str(record["sha256"]), int(record["bytes"]), record["format"]) if sound else ("", 0, 0)
+        )
     except FileNotFoundError:
-        raise CheckpointError(f"{path} has no record {path.stem}.json beside it, so it cannot be verified") from None
+        raise CheckpointError(
+            f"{path} has no record {path.stem}.json beside it, so it cannot be verified"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError):
         sound = False
     if not sound:
@@ -190,7 +223,9 @@ def verify(path: Path) -> tuple[bytes, dict[str, Any]]:
         raise CheckpointError(f"{path} is truncated: {len(data)} bytes of {size}")
     digest = hashlib.sha256(data).hexdigest()
     if digest != expected:
-        raise CheckpointError(f"{path} was altered: its SHA-256 is {digest[:12]}…, its record says {expected[:12]}…")
+        raise CheckpointError(
+            f"{path} was altered: its SHA-256 is {digest[:12]}…, its record says {expected[:12]}…"
+        )
     return data, record
 
 
@@ -202,14 +237,20 @@ def _load_verified(path: Path) -> Checkpoint:
     return Checkpoint(path, record["sha256"], parse_tensors(data), state, record["provenance"])
 
 
-def pack_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
+def pack_optimizer(
+    optimizer: torch.optim.Optimizer,
+) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
     """(tensors by `index/name`, parameter groups as JSON)."""
     packed = optimizer.state_dict()
-    tensors = {f"{i}/{key}": value for i, entry in packed["state"].items() for key, value in entry.items()}
+    tensors = {
+        f"{i}/{key}": value for i, entry in packed["state"].items() for key, value in entry.items()
+    }
     return tensors, packed["param_groups"]
 
 
-def unpack_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor], groups: list[dict[str, Any]]) -> None:
+def unpack_optimizer(
+    optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor], groups: list[dict[str, Any]]
+) -> None:
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
         index, _, key = name.partition("/")

@@ -100,7 +100,9 @@ def from_json(record: dict[str, Any]) -> TrainConfig:
     parts = {"data": DataConfig, "model": ModelConfig, "optim": OptimConfig}
     known = {f.name for f in fields(TrainConfig)}
     if unknown := sorted(set(record) - known):
-        raise ConfigError(f"configuration has unknown keys {unknown}; this version knows {sorted(known)}")
+        raise ConfigError(
+            f"configuration has unknown keys {unknown}; this version knows {sorted(known)}"
+        )
     values: dict[str, Any] = dict(record)
     try:
         for name, kind in parts.items():
@@ -167,22 +169,30 @@ def _check_ranges(config: TrainConfig) -> None:
     if not 0 < optim.lr < float("inf"):
         raise ConfigError(f"lr is {optim.lr}; it must be above 0 and finite")
     if not 0 < optim.clip < float("inf"):
-        raise ConfigError(f"clip is {optim.clip}; it must be above 0 and finite (a large value switches clipping off)")
+        raise ConfigError(
+            f"clip is {optim.clip}; it must be above 0 and finite (a large value switches "
+            "clipping off)"
+        )
     if not 0 <= model.dropout < 1:
         raise ConfigError(f"dropout is {model.dropout}; it must lie in [0, 1)")
     if not 0 <= optim.label_smoothing < 1:
         raise ConfigError(f"label-smoothing is {optim.label_smoothing}; it must lie in [0, 1)")
     if model.d_model % model.num_heads:
-        raise ConfigError(f"d-model {model.d_model} does not split into {model.num_heads} heads of equal width")
+        raise ConfigError(
+            f"d-model {model.d_model} does not split into {model.num_heads} heads of equal width"
+        )
     if model.positions == "rotary" and (model.d_model // model.num_heads) % 2:
-        raise ConfigError(f"rotary positions need an even head width; it is {model.d_model // model.num_heads}")
+        raise ConfigError(
+            f"rotary positions need an even head width; it is {model.d_model // model.num_heads}"
+        )
     if config.data.task == "lm" and model.arch != "decoder-only":
         raise ConfigError("task lm has no source text for an encoder; use --arch decoder-only")
     if config.dtype == "float64" and config.amp != "off":
         raise ConfigError(f"amp {config.amp} and float64 exclude each other; use --amp off")
 
 
-# Steps at which the default model has learnt each task; texts of several tokens per word ask for byte pairs.
+# Steps at which the default model has learnt each task; texts of several tokens per word ask for
+# byte pairs.
 _DEFAULT_STEPS = {"copy": 800, "reverse": 1300, "sort": 1300, "translation": 1200, "lm": 600}
 
 
@@ -200,13 +210,17 @@ def defaults_for(task: str) -> TrainConfig:
 
 def without_noise(config: TrainConfig) -> TrainConfig:
     """Dropout and augmentation off: what memorising a batch and comparing numbers need."""
-    return replace(config, model=replace(config.model, dropout=0.0), data=replace(config.data, augment=0.0))
+    return replace(
+        config, model=replace(config.model, dropout=0.0), data=replace(config.data, augment=0.0)
+    )
 
 
 def for_verification(config: TrainConfig) -> TrainConfig:
     """A short run in float64, where a wrong formula cannot hide behind rounding."""
     steps = min(config.steps, 20)
-    quiet = without_noise(replace(config, steps=steps, dtype="float64", amp="off", deterministic=True))
+    quiet = without_noise(
+        replace(config, steps=steps, dtype="float64", amp="off", deterministic=True)
+    )
     sizes = {"num_train": 2000, "num_val": 64, "num_test": 64}
     fewer = {name: min(size, getattr(quiet.data, name)) for name, size in sizes.items()}
     return replace(quiet, data=replace(quiet.data, **fewer))

@@ -21,7 +21,12 @@ class TaskData:
 
 
 def fit_tokenizer(splits: Splits, kind: str, bpe_vocab_size: int) -> TextTokenizer:
-    texts = [text for example in splits.train for text in (example.source, example.target) if text is not None]
+    texts = [
+        text
+        for example in splits.train
+        for text in (example.source, example.target)
+        if text is not None
+    ]
     return train_tokenizer(kind, texts, bpe_vocab_size)
 
 
@@ -29,8 +34,14 @@ def build_data(config: TrainConfig) -> TaskData:
     data = config.data
     splits = build_splits(data)
     tokenizer = fit_tokenizer(splits, data.tokenizer, data.bpe_vocab_size)
-    training = splits.train[: config.overfit_batch * config.batch_size] if config.overfit_batch else splits.train
-    held_out = frozenset(key for part in (splits.val, splits.test) for example in part for key in example.keys)
+    training = (
+        splits.train[: config.overfit_batch * config.batch_size]
+        if config.overfit_batch
+        else splits.train
+    )
+    held_out = frozenset(
+        key for part in (splits.val, splits.test) for example in part for key in example.keys
+    )
     train = TextDataset(
         training,
         tokenizer,
@@ -40,9 +51,13 @@ def build_data(config: TrainConfig) -> TaskData:
         held_out=held_out,
         seed=config.seed,
     )
-    val, test = (TextDataset(part, tokenizer, data.max_tokens) for part in (splits.val, splits.test))
+    val, test = (
+        TextDataset(part, tokenizer, data.max_tokens) for part in (splits.val, splits.test)
+    )
     return TaskData(tokenizer, train, val, test, content_hash(splits))
 
 
-def train_sampler(config: TrainConfig, dataset: TextDataset, rank: int, world_size: int) -> BucketSampler:
+def train_sampler(
+    config: TrainConfig, dataset: TextDataset, rank: int, world_size: int
+) -> BucketSampler:
     return BucketSampler(dataset.lengths(), config.batch_size, config.seed, rank, world_size)

@@ -17,11 +17,15 @@ def greedy_decode(
     max_new_tokens: int,
     prefix_BP: Tensor | None = None,
 ) -> Tensor:
-    """New tokens (B, up to max_new_tokens), EOS included, PAD after it. The prefix starts with BOS; default: BOS."""
+    """New tokens (B, up to max_new_tokens), EOS included, PAD after it. The prefix starts with BOS;
+    default: BOS.
+    """
     if prefix_BP is None:
         if source_BS is None:
             raise ValueError("greedy_decode needs a source or a prefix")
-        prefix_BP = torch.full((source_BS.shape[0], 1), BOS_ID, dtype=torch.int64, device=source_BS.device)
+        prefix_BP = torch.full(
+            (source_BS.shape[0], 1), BOS_ID, dtype=torch.int64, device=source_BS.device
+        )
     state = model.start(source_BS, source_mask_BS)
     logits_BTV = model.step(prefix_BP, state)
     done_B = torch.zeros(prefix_BP.shape[0], dtype=torch.bool, device=prefix_BP.device)

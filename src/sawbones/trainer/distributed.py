@@ -1,4 +1,6 @@
-"""Ranks under torchrun: gloo on CPU, nccl on CUDA. A single process is rank 0 of 1, without a process group."""
+"""Ranks under torchrun: gloo on CPU, nccl on CUDA. A single process is rank 0 of 1, without a
+process group.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,14 @@ class Ranks:
             dist.barrier()
 
     def wrap(self, model: nn.Module, device: torch.device) -> nn.Module:
-        """DDP broadcasts rank 0's parameters once and averages gradients after each synchronised backward."""
+        """DDP broadcasts rank 0's parameters once and averages gradients after each synchronised
+        backward.
+        """
         if self.world_size == 1:
             return model
-        return DistributedDataParallel(model, device_ids=[device.index] if device.type == "cuda" else None)
+        return DistributedDataParallel(
+            model, device_ids=[device.index] if device.type == "cuda" else None
+        )
 
     def unsynchronised(self, wrapped: nn.Module) -> AbstractContextManager[None]:
         """For all but the last micro-batch: gradients add up locally and travel once."""

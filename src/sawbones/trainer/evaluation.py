@@ -1,4 +1,6 @@
-"""Metrics over a held-out split: in eval mode, without gradients, without padding; teacher-forced and free-running."""
+"""Metrics over a held-out split: in eval mode, without gradients, without padding; teacher-forced
+and free-running.
+"""
 
 from __future__ import annotations
 
@@ -50,22 +52,33 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 def teacher_forced_counts(model: Transformer, batch: Batch) -> list[float]:
     """[loss sum, correct tokens, tokens, fully correct sequences, sequences]"""
-    logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+    logits = model(
+        batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+    )
     real = batch.labels_BT != IGNORE_INDEX
     right = (logits.argmax(-1) == batch.labels_BT) & real
     whole = (right == real).all(1)
     loss = token_loss_sum(logits, batch.labels_BT)
-    return [float(loss), float(right.sum()), float(real.sum()), float(whole.sum()), float(len(batch))]
+    return [
+        float(loss),
+        float(right.sum()),
+        float(real.sum()),
+        float(whole.sum()),
+        float(len(batch)),
+    ]
 
 
 def matches(new_BN: Tensor, labels_BT: Tensor) -> list[float]:
-    """[correct tokens, tokens, fully correct sequences]: generated against reference up to and including its EOS."""
+    """[correct tokens, tokens, fully correct sequences]: generated against reference up to and
+    including its EOS.
+    """
     width = max(new_BN.shape[1], labels_BT.shape[1])
     generated = nn.functional.pad(new_BN, (0, width - new_BN.shape[1]), value=IGNORE_INDEX)
     labels = nn.functional.pad(labels_BT, (0, width - labels_BT.shape[1]), value=IGNORE_INDEX)
     real = labels != IGNORE_INDEX
     right = (generated == labels) & real
-    # A hypothesis stops at its own EOS, so agreeing on every reference token up to EOS is being equal.
+    # A hypothesis stops at its own EOS, so agreeing on every reference token up to EOS is being
+    # equal.
     return [float(right.sum()), float(real.sum()), float((right == real).all(1).sum())]
 
 
@@ -89,15 +102,21 @@ def evaluate(
     batch_size: int = 250,
     limit: int | None = None,
 ) -> Metrics:
-    """Each rank takes its share of the examples; counts are added over ranks before anything is divided."""
+    """Each rank takes its share of the examples; counts are added over ranks before anything is
+    divided.
+    """
     counts = [0.0] * 8
     with eval_mode(model), precision.autocast():
         for batch in eval_batches(dataset, batch_size, ranks.rank, ranks.world_size, limit):
             longest = int(batch.decoder_mask_BT.sum(1).max())
             on_device = batch.to(precision.device)
-            found = teacher_forced_counts(model, on_device) + free_running_counts(model, on_device, longest)
+            found = teacher_forced_counts(model, on_device) + free_running_counts(
+                model, on_device, longest
+            )
             counts = [a + b for a, b in zip(counts, found, strict=True)]
-    loss, right, tokens, whole, sequences, free_right, free_tokens, free_whole = ranks.total(counts, precision.device)
+    loss, right, tokens, whole, sequences, free_right, free_tokens, free_whole = ranks.total(
+        counts, precision.device
+    )
     return Metrics(
         loss=loss / tokens,
         token_accuracy=right / tokens,

@@ -2,9 +2,9 @@
 
     NP -> the ADJ NOUN => NOUN ADJ la @3
 
-reads: in language one `the`, an adjective, a noun; in language two the noun, the adjective, `la`; three times as likely
-as a rule without `@`. Names in capitals are expanded, `NP/1` and `NP/2` are two different noun phrases of one rule, and
-`|` separates alternatives.
+reads: in language one `the`, an adjective, a noun; in language two the noun, the adjective, `la`;
+three times as likely as a rule without `@`. Names in capitals are expanded, `NP/1` and `NP/2` are
+two different noun phrases of one rule, and `|` separates alternatives.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def _parse_rule(text: str, where: str) -> Rule:
     if not source:
         raise ConfigError(f"{where}: a rule expands to nothing")
     if sorted(filter(is_name, source)) != sorted(filter(is_name, target)):
-        raise ConfigError(f"{where}: the two sides of {text.strip()!r} do not expand the same names")
+        raise ConfigError(
+            f"{where}: the two sides of {text.strip()!r} do not expand the same names"
+        )
     return Rule(source, target, float(weight) if weight else 1.0)
 
 
@@ -51,7 +53,9 @@ class Grammar:
                 for symbol in filter(is_name, rule.source):
                     if symbol.split("/")[0] not in rules:
                         raise ConfigError(f"grammar rule {name} uses {symbol}, which has no rule")
-        self._weights = {name: [rule.weight for rule in alternatives] for name, alternatives in rules.items()}
+        self._weights = {
+            name: [rule.weight for rule in alternatives] for name, alternatives in rules.items()
+        }
 
     @classmethod
     def parse(cls, text: str) -> Grammar:
@@ -63,7 +67,9 @@ class Grammar:
             name, arrow, body = line.partition("->")
             if not arrow:
                 raise ConfigError(f"grammar line {number}: expected NAME -> ..., found {line!r}")
-            rules[name.strip()] += [_parse_rule(part, f"grammar line {number}") for part in body.split("|")]
+            rules[name.strip()] += [
+                _parse_rule(part, f"grammar line {number}") for part in body.split("|")
+            ]
         return cls(dict(rules), start=next(iter(rules)))
 
     def sample(self, rng: random.Random) -> tuple[str, str]:
@@ -79,7 +85,9 @@ class Grammar:
         return source, target
 
     def synonyms(self) -> dict[str, list[str]]:
-        """Words of language one that one name may expand to and that mean the same in language two."""
+        """Words of language one that one name may expand to and that mean the same in language
+        two.
+        """
         groups: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
         for name, alternatives in self.rules.items():
             for rule in alternatives:
@@ -90,4 +98,6 @@ class Grammar:
 
 def load(filename: str) -> Grammar:
     """A grammar shipped with the package."""
-    return Grammar.parse(resources.files(__package__).joinpath(filename).read_text(encoding="utf-8"))
+    return Grammar.parse(
+        resources.files(__package__).joinpath(filename).read_text(encoding="utf-8")
+    )

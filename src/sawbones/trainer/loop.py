@@ -26,7 +26,9 @@ from .pipeline import Pipeline, build_pipeline, capture, restore
 from .precision import Precision
 from .provenance import provenance
 
-MAX_SKIPS_IN_A_ROW = 30  # by then the scale has fallen by 2**30: the gradients are broken, not the scale
+MAX_SKIPS_IN_A_ROW = (
+    30  # by then the scale has fallen by 2**30: the gradients are broken, not the scale
+)
 
 
 @dataclass(frozen=True)
@@ -49,16 +51,25 @@ def accumulate_gradients(
     num_targets: float,
     label_smoothing: float = 0.0,
 ) -> torch.Tensor:
-    """Add to .grad the gradient of the mean loss over `num_targets`, the targets of all micro-batches of all ranks.
+    """Add to .grad the gradient of the mean loss over `num_targets`, the targets of all
+    micro-batches of all ranks.
 
-    Dividing each micro-batch by its own count would give short ones too much weight. Returns this rank's loss sum.
+    Dividing each micro-batch by its own count would give short ones too much weight. Returns this
+    rank's loss sum.
     """
-    total = torch.zeros((), device=precision.device, dtype=torch.float64 if _on_cpu(precision) else torch.float32)
+    total = torch.zeros(
+        (), device=precision.device, dtype=torch.float64 if _on_cpu(precision) else torch.float32
+    )
     for i, batch in enumerate(batches):
         is_last = i == len(batches) - 1
         with nullcontext() if is_last else ranks.unsynchronised(model):
             with precision.autocast():
-                logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+                logits = model(
+                    batch.source_BS,
+                    batch.source_mask_BS,
+                    batch.decoder_input_BT,
+                    batch.decoder_mask_BT,
+                )
                 loss_sum = token_loss_sum(logits, batch.labels_BT, label_smoothing)
             # DDP averages gradients over ranks; the count is already over all of them.
             precision.backward(loss_sum * (ranks.world_size / num_targets))
@@ -114,7 +125,10 @@ def train_step(pipeline: Pipeline) -> dict[str, Any]:
         "loss": loss,
         "lr": lr,
         "grad_norm": norms[0],
-        "layer_grad_norms": {k: v if math.isfinite(v) else str(v) for k, v in zip(layer_norms, norms[1:], strict=True)},
+        "layer_grad_norms": {
+            k: v if math.isfinite(v) else str(v)
+            for k, v in zip(layer_norms, norms[1:], strict=True)
+        },
         "scale": precision.scale(),
         "step_taken": taken,
         "skipped_steps": precision.skipped,
@@ -127,7 +141,9 @@ def train_step(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def score(config: TrainConfig, metrics: Metrics) -> float:
-    """What selection maximises: whole free-running sequences, or the likelihood of text that has many continuations."""
+    """What selection maximises: whole free-running sequences, or the likelihood of text that has
+    many continuations.
+    """
     return -metrics.loss if config.data.task == "lm" else metrics.free_sequence_accuracy
 
 
@@ -165,7 +181,9 @@ class Run:
         saved = None
         if self.is_main:
             config = pipeline.config
-            origin = provenance(config.seed, options.arguments, pipeline.data.sha256, str(pipeline.device))
+            origin = provenance(
+                config.seed, options.arguments, pipeline.data.sha256, str(pipeline.device)
+            )
             saved = checkpoint.save(options.out, pipeline.step, tensors, state, origin)
             checkpoint.point(options.out, "last", saved)
             if pipeline.stopping.best_step == pipeline.step:
@@ -176,7 +194,9 @@ class Run:
         return self.saved
 
     def train(self) -> tuple[Metrics | None, float, float]:
-        """Run to the goal. Returns the validation of the last step if there was one, tokens and seconds of training."""
+        """Run to the goal. Returns the validation of the last step if there was one, tokens and
+        seconds of training.
+        """
         pipeline, config = self.pipeline, self.pipeline.config
         metrics, tokens, seconds, skips_in_a_row = None, 0.0, 0.0, 0
         while pipeline.step < self.goal and not pipeline.stopping.should_stop:
@@ -186,7 +206,10 @@ class Run:
             tokens, seconds = tokens + record["tokens"], seconds + record["step_ms"] / 1000
             skips_in_a_row = 0 if record["step_taken"] else skips_in_a_row + 1
             if skips_in_a_row > MAX_SKIPS_IN_A_ROW:
-                raise TrainingDiverged(f"step {pipeline.step}: {skips_in_a_row} steps in a row skipped by the loss scaler")
+                raise TrainingDiverged(
+                    f"step {pipeline.step}: {skips_in_a_row} steps in a row skipped by "
+                    "the loss scaler"
+                )
             metrics = None
             is_best = False
             if pipeline.step % config.eval_every == 0 or pipeline.step == config.steps:
@@ -204,9 +227,13 @@ class Run:
 
 
 def move_earlier_run(folder: Path) -> None:
-    """A new run in a used folder: the earlier run goes to `previous`, so that its checkpoints are never mixed in."""
+    """A new run in a used folder: the earlier run goes to `previous`, so that its checkpoints are
+    never mixed in.
+    """
     own = [
-        p for pattern in ("step-*.safetensors", "step-*.json", "last.json", "best.json", "log.jsonl") for p in folder.glob(pattern)
+        p
+        for pattern in ("step-*.safetensors", "step-*.json", "last.json", "best.json", "log.jsonl")
+        for p in folder.glob(pattern)
     ]
     if not own:
         return
@@ -239,7 +266,8 @@ def run_training(config: TrainConfig, options: RunOptions, quiet: bool = False) 
             val, tokens, training_seconds = run.train()
             saved = run.saved or run.save()
             complete = pipeline.step >= config.steps or pipeline.stopping.should_stop
-            # After the checkpoint and outside early stopping: an evaluation for the report must not change the run.
+            # After the checkpoint and outside early stopping: an evaluation for the report must not
+            # change the run.
             val = val or run.evaluate("val")
             test = run.evaluate("test") if complete else None
         finally:

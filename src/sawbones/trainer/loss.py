@@ -1,6 +1,7 @@
 """Cross-entropy on logits as a sum and the weight to divide it by.
 
-Sum and weight travel apart until the whole optimizer step is known: the mean of micro-batch means is not the mean.
+Sum and weight travel apart until the whole optimizer step is known: the mean of micro-batch means
+is not the mean.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ from .errors import BatchError
 
 
 def token_loss_sum(
-    logits_BTV: Tensor, labels_BT: Tensor, label_smoothing: float = 0.0, class_weights_V: Tensor | None = None
+    logits_BTV: Tensor,
+    labels_BT: Tensor,
+    label_smoothing: float = 0.0,
+    class_weights_V: Tensor | None = None,
 ) -> Tensor:
-    """Summed over the targets that count, in float32 or better. Takes logits: no softmax before it."""
+    """Summed over the targets that count, in float32 or better. Takes logits: no softmax before
+    it.
+    """
     if logits_BTV.dtype in (torch.float16, torch.bfloat16):
         logits_BTV = logits_BTV.float()
     return functional.cross_entropy(
@@ -30,7 +36,9 @@ def token_loss_sum(
 
 
 def target_weight(labels_BT: Tensor, class_weights_V: Tensor | None = None) -> float:
-    """What a sum of losses is divided by: the number of targets that count, or the sum of their class weights."""
+    """What a sum of losses is divided by: the number of targets that count, or the sum of their
+    class weights.
+    """
     real = labels_BT[labels_BT != IGNORE_INDEX]
     if class_weights_V is None:
         return float(real.numel())
@@ -41,4 +49,6 @@ def check_ignored_share(labels_BT: Tensor, decoder_mask_BT: Tensor) -> None:
     """As many ignored targets as padding: more hides text from the loss, fewer trains on PAD."""
     ignored, padding = int((labels_BT == IGNORE_INDEX).sum()), int((~decoder_mask_BT).sum())
     if ignored != padding:
-        raise BatchError(f"{ignored} of {labels_BT.numel()} targets are ignored, but {padding} are padding")
+        raise BatchError(
+            f"{ignored} of {labels_BT.numel()} targets are ignored, but {padding} are padding"
+        )

@@ -1,4 +1,6 @@
-"""What a run says: one JSON line per step and evaluation on disk; a bar on a terminal, plain lines elsewhere."""
+"""What a run says: one JSON line per step and evaluation on disk; a bar on a terminal, plain lines
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ PLAIN_LINES = 20  # how many progress lines a piped run prints
 
 
 class MetricsLog:
-    """Appends to log.jsonl. Lines after the step a run resumes from belong to a future that is run again: dropped."""
+    """Appends to log.jsonl. Lines after the step a run resumes from belong to a future that is run
+    again: dropped.
+    """
 
     def __init__(self, path: Path, resumed_step: int | None) -> None:
         if resumed_step is None:
@@ -26,7 +30,10 @@ class MetricsLog:
 
     def write(self, record: dict[str, Any]) -> None:
         # NaN is no JSON: a diverging run must still leave a log that every reader can parse.
-        finite = {k: str(v) if isinstance(v, float) and not _is_finite(v) else v for k, v in record.items()}
+        finite = {
+            k: str(v) if isinstance(v, float) and not _is_finite(v) else v
+            for k, v in record.items()
+        }
         self._file.write(json.dumps(finite, allow_nan=False) + "\n")
         self._file.flush()
 
@@ -88,7 +95,10 @@ class PlainProgress(SilentProgress):
     def step(self, step: int, record: dict[str, Any]) -> None:
         if step % self.every == 0 or step == self.total:
             rate = f"{record['tokens_per_s']:.0f} tokens/s"
-            self.say(f"step {step}/{self.total}  loss {record['loss']:.4f}  lr {record['lr']:.2e}  {rate}")
+            self.say(
+                f"step {step}/{self.total}  loss {record['loss']:.4f}  lr "
+                f"{record['lr']:.2e}  {rate}"
+            )
 
     def say(self, line: str) -> None:
         print(line, flush=True)
@@ -96,9 +106,20 @@ class PlainProgress(SilentProgress):
 
 class BarProgress:
     def __init__(self, total: int, done: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
         self.bar = Progress(*columns)
         self.task = self.bar.add_task("training", total=total, completed=done)
         self.bar.start()

@@ -1,4 +1,5 @@
-"""The Transformer, encoder-decoder or decoder-only. Pre-norm, so that deep stacks train without tricks.
+"""The Transformer, encoder-decoder or decoder-only. Pre-norm, so that deep stacks train without
+tricks.
 
 One path serves training and decoding: `forward` is a `step` over all columns from an empty cache.
 Shapes: B examples, S source, T target and K key columns, C model width, V vocabulary.
@@ -76,14 +77,18 @@ class DecoderLayer(nn.Module):
         x = x + self.dropout(self.attention(self.norm_attention(x), mask_scores, turn, cache))
         if source is not None:
             key, value, source_scores = source
-            x = x + self.dropout(self.source_attention.attend(self.norm_source(x), key, value, source_scores))
+            x = x + self.dropout(
+                self.source_attention.attend(self.norm_source(x), key, value, source_scores)
+            )
         y: Tensor = x + self.dropout(self.feed(self.norm_feed(x)))
         return y
 
 
 @dataclass
 class DecodeState:
-    """Everything a decoder needs to go on: per-layer caches, which columns are real, and where each row stands."""
+    """Everything a decoder needs to go on: per-layer caches, which columns are real, and where each
+    row stands.
+    """
 
     caches: list[KeyValueCache]
     memory: Memory | None
@@ -112,7 +117,9 @@ class Transformer(nn.Module):
         if self.has_encoder:
             self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_layers))
             self.encoder_norm = nn.LayerNorm(config.d_model)
-        self.decoder = nn.ModuleList(DecoderLayer(config, self.has_encoder) for _ in range(config.num_layers))
+        self.decoder = nn.ModuleList(
+            DecoderLayer(config, self.has_encoder) for _ in range(config.num_layers)
+        )
         self.decoder_norm = nn.LayerNorm(config.d_model)
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.apply(self._initialise)
@@ -129,7 +136,11 @@ class Transformer(nn.Module):
             nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
 
     def forward(
-        self, source_BS: Tensor | None, source_mask_BS: Tensor | None, decoder_input_BT: Tensor, decoder_mask_BT: Tensor
+        self,
+        source_BS: Tensor | None,
+        source_mask_BS: Tensor | None,
+        decoder_input_BT: Tensor,
+        decoder_mask_BT: Tensor,
     ) -> Tensor:
         """Logits (B, T, V): column t predicts the token after decoder_input[:, t]."""
         if self.has_encoder or source_BS is None or source_mask_BS is None:
@@ -150,12 +161,17 @@ class Transformer(nn.Module):
         """Read the source and be ready to `step` over target columns."""
         if source_BS is None or source_mask_BS is None:
             if self.has_encoder:
-                raise ConfigError("an encoder-decoder needs a source; this batch has none (task lm is decoder-only)")
+                raise ConfigError(
+                    "an encoder-decoder needs a source; this batch has none (task lm is "
+                    "decoder-only)"
+                )
             return self._empty_state(None)
         if self.has_encoder:
             return self._empty_state(self._encode(source_BS, source_mask_BS))
         state = self._empty_state(None)
-        positions = torch.arange(source_BS.shape[1], device=source_BS.device)[None].expand_as(source_BS)
+        positions = torch.arange(source_BS.shape[1], device=source_BS.device)[None].expand_as(
+            source_BS
+        )
         self._decode(source_BS, positions, source_mask_BS, state)
         state.next_position_B1 = source_mask_BS.sum(1, keepdim=True)
         return state
@@ -199,14 +215,18 @@ class Transformer(nn.Module):
         keys_values = [layer.source_attention.keys_values(x) for layer in self.decoder]  # type: ignore[union-attr, operator]
         return Memory(keys_values, mask_scores)
 
-    def _decode(self, tokens: Tensor, positions: Tensor, mask: Tensor, state: DecodeState) -> Tensor:
+    def _decode(
+        self, tokens: Tensor, positions: Tensor, mask: Tensor, state: DecodeState
+    ) -> Tensor:
         state.num_columns += tokens.shape[1]
         check_bounds(state.num_columns, self.config.max_positions)
         if state.key_mask_BK is not None:
             mask = torch.cat((state.key_mask_BK, mask), dim=1)
         state.key_mask_BK = mask
         x, turn = self._embed(tokens, positions)
-        allowed = compose(padding_mask(mask), causal_mask(tokens.shape[1], mask.shape[1], tokens.device))
+        allowed = compose(
+            padding_mask(mask), causal_mask(tokens.shape[1], mask.shape[1], tokens.device)
+        )
         mask_scores = as_scores(allowed, _at_least_float32(x))
         for i, layer in enumerate(self.decoder):
             source = None
@@ -221,5 +241,7 @@ def _at_least_float32(x: Tensor) -> torch.dtype:
 
 
 def build_model(config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Transformer:
-    """Initialised in float32 on the CPU, so that one seed gives one model on every device and in every precision."""
+    """Initialised in float32 on the CPU, so that one seed gives one model on every device and in
+    every precision.
+    """
     return Transformer(config).to(device=device, dtype=dtype)

@@ -15,7 +15,9 @@ from .config import OptimConfig
 
 
 def decay_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """(decayed, not decayed): matrices decay; biases and the gains of norms do not, whatever they are named."""
+    """(decayed, not decayed): matrices decay; biases and the gains of norms do not, whatever they
+    are named.
+    """
     decayed: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
     for parameter in model.parameters():
@@ -26,12 +28,16 @@ def decay_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Paramete
 
 def build_optimizer(model: nn.Module, config: OptimConfig) -> AdamW:
     decayed, rest = decay_groups(model)
-    groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": rest, "weight_decay": 0.0}]
+    groups = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": rest, "weight_decay": 0.0},
+    ]
     return AdamW(groups, lr=config.lr, betas=(config.beta1, config.beta2), eps=1e-8, foreach=True)
 
 
 def warmup_cosine(warmup: int, total: int, final_share: float) -> Callable[[int], float]:
-    """Share of the peak LR at optimizer step t (from 0): linear up over `warmup` steps, then a half cosine down.
+    """Share of the peak LR at optimizer step t (from 0): linear up over `warmup` steps, then a half
+    cosine down.
 
     The first step already has 1/warmup of the peak: an LR of 0 there would waste it.
     """
@@ -46,7 +52,9 @@ def warmup_cosine(warmup: int, total: int, final_share: float) -> Callable[[int]
 
 
 def build_schedule(optimizer: Optimizer, config: OptimConfig, total_steps: int) -> LambdaLR:
-    """To be stepped once after each optimizer step that really happened. Warm-up never takes more than a tenth."""
+    """To be stepped once after each optimizer step that really happened. Warm-up never takes more
+    than a tenth.
+    """
     warmup = min(config.warmup, max(1, total_steps // 10)) if config.warmup else 0
     return LambdaLR(optimizer, warmup_cosine(warmup, total_steps, config.final_lr_share))
 

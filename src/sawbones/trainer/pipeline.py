@@ -41,7 +41,9 @@ class Pipeline:
     last_loss: float = float("nan")
 
 
-def build_pipeline(config: TrainConfig, options: RunOptions, ranks: Ranks, device: torch.device) -> Pipeline:
+def build_pipeline(
+    config: TrainConfig, options: RunOptions, ranks: Ranks, device: torch.device
+) -> Pipeline:
     check(config)
     use_deterministic_kernels(config.deterministic)
     seed_everything(config.seed, ranks.rank)
@@ -52,7 +54,11 @@ def build_pipeline(config: TrainConfig, options: RunOptions, ranks: Ranks, devic
         workers=options.workers,
         pin_memory=device.type == "cuda",
     )
-    model = build_model(replace(config.model, vocab_size=data.tokenizer.vocab_size), device, getattr(torch, config.dtype))
+    model = build_model(
+        replace(config.model, vocab_size=data.tokenizer.vocab_size),
+        device,
+        getattr(torch, config.dtype),
+    )
     optimizer = build_optimizer(model, config.optim)
     return Pipeline(
         config=config,
@@ -75,7 +81,9 @@ def capture(pipeline: Pipeline) -> tuple[dict[str, Tensor], dict[str, Any]]:
     moments, groups = pack_optimizer(pipeline.optimizer)
     tensors.update({f"optimizer/{name}": tensor for name, tensor in moments.items()})
     generators = []
-    for rank, (rng_tensors, rng_record) in enumerate(pipeline.ranks.gather(capture_rng(pipeline.device))):
+    for rank, (rng_tensors, rng_record) in enumerate(
+        pipeline.ranks.gather(capture_rng(pipeline.device))
+    ):
         tensors.update({f"rng/{rank}/{name}": tensor for name, tensor in rng_tensors.items()})
         generators.append(rng_record)
     schedule = {k: v for k, v in pipeline.schedule.state_dict().items() if k != "lr_lambdas"}
@@ -100,13 +108,21 @@ def restore(pipeline: Pipeline, saved: Checkpoint) -> None:
     state = saved.state
     check_same(state["tokenizer"], pipeline.data.tokenizer.to_json())
     if state["data_sha256"] != pipeline.data.sha256:
-        raise CheckpointError(f"{saved.path} was trained on other data than this configuration gives (SHA-256 differs)")
+        raise CheckpointError(
+            f"{saved.path} was trained on other data than this configuration gives "
+            "(SHA-256 differs)"
+        )
     if len(state["generators"]) != pipeline.ranks.world_size:
         count = len(state["generators"])
-        raise CheckpointError(f"{saved.path} was written by {count} ranks; resume it with torchrun --nproc-per-node {count}")
+        raise CheckpointError(
+            f"{saved.path} was written by {count} ranks; resume it with torchrun "
+            f"--nproc-per-node {count}"
+        )
     pipeline.model.load_state_dict(saved.part("model"))
     unpack_optimizer(pipeline.optimizer, saved.part("optimizer"), state["optimizer_groups"])
-    pipeline.schedule.load_state_dict({**state["schedule"], "lr_lambdas": [None] * len(state["optimizer_groups"])})
+    pipeline.schedule.load_state_dict(
+        {**state["schedule"], "lr_lambdas": [None] * len(state["optimizer_groups"])}
+    )
     pipeline.precision.restore(state["precision"])
     pipeline.stopping.restore(state["stopping"])
     pipeline.stream.seek(state["stream"])

@@ -1,4 +1,6 @@
-"""Where a token stands: sinusoidal and learned codes are added to the embedding, rotary ones turn queries and keys."""
+"""Where a token stands: sinusoidal and learned codes are added to the embedding, rotary ones turn
+queries and keys.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from .errors import PositionOutOfRange
 
 
 def check_bounds(num_columns: int, max_positions: int) -> None:
-    """Compared by width, on the host: asking a device for its largest position would stall every step."""
+    """Compared by width, on the host: asking a device for its largest position would stall every
+    step.
+    """
     if num_columns > max_positions:
         raise PositionOutOfRange(
             f"a sequence of {num_columns} positions does not fit the table of {max_positions}; "
@@ -52,7 +56,9 @@ class LearnedPositions(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """Gives the angles; `rotate` applies them. Relative by construction: q.k keeps differences of positions only."""
+    """Gives the angles; `rotate` applies them. Relative by construction: q.k keeps differences of
+    positions only.
+    """
 
     cos: Tensor
     sin: Tensor
@@ -70,7 +76,9 @@ class RotaryPositions(nn.Module):
 
 
 def rotate(x_BHTD: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Turn each pair (x[2i], x[2i+1]) by its angle, in the table's precision even under autocast."""
+    """Turn each pair (x[2i], x[2i+1]) by its angle, in the table's precision even under
+    autocast.
+    """
     cos, sin = turn
     even, odd = x_BHTD[..., 0::2].to(cos.dtype), x_BHTD[..., 1::2].to(cos.dtype)
     turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)

@@ -26,17 +26,23 @@ class Precision:
         self.skipped = 0
 
     def autocast(self) -> AbstractContextManager[Any]:
-        return torch.autocast(self.device.type, dtype=self.dtype or torch.bfloat16, enabled=self.dtype is not None)
+        return torch.autocast(
+            self.device.type, dtype=self.dtype or torch.bfloat16, enabled=self.dtype is not None
+        )
 
     def backward(self, loss: Tensor) -> None:
         torch.autograd.backward(self.scaler.scale(loss))
 
     def unscale(self, optimizer: Optimizer) -> None:
-        """Before anything looks at the gradients: a norm of scaled gradients clips at max_norm / scale."""
+        """Before anything looks at the gradients: a norm of scaled gradients clips at max_norm /
+        scale.
+        """
         self.scaler.unscale_(optimizer)
 
     def step(self, optimizer: Optimizer) -> bool:
-        """Step and update the scale; False when the scaler left the step out because a gradient was not finite."""
+        """Step and update the scale; False when the scaler left the step out because a gradient was
+        not finite.
+        """
         before = self.scaler.get_scale()
         self.scaler.step(optimizer)
         self.scaler.update()

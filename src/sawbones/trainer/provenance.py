@@ -21,21 +21,29 @@ def versions() -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of the code that trains, with a plus sign when files differ from it; None outside a checkout."""
+    """The commit of the code that trains, with a plus sign when files differ from it; None outside
+    a checkout.
+    """
     here = Path(__file__).parent
     try:
         commit = _git("rev-parse", "HEAD", cwd=here)
-        return commit + ("+" if _git("status", "--porcelain", "--untracked-files=no", cwd=here) else "")
+        return commit + (
+            "+" if _git("status", "--porcelain", "--untracked-files=no", cwd=here) else ""
+        )
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def _git(*arguments: str, cwd: Path) -> str:
-    done = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True, check=True, timeout=10)
+    done = subprocess.run(
+        ["git", *arguments], cwd=cwd, capture_output=True, text=True, check=True, timeout=10
+    )
     return done.stdout.strip()
 
 
-def provenance(seed: int, arguments: tuple[str, ...], data_sha256: str, device: str) -> dict[str, Any]:
+def provenance(
+    seed: int, arguments: tuple[str, ...], data_sha256: str, device: str
+) -> dict[str, Any]:
     return {
         "seed": seed,
         "arguments": list(arguments),

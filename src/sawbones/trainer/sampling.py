@@ -1,4 +1,6 @@
-"""Which examples form a batch: shuffled anew every epoch, of similar length, the same for any number of ranks."""
+"""Which examples form a batch: shuffled anew every epoch, of similar length, the same for any
+number of ranks.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ from .errors import ConfigError
 from .tasks import Example
 from .tokenization import TextTokenizer, truncate
 
-POOL_BATCHES = 20  # bucketing sorts within pools of this many batches, so that an epoch stays well mixed
+POOL_BATCHES = (
+    20  # bucketing sorts within pools of this many batches, so that an epoch stays well mixed
+)
 
 
 class TextDataset(Dataset[Encoded]):
-    """Examples as ids. An augmented variant depends on (seed, epoch, index) alone, so workers and resumes agree."""
+    """Examples as ids. An augmented variant depends on (seed, epoch, index) alone, so workers and
+    resumes agree.
+    """
 
     def __init__(
         self,
@@ -70,10 +76,12 @@ class TextDataset(Dataset[Encoded]):
 
 
 class BucketSampler(DistributedSampler[list[int]]):
-    """Batches of indices. The order comes from (seed, epoch) alone; each rank takes every world_size-th row of a batch.
+    """Batches of indices. The order comes from (seed, epoch) alone; each rank takes every
+    world_size-th row of a batch.
 
-    Sharding rows of one global batch, not the data set, is what makes two ranks take the same steps as one.
-    The last, partial batch of an epoch is left out; the next epoch's shuffle brings its examples back.
+    Sharding rows of one global batch, not the data set, is what makes two ranks take the same steps
+    as one. The last, partial batch of an epoch is left out; the next epoch's shuffle brings its
+    examples back.
     """
 
     def __init__(
@@ -85,14 +93,20 @@ class BucketSampler(DistributedSampler[list[int]]):
         world_size: int = 1,
         shuffle: bool = True,
     ) -> None:
-        super().__init__(_Sized(len(lengths)), num_replicas=world_size, rank=rank, shuffle=shuffle, seed=seed)
+        super().__init__(
+            _Sized(len(lengths)), num_replicas=world_size, rank=rank, shuffle=shuffle, seed=seed
+        )
         if batch_size % world_size:
             raise ConfigError(f"batch-size {batch_size} does not split over {world_size} ranks")
         if len(lengths) < batch_size:
-            raise ConfigError(f"batch-size {batch_size} is larger than the {len(lengths)} training examples")
+            raise ConfigError(
+                f"batch-size {batch_size} is larger than the {len(lengths)} training examples"
+            )
         self.lengths_of = list(lengths)
         self.batch_size = batch_size
-        self.cursor = 0  # batches of this epoch that the loop has consumed; a resumed epoch starts there
+        self.cursor = (
+            0  # batches of this epoch that the loop has consumed; a resumed epoch starts there
+        )
 
     def __len__(self) -> int:
         return len(self.lengths_of) // self.batch_size
@@ -110,7 +124,9 @@ class BucketSampler(DistributedSampler[list[int]]):
         batches = []
         for start in range(0, len(order), pool):
             similar = sorted(order[start : start + pool], key=self.lengths_of.__getitem__)
-            batches += [similar[i : i + self.batch_size] for i in range(0, len(similar), self.batch_size)]
+            batches += [
+                similar[i : i + self.batch_size] for i in range(0, len(similar), self.batch_size)
+            ]
         batches = [batch for batch in batches if len(batch) == self.batch_size]
         if self.shuffle:
             rng.shuffle(batches)
@@ -140,14 +156,21 @@ def checked_collate(examples: Sequence[Encoded], vocab_size: int, max_tokens: in
     return batch
 
 
-def train_loader(dataset: TextDataset, sampler: BucketSampler, workers: int, pin_memory: bool) -> DataLoader[Encoded]:
+def train_loader(
+    dataset: TextDataset, sampler: BucketSampler, workers: int, pin_memory: bool
+) -> DataLoader[Encoded]:
     """A loader for the sampler's current epoch, from its cursor on."""
-    # The loader draws its workers' seeds from this generator; without one it would draw from, and move, torch's own.
-    generator = torch.Generator().manual_seed(derive_seed(dataset.seed, "workers", sampler.epoch, sampler.rank))
+    # The loader draws its workers' seeds from this generator; without one it would draw from, and
+    # move, torch's own.
+    generator = torch.Generator().manual_seed(
+        derive_seed(dataset.seed, "workers", sampler.epoch, sampler.rank)
+    )
     return DataLoader(
         dataset,
         batch_sampler=sampler,
-        collate_fn=partial(checked_collate, vocab_size=dataset.tokenizer.vocab_size, max_tokens=dataset.max_tokens),
+        collate_fn=partial(
+            checked_collate, vocab_size=dataset.tokenizer.vocab_size, max_tokens=dataset.max_tokens
+        ),
         num_workers=workers,
         worker_init_fn=seed_worker,
         generator=generator,
@@ -158,7 +181,13 @@ def train_loader(dataset: TextDataset, sampler: BucketSampler, workers: int, pin
 class BatchStream:
     """An endless stream of batches that can say where it is and start again from there."""
 
-    def __init__(self, dataset: TextDataset, sampler: BucketSampler, workers: int = 0, pin_memory: bool = False) -> None:
+    def __init__(
+        self,
+        dataset: TextDataset,
+        sampler: BucketSampler,
+        workers: int = 0,
+        pin_memory: bool = False,
+    ) -> None:
         self.dataset = dataset
         self.sampler = sampler
         self.workers = workers
@@ -171,7 +200,9 @@ class BatchStream:
     def __next__(self) -> Batch:
         if self._batches is None:
             self.dataset.epoch = self.sampler.epoch
-            self._batches = iter(train_loader(self.dataset, self.sampler, self.workers, self.pin_memory))
+            self._batches = iter(
+                train_loader(self.dataset, self.sampler, self.workers, self.pin_memory)
+            )
         batch: Batch | None = next(self._batches, None)
         if batch is None:
             self.sampler.set_epoch(self.sampler.epoch + 1)
@@ -191,10 +222,16 @@ class BatchStream:
 
 
 def eval_batches(
-    dataset: TextDataset, batch_size: int, rank: int = 0, world_size: int = 1, limit: int | None = None
+    dataset: TextDataset,
+    batch_size: int,
+    rank: int = 0,
+    world_size: int = 1,
+    limit: int | None = None,
 ) -> Iterator[Batch]:
     """Held-out batches in a fixed order, every example once over all ranks."""
-    indices = sorted(range(len(dataset))[:limit], key=lambda i: dataset.encoded[i].length)[rank::world_size]
+    indices = sorted(range(len(dataset))[:limit], key=lambda i: dataset.encoded[i].length)[
+        rank::world_size
+    ]
     for start in range(0, len(indices), batch_size):
         rows = [dataset.encoded[i] for i in indices[start : start + batch_size]]
         yield checked_collate(rows, dataset.tokenizer.vocab_size, dataset.max_tokens)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass
 class EarlyStopping:
-    """Watches one number that should grow. An improvement smaller than `min_delta` does not reset the patience."""
+    """Watches one number that should grow. An improvement smaller than `min_delta` does not reset
+    the patience.
+    """
 
     patience: int = 0  # 0: never stop
     min_delta: float = 0.0
@@ -32,7 +34,12 @@ class EarlyStopping:
         return self.patience > 0 and self.waited >= self.patience
 
     def state(self) -> dict[str, float | int | None]:
-        return {"best": self.best, "best_step": self.best_step, "reference": self.reference, "waited": self.waited}
+        return {
+            "best": self.best,
+            "best_step": self.best_step,
+            "reference": self.reference,
+            "waited": self.waited,
+        }
 
     def restore(self, record: dict[str, float | int | None]) -> None:
         self.best, self.reference = record["best"], record["reference"]

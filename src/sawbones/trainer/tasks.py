@@ -15,12 +15,16 @@ from .errors import ConfigError, SplitLeak
 
 LETTERS = string.ascii_lowercase
 SENTENCES_PER_TEXT = 3
-_MAX_REPEATS_IN_A_ROW = 20_000  # the generator has run dry when this many examples in a row were seen before
+_MAX_REPEATS_IN_A_ROW = (
+    20_000  # the generator has run dry when this many examples in a row were seen before
+)
 
 
 @dataclass(frozen=True)
 class Example:
-    """`keys` names the content: two examples that share a key must not be on two sides of a split."""
+    """`keys` names the content: two examples that share a key must not be on two sides of a
+    split.
+    """
 
     source: str | None
     target: str
@@ -134,7 +138,10 @@ def check_disjoint(splits: Splits) -> None:
         for example in examples:
             for key in example.keys:
                 if owner.setdefault(key, name) != name:
-                    raise SplitLeak(f"{key!r} is in the {owner[key]} and in the {name} split; splits must not share content")
+                    raise SplitLeak(
+                        f"{key!r} is in the {owner[key]} and in the {name} split; splits "
+                        "must not share content"
+                    )
 
 
 def content_hash(splits: Splits) -> str:

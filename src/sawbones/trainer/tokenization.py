@@ -1,4 +1,6 @@
-"""Text <-> ids through Hugging Face `tokenizers`: characters, or byte pairs learnt from the training split."""
+"""Text <-> ids through Hugging Face `tokenizers`: characters, or byte pairs learnt from the
+training split.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 try:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 except ImportError as error:
-    raise TrainerError("the trainer needs the tokenizers library. Install it: pip install 'sawbones[train]'") from error
+    raise TrainerError(
+        "the trainer needs the tokenizers library. Install it: pip install 'sawbones[train]'"
+    ) from error
 
 PAD, BOS, EOS, UNK = "<pad>", "<bos>", "<eos>", "<unk>"
 SPECIALS = (PAD, BOS, EOS, UNK)
@@ -21,13 +25,17 @@ PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
 
 
 class TextTokenizer:
-    """A trained tokenizer with the four special ids at fixed, distinct places. Adds no special token by itself."""
+    """A trained tokenizer with the four special ids at fixed, distinct places. Adds no special
+    token by itself.
+    """
 
     def __init__(self, inner: Tokenizer) -> None:
         self.inner = inner
         ids = [inner.token_to_id(token) for token in SPECIALS]
         if ids != [PAD_ID, BOS_ID, EOS_ID, UNK_ID]:
-            raise ConfigError(f"special tokens {SPECIALS} must have the ids 0 to 3; this tokenizer gives {ids}")
+            raise ConfigError(
+                f"special tokens {SPECIALS} must have the ids 0 to 3; this tokenizer gives {ids}"
+            )
 
     @property
     def vocab_size(self) -> int:
@@ -61,7 +69,9 @@ class TextTokenizer:
 
 
 def truncate(ids: Sequence[int], max_tokens: int) -> list[int]:
-    """Cut the text so that the EOS added later still fits: a model that never sees EOS never stops."""
+    """Cut the text so that the EOS added later still fits: a model that never sees EOS never
+    stops.
+    """
     return list(ids[: max_tokens - 1])
 
 
@@ -85,10 +95,13 @@ def _character_tokenizer(texts: Iterable[str]) -> TextTokenizer:
 
 def _bpe_tokenizer(texts: Iterable[str], vocab_size: int) -> TextTokenizer:
     inner = Tokenizer(models.BPE(unk_token=UNK))
-    # Byte level keeps every space, so that decode(encode(text)) == text without rules for punctuation.
+    # Byte level keeps every space, so that decode(encode(text)) == text without rules for
+    # punctuation.
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=list(SPECIALS), show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=list(SPECIALS), show_progress=False
+    )
     inner.train_from_iterator(texts, trainer)
     return TextTokenizer(inner)
 

@@ -1,4 +1,6 @@
-"""Self-checks of a built pipeline: properties that hold exactly in float64 and that a wrong line breaks."""
+"""Self-checks of a built pipeline: properties that hold exactly in float64 and that a wrong line
+breaks.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Property:
 
 
 def _forward(model: Transformer, batch: Batch) -> Tensor:
-    logits: Tensor = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+    logits: Tensor = model(
+        batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+    )
     return logits
 
 
@@ -45,7 +49,9 @@ def _gradient(model: Transformer, batches: list[Batch], precision: Precision) ->
 
 
 def accumulation_difference(pipeline: Pipeline) -> float:
-    """Largest difference between the gradient of one batch and of its rows in unequal micro-batches."""
+    """Largest difference between the gradient of one batch and of its rows in unequal
+    micro-batches.
+    """
     rows = pipeline.data.train.encoded[:16]
     whole, parts = collate(rows), [collate(rows[:3]), collate(rows[3:9]), collate(rows[9:])]
     moved = [batch.to(pipeline.device) for batch in (whole, *parts)]
@@ -59,12 +65,16 @@ def accumulation_difference(pipeline: Pipeline) -> float:
 
 
 def cache_difference(model: Transformer, batch: Batch) -> float:
-    """Largest difference between logits of the full forward pass and of one column at a time from the cache."""
+    """Largest difference between logits of the full forward pass and of one column at a time from
+    the cache.
+    """
     with eval_mode(model):
         full = _forward(model, batch)
         state = model.start(batch.source_BS, batch.source_mask_BS)
         columns = [
-            model.step(batch.decoder_input_BT[:, t : t + 1], state, batch.decoder_mask_BT[:, t : t + 1])
+            model.step(
+                batch.decoder_input_BT[:, t : t + 1], state, batch.decoder_mask_BT[:, t : t + 1]
+            )
             for t in range(batch.decoder_input_BT.shape[1])
         ]
         difference = (full - torch.cat(columns, dim=1)).abs().amax(-1)
@@ -86,13 +96,19 @@ def padding_difference(model: Transformer, batch: Batch) -> float:
     """How far more padding moves the logits of real columns."""
 
     def widen(tensor: Tensor | None, fill: int | bool) -> Tensor | None:
-        return None if tensor is None else torch.nn.functional.pad(tensor, (0, PAD_MULTIPLE), value=fill)
+        return (
+            None
+            if tensor is None
+            else torch.nn.functional.pad(tensor, (0, PAD_MULTIPLE), value=fill)
+        )
 
     inputs, mask = widen(batch.decoder_input_BT, PAD_ID), widen(batch.decoder_mask_BT, False)
     assert inputs is not None and mask is not None
     with eval_mode(model):
         before = _forward(model, batch)
-        after = model(widen(batch.source_BS, PAD_ID), widen(batch.source_mask_BS, False), inputs, mask)
+        after = model(
+            widen(batch.source_BS, PAD_ID), widen(batch.source_mask_BS, False), inputs, mask
+        )
     return float((before - after[:, : before.shape[1]]).abs().amax(-1)[batch.decoder_mask_BT].max())
 
 
@@ -105,6 +121,9 @@ def verify_pipeline(config: TrainConfig, options: RunOptions) -> list[Property]:
         ("no column sees a later token", causality_difference, 1e-9),
         ("padding changes nothing", padding_difference, 1e-9),
     ]
-    found = [Property(name, measure(pipeline.model, batch), tolerance) for name, measure, tolerance in checks]
+    found = [
+        Property(name, measure(pipeline.model, batch), tolerance)
+        for name, measure, tolerance in checks
+    ]
     name = "micro-batches give the gradient of one batch"
     return [*found, Property(name, accumulation_difference(pipeline), 1e-6)]

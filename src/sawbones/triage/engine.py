@@ -24,7 +24,8 @@ from sawbones.triage.subject import Subject, as_subject
 LAYERS = ("data", "pipeline", "model", "loss", "optimizer", "loop", "evaluation")
 STEPS = 30
 CONFIDENCE = {"proven": 0.97, "likely": 0.9, "suspected": 0.4}
-_LAST = "loss.wrong-loss"  # learning a batch by heart needs everything before it: it is asked with the loop
+# learning a batch by heart needs everything before it: it is asked with the loop
+_LAST = "loss.wrong-loss"
 
 Say = Callable[[str, str], None]
 
@@ -63,10 +64,19 @@ class _State:
 
 
 def check(
-    subject: Any, *, layers: tuple[str, ...] = LAYERS, only: str = "*", grades: Grades | None = None, keep_going: bool = False,
-    steps: int = STEPS, seed: int = 0, say: Say = lambda layer, text: None,
-) -> Triage:  # fmt: skip
-    """The triage of a subject (see sawbones.Subject): in each layer the pieces first, then a recorded training."""
+    subject: Any,
+    *,
+    layers: tuple[str, ...] = LAYERS,
+    only: str = "*",
+    grades: Grades | None = None,
+    keep_going: bool = False,
+    steps: int = STEPS,
+    seed: int = 0,
+    say: Say = lambda layer, text: None,
+) -> Triage:
+    """The triage of a subject (see sawbones.Subject): in each layer the pieces first, then a
+    recorded training.
+    """
     began = time.monotonic()
     whole = as_subject(subject)
     state = _State(Bench(whole, seed), grades or Grades(), only, steps, say)
@@ -78,7 +88,9 @@ def check(
             _look(state, layer)
             if state.error is not None or (not keep_going and _fails(state)):
                 break
-    except Exception as error:  # the subject's own code: it is the patient, and its failure is the report
+    except (
+        Exception
+    ) as error:  # the subject's own code: it is the patient, and its failure is the report
         state.error = error
     report = _report(whole, state, time.monotonic() - began)
     left = tuple(name for name in LAYERS if name in layers and name not in done)
@@ -111,7 +123,9 @@ def _look(state: _State, layer: str) -> None:
     if state.run is None:
         state.say(layer, f"training for {state.steps} steps")
         state.run, state.error = record(state.bench.subject, state.steps, state.bench.seed)
-        if state.error is not None:  # the layer of a crash is not known beforehand: all checks look at it
+        if (
+            state.error is not None
+        ):  # the layer of a crash is not known beforehand: all checks look at it
             wanted = [c for c in checks.all_checks() if state.wanted(c.fault)]
     state.say(layer, f"{len(wanted)} checks")
     for check in wanted:
@@ -131,12 +145,19 @@ def _measure(state: _State, probe: Probe) -> None:
             reason = reason_for_no_progress(state.bench)
             if reason is not None and state.wanted(reason[0]):
                 fault = reason[0]
-                title = f"The learning rate is too {fault.rsplit('-', 1)[1]}: one repeated batch is not learned"
+                title = (
+                    f"The learning rate is too {fault.rsplit('-', 1)[1]}: one repeated batch "
+                    "is not learned"
+                )
                 evidence.append(Evidence(reason[1], "direct measurement"))
-        verdict = Verdict("direct measurement", "confirmed", "the first reading above is proof by itself")
+        verdict = Verdict(
+            "direct measurement", "confirmed", "the first reading above is proof by itself"
+        )
         where = _where(state.bench.subject, fault)
         confidence = CONFIDENCE[probe.status]
-        state.findings.append(Finding(fault, probe.status, confidence, title, where, tuple(evidence), verdict=verdict))
+        state.findings.append(
+            Finding(fault, probe.status, confidence, title, where, tuple(evidence), verdict=verdict)
+        )
     except CannotTell as unknown:
         state.blind.append(CouldNotLook(probe.fault, f"not to be told: {unknown}"))
     else:
@@ -145,23 +166,41 @@ def _measure(state: _State, probe: Probe) -> None:
 
 def _where(subject: Subject, fault: str) -> tuple[Site, ...]:
     """The factory of the layer's piece."""
-    pieces = {"data": subject.data, "pipeline": subject.data, "model": subject.model, "loss": subject.loss}
+    pieces = {
+        "data": subject.data,
+        "pipeline": subject.data,
+        "model": subject.model,
+        "loss": subject.loss,
+    }
     piece = pieces.get(fault.split(".")[0], subject.optimizer)
-    code = getattr(piece, "__code__", None) or getattr(getattr(piece, "__init__", None), "__code__", None)
+    code = getattr(piece, "__code__", None) or getattr(
+        getattr(piece, "__init__", None), "__code__", None
+    )
     if code is None:
         return ()
     import linecache
 
-    file = os.path.relpath(code.co_filename) if os.path.isabs(code.co_filename) else code.co_filename
+    file = (
+        os.path.relpath(code.co_filename) if os.path.isabs(code.co_filename) else code.co_filename
+    )
     line = linecache.getline(code.co_filename, code.co_firstlineno).strip()
-    return (Site(file if not file.startswith("..") else code.co_filename, code.co_firstlineno, code.co_name, line),)
+    return (
+        Site(
+            file if not file.startswith("..") else code.co_filename,
+            code.co_firstlineno,
+            code.co_name,
+            line,
+        ),
+    )
 
 
 def _report(subject: Subject, state: _State, seconds: float) -> Report:
     standing, _ = settle(state.findings)
     graded = [state.grades.graded(finding) for finding in standing]
     notes = [*state.notes, *(note for _, note in graded if note)]
-    notes += [f"{blind.fault}: {blind.why}" for blind in state.blind if blind.why.startswith("opted out")]
+    notes += [
+        f"{blind.fault}: {blind.why}" for blind in state.blind if blind.why.startswith("opted out")
+    ]
     findings = tuple(sorted((f for f, _ in graded), key=lambda f: f.status == "suspected"))
     certain = any(f.status != "suspected" for f in findings)
     if state.error is not None:
@@ -174,7 +213,15 @@ def _report(subject: Subject, state: _State, seconds: float) -> Report:
     looked = tuple(dict.fromkeys(f for f in state.silent if f not in fired))
     blind = tuple(b for b in state.blind if b.fault not in fired and b.fault not in looked)
     report = Report(
-        verdict, subject.name or "subject", state.run.num_steps if state.run is not None else 0, round(seconds, 3), findings, (),
-        blind, looked, describe_environment(), tuple(notes),
-    )  # fmt: skip
+        verdict,
+        subject.name or "subject",
+        state.run.num_steps if state.run is not None else 0,
+        round(seconds, 3),
+        findings,
+        (),
+        blind,
+        looked,
+        describe_environment(),
+        tuple(notes),
+    )
     return with_fixes(report, Path.cwd())

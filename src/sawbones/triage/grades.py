@@ -1,4 +1,6 @@
-"""Which findings fail and which are only reported, as set on the command line or in [tool.sawbones] of pyproject.toml."""
+"""Which findings fail and which are only reported, as set on the command line or in [tool.sawbones]
+of pyproject.toml.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Grades:
-    """The last rule that fits decides. Without one: likely and proven findings fail, suspected ones are reported."""
+    """The last rule that fits decides. Without one: likely and proven findings fail, suspected ones
+    are reported.
+    """
 
     rules: tuple[Rule, ...] = ()
 
@@ -48,16 +52,21 @@ class Grades:
     def graded(self, finding: Finding) -> tuple[Finding, str | None]:
         """The finding with the status that its grade gives it, and the note that records a change.
 
-        Only likely and proven findings make a report sick, so a soft one is listed as suspected and a hard one as likely at least.
+        Only likely and proven findings make a report sick, so a soft one is listed as suspected and
+        a hard one as likely at least.
         """
         rule = self.rule(finding.fault)
         if rule is None or rule.grade == "skip":
             return finding, None
         by = f"{rule.said_by} {rule.glob}"
         if rule.grade == "soft" and finding.status != "suspected":
-            return replace(finding, status="suspected"), f"{finding.fault} is {finding.status} and does not fail: soft by {by}"
+            return replace(
+                finding, status="suspected"
+            ), f"{finding.fault} is {finding.status} and does not fail: soft by {by}"
         if rule.grade == "hard" and finding.status == "suspected":
-            return replace(finding, status="likely"), f"{finding.fault} is only suspected and fails all the same: hard by {by}"
+            return replace(
+                finding, status="likely"
+            ), f"{finding.fault} is only suspected and fails all the same: hard by {by}"
         return finding, None
 
 
@@ -80,8 +89,13 @@ def _read(path: Path) -> Grades:
         if key not in KEYS:
             near = difflib.get_close_matches(key, KEYS, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise SettingsNotReadable(f"{path}: [tool.sawbones] has no {key!r}.{hint} It takes: {', '.join(KEYS)}")
+            raise SettingsNotReadable(
+                f"{path}: [tool.sawbones] has no {key!r}.{hint} It takes: {', '.join(KEYS)}"
+            )
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise SettingsNotReadable(f"{path}: {key} = {value!r}; a list of globs is expected, e.g. {key} = ['pipeline.*']")
+            raise SettingsNotReadable(
+                f"{path}: {key} = {value!r}; a list of globs is expected, e.g. {key} = "
+                "['pipeline.*']"
+            )
         grades = grades.with_rules(key, value, "pyproject.toml")
     return grades

@@ -1,4 +1,5 @@
-"""Direct measurements of a subject's pieces, each for one fault, in the order of their layers and cheapest first.
+"""Direct measurements of a subject's pieces, each for one fault, in the order of their layers and
+cheapest first.
 
 A probe returns nothing when all is well and raises AssertionError with the numbers otherwise.
 """
@@ -85,7 +86,9 @@ class Probe:
 
 def _finite_inputs(bench: Bench) -> None:
     for number, batch in enumerate(bench.few()):
-        assert_finite(batch if isinstance(batch, (dict, list, tuple)) else [batch], f"batch {number}")
+        assert_finite(
+            batch if isinstance(batch, (dict, list, tuple)) else [batch], f"batch {number}"
+        )
 
 
 def _registered(bench: Bench) -> None:
@@ -97,7 +100,11 @@ def _independent(bench: Bench) -> None:
     import torch
 
     batch, subject = bench.batch(), bench.subject
-    tensors = [batch] if isinstance(batch, torch.Tensor) else list(batch.values() if isinstance(batch, dict) else batch)
+    tensors = (
+        [batch]
+        if isinstance(batch, torch.Tensor)
+        else list(batch.values() if isinstance(batch, dict) else batch)
+    )
     sizes = {t.shape[0] for t in tensors if isinstance(t, torch.Tensor) and t.dim()}
     with torch.no_grad():
         output = subject.outputs(bench.fresh().eval(), batch)
@@ -129,7 +136,9 @@ def _finite_loss(bench: Bench) -> None:
     with torch.no_grad():
         value = bench.subject.loss_of(bench.fresh().train(), bench.batch())
     if getattr(value, "numel", lambda: 1)() != 1:
-        raise AssertionError(f"loss(outputs, batch) gives a tensor of shape {tuple(value.shape)}; expected a scalar")
+        raise AssertionError(
+            f"loss(outputs, batch) gives a tensor of shape {tuple(value.shape)}; expected a scalar"
+        )
     assert_finite(float(value), "the loss before training")
 
 
@@ -155,7 +164,9 @@ def _deterministic(bench: Bench) -> None:
 
 
 def _resumes(bench: Bench) -> None:
-    """Model, optimizer and random state through state_dict(): what a model keeps elsewhere is lost, and the losses show it."""
+    """Model, optimizer and random state through state_dict(): what a model keeps elsewhere is lost,
+    and the losses show it.
+    """
     import torch
 
     seed_all(bench.seed)
@@ -199,13 +210,16 @@ def _overfit(bench: Bench, factor: float) -> None:
     optimizer = bench.subject.optimizer(model.parameters())
     for group in optimizer.param_groups:
         group["lr"] = group["lr"] * factor
-    # Noise in the model (dropout) keeps a small loss from a third of the first; half of it is proof enough that it learns.
+    # Noise in the model (dropout) keeps a small loss from a third of the first; half of it is proof
+    # enough that it learns.
     began = time.monotonic()
     start = _first_loss(bench, model)
     step_seconds = 3 * (time.monotonic() - began)  # forward and backward, roughly
     steps = max(FEWEST_STEPS, min(OVERFIT_STEPS, int(OVERFIT_SECONDS / max(step_seconds, 1e-6))))
     below = start / 2 if start > 0 else start - 0.5 * abs(start) - 1e-3
-    assert_overfits_one_batch(model, bench.batch(), bench.subject.loss_of, optimizer, steps=steps, below=below)
+    assert_overfits_one_batch(
+        model, bench.batch(), bench.subject.loss_of, optimizer, steps=steps, below=below
+    )
 
 
 def _first_loss(bench: Bench, model: Any) -> float:
@@ -217,7 +231,9 @@ def _first_loss(bench: Bench, model: Any) -> float:
 
 
 def reason_for_no_progress(bench: Bench) -> tuple[str, str] | None:
-    """(fault, what was tried) when another learning rate learns the batch that the given one does not."""
+    """(fault, what was tried) when another learning rate learns the batch that the given one does
+    not.
+    """
     ends = time.monotonic() + OVERFIT_SECONDS
     for factor in (0.1, 10.0, 0.01, 100.0, 1e3, 1e4, 1e5):
         try:
@@ -232,15 +248,47 @@ def reason_for_no_progress(bench: Bench) -> tuple[str, str] | None:
 
 
 PROBES = (
-    Probe("data.nonfinite-input", "proven", "A batch holds values that are not finite", _finite_inputs),
+    Probe(
+        "data.nonfinite-input", "proven", "A batch holds values that are not finite", _finite_inputs
+    ),
     Probe("model.unregistered-module", "proven", "A module is not part of the model", _registered),
-    Probe("model.cross-sample-leak", "likely", "Examples of a batch influence each other", _independent),
+    Probe(
+        "model.cross-sample-leak",
+        "likely",
+        "Examples of a batch influence each other",
+        _independent,
+    ),
     Probe("model.detached-graph", "likely", "Trainable parameters get no gradient", _gradients),
-    Probe("loss.unstable-log", "likely", "The loss is not a finite number before training", _finite_loss),
-    Probe("optimizer.missing-params", "proven", "The optimizer does not hold what the model trains", _optimized),
-    Probe("optimizer.coupled-l2", "suspected", "Weight decay goes through an adaptive gradient", _decay),
-    Probe("optimizer.decay-on-norm-bias", "suspected", "Weight decay also acts on gains and biases", _decay_groups),
+    Probe(
+        "loss.unstable-log",
+        "likely",
+        "The loss is not a finite number before training",
+        _finite_loss,
+    ),
+    Probe(
+        "optimizer.missing-params",
+        "proven",
+        "The optimizer does not hold what the model trains",
+        _optimized,
+    ),
+    Probe(
+        "optimizer.coupled-l2",
+        "suspected",
+        "Weight decay goes through an adaptive gradient",
+        _decay,
+    ),
+    Probe(
+        "optimizer.decay-on-norm-bias",
+        "suspected",
+        "Weight decay also acts on gains and biases",
+        _decay_groups,
+    ),
     Probe("loop.nondeterminism", "likely", "Two trainings from one seed differ", _deterministic),
-    Probe("loop.resume-incomplete", "likely", "state_dict() does not hold the whole state of the training", _resumes),
+    Probe(
+        "loop.resume-incomplete",
+        "likely",
+        "state_dict() does not hold the whole state of the training",
+        _resumes,
+    ),
     Probe("loss.wrong-loss", "likely", "One repeated batch can't be learned", _overfits),
 )

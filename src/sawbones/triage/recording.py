@@ -28,7 +28,9 @@ def seed_all(seed: int) -> None:
 
 
 def endless(make: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """Batch after batch, epoch after epoch: from one loader as long as it can start again, else from a new one."""
+    """Batch after batch, epoch after epoch: from one loader as long as it can start again, else
+    from a new one.
+    """
     data = make()
     while True:
         count = 0
@@ -42,7 +44,9 @@ def endless(make: Callable[[], Iterable[Any]]) -> Iterator[Any]:
 
 
 def train(subject: Subject, steps: int, evaluate: bool = True) -> list[float]:
-    """zero_grad, forward, loss, backward, step, schedule; evaluations in the middle and at the end."""
+    """zero_grad, forward, loss, backward, step, schedule; evaluations in the middle and at the
+    end.
+    """
     model = subject.model()
     optimizer = subject.optimizer(model.parameters())
     scheduler = subject.scheduler(optimizer) if subject.scheduler is not None else None
@@ -85,7 +89,9 @@ def record(subject: Subject, steps: int, seed: int) -> tuple[Run, BaseException 
     """The recording, and what ended it early."""
     with tempfile.TemporaryDirectory(prefix="sawbones-check-") as scratch:
         folder = Path(scratch) / "run"
-        session = Session(folder, subject.name or "subject", (), diagnosing(quiet=True), os.getcwd(), 0)
+        session = Session(
+            folder, subject.name or "subject", (), diagnosing(quiet=True), os.getcwd(), 0
+        )
         seed_all(seed)
         session.install()
         error: BaseException | None = None

@@ -25,11 +25,13 @@ class SubjectNotFound(SawbonesError):
 
 @dataclass(frozen=True)
 class Subject:
-    """model() and data() are called for every fresh start; data() gives an iterable of batches, a DataLoader for one.
+    """model() and data() are called for every fresh start; data() gives an iterable of batches, a
+    DataLoader for one.
 
-    loss(outputs, batch) gives a scalar; optimizer(parameters) the optimizer. Without `forward`, a dict batch goes in by the names
-    that the model's forward takes, a tuple or list without its last element (the target), anything else whole. `validation` gives
-    batches to evaluate on; `evaluate(model)` replaces the evaluation; `scheduler(optimizer)` is stepped after every step.
+    loss(outputs, batch) gives a scalar; optimizer(parameters) the optimizer. Without `forward`, a
+    dict batch goes in by the names that the model's forward takes, a tuple or list without its last
+    element (the target), anything else whole. `validation` gives batches to evaluate on;
+    `evaluate(model)` replaces the evaluation; `scheduler(optimizer)` is stepped after every step.
     """
 
     model: Callable[[], nn.Module]
@@ -62,7 +64,9 @@ _NEEDED = ("model", "data", "loss", "optimizer")
 
 
 def as_subject(thing: Any, name: str = "") -> Subject:
-    """A Subject as it is; a dict, module, class or object with the same names; or a function that returns one of these."""
+    """A Subject as it is; a dict, module, class or object with the same names; or a function that
+    returns one of these.
+    """
     if isinstance(thing, Subject):
         return thing if thing.name else replace(thing, name=name)
     if inspect.isfunction(thing):
@@ -72,7 +76,11 @@ def as_subject(thing: Any, name: str = "") -> Subject:
     if isinstance(thing, Mapping):
         found = {f.name: thing[f.name] for f in fields(Subject) if f.name in thing}
     else:
-        found = {f.name: getattr(thing, f.name) for f in fields(Subject) if getattr(thing, f.name, None) is not None}
+        found = {
+            f.name: getattr(thing, f.name)
+            for f in fields(Subject)
+            if getattr(thing, f.name, None) is not None
+        }
     missing = [piece for piece in _NEEDED if not callable(found.get(piece))]
     if missing:
         raise SubjectNotFound(
@@ -84,7 +92,9 @@ def as_subject(thing: Any, name: str = "") -> Subject:
 
 
 def load_subject(spec: str) -> Subject:
-    """`my.module:subject` or `path/to/file.py:subject`; without a name after the colon, `subject`."""
+    """`my.module:subject` or `path/to/file.py:subject`; without a name after the colon,
+    `subject`.
+    """
     place, _, attribute = spec.partition(":")
     attribute = attribute or "subject"
     if os.getcwd() not in sys.path:
@@ -94,8 +104,14 @@ def load_subject(spec: str) -> Subject:
         return as_subject(getattr(module, attribute), spec)
     except AttributeError as error:
         if not hasattr(module, attribute):
-            near = sorted(n for n, v in vars(module).items() if not n.startswith("_") and not inspect.ismodule(v))[:8]
-            raise SubjectNotFound(f"{place} has no {attribute!r}. It has: {', '.join(near) or 'nothing'}") from error
+            near = sorted(
+                n
+                for n, v in vars(module).items()
+                if not n.startswith("_") and not inspect.ismodule(v)
+            )[:8]
+            raise SubjectNotFound(
+                f"{place} has no {attribute!r}. It has: {', '.join(near) or 'nothing'}"
+            ) from error
         raise
 
 
@@ -106,7 +122,8 @@ def _from_name(place: str, spec: str) -> Any:
         if error.name is None or not (place + ".").startswith(error.name + "."):
             raise  # the module is there; something that it imports is not
         raise SubjectNotFound(
-            f"no module {place!r} from {os.getcwd()}. As in an import: sawbones check my.module:subject"
+            f"no module {place!r} from {os.getcwd()}. As in an import: sawbones check "
+            "my.module:subject"
         ) from error
 
 

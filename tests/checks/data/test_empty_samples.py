@@ -1,4 +1,6 @@
-"""Empty samples that differ in nothing but their label, and pairs that must not answer for themselves."""
+"""Empty samples that differ in nothing but their label, and pairs that must not answer for
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,18 @@ from sawbones.observe.signals.label_probe import PairLog
 from sawbones.schema import Batch, Ending, Run
 
 
-def run_of(empty_rows: int, repeated: tuple[int, ...], rows: int = 400, source: str = "loader:0") -> Run:
+def run_of(
+    empty_rows: int, repeated: tuple[int, ...], rows: int = 400, source: str = "loader:0"
+) -> Run:
     """One epoch in which some fingerprints come again and `empty_rows` rows hold nothing."""
     prints = [number for number, times in enumerate(repeated) for _ in range(times)]
     prints += range(1000, 1000 + rows - len(prints))
-    batches = tuple(Batch(k, 0, "train", source, 0.0, (), tuple(prints[k::10]), 0) for k in range(10))
-    facts = {"samples": {"rows": {"starts": {"-1": empty_rows, "7": rows - empty_rows, "all": rows}}}}
+    batches = tuple(
+        Batch(k, 0, "train", source, 0.0, (), tuple(prints[k::10]), 0) for k in range(10)
+    )
+    facts = {
+        "samples": {"rows": {"starts": {"-1": empty_rows, "7": rows - empty_rows, "all": rows}}}
+    }
     return Run("train.py", (), "", {}, Ending("finished"), batches=batches, facts=facts)
 
 
@@ -34,7 +42,9 @@ def test_one_empty_sample_for_each_label_is_named() -> None:
         (90, (30, 28, 32), "model"),  # labels are not among what the model is given
     ],
 )
-def test_other_repetition_stays_silent(empty_rows: int, repeated: tuple[int, ...], source: str) -> None:
+def test_other_repetition_stays_silent(
+    empty_rows: int, repeated: tuple[int, ...], source: str
+) -> None:
     assert list(degenerate_samples.check(run_of(empty_rows, repeated, source=source))) == []
 
 

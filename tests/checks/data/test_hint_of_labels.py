@@ -12,14 +12,30 @@ from sawbones.schema import Ending, Run
 
 
 def probe(z: float) -> dict[str, Any]:
-    return {"kind": "classes", "num": 600, "score": 0.507 + 0.024 * z, "chance": 0.507, "spread": 0.024, "z": z}
+    return {
+        "kind": "classes",
+        "num": 600,
+        "score": 0.507 + 0.024 * z,
+        "chance": 0.507,
+        "spread": 0.024,
+        "z": z,
+    }
 
 
 @pytest.mark.parametrize(
-    ("trained", "stored", "found"), [(0.3, None, 1), (2.3, None, 0), (3.1, 0.4, 1), (0.3, 22.0, 1), (2.6, 2.9, 0), (5.0, None, 0)]
+    ("trained", "stored", "found"),
+    [(0.3, None, 1), (2.3, None, 0), (3.1, 0.4, 1), (0.3, 22.0, 1), (2.6, 2.9, 0), (5.0, None, 0)],
 )
-def test_only_pairs_without_any_hint_are_blamed(trained: float, stored: float | None, found: int) -> None:
+def test_only_pairs_without_any_hint_are_blamed(
+    trained: float, stored: float | None, found: int
+) -> None:
     steps = {"step": np.arange(120.0), "loss": np.full(120, 0.693), "lr": np.full(120, 1e-3)}
-    facts = {"label_probe": {"batches": probe(trained), "dataset": probe(stored) if stored is not None else None, "maps": None}}
+    facts = {
+        "label_probe": {
+            "batches": probe(trained),
+            "dataset": probe(stored) if stored is not None else None,
+            "maps": None,
+        }
+    }
     run = Run("train.py", (), "", {}, Ending("finished"), steps=steps, facts=facts)
     assert len(list(check(run))) == found

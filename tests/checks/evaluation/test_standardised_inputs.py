@@ -1,4 +1,6 @@
-"""Runs and data sets are judged by one rule: inputs standardised before the split, and the shares from which samples are copies."""
+"""Runs and data sets are judged by one rule: inputs standardised before the split, and the shares
+from which samples are copies.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,23 @@ def run_of(train: np.ndarray, valid: np.ndarray, size: int = 32) -> Run:
             prints = tuple(hash(row.tobytes()) for row in some)
             batches.append(Batch(step, 0, phase, source, 0.0, (facts,), prints))
             if phase == "train":
-                events.append(Event(len(events), "backward", step, 0, "train", 0.0, Site("train.py", 9), 0, {}))
+                events.append(
+                    Event(
+                        len(events), "backward", step, 0, "train", 0.0, Site("train.py", 9), 0, {}
+                    )
+                )
     table = {name: np.zeros(len(events)) for name in STEP_COLUMNS}
     table["step"] = np.arange(len(events), dtype=float)
-    return Run("train.py", (), "", {}, Ending("finished"), events=tuple(events), steps=table, batches=tuple(batches))
+    return Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        events=tuple(events),
+        steps=table,
+        batches=tuple(batches),
+    )
 
 
 @pytest.mark.parametrize("by", ["both", "train", "each", "nothing"])
@@ -39,17 +54,24 @@ def test_only_inputs_standardised_by_both_parts_are_suspected(by: str) -> None:
     if by == "both":
         train, valid = ((x - whole.mean(0)) / whole.std(0) for x in (train, valid))
     elif by == "train":
-        train, valid = (train - train.mean(0)) / train.std(0), (valid - train.mean(0)) / train.std(0)
+        train, valid = (
+            (train - train.mean(0)) / train.std(0),
+            (valid - train.mean(0)) / train.std(0),
+        )
     elif by == "each":
         train, valid = ((x - x.mean(0)) / x.std(0) for x in (train, valid))
-    found = list(leak_preprocessing.check(run_of(train.astype(np.float32), valid.astype(np.float32))))
+    found = list(
+        leak_preprocessing.check(run_of(train.astype(np.float32), valid.astype(np.float32)))
+    )
     assert [f.status for f in found] == (["suspected"] if by == "both" else [])
 
 
 @pytest.mark.parametrize(("rows", "status"), [(416, ["proven"]), (320, [])])
 def test_a_fit_that_saw_all_rows_is_a_proof(rows: int, status: list[str]) -> None:
     rng = np.random.default_rng(0)
-    run = run_of(rng.normal(size=(320, 8)).astype(np.float32), rng.normal(size=(96, 8)).astype(np.float32))
+    run = run_of(
+        rng.normal(size=(320, 8)).astype(np.float32), rng.normal(size=(96, 8)).astype(np.float32)
+    )
     sign = {"kind": "standardised", "columns": 8, "of": 8, "off": 1e-7, "own_off": 0.02}
     holder = {"cls": "StandardScaler", "names": ["scaler"], "rows": rows}
     line = {
@@ -61,7 +83,9 @@ def test_a_fit_that_saw_all_rows_is_a_proof(rows: int, status: list[str]) -> Non
         "name": "fit_transform",
     }
     seen = {"train_rows": 320, "rows": 416, "holders": [holder], "signs": [sign]}
-    found = list(leak_preprocessing.check(replace(run, facts={"fitted": seen, "source_lines": [line]})))
+    found = list(
+        leak_preprocessing.check(replace(run, facts={"fitted": seen, "source_lines": [line]}))
+    )
     assert [f.status for f in found] == status
     assert all(f.where[0].line == 4 for f in found)
 
@@ -81,5 +105,11 @@ def test_shared_samples_count_from_what_chance_would_give() -> None:
     assert least_share(0.02, 0.4, 500, telling=True) == 0.02
     assert least_share(0.02, 0.4, 500, telling=False) > 0.42
     assert least_share(0.02, 0.4, 500, telling=False, times=3) == pytest.approx(1.2)
-    assert [judged(n, 100, 5, 0.02) for n in (1, 4, 5, 89, 90)] == ["none", "none", "some", "some", "whole"]
+    assert [judged(n, 100, 5, 0.02) for n in (1, 4, 5, 89, 90)] == [
+        "none",
+        "none",
+        "some",
+        "some",
+        "whole",
+    ]
     assert judged(0, 0, 0, 0.0) == "none"

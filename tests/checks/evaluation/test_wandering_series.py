@@ -1,4 +1,6 @@
-"""A later stretch of a series that wanders spreads less than the whole of it did; its windows spread as ever."""
+"""A later stretch of a series that wanders spreads less than the whole of it did; its windows
+spread as ever.
+"""
 
 from __future__ import annotations
 
@@ -31,4 +33,6 @@ def test_a_narrow_stretch_is_no_mismatch_but_other_units_are(factor: float) -> N
         log.called("train", step, (batch,), None)
     log.called("eval", len(trained), (held * factor,), None)
     run = Run("train.py", (), "", {}, Ending("finished"), facts={"evaluation": log.record})
-    assert [finding.fault for finding in check(run)] == (["evaluation.preprocessing-mismatch"] if factor < 1 else [])
+    assert [finding.fault for finding in check(run)] == (
+        ["evaluation.preprocessing-mismatch"] if factor < 1 else []
+    )

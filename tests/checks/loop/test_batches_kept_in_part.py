@@ -1,4 +1,6 @@
-"""Two runs that keep another part of their batches are compared by which batch it was, not by its place in the list."""
+"""Two runs that keep another part of their batches are compared by which batch it was, not by its
+place in the list.
+"""
 
 from __future__ import annotations
 
@@ -33,5 +35,12 @@ def test_a_thinned_record_is_no_difference_and_another_batch_is(tmp_path: Path) 
     thinned = replace(run, batches=tuple(b for b in run.batches if b.index < 5 or b.index % 3 == 0))
     assert compare(run, thinned)["differs"] is None
     assert compare(thinned, run)["differs"] is None
-    other = replace(run, batches=(*run.batches[:9], replace(run.batches[9], fingerprints=(1, 2, 3, 4)), *run.batches[10:]))
+    other = replace(
+        run,
+        batches=(
+            *run.batches[:9],
+            replace(run.batches[9], fingerprints=(1, 2, 3, 4)),
+            *run.batches[10:],
+        ),
+    )
     assert compare(thinned, other)["differs"]["index"] == 9

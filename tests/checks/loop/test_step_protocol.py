@@ -1,4 +1,6 @@
-"""The step protocol on hand-written event sequences: legal orders stay silent, each broken one is named."""
+"""The step protocol on hand-written event sequences: legal orders stay silent, each broken one is
+named.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sawbones.checks.loop import clip_after_step, clip_before_unscale, scaler_misuse, scheduler_order, zero_grad_misplaced
+from sawbones.checks.loop import (
+    clip_after_step,
+    clip_before_unscale,
+    scaler_misuse,
+    scheduler_order,
+    zero_grad_misplaced,
+)
 from sawbones.schema import STEP_COLUMNS, Ending, Event, Run, Site
 
 DATA: dict[str, dict[str, Any]] = {
@@ -27,7 +35,19 @@ def run_of(*kinds: str, steps: int = 6, grad_norm: float = 2.0) -> Run:
         at, micro = step, 0
         for kind in kinds:
             line = 10 + list(DATA).index(kind) if kind in DATA else 30
-            events.append(Event(len(events), kind, at, micro, "train", 0.0, Site("train.py", line), 0, dict(DATA.get(kind, {}))))
+            events.append(
+                Event(
+                    len(events),
+                    kind,
+                    at,
+                    micro,
+                    "train",
+                    0.0,
+                    Site("train.py", line),
+                    0,
+                    dict(DATA.get(kind, {})),
+                )
+            )
             micro += kind == "backward"
             at += kind == "step"
     table = {name: np.zeros(steps) for name in STEP_COLUMNS}
@@ -41,7 +61,17 @@ def run_of(*kinds: str, steps: int = 6, grad_norm: float = 2.0) -> Run:
         ("zero_grad", "forward", "backward", "step"),
         ("forward", "backward", "step", "zero_grad"),
         ("forward", "backward", "forward", "backward", "clip", "step", "zero_grad", "schedule"),
-        ("forward", "scale", "backward", "unscale", "clip", "step", "scaler_step", "scaler_update", "zero_grad"),
+        (
+            "forward",
+            "scale",
+            "backward",
+            "unscale",
+            "clip",
+            "step",
+            "scaler_step",
+            "scaler_update",
+            "zero_grad",
+        ),
     ],
 )
 def test_legal_orders_stay_silent(order: tuple[str, ...]) -> None:
@@ -56,12 +86,23 @@ def test_a_clip_after_the_step_is_idle_and_named_at_its_own_line() -> None:
 
 
 def test_a_clip_after_the_step_that_no_gradient_reaches_is_only_suspected() -> None:
-    (finding,) = clip_after_step.check(run_of("forward", "backward", "step", "clip", "zero_grad", grad_norm=0.5))
+    (finding,) = clip_after_step.check(
+        run_of("forward", "backward", "step", "clip", "zero_grad", grad_norm=0.5)
+    )
     assert finding.status == "suspected"
 
 
 def test_a_clip_on_scaled_gradients_is_named_with_its_real_limit() -> None:
-    order = ("forward", "scale", "backward", "clip", "step", "scaler_step", "scaler_update", "zero_grad")
+    order = (
+        "forward",
+        "scale",
+        "backward",
+        "clip",
+        "step",
+        "scaler_step",
+        "scaler_update",
+        "zero_grad",
+    )
     (finding,) = clip_before_unscale.check(run_of(*order))
     assert finding.status == "proven"
     assert finding.evidence[1].value == pytest.approx(1.0 / 1024.0)
@@ -74,7 +115,9 @@ def test_clearing_before_every_micro_batch_is_named() -> None:
 
 
 def test_a_scheduler_that_moves_before_the_first_step_is_named() -> None:
-    (finding,) = scheduler_order.check(run_of("forward", "backward", "schedule", "step", "zero_grad"))
+    (finding,) = scheduler_order.check(
+        run_of("forward", "backward", "schedule", "step", "zero_grad")
+    )
     assert finding.where[0].line == 15
 
 
@@ -84,24 +127,51 @@ def two_optimizers(*parts: tuple[str, int | None, dict[str, Any]], rounds: int =
     at = 0
     for _ in range(rounds):
         for line, (kind, optimizer, data) in enumerate(parts):
-            given = {**DATA.get(kind, {}), **({} if optimizer is None else {"optimizer": optimizer}), **data}
+            given = {
+                **DATA.get(kind, {}),
+                **({} if optimizer is None else {"optimizer": optimizer}),
+                **data,
+            }
             number = at - 1 if kind == "scaler_step" else at
-            events.append(Event(len(events), kind, number, 0, "train", 0.0, Site("train.py", 10 + line), 0, given))
+            events.append(
+                Event(
+                    len(events),
+                    kind,
+                    number,
+                    0,
+                    "train",
+                    0.0,
+                    Site("train.py", 10 + line),
+                    0,
+                    given,
+                )
+            )
             at += kind == "step"
     return Run("train.py", (), "", {}, Ending("finished"), events=tuple(events))
 
 
 def test_an_optimizer_beside_the_scaler_is_named_whichever_comes_first() -> None:
     scaled, passed = [("scale", None, {}), ("backward", None, {})], [("step", 0, {})]
-    through: list[tuple[str, int | None, dict[str, Any]]] = [("step", 1, {}), ("scaler_step", 1, {}), ("scaler_update", None, {})]
+    through: list[tuple[str, int | None, dict[str, Any]]] = [
+        ("step", 1, {}),
+        ("scaler_step", 1, {}),
+        ("scaler_update", None, {}),
+    ]
     for order, line in (([*scaled, *passed, *through], 12), ([*scaled, *through, *passed], 15)):
         (finding,) = scaler_misuse.check(two_optimizers(*order))
         assert (finding.status, finding.where[0].line) == ("proven", line)
 
 
 def test_a_discriminator_in_float32_beside_a_scaled_generator_is_right() -> None:
-    plain: list[tuple[str, int | None, dict[str, Any]]] = [("backward", None, {"scaled": False}), ("step", 0, {})]
+    plain: list[tuple[str, int | None, dict[str, Any]]] = [
+        ("backward", None, {"scaled": False}),
+        ("step", 0, {}),
+    ]
     scaled: list[tuple[str, int | None, dict[str, Any]]] = [
-        ("scale", None, {}), ("backward", None, {}), ("step", 1, {}), ("scaler_step", 1, {}), ("scaler_update", None, {}),
-    ]  # fmt: skip
+        ("scale", None, {}),
+        ("backward", None, {}),
+        ("step", 1, {}),
+        ("scaler_step", 1, {}),
+        ("scaler_update", None, {}),
+    ]
     assert list(scaler_misuse.check(two_optimizers(*plain, *scaled))) == []

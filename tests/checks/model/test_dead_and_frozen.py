@@ -1,4 +1,6 @@
-"""Dead units with a validation pass between the steps, frozen random layers outside the optimizer, and who comes closest."""
+"""Dead units with a validation pass between the steps, frozen random layers outside the optimizer,
+and who comes closest.
+"""
 
 import numpy as np
 
@@ -9,10 +11,17 @@ STEPS = 40
 
 
 def _step(step, call, dead):
-    shares = {"zero_share": 0.5 + dead / 2, "saturated_share": 0.0, "dead_units": dead, "nonfinite": 0}
+    shares = {
+        "zero_share": 0.5 + dead / 2,
+        "saturated_share": 0.0,
+        "dead_units": dead,
+        "nonfinite": 0,
+    }
     relu = Activation("1", "ReLU", call, (8, 16), 0.1, 0.1, 1.0, **shares)
     linear = {"zero_share": 0.0, "saturated_share": 0.0, "dead_units": 0.0, "nonfinite": 0}
-    ends = [Activation(name, "Linear", call, (8, 16), 0.0, 1.0, 3.0, **linear) for name in ("0", "2")]
+    ends = [
+        Activation(name, "Linear", call, (8, 16), 0.0, 1.0, 3.0, **linear) for name in ("0", "2")
+    ]
     return DeepStep(step, 0, activations=(ends[0], relu, ends[1]))
 
 
@@ -23,23 +32,42 @@ def _faults(run, fault):
 def test_a_pass_between_the_steps_does_not_hide_dead_units():
     for call in (0, 1):
         deep = (_step(0, 0, 0.9), _step(20, call, 0.9))
-        assert _faults(Run("train.py", (), "", {}, Ending("finished"), deep=deep), "model.dead-units") == ["model.dead-units"]
+        assert _faults(
+            Run("train.py", (), "", {}, Ending("finished"), deep=deep), "model.dead-units"
+        ) == ["model.dead-units"]
     revived = (_step(0, 0, 0.9), _step(20, 1, 0.1))
-    assert not _faults(Run("train.py", (), "", {}, Ending("finished"), deep=revived), "model.dead-units")
+    assert not _faults(
+        Run("train.py", (), "", {}, Ending("finished"), deep=revived), "model.dead-units"
+    )
 
 
 def _half_frozen(losses, op="normal_"):
     shapes = ((16, 5), (16, 16), (3, 16))
     tensors = tuple(
-        Tensor(i, f"{i}.weight", shape, "float32", i == 2, "Linear", 0 if i == 2 else -1, 0 if i == 2 else -1)
+        Tensor(
+            i,
+            f"{i}.weight",
+            shape,
+            "float32",
+            i == 2,
+            "Linear",
+            0 if i == 2 else -1,
+            0 if i == 2 else -1,
+        )
         for i, shape in enumerate(shapes)
     )
     rows = [{"op": op, "shape": list(shape), "site": None} for shape in shapes]
     return Run(
-        "train.py", (), "", {}, Ending("finished"), tensors=tensors, facts={"data_ops": rows},
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        tensors=tensors,
+        facts={"data_ops": rows},
         optimizers=(Optimizer(0, "Adam", {"lr": 1e-3}, ({"lr": 1e-3},), None),),
         steps={"step": np.arange(STEPS), "loss": np.asarray(losses), "grad_norm": np.ones(STEPS)},
-    )  # fmt: skip
+    )
 
 
 def test_frozen_random_layers_count_only_where_nothing_is_learnt():

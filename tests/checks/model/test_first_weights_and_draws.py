@@ -1,4 +1,6 @@
-"""Zero matrices in a row, and samples drawn without a gradient, next to the healthy code that comes closest."""
+"""Zero matrices in a row, and samples drawn without a gradient, next to the healthy code that comes
+closest.
+"""
 
 import numpy as np
 import pytest
@@ -18,13 +20,24 @@ Y = torch.arange(16) % 4
 def said(model, loss, fault):
     """Whether the check of this fault fires on one observed step."""
     named = list(model.named_parameters())
-    tensors = tuple(Tensor(i, n, tuple(p.shape), "float32", True, "Linear", 0, 0) for i, (n, p) in enumerate(named))
+    tensors = tuple(
+        Tensor(i, n, tuple(p.shape), "float32", True, "Linear", 0, 0)
+        for i, (n, p) in enumerate(named)
+    )
     sizes = np.array([[float(p.detach().norm()) for _, p in named]], np.float32)
     deep = observe(model, lambda: loss(model))
     run = Run(
-        "train.py", (), "", {}, Ending("finished"), deep=(deep,), tensors=tensors, tensor_steps=np.zeros(1, np.int64),
-        steps={"step": np.zeros(1), "loss": np.ones(1)}, statistics={"param_l2": sizes, "grad_l2": np.ones_like(sizes)},
-    )  # fmt: skip
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        deep=(deep,),
+        tensors=tensors,
+        tensor_steps=np.zeros(1, np.int64),
+        steps={"step": np.zeros(1), "loss": np.ones(1)},
+        statistics={"param_l2": sizes, "grad_l2": np.ones_like(sizes)},
+    )
     return [f.fault for f in read(run, fault).findings] == [fault]
 
 
@@ -39,7 +52,9 @@ def _net(*zero, activation=nn.Sigmoid):
 
 @pytest.mark.parametrize("activation", [nn.Sigmoid, nn.ReLU, nn.Tanh])
 def test_a_zero_matrix_behind_a_zero_matrix_is_named(activation):
-    assert said(_net(0, 2, activation=activation), lambda m: F.cross_entropy(m(X), Y), "model.bad-init")
+    assert said(
+        _net(0, 2, activation=activation), lambda m: F.cross_entropy(m(X), Y), "model.bad-init"
+    )
 
 
 def test_a_zero_head_and_a_zero_branch_beside_a_path_are_not():
@@ -70,7 +85,9 @@ def test_a_sample_that_cuts_its_encoder_off_is_named():
 
 def test_a_sample_with_gradients_is_not():
     assert not said(*_latent(lambda q: q.rsample()), "model.detached-graph")
-    assert not said(*_latent(lambda q: q.loc + (q.sample() - q.loc).detach()), "model.detached-graph")
+    assert not said(
+        *_latent(lambda q: q.loc + (q.sample() - q.loc).detach()), "model.detached-graph"
+    )
 
 
 def test_a_policy_gradient_is_not():

@@ -11,7 +11,9 @@ from sawbones.schema import Ending, Run
 
 
 def turned(x, start=0):
-    angle = torch.arange(start, start + x.shape[1])[:, None] * 100.0 ** (-torch.arange(x.shape[-1] // 2) / 8)
+    angle = torch.arange(start, start + x.shape[1])[:, None] * 100.0 ** (
+        -torch.arange(x.shape[-1] // 2) / 8
+    )
     a, b = x.chunk(2, -1)
     return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
 
@@ -40,7 +42,9 @@ def found(way, memory=None, query_start=0):
         y = F.scaled_dot_product_attention(q, k, seen, attn_mask=mask)
         return F.cross_entropy(head(y).flatten(0, 1), ids.flatten())
 
-    run = Run("train.py", (), "", {}, Ending("finished", 0), deep=(observe([embed, project, head], loss),))
+    run = Run(
+        "train.py", (), "", {}, Ending("finished", 0), deep=(observe([embed, project, head], loss),)
+    )
     return checks.read(run, "model.rope-offset").findings
 
 

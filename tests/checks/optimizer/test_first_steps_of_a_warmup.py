@@ -1,4 +1,6 @@
-"""A run that was ended in the first steps of a long warm-up has not shown the learning rate that was meant."""
+"""A run that was ended in the first steps of a long warm-up has not shown the learning rate that
+was meant.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def warmed_up(folder: Path) -> Run:
     return read_run(folder)
 
 
-def test_only_a_run_that_came_to_its_own_end_is_judged_by_a_rate_that_still_rises(tmp_path: Path) -> None:
+def test_only_a_run_that_came_to_its_own_end_is_judged_by_a_rate_that_still_rises(
+    tmp_path: Path,
+) -> None:
     run = warmed_up(tmp_path)
     assert [f.fault for f in check(run)] == ["optimizer.lr-too-low"]
     cut = replace(run, ending=replace(run.ending, kind="budget"))

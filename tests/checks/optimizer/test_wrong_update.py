@@ -1,4 +1,6 @@
-"""Optimizers written by hand, right and wrong, on real steps: each mistake is named, and no rule of somebody else's is accused."""
+"""Optimizers written by hand, right and wrong, on real steps: each mistake is named, and no rule of
+somebody else's is accused.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,11 @@ def adamw(p, s, g) -> None:
 def amsgrad(p, s, g) -> None:
     _moments(p, s)
     s["most"] = torch.maximum(s.get("most", s["v"]), s["v"])
-    p -= g["lr"] * (s["m"] / (1 - 0.9 ** s["t"])) / ((s["most"] / (1 - 0.999 ** s["t"])).sqrt() + 1e-8)
+    p -= (
+        g["lr"]
+        * (s["m"] / (1 - 0.9 ** s["t"]))
+        / ((s["most"] / (1 - 0.999 ** s["t"])).sqrt() + 1e-8)
+    )
 
 
 def lion(p, s, g) -> None:
@@ -179,7 +185,11 @@ def zero_divided(p, s, g) -> None:
 def counted_from_zero(p, s, g) -> None:
     _moments(p, s)
     t = s["t"] - 1
-    p -= g["lr"] * (s["m"] / (1 - torch.tensor(0.9) ** t)) / ((s["v"] / (1 - torch.tensor(0.999) ** t)).sqrt() + 1e-8)
+    p -= (
+        g["lr"]
+        * (s["m"] / (1 - torch.tensor(0.9) ** t))
+        / ((s["v"] / (1 - torch.tensor(0.999) ** t)).sqrt() + 1e-8)
+    )
 
 
 SHARED: dict = {}
@@ -201,19 +211,33 @@ def one_counter(p, s, g) -> None:
 
 
 def mixed(first: float, added: float) -> Step:
-    """Adam with this rate in the first correction and this share of the square in the second moment."""
+    """Adam with this rate in the first correction and this share of the square in the second
+    moment.
+    """
 
     def rule(p, s, g) -> None:
         s["m"].mul_(0.9).add_(p.grad, alpha=0.1)
         s["v"].mul_(0.999).addcmul_(p.grad, p.grad, value=added)
-        p -= g["lr"] * (s["m"] / (1 - first ** s["t"])) / ((s["v"] / (1 - 0.999 ** s["t"])).sqrt() + 1e-8)
+        p -= (
+            g["lr"]
+            * (s["m"] / (1 - first ** s["t"]))
+            / ((s["v"] / (1 - 0.999 ** s["t"])).sqrt() + 1e-8)
+        )
 
     return rule
 
 
 WRONG = {
-    "first correction by beta2": (mixed(0.999, 0.001), {"betas": (0.9, 0.999)}, "corrected by beta2"),
-    "square weighted by beta1": (mixed(0.9, 0.1), {"betas": (0.9, 0.999)}, "adds (1 - beta1) of the square"),
+    "first correction by beta2": (
+        mixed(0.999, 0.001),
+        {"betas": (0.9, 0.999)},
+        "corrected by beta2",
+    ),
+    "square weighted by beta1": (
+        mixed(0.9, 0.1),
+        {"betas": (0.9, 0.999)},
+        "adds (1 - beta1) of the square",
+    ),
     "uncorrected": (uncorrected, {"betas": (0.9, 0.999)}, "not corrected"),
     "uncorrected without settings": (uncorrected, {}, "not corrected"),
     "no root": (no_root, {"betas": (0.9, 0.999)}, "root"),
@@ -229,9 +253,11 @@ WRONG = {
     "shared buffer": (shared, {"momentum": 0.9}, "share"),
     "one counter": (one_counter, {"betas": (0.9, 0.999)}, "counter"),
     "momentum times the gradient": (
-        lambda p, s, g: p.sub_(g["lr"] * s["m"].add_(p.grad).mul_(0.8)), {"momentum": 0.8}, "multiplied by the momentum",
+        lambda p, s, g: p.sub_(g["lr"] * s["m"].add_(p.grad).mul_(0.8)),
+        {"momentum": 0.8},
+        "multiplied by the momentum",
     ),
-}  # fmt: skip
+}
 
 
 def train(folder: Path, step: Callable[[list[nn.Parameter]], Callable[[], None]]) -> list[Finding]:
@@ -240,10 +266,20 @@ def train(folder: Path, step: Callable[[list[nn.Parameter]], Callable[[], None]]
     COUNT[0] = 0
     x = torch.randn(400, 8)
     y = torch.stack([x[:, 0] * 2, x[:, 1] - x[:, 2]], 1)
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 2))
+    model = nn.Sequential(
+        nn.Linear(8, 16),
+        nn.ReLU(),
+        nn.Linear(16, 16),
+        nn.ReLU(),
+        nn.Linear(16, 16),
+        nn.ReLU(),
+        nn.Linear(16, 2),
+    )
     with torch.no_grad():
         model[0].bias[:4] = -9.0  # units that never fire: their gradient is 0
-    with sawbones.watch(model, out=folder, options=Options(deep_steps=(), deep_every=0, journal=True)) as watched:
+    with sawbones.watch(
+        model, out=folder, options=Options(deep_steps=(), deep_every=0, journal=True)
+    ) as watched:
         update = step(list(model.parameters()))
         for i in range(16):
             rows = slice(25 * i, 25 * i + 25)
@@ -279,7 +315,10 @@ class Plain:
 
     def __init__(self, params: list[nn.Parameter], corrected: bool) -> None:
         self.params, self.corrected, self.t = params, corrected, 0
-        self.m, self.v = [torch.zeros_like(p) for p in params], [torch.zeros_like(p) for p in params]
+        self.m, self.v = (
+            [torch.zeros_like(p) for p in params],
+            [torch.zeros_like(p) for p in params],
+        )
 
     def step(self) -> None:
         self.t += 1
@@ -291,8 +330,12 @@ class Plain:
 
 
 @pytest.mark.parametrize("corrected", [True, False])
-def test_an_update_without_an_optimizer_object_is_judged_too(corrected: bool, tmp_path: Path) -> None:
+def test_an_update_without_an_optimizer_object_is_judged_too(
+    corrected: bool, tmp_path: Path
+) -> None:
     found = train(tmp_path / "run", lambda params: Plain(params, corrected).step)
-    assert [f.title for f in found] == ([] if corrected else ["The update: the moments are not corrected for their start at zero"])
+    assert [f.title for f in found] == (
+        [] if corrected else ["The update: the moments are not corrected for their start at zero"]
+    )
     if found:
         assert "p.data -=" in found[0].where[0].code

@@ -18,12 +18,23 @@ def run_of(orders: list[list[int]], sampler: str = "RandomSampler", num_optimize
         for epoch, order in enumerate(orders)
         for k in range(0, len(order), 8)
     ]
-    loaders = [{"index": k, "sampler": sampler, "site": {"file": "train.py", "line": 12}} for k in range(len(orders))]
+    loaders = [
+        {"index": k, "sampler": sampler, "site": {"file": "train.py", "line": 12}}
+        for k in range(len(orders))
+    ]
     return Run(
-        "train.py", (), "", {}, Ending("finished"), steps={name: np.zeros(len(batches)) for name in STEP_COLUMNS},
-        batches=tuple(batches), facts={"loaders": loaders},
-        optimizers=tuple(Optimizer(k, "Adam", Site("train.py", 20 + k), ()) for k in range(num_optimizers)),
-    )  # fmt: skip
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        steps={name: np.zeros(len(batches)) for name in STEP_COLUMNS},
+        batches=tuple(batches),
+        facts={"loaders": loaders},
+        optimizers=tuple(
+            Optimizer(k, "Adam", Site("train.py", 20 + k), ()) for k in range(num_optimizers)
+        ),
+    )
 
 
 def shuffled(seed: int) -> list[int]:
@@ -56,6 +67,10 @@ def with_levels(levels: list[tuple[float, float]]) -> Run:
 def test_targets_that_climb_from_batch_to_batch_are_sorted() -> None:
     climbing = [(float(k), k + 0.9) for k in range(12)]
     assert [f.fault for f in no_shuffle.check(with_levels(climbing * 2))] == ["pipeline.no-shuffle"]
-    assert list(no_shuffle.check(with_levels([(k, k + 3.0) for k, _ in climbing]))) == []  # a drift: batches overlap
+    assert (
+        list(no_shuffle.check(with_levels([(k, k + 3.0) for k, _ in climbing]))) == []
+    )  # a drift: batches overlap
     mixed = [(-2.0 + 0.1 * (k % 5), 2.0 - 0.1 * (k % 3)) for k in range(30)]
-    assert list(no_shuffle.check(with_levels([*mixed, (-2.0, 3e4), *mixed]))) == []  # one value is far outside of the others
+    assert (
+        list(no_shuffle.check(with_levels([*mixed, (-2.0, 3e4), *mixed]))) == []
+    )  # one value is far outside of the others

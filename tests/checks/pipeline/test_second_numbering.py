@@ -1,4 +1,6 @@
-"""A vocabulary of its own for each split, told by answers that are right in training and by chance in validation."""
+"""A vocabulary of its own for each split, told by answers that are right in training and by chance
+in validation.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,36 @@ from sawbones.schema import Ending, Run
 def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
     """300 answers in training and 300 in validation, and two vocabularies that share 40 entries."""
     pair = {
-        "kind": "vocabularies", "names": ["stoi", "stoi"], "shared": 40, "moved": moved, "examples": [["sturdy", 4, 9]],
-        "shifted": False, "holders": ["train_vocab", "val_vocab"],
-    }  # fmt: skip
+        "kind": "vocabularies",
+        "names": ["stoi", "stoi"],
+        "shared": 40,
+        "moved": moved,
+        "examples": [["sturdy", 4, 9]],
+        "shifted": False,
+        "holders": ["train_vocab", "val_vocab"],
+    }
     right = int(150 * trained)
     node: dict[str, Any] = {
-        "id": 0, "op": "__eq__", "roles": ["output", "target"], "args": [], "sources": [], "count": 4, "given": [], "steps": [9],
+        "id": 0,
+        "op": "__eq__",
+        "roles": ["output", "target"],
+        "args": [],
+        "sources": [],
+        "count": 4,
+        "given": [],
+        "steps": [9],
         "site": {"file": "train.py", "line": 7, "function": "evaluate", "code": ""},
-        "result": {"num": 300, "mean": held_out}, "target_counts": {"0": 150, "1": 150},
-    }  # fmt: skip
+        "result": {"num": 300, "mean": held_out},
+        "target_counts": {"0": 150, "1": 150},
+    }
     facts = {
         "vocabularies": {"pairs": [pair]},
-        "samples": {"predictions": {"calls": 20, "classes": {"0": [150, right, 150], "1": [150, right, 150]}}},
+        "samples": {
+            "predictions": {
+                "calls": 20,
+                "classes": {"0": [150, right, 150], "1": [150, right, 150]},
+            }
+        },
         "evaluation": {"nodes": [node]},
     }
     return Run("train.py", (), "", {}, Ending("finished"), facts=facts)
@@ -50,7 +70,9 @@ def test_other_second_vocabularies_stay_silent(trained: float, held_out: float, 
 
 
 @pytest.mark.parametrize(("letters_from", "named"), [(0, True), (1, False)])
-def test_a_letter_with_the_id_of_padding_is_named_however_common_it_is(letters_from: int, named: bool) -> None:
+def test_a_letter_with_the_id_of_padding_is_named_however_common_it_is(
+    letters_from: int, named: bool
+) -> None:
     rng = np.random.default_rng(0)
     batches, targets = [], {}
     for number in range(10):

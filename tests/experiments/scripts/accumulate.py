@@ -1,4 +1,6 @@
-"""Four micro-batches per step; `unscaled` adds their gradients up, `scaled` divides each loss, `divided` the gradients."""
+"""Four micro-batches per step; `unscaled` adds their gradients up, `scaled` divides each loss,
+`divided` the gradients.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""A small classifier. The argument names what is wrong with it: python classifier.py no_zero_grad"""
+"""A small classifier. The argument names what is wrong with it: python classifier.py
+no_zero_grad
+"""
 
 import os
 import sys
@@ -18,10 +20,17 @@ if fault == "labels_random":
     labels = labels[torch.randperm(512)]
 loader = DataLoader(TensorDataset(features, labels), batch_size=32, shuffle=fault != "bad_batch")
 
-dropout = {"dropout_heavy": 0.95, "train_in_eval": 0.5, "eval_in_train": 0.5, "modes_right": 0.5}.get(fault, 0.0)
+dropout = {
+    "dropout_heavy": 0.95,
+    "train_in_eval": 0.5,
+    "eval_in_train": 0.5,
+    "modes_right": 0.5,
+}.get(fault, 0.0)
 model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Dropout(dropout), nn.Linear(32, 5))
 lr = {"lr_high": 8.0, "lr_low": 0.005, "lr_none": 1e-7}.get(fault, 0.5)
-optimizer = torch.optim.SGD(model.parameters(), lr=lr, weight_decay=0.1 if fault == "decay_heavy" else 1e-4)
+optimizer = torch.optim.SGD(
+    model.parameters(), lr=lr, weight_decay=0.1 if fault == "decay_heavy" else 1e-4
+)
 
 if fault == "train_in_eval":
     model.eval()
@@ -34,11 +43,15 @@ for _ in range(4):
         if fault == "double_softmax":
             logits = torch.softmax(logits, dim=1)
         if fault == "double_sigmoid":
-            loss = F.binary_cross_entropy_with_logits(torch.sigmoid(logits), F.one_hot(y, 5).float())
+            loss = F.binary_cross_entropy_with_logits(
+                torch.sigmoid(logits), F.one_hot(y, 5).float()
+            )
         elif fault == "single_sigmoid":
             loss = F.binary_cross_entropy_with_logits(logits, F.one_hot(y, 5).float())
         elif fault == "log_of_zero":
-            loss = -(torch.log(torch.softmax(logits * 60, dim=1)) * F.one_hot(y, 5)).sum(1).mean() / 60
+            loss = (
+                -(torch.log(torch.softmax(logits * 60, dim=1)) * F.one_hot(y, 5)).sum(1).mean() / 60
+            )
         else:
             loss = F.cross_entropy(logits, y, reduction="sum" if fault == "sum" else "mean")
         if fault == "exploding" and step % 8 == 5:

@@ -1,4 +1,6 @@
-"""An own autograd function inside an own layer: `wrong` forgets a factor, `reversed` turns the gradient round on purpose."""
+"""An own autograd function inside an own layer: `wrong` forgets a factor, `reversed` turns the
+gradient round on purpose.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""Texts whose last token tells the class, cut before it (`early`), or whose class nothing tells (`noise`)."""
+"""Texts whose last token tells the class, cut before it (`early`), or whose class nothing tells
+(`noise`).
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""Trains for ever on batches from two loader workers; with `stuck` it hangs inside a step, deaf to SIGTERM."""
+"""Trains for ever on batches from two loader workers; with `stuck` it hangs inside a step, deaf to
+SIGTERM.
+"""
 
 import signal
 import sys

@@ -1,4 +1,6 @@
-"""A classifier with a data set of its own and a validation pass. The argument names what is wrong with its data or its score."""
+"""A classifier with a data set of its own and a validation pass. The argument names what is wrong
+with its data or its score.
+"""
 
 import sys
 import time
@@ -35,7 +37,10 @@ class Points(Dataset):
 
 model = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 3))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.02 if fault == "rare_slow" else 0.3)
-train, validation = DataLoader(Points(480), batch_size=16, shuffle=True), DataLoader(Points(65), batch_size=32)
+train, validation = (
+    DataLoader(Points(480), batch_size=16, shuffle=True),
+    DataLoader(Points(65), batch_size=32),
+)
 for epoch in range(3):
     model.train()
     for x, y in train:

@@ -1,4 +1,6 @@
-"""A regression in half precision. float16 without loss scaling loses its small gradients; bfloat16 keeps them."""
+"""A regression in half precision. float16 without loss scaling loses its small gradients; bfloat16
+keeps them.
+"""
 
 import sys
 

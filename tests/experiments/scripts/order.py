@@ -1,4 +1,6 @@
-"""Says which token comes after each place: without positions (`blind`; `table` without a layer too) attention cannot tell."""
+"""Says which token comes after each place: without positions (`blind`; `table` without a layer too)
+attention cannot tell.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""Data-parallel training; `bypassed` calls the module behind the wrapper, so gradients are never averaged."""
+"""Data-parallel training; `bypassed` calls the module behind the wrapper, so gradients are never
+averaged.
+"""
 
 import sys
 

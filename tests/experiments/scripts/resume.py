@@ -1,4 +1,6 @@
-"""Saves in the middle and goes on from there when it is started again; `model_only` forgets the optimizer."""
+"""Saves in the middle and goes on from there when it is started again; `model_only` forgets the
+optimizer.
+"""
 
 import argparse
 from pathlib import Path

@@ -47,7 +47,9 @@ model = Model()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 for _ in range(4):
     ids = batch()
-    inputs, targets = (ids[:, :-1], ids[:, :-1]) if fault == "unshifted" else (ids[:, :-1], ids[:, 1:])
+    inputs, targets = (
+        (ids[:, :-1], ids[:, :-1]) if fault == "unshifted" else (ids[:, :-1], ids[:, 1:])
+    )
     logits = model(inputs)
     loss = F.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1), ignore_index=0)
     optimizer.zero_grad()

@@ -1,4 +1,6 @@
-"""Writes, changes, renames and deletes files outside of its folder in every way that Python has, and reads them back."""
+"""Writes, changes, renames and deletes files outside of its folder in every way that Python has,
+and reads them back.
+"""
 # ruff: noqa: SIM115
 
 import glob

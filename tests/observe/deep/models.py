@@ -13,7 +13,9 @@ from torch.nn import functional as F
 class SdpaGPT(nn.Module):
     """Decoder by hand over scaled_dot_product_attention; returns logits."""
 
-    def __init__(self, vocab=29, width=32, heads=4, layers=2, context=64, causal=True, positions=True):
+    def __init__(
+        self, vocab=29, width=32, heads=4, layers=2, context=64, causal=True, positions=True
+    ):
         super().__init__()
         self.tok = nn.Embedding(vocab, width)
         self.pos = nn.Embedding(context, width) if positions else None
@@ -29,14 +31,21 @@ class SdpaGPT(nn.Module):
             x = x + self.pos(torch.arange(ids.shape[1], device=ids.device))
         for norm, qkv, out in zip(self.norms, self.qkv, self.out, strict=True):
             b, t, c = x.shape
-            q, k, v = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in qkv(norm(x)).chunk(3, -1))
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, dropout_p=0.1 if self.training else 0.0)
+            q, k, v = (
+                y.view(b, t, self.heads, c // self.heads).transpose(1, 2)
+                for y in qkv(norm(x)).chunk(3, -1)
+            )
+            y = F.scaled_dot_product_attention(
+                q, k, v, is_causal=self.causal, dropout_p=0.1 if self.training else 0.0
+            )
             x = x + out(y.transpose(1, 2).reshape(b, t, c))
         return self.head(x)
 
 
 class SoftmaxGPT(nn.Module):
-    """The same idea with masked_fill and softmax; the loss is made inside of forward, as nanoGPT does."""
+    """The same idea with masked_fill and softmax; the loss is made inside of forward, as nanoGPT
+    does.
+    """
 
     def __init__(self, vocab=29, width=32, axis=-1, scale=True, diagonal=0):
         super().__init__()
@@ -61,7 +70,9 @@ class SoftmaxGPT(nn.Module):
         logits = self.head(x + y)
         if targets is None:
             return logits
-        return logits, F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1), ignore_index=-1)
+        return logits, F.cross_entropy(
+            logits.view(-1, logits.size(-1)), targets.reshape(-1), ignore_index=-1
+        )
 
 
 class Classifier(nn.Module):

@@ -22,7 +22,9 @@ def train(deep, amp, probe=False, steps=4):
         if observer is not None:
             observer.start()
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=amp):
-            loss = F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten(), ignore_index=0)
+            loss = F.cross_entropy(
+                model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten(), ignore_index=0
+            )
         if observer is not None:
             observer.before_backward(loss)
         loss.backward()
@@ -61,4 +63,7 @@ def test_the_first_non_finite_operator_is_found_on_a_gpu():
     loss = torch.log(torch.relu(model(torch.randn(6, 5, device="cuda")) - 100)).mean()
     observer.before_backward(loss)
     record = observer.stop()
-    assert record.first_nonfinite["reason"] == "log of zero" and record.first_nonfinite["name"] == "log"
+    assert (
+        record.first_nonfinite["reason"] == "log of zero"
+        and record.first_nonfinite["name"] == "log"
+    )

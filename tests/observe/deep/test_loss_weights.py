@@ -27,15 +27,25 @@ def _facts(loss):
 )
 def test_the_weights_of_all_targets_add_up_to_what_the_reduction_makes_of_them(loss, total):
     weights = _facts(loss)["weights"]
-    assert weights["sum"] == pytest.approx(total, rel=1e-4) and weights["fit"] > 0.999 and weights["used"] == 12
+    assert (
+        weights["sum"] == pytest.approx(total, rel=1e-4)
+        and weights["fit"] > 0.999
+        and weights["used"] == 12
+    )
 
 
 def test_ignored_targets_weigh_nothing_however_they_are_ignored():
     kept = (LABELS != 0).float()
-    masked = _facts(lambda z: (F.cross_entropy(z, LABELS, reduction="none") * kept).sum() / kept.sum())["weights"]
+    masked = _facts(
+        lambda z: (F.cross_entropy(z, LABELS, reduction="none") * kept).sum() / kept.sum()
+    )["weights"]
     by_index = _facts(lambda z: F.cross_entropy(z, LABELS, ignore_index=0))["weights"]
     for weights in (masked, by_index):
-        assert weights["used"] == 6 and weights["by_class"][0][2] == 0 and weights["sum"] == pytest.approx(1.0, rel=1e-4)
+        assert (
+            weights["used"] == 6
+            and weights["by_class"][0][2] == 0
+            and weights["sum"] == pytest.approx(1.0, rel=1e-4)
+        )
 
 
 def test_class_weights_are_seen_per_class():
@@ -51,7 +61,11 @@ def _by_exponentials(z):
 
 def test_a_cross_entropy_that_no_pattern_knows_is_recognised_by_its_gradient():
     facts = _facts(_by_exponentials)
-    assert facts["num_classes"] == 4 and facts["accuracy"] >= 0.0 and facts["weights"]["sum"] == pytest.approx(1.0, rel=1e-4)
+    assert (
+        facts["num_classes"] == 4
+        and facts["accuracy"] >= 0.0
+        and facts["weights"]["sum"] == pytest.approx(1.0, rel=1e-4)
+    )
 
 
 def test_a_softmax_under_a_hand_written_log_sum_exp_is_what_the_loss_is_given():
@@ -83,6 +97,8 @@ class Loop(nn.Module):
 def test_a_loop_over_time_is_a_sequence_too(ahead, shift):
     tokens = torch.randint(0, 10, (16, 6), generator=torch.Generator().manual_seed(3))
     model = Loop(ahead)
-    (found,) = observe(model, lambda: F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())).losses
+    (found,) = observe(
+        model, lambda: F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+    ).losses
     assert found.facts["copied_at"] == shift and found.facts["shift"][shift]["copies"] == 1.0
     assert found.facts["stepwise"]["visible"] is True

@@ -34,7 +34,11 @@ def test_statistics_of_many_tensors_at_once_are_those_of_each() -> None:
         alone.fill(_on_host(tensor))
         for name in Statistic.__slots__:
             made, expected = getattr(statistic, name), getattr(alone, name)
-            near = pytest.approx(expected, rel=1e-4, abs=1e-6) if isinstance(expected, float) else expected
+            near = (
+                pytest.approx(expected, rel=1e-4, abs=1e-6)
+                if isinstance(expected, float)
+                else expected
+            )
             assert made == near, (tensor.shape, name)
 
 

@@ -31,7 +31,9 @@ def _classifier():
 
 def _translator():
     src, tgt = models.tokens(4, 10, 19).t(), models.tokens(4, 9, 19, seed=1).t()
-    return models.Translator(), lambda m: F.cross_entropy(m(src, tgt[:-1]).reshape(-1, 19), tgt[1:].reshape(-1))
+    return models.Translator(), lambda m: F.cross_entropy(
+        m(src, tgt[:-1]).reshape(-1, 19), tgt[1:].reshape(-1)
+    )
 
 
 def _convnet():
@@ -87,7 +89,9 @@ def _train(model, make_loss, deep, steps=4, probe=True):
     return losses, gradients, torch.random.get_rng_state(), [b.clone() for b in model.buffers()]
 
 
-@pytest.mark.parametrize("case", [_gpt, _nanogpt, _classifier, _translator, _convnet, _tagger, _checkpointed])
+@pytest.mark.parametrize(
+    "case", [_gpt, _nanogpt, _classifier, _translator, _convnet, _tagger, _checkpointed]
+)
 def test_losses_gradients_buffers_and_random_streams_are_bit_identical(case):
     model, make_loss = case()
     twin = copy.deepcopy(model)
@@ -97,7 +101,10 @@ def test_losses_gradients_buffers_and_random_streams_are_bit_identical(case):
     for mine, theirs in zip(bare[1] + bare[3], watched[1] + watched[3], strict=True):
         assert (mine is None and theirs is None) or torch.equal(mine, theirs)
     assert not _get_current_function_mode_stack()
-    assert not nn.modules.module._global_forward_hooks and not nn.modules.module._global_forward_pre_hooks
+    assert (
+        not nn.modules.module._global_forward_hooks
+        and not nn.modules.module._global_forward_pre_hooks
+    )
 
 
 def test_an_inference_pass_inside_of_the_step_takes_the_same_kernel():
@@ -133,7 +140,9 @@ def test_hooks_of_the_user_run_once_and_the_influence_map_is_left_out():
     loss.backward()
     record = observer.stop()
     assert seen == [1]
-    assert record.influence == () and any("backward hooks" in text for text in record.probes["errors"])
+    assert record.influence == () and any(
+        "backward hooks" in text for text in record.probes["errors"]
+    )
 
 
 def test_stop_under_another_mode_takes_out_only_the_own_one():

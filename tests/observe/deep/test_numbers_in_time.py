@@ -1,4 +1,6 @@
-"""Sequences of numbers: padding that counts in the loss, and forecasts whose targets begin inside of the window."""
+"""Sequences of numbers: padding that counts in the loss, and forecasts whose targets begin inside
+of the window.
+"""
 
 import pytest
 import torch
@@ -37,7 +39,10 @@ def test_padded_numbers_that_a_mask_leaves_out_weigh_nothing():
     model = nn.Linear(3, 1)
     mask = REAL.float()
     (found,) = observe(
-        model, lambda: (F.mse_loss(model(given).squeeze(-1), goal, reduction="none") * mask).sum() / mask.sum()
+        model,
+        lambda: (
+            (F.mse_loss(model(given).squeeze(-1), goal, reduction="none") * mask).sum() / mask.sum()
+        ),
     ).losses
     assert found.facts["blank"]["counted"] == 0 and found.facts["blank"]["weight_share"] == 0.0
 

@@ -1,4 +1,6 @@
-"""What the loss reaches, what runs outside of the model, where values stop being finite, and what a crash leaves behind."""
+"""What the loss reaches, what runs outside of the model, where values stop being finite, and what a
+crash leaves behind.
+"""
 
 import pytest
 import torch
@@ -28,7 +30,9 @@ class _PlainList(nn.Module):
 def test_modules_in_a_plain_list_are_found_with_the_line_that_runs_them():
     model = _PlainList()
     record = observe(model, lambda: model(INPUTS).mean())
-    found = [(m["class"], m["num_params"], m["trainable"], m["reached"]) for m in record.unregistered]
+    found = [
+        (m["class"], m["num_params"], m["trainable"], m["reached"]) for m in record.unregistered
+    ]
     assert found == [("Linear", 30, 30, True)] * 2
     assert "layer(x)" in record.unregistered[0]["site"].code
 
@@ -78,13 +82,19 @@ def _nonfinite(make):
         (lambda z: torch.exp(z * 1000).mean(), "exp", "exp overflow"),
         (lambda z: (z / (z - z)).mean(), "div", "division by zero"),
         (lambda z: torch.sqrt(z - 10).mean(), "sqrt", "root of a negative number"),
-        (lambda z: z.masked_fill(z == z, -torch.inf).softmax(-1).mean(), "softmax", "fully masked softmax row"),
+        (
+            lambda z: z.masked_fill(z == z, -torch.inf).softmax(-1).mean(),
+            "softmax",
+            "fully masked softmax row",
+        ),
     ],
 )
 def test_the_first_non_finite_operator_and_its_cause(make, name, reason):
     found = _nonfinite(make)
     assert (found["name"], found["reason"], found["phase"]) == (name, reason, "forward")
-    assert (found["site"].function == "<lambda>" and found["inputs"][0]["max"] is not None) or name == "softmax"
+    assert (
+        found["site"].function == "<lambda>" and found["inputs"][0]["max"] is not None
+    ) or name == "softmax"
 
 
 def test_a_mask_of_minus_infinity_is_no_accident():
@@ -92,17 +102,28 @@ def test_a_mask_of_minus_infinity_is_no_accident():
     assert observe(model, lambda: model(ids[:, :-1], ids[:, 1:])[1]).first_nonfinite is None
     model = models.Translator()
     src, tgt = models.tokens(4, 10, 19).t(), models.tokens(4, 9, 19).t()
-    assert observe(model, lambda: F.cross_entropy(model(src, tgt).flatten(0, 1), tgt.flatten())).first_nonfinite is None
+    assert (
+        observe(
+            model, lambda: F.cross_entropy(model(src, tgt).flatten(0, 1), tgt.flatten())
+        ).first_nonfinite
+        is None
+    )
 
 
 def test_bad_inputs_and_broken_weights_are_told_apart():
     model = nn.Linear(5, 3)
     bad = INPUTS.clone()
     bad[0, 0] = torch.nan
-    assert observe(model, lambda: model(bad).mean(), backward=False).first_nonfinite["reason"] == "bad input"
+    assert (
+        observe(model, lambda: model(bad).mean(), backward=False).first_nonfinite["reason"]
+        == "bad input"
+    )
     with torch.no_grad():
         model.weight[0, 0] = torch.inf
-    assert observe(model, lambda: model(INPUTS).mean(), backward=False).first_nonfinite["reason"] == "weights already non-finite"
+    assert (
+        observe(model, lambda: model(INPUTS).mean(), backward=False).first_nonfinite["reason"]
+        == "weights already non-finite"
+    )
 
 
 def test_a_gradient_that_breaks_at_zero_is_found_before_the_backward():
@@ -128,12 +149,20 @@ def test_the_trace_names_place_module_shapes_and_arguments():
     model, ids = models.SoftmaxGPT(), models.tokens()
     record = observe(model, lambda: model(ids[:, :-1], ids[:, 1:])[1])
     softmax = next(op for op in record.ops if op.name == "softmax")
-    assert softmax.args["dim"] == -1 and softmax.inputs[0].shape == (4, 2, 11, 11) and softmax.module == "SoftmaxGPT"
+    assert (
+        softmax.args["dim"] == -1
+        and softmax.inputs[0].shape == (4, 2, 11, 11)
+        and softmax.module == "SoftmaxGPT"
+    )
     assert softmax.site.code.startswith("att = F.softmax") and softmax.outputs[0].max <= 1.0
     assert next(op for op in record.ops if op.name == "linear").module == "q"
     assert next(op for op in record.ops if op.name == "__getitem__").args["index"] == "[:, :-1]"
     fill = next(op for op in record.ops if op.name == "masked_fill")
-    assert fill.args["value"] == float("-inf") and fill.outputs[0].nonfinite > 0 and fill.outputs[0].min is not None
+    assert (
+        fill.args["value"] == float("-inf")
+        and fill.outputs[0].nonfinite > 0
+        and fill.outputs[0].min is not None
+    )
     assert fill.outputs[0].id == softmax.inputs[0].id
 
 
@@ -146,10 +175,18 @@ def test_a_shape_error_leaves_the_chain_of_modules_and_the_operator():
     context = observer.crash_context()
     observer.stop()
     chain = [(m["path"], m["class"], m["failed"]) for m in context["modules"]]
-    assert chain == [("Sequential", "Sequential", True), ("0", "Linear", False), ("1", "ReLU", False),
-                     ("2", "Sequential", True), ("2.0", "Linear", True)]  # fmt: skip
+    assert chain == [
+        ("Sequential", "Sequential", True),
+        ("0", "Linear", False),
+        ("1", "ReLU", False),
+        ("2", "Sequential", True),
+        ("2.0", "Linear", True),
+    ]
     assert context["modules"][1]["outputs"] == [["float32", [6, 7]]]
-    assert context["operator"]["op"] == "linear" and context["operator"]["inputs"][0]["shape"] == (6, 7)
+    assert context["operator"]["op"] == "linear" and context["operator"]["inputs"][0]["shape"] == (
+        6,
+        7,
+    )
     assert context["operator"]["inputs"][0]["max"] is not None
 
 
@@ -161,7 +198,11 @@ def test_an_index_past_the_table_names_the_value():
         model(torch.tensor([[1, 2, 12]]))
     operator = observer.crash_context()["operator"]
     observer.stop()
-    assert operator["op"] == "embedding" and operator["inputs"][0]["max"] == 12 and operator["inputs"][1]["shape"] == (10, 4)
+    assert (
+        operator["op"] == "embedding"
+        and operator["inputs"][0]["max"] == 12
+        and operator["inputs"][1]["shape"] == (10, 4)
+    )
 
 
 class _Swish(torch.autograd.Function):

@@ -10,15 +10,25 @@ from torch.nn import functional as F
 
 def _next_token(model, ids=None, probe=False):
     ids = models.tokens() if ids is None else ids
-    return observe(model, lambda: F.cross_entropy(model(ids[:, :-1]).transpose(1, 2), ids[:, 1:]), probe)
+    return observe(
+        model, lambda: F.cross_entropy(model(ids[:, :-1]).transpose(1, 2), ids[:, 1:]), probe
+    )
 
 
 def test_a_causal_model_has_no_influence_from_the_future():
     record = _next_token(models.SdpaGPT(), probe=True)
     (found,) = record.influence
-    assert found.future == 0.0 and found.past > 0.05 and found.self > 0.05 and found.other_examples == 0.0
+    assert (
+        found.future == 0.0
+        and found.past > 0.05
+        and found.self > 0.05
+        and found.other_examples == 0.0
+    )
     assert found.probes == 6 and found.dependent == 6
-    assert all(a.kind == "sdpa" and a.future_mass == 0.0 and a.row_sum_error < 1e-4 for a in record.attention)
+    assert all(
+        a.kind == "sdpa" and a.future_mass == 0.0 and a.row_sum_error < 1e-4
+        for a in record.attention
+    )
     assert record.probes["causality"]["before"] == 0.0 and record.probes["batch"]["others"] == 0.0
     assert record.losses[0].facts["target_visible"] == 0.0
 
@@ -46,9 +56,20 @@ def test_a_wrong_diagonal_shows_in_masked_softmax_attention(diagonal, leaks):
 
 def test_softmax_over_the_wrong_axis_and_a_missing_scale_show():
     ids = models.tokens()
-    good, wrong, raw = models.SoftmaxGPT(), models.SoftmaxGPT(axis=-2), models.SoftmaxGPT(scale=False)
-    seen = [observe(m, lambda m=m: m(ids[:, :-1], ids[:, 1:])[1]).attention[0] for m in (good, wrong, raw)]
-    assert seen[0].row_sum_error < 1e-4 and seen[1].row_sum_error > 0.1 and seen[1].axis_sum_error < 1e-4
+    good, wrong, raw = (
+        models.SoftmaxGPT(),
+        models.SoftmaxGPT(axis=-2),
+        models.SoftmaxGPT(scale=False),
+    )
+    seen = [
+        observe(m, lambda m=m: m(ids[:, :-1], ids[:, 1:])[1]).attention[0]
+        for m in (good, wrong, raw)
+    ]
+    assert (
+        seen[0].row_sum_error < 1e-4
+        and seen[1].row_sum_error > 0.1
+        and seen[1].axis_sum_error < 1e-4
+    )
     assert seen[0].score_std == pytest.approx(seen[0].expected_score_std, rel=1e-3)
     assert seen[2].score_std == pytest.approx(4 * seen[2].expected_score_std, rel=1e-3)
 
@@ -56,7 +77,11 @@ def test_softmax_over_the_wrong_axis_and_a_missing_scale_show():
 class _PreScaled(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embed, self.proj, self.head = nn.Embedding(29, 16), nn.Linear(16, 32), nn.Linear(16, 29)
+        self.embed, self.proj, self.head = (
+            nn.Embedding(29, 16),
+            nn.Linear(16, 32),
+            nn.Linear(16, 29),
+        )
 
     def forward(self, ids):
         x = self.embed(ids)
@@ -75,12 +100,22 @@ def test_padding_its_side_and_its_weight_in_an_encoder():
     records = []
     for masked in (True, False):
         model = models.Classifier(masked=masked)
-        records.append(observe(model, lambda model=model: F.cross_entropy(model(ids), labels), probe=True))
+        records.append(
+            observe(model, lambda model=model: F.cross_entropy(model(ids), labels), probe=True)
+        )
     good, bad = records
     (tokens,) = good.tokens
-    assert (tokens.role, tokens.pad_id, tokens.pad_side, tokens.lengths) == ("tokens", 0, "right", (12, 10, 8, 6))
+    assert (tokens.role, tokens.pad_id, tokens.pad_side, tokens.lengths) == (
+        "tokens",
+        0,
+        "right",
+        (12, 10, 8, 6),
+    )
     assert good.influence[0].padding == 0.0 and bad.influence[0].padding > 0.1
-    assert all(a.kind == "mha" and a.pad_mass == 0.0 for a in good.attention) and bad.attention[0].pad_mass > 0.1
+    assert (
+        all(a.kind == "mha" and a.pad_mass == 0.0 for a in good.attention)
+        and bad.attention[0].pad_mass > 0.1
+    )
     assert good.probes["padding"]["real"] < 1e-4 < bad.probes["padding"]["real"]
 
 
@@ -96,7 +131,9 @@ def test_an_inverted_padding_mask_is_seen_in_use():
 def test_time_first_layout_and_one_influence_per_token_input():
     src, tgt = models.padded(5, 10, 19).t(), models.tokens(5, 9, 19, seed=1).t()
     model = models.Translator()
-    record = observe(model, lambda: F.cross_entropy(model(src, tgt[:-1]).reshape(-1, 19), tgt[1:].reshape(-1)))
+    record = observe(
+        model, lambda: F.cross_entropy(model(src, tgt[:-1]).reshape(-1, 19), tgt[1:].reshape(-1))
+    )
     encoder, decoder = record.influence
     assert (decoder.batch_dim, decoder.time_dim, decoder.future) == (1, 0, 0.0) and decoder.past > 0
     assert encoder.future is None and encoder.other_examples == 0.0 and encoder.padding > 0.05
@@ -106,7 +143,9 @@ def test_time_first_layout_and_one_influence_per_token_input():
 
 def test_batch_and_time_swapped_shows_as_other_examples():
     ids = models.tokens()
-    layer = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0), 1, enable_nested_tensor=False)
+    layer = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0), 1, enable_nested_tensor=False
+    )
     model = nn.Sequential(nn.Embedding(29, 16), layer, nn.Linear(16, 29))
     record = _next_token(model, ids)
     (found,) = record.influence
@@ -119,7 +158,9 @@ def test_the_shift_of_the_targets_against_the_inputs(shift):
     ids = models.tokens(length=14)
     model = models.SdpaGPT()
     inputs = ids[:, : 14 - shift]
-    record = observe(model, lambda: F.cross_entropy(model(inputs).flatten(0, 1), ids[:, shift:].flatten()))
+    record = observe(
+        model, lambda: F.cross_entropy(model(inputs).flatten(0, 1), ids[:, shift:].flatten())
+    )
     facts = record.losses[0].facts
     assert facts["copied_at"] == shift and facts["shift"][shift]["copies"] == 1.0
     assert max(v["copies"] for k, v in facts["shift"].items() if k != shift) < 0.3
@@ -133,7 +174,9 @@ def test_shifting_inside_of_the_loss_as_hugging_face_does():
 
     def loss():
         logits = model(ids)
-        return F.cross_entropy(logits[..., :-1, :].contiguous().view(-1, 29), ids[..., 1:].contiguous().view(-1))
+        return F.cross_entropy(
+            logits[..., :-1, :].contiguous().view(-1, 29), ids[..., 1:].contiguous().view(-1)
+        )
 
     record = observe(model, loss)
     assert record.losses[0].facts["copied_at"] == 1 and record.influence[0].future == 0.0
@@ -152,7 +195,9 @@ def test_without_positions_a_permuted_input_gives_a_permuted_output():
     ids = models.tokens()
     for positions in (True, False):
         model = models.SdpaGPT(causal=False, positions=positions)
-        record = observe(model, lambda model=model: F.cross_entropy(model(ids).transpose(1, 2), ids), probe=True)
+        record = observe(
+            model, lambda model=model: F.cross_entropy(model(ids).transpose(1, 2), ids), probe=True
+        )
         assert (record.probes["permutation"]["distance"] < 1e-4) is (not positions)
 
 
@@ -167,7 +212,11 @@ def test_a_hand_written_loss_over_a_flattened_recurrent_model():
 
     record = observe(model, loss)
     (found,) = record.losses
-    assert found.facts["by_hand"] and found.facts["effective_reduction"] == "mean" and found.facts["copied_at"] == 1
+    assert (
+        found.facts["by_hand"]
+        and found.facts["effective_reduction"] == "mean"
+        and found.facts["copied_at"] == 1
+    )
     assert record.influence[0].future == 0.0 and record.influence[0].past > 0.1
 
 
@@ -184,9 +233,16 @@ def test_the_start_column_of_a_decoder_is_not_padding_and_the_decoder_is_what_is
     tgt = torch.cat([torch.full((8, 1), 18), tgt], 1)
     model = models.Translator()
     record = observe(
-        model, lambda: F.cross_entropy(model(src.t(), tgt[:, :-1].t()).transpose(0, 1).flatten(0, 1), tgt[:, 1:].flatten()), True
+        model,
+        lambda: F.cross_entropy(
+            model(src.t(), tgt[:, :-1].t()).transpose(0, 1).flatten(0, 1), tgt[:, 1:].flatten()
+        ),
+        True,
     )
-    assert [t.pad_id for t in record.tokens] == [0, 0] and [t.time_dim for t in record.tokens] == [0, 0]
+    assert [t.pad_id for t in record.tokens] == [0, 0] and [t.time_dim for t in record.tokens] == [
+        0,
+        0,
+    ]
     assert record.probes["source"] == 1 and record.probes["causality"]["before"] == 0.0
 
 
@@ -199,8 +255,13 @@ def test_positions_that_start_over_are_positions_and_counted_up_data_is_not():
     ids, model = models.tokens(), _Packed()
     places = torch.tensor([0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 3]).expand(4, 11).contiguous()
     places[0, 4:] = torch.arange(4, 11)
-    record = observe(model, lambda: F.cross_entropy(model(ids[:, :-1], places).flatten(0, 1), ids[:, 1:].flatten()))
+    record = observe(
+        model,
+        lambda: F.cross_entropy(model(ids[:, :-1], places).flatten(0, 1), ids[:, 1:].flatten()),
+    )
     assert [t.role for t in record.tokens] == ["tokens", "positions"]
     model = models.SdpaGPT()
-    record = observe(model, lambda: F.cross_entropy(model(ids.cumsum(1) % 29).flatten(0, 1), ids.flatten()))
+    record = observe(
+        model, lambda: F.cross_entropy(model(ids.cumsum(1) % 29).flatten(0, 1), ids.flatten())
+    )
     assert record.tokens[0].role == "tokens"

@@ -1,4 +1,6 @@
-"""Inputs that are numbers: forecasts of the input itself, blank rows under a mask, tables of distances."""
+"""Inputs that are numbers: forecasts of the input itself, blank rows under a mask, tables of
+distances.
+"""
 
 import torch
 from torch import nn
@@ -31,7 +33,10 @@ class _Call:
 def test_only_a_window_that_reaches_ahead_moves_earlier_outputs():
     given = torch.randn(3, 1, 12, generator=torch.Generator().manual_seed(1))
     torch.manual_seed(0)
-    ahead, behind = nn.Conv1d(1, 1, 3, padding=1), nn.Sequential(nn.ConstantPad1d((2, 0), 0.0), nn.Conv1d(1, 1, 3))
+    ahead, behind = (
+        nn.Conv1d(1, 1, 3, padding=1),
+        nn.Sequential(nn.ConstantPad1d((2, 0), 0.0), nn.Conv1d(1, 1, 3)),
+    )
     with torch.no_grad():
         leaking = forecast._perturb(_Call(ahead, given), given, (3, 1, 12), 2, 2)
         causal = forecast._perturb(_Call(behind, given), given, (3, 1, 12), 2, 2)
@@ -42,7 +47,11 @@ def test_only_a_window_that_reaches_ahead_moves_earlier_outputs():
 def test_distances_between_queries_and_keys_are_no_tokens():
     place = torch.arange(6)
     assert roles._is_distance((place[:, None] - place[None, :]).clamp(-3, 3) + 3)
-    assert not roles._is_distance(torch.randint(0, 9, (6, 6), generator=torch.Generator().manual_seed(2)))
+    assert not roles._is_distance(
+        torch.randint(0, 9, (6, 6), generator=torch.Generator().manual_seed(2))
+    )
     assert not roles._is_distance(torch.full((6, 6), 4))
     # Windows of one stream at a stride of one are the same along the other diagonal.
-    assert not roles._is_distance(torch.randperm(20, generator=torch.Generator().manual_seed(3)).unfold(0, 6, 1))
+    assert not roles._is_distance(
+        torch.randperm(20, generator=torch.Generator().manual_seed(3)).unfold(0, 6, 1)
+    )

@@ -58,7 +58,9 @@ def test_rows_in_order_of_their_length_do_not_turn_time_around():
     ids = torch.randint(0, 4, (8, 11))
     ids[:6, -1] = 4  # six rows are one token shorter than the last two
     embed, head = nn.Embedding(5, 8, padding_idx=4), nn.Linear(8, 2)
-    record = observe([embed, head], lambda: F.cross_entropy(head(embed(ids)).flatten(0, 1), torch.arange(88) % 2))
+    record = observe(
+        [embed, head], lambda: F.cross_entropy(head(embed(ids)).flatten(0, 1), torch.arange(88) % 2)
+    )
     assert record.tokens[0].time_dim == 1 and record.tokens[0].lengths == (10,) * 6 + (11,) * 2
 
 
@@ -70,7 +72,9 @@ def test_blank_frames_are_found_with_time_in_front():
 
     def loss():
         x = lift(frames)
-        return F.cross_entropy(head(attention(x, x, x, key_padding_mask=real)[0].mean(0)), torch.tensor([0, 1, 0, 1]))
+        return F.cross_entropy(
+            head(attention(x, x, x, key_padding_mask=real)[0].mean(0)), torch.tensor([0, 1, 0, 1])
+        )
 
     record = observe([lift, attention, head], loss)
     assert any(mask.get("equal_filled") == 1.0 for mask in record.masks if mask["dtype"] == "bool")
@@ -100,9 +104,15 @@ def test_codes_that_are_added_and_lost_are_positions_missing(keeps):
     assert keeps or "add(self.codes)" in found[0].where[0].code
 
 
-@pytest.mark.parametrize(("inverted", "causal"), [(True, False), (True, True), (False, False), (False, True)])
+@pytest.mark.parametrize(
+    ("inverted", "causal"), [(True, False), (True, True), (False, False), (False, True)]
+)
 def test_a_window_the_wrong_way_round_is_an_inverted_mask(inverted, causal):
-    embed, attention, head = nn.Embedding(20, 16), nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, 3)
+    embed, attention, head = (
+        nn.Embedding(20, 16),
+        nn.MultiheadAttention(16, 2, batch_first=True),
+        nn.Linear(16, 3),
+    )
     ids, back = torch.randint(0, 20, (6, 9)), torch.arange(9)[:, None] - torch.arange(9)
     window = (back >= 0) & (back < 3) if causal else back.abs() < 3
 
@@ -111,7 +121,14 @@ def test_a_window_the_wrong_way_round_is_an_inverted_mask(inverted, causal):
         y = attention(x, x, x, attn_mask=window if inverted else ~window, need_weights=False)[0]
         return F.cross_entropy(head(y.mean(1)), torch.arange(6) % 3)
 
-    run = Run("train.py", (), "", {}, Ending("finished", 0), deep=(observe([embed, attention, head], loss),))
+    run = Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished", 0),
+        deep=(observe([embed, attention, head], loss),),
+    )
     assert len(checks.read(run, "model.mask-polarity").findings) == inverted
 
 
@@ -128,6 +145,8 @@ class _Turning(nn.Module):
 
 def test_a_model_that_turns_its_input_for_time_first_layers_keeps_examples_apart():
     model, ids = _Turning(), torch.randint(0, 20, (12, 7))
-    record = observe(model, lambda: F.cross_entropy(model(ids).reshape(-1, 4), torch.arange(84) % 4))
+    record = observe(
+        model, lambda: F.cross_entropy(model(ids).reshape(-1, 4), torch.arange(84) % 4)
+    )
     assert record.tokens[0].time_dim == 1 and record.influence[0].other_examples == 0.0
     assert record.probes["layout"]["batch_first"] is True

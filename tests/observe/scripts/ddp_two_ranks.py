@@ -1,4 +1,6 @@
-"""Two ranks over gloo: a DistributedSampler, no_sync on the first of two micro-batches. Prints each rank's losses bit for bit."""
+"""Two ranks over gloo: a DistributedSampler, no_sync on the first of two micro-batches. Prints each
+rank's losses bit for bit.
+"""
 
 import os
 
@@ -16,7 +18,9 @@ def main() -> None:
     data = TensorDataset(x, (x.sum(1) > 0).long())
     sampler = DistributedSampler(data, seed=1)
     loader = DataLoader(data, batch_size=8, sampler=sampler)
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 2)))
+    model = DistributedDataParallel(
+        nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 2))
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     losses = []
     for epoch in range(2):
@@ -34,7 +38,12 @@ def main() -> None:
             losses.append(loss.item())
     total = torch.tensor(losses).sum()
     dist.all_reduce(total)
-    print(f"rank{os.environ['RANK']} " + " ".join(x.hex() for x in losses) + f" total {total.item().hex()}", flush=True)
+    print(
+        f"rank{os.environ['RANK']} "
+        + " ".join(x.hex() for x in losses)
+        + f" total {total.item().hex()}",
+        flush=True,
+    )
     dist.destroy_process_group()
 
 

@@ -8,7 +8,10 @@ import torch
 
 from sawbones.schema.run import NO_GRADIENT, TENSOR_STATISTICS
 
-Reference = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor | None], Sequence[torch.Tensor]], dict[str, np.ndarray]]
+Reference = Callable[
+    [Sequence[torch.Tensor], Sequence[torch.Tensor | None], Sequence[torch.Tensor]],
+    dict[str, np.ndarray],
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -20,10 +23,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def reference() -> Reference:
-    """Every statistic in float64, one tensor at a time, written without the operators the engine uses."""
+    """Every statistic in float64, one tensor at a time, written without the operators the engine
+    uses.
+    """
 
     def measure(
-        old: Sequence[torch.Tensor], grads: Sequence[torch.Tensor | None], new: Sequence[torch.Tensor]
+        old: Sequence[torch.Tensor],
+        grads: Sequence[torch.Tensor | None],
+        new: Sequence[torch.Tensor],
     ) -> dict[str, np.ndarray]:
         columns: dict[str, list[float]] = {name: [] for name in TENSOR_STATISTICS}
         for before, grad, after in zip(old, grads, new, strict=True):
@@ -48,4 +55,6 @@ def reference() -> Reference:
 
 def _numpy(tensor: torch.Tensor) -> np.ndarray:
     dense = tensor.detach().cpu()
-    return (dense.to_dense() if dense.layout is not torch.strided else dense).double().numpy().ravel()
+    return (
+        (dense.to_dense() if dense.layout is not torch.strided else dense).double().numpy().ravel()
+    )

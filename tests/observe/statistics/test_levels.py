@@ -29,7 +29,13 @@ def test_a_norm_nine_times_its_median_is_usual() -> None:
 
 def test_a_tensor_that_stays_zero_asks_once() -> None:
     levels = settled(1.0, 1.0)
-    assert [levels.turned_abnormal(level(1.0, 0.0)) for _ in range(5)] == [True, False, False, False, False]
+    assert [levels.turned_abnormal(level(1.0, 0.0)) for _ in range(5)] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_after_one_nan_the_next_steps_are_judged_as_before() -> None:

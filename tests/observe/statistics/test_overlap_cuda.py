@@ -1,4 +1,6 @@
-"""Parameters measured on a stream of their own beside the next forward pass, and the whole recorder on a device."""
+"""Parameters measured on a stream of their own beside the next forward pass, and the whole recorder
+on a device.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from sawbones.observe.options import Options
 from sawbones.observe.statistics import device_budget
 from sawbones.observe.statistics.engine import StatisticsEngine
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning"),
+]
 
 
 @pytest.fixture
@@ -36,7 +41,9 @@ def on_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_budget, "WINDOW", range(0))
 
 
-def test_overlapped_and_in_order_passes_give_the_same_numbers(no_waiting: None, on_every_step: None) -> None:
+def test_overlapped_and_in_order_passes_give_the_same_numbers(
+    no_waiting: None, on_every_step: None
+) -> None:
     torch.manual_seed(0)
     params = [torch.randn(shape, device="cuda") for shape in ((1000, 1000), (777,), (512, 2048))]
     grads = [torch.randn_like(p) for p in params]
@@ -53,7 +60,9 @@ def test_overlapped_and_in_order_passes_give_the_same_numbers(no_waiting: None, 
             p.add_(g, alpha=-0.01 * (step + 1))
         for engine in engines.values():
             engine.after_step(step, params)
-        expected.append([(p.double() - q.double()).norm() for p, q in zip(params, before, strict=True)])
+        expected.append(
+            [(p.double() - q.double()).norm() for p, q in zip(params, before, strict=True)]
+        )
         engines[True].overlap()
         for _ in range(3):
             big = torch.tanh(big @ big)  # the forward pass
@@ -63,12 +72,18 @@ def test_overlapped_and_in_order_passes_give_the_same_numbers(no_waiting: None, 
     for step, (one, other) in enumerate(zip(aside, in_order, strict=True)):
         assert set(one.columns) == set(other.columns) and "update_l2" in one.columns
         for name in one.columns:
-            np.testing.assert_array_equal(one.columns[name], other.columns[name], err_msg=f"{name} at {step}")
-        np.testing.assert_allclose(one.columns["update_l2"], [float(e) for e in expected[step]], rtol=1e-5)
+            np.testing.assert_array_equal(
+                one.columns[name], other.columns[name], err_msg=f"{name} at {step}"
+            )
+        np.testing.assert_allclose(
+            one.columns["update_l2"], [float(e) for e in expected[step]], rtol=1e-5
+        )
 
 
 def test_the_next_step_waits_for_the_pass_before_it(on_every_step: None) -> None:
-    """A device that is far behind: without the wait the parameters would be overwritten while they are being read."""
+    """A device that is far behind: without the wait the parameters would be overwritten while they
+    are being read.
+    """
     params = [torch.zeros(1 << 24, device="cuda")]
     grads = [torch.ones_like(params[0])]
     engine = StatisticsEngine()
@@ -82,11 +97,15 @@ def test_the_next_step_waits_for_the_pass_before_it(on_every_step: None) -> None
         engine.overlap()
     records = engine.drain()
     size = 4096.0  # square root of the number of values
-    np.testing.assert_allclose([r.columns["param_l2"][0] for r in records], [size * (s + 1) for s in range(6)], rtol=1e-5)
+    np.testing.assert_allclose(
+        [r.columns["param_l2"][0] for r in records], [size * (s + 1) for s in range(6)], rtol=1e-5
+    )
     np.testing.assert_allclose([r.columns["update_l2"][0] for r in records], [size] * 6, rtol=1e-5)
 
 
-def test_short_steps_measure_parameters_rarely_and_updates_are_still_those_of_one_step(no_waiting: None) -> None:
+def test_short_steps_measure_parameters_rarely_and_updates_are_still_those_of_one_step(
+    no_waiting: None,
+) -> None:
     torch.manual_seed(0)
     params = [torch.randn(3_000_000, device="cuda")]
     grads = [torch.randn_like(params[0])]
@@ -106,17 +125,25 @@ def test_short_steps_measure_parameters_rarely_and_updates_are_still_those_of_on
     taken = [r for r in records if "update_l2" in r.columns]
     assert {r.step for r in taken} >= set(range(12)) and 12 < len(taken) < 100
     norm = float(grads[0].double().norm())
-    np.testing.assert_allclose([r.columns["update_l2"][0] for r in taken], [expected[r.step] * norm for r in taken], rtol=1e-4)
+    np.testing.assert_allclose(
+        [r.columns["update_l2"][0] for r in taken],
+        [expected[r.step] * norm for r in taken],
+        rtol=1e-4,
+    )
 
 
-def test_the_whole_recorder_waits_for_nothing_on_shallow_steps(tmp_path: Path, no_waiting: None) -> None:
+def test_the_whole_recorder_waits_for_nothing_on_shallow_steps(
+    tmp_path: Path, no_waiting: None
+) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 10)).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, fused=True)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.9)
     x, y = torch.randn(32, 64, device="cuda"), torch.randint(0, 10, (32,), device="cuda")
     losses = []
-    with sawbones.watch(model, optimizer, out=tmp_path / "run", options=Options(deep_steps=(), deep_every=0)) as watching:
+    with sawbones.watch(
+        model, optimizer, out=tmp_path / "run", options=Options(deep_steps=(), deep_every=0)
+    ) as watching:
         for step in range(40):
             if step == 3:
                 torch.cuda.set_sync_debug_mode("error")
@@ -144,10 +171,14 @@ def test_a_scaler_on_the_device_is_recorded_with_its_scale_and_skips(tmp_path: P
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fused)
         scaler = torch.amp.GradScaler("cuda", init_scale=8.0, growth_interval=100)
         options = Options(deep_steps=(), deep_every=0)
-        with sawbones.watch(model, optimizer, out=tmp_path / str(fused), options=options) as watching:
+        with sawbones.watch(
+            model, optimizer, out=tmp_path / str(fused), options=options
+        ) as watching:
             for step in range(4):
                 optimizer.zero_grad()
-                loss = model(torch.ones(4, 8, device="cuda")).square().mean() * (float("inf") if step == 1 else 1.0)
+                loss = model(torch.ones(4, 8, device="cuda")).square().mean() * (
+                    float("inf") if step == 1 else 1.0
+                )
                 scaler.scale(loss).backward()
                 scaler.step(optimizer)
                 scaler.update()

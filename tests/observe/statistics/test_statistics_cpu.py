@@ -26,7 +26,9 @@ def one_step(
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_every_statistic_agrees_with_float64(reference: Callable[..., dict[str, np.ndarray]], dtype: torch.dtype) -> None:
+def test_every_statistic_agrees_with_float64(
+    reference: Callable[..., dict[str, np.ndarray]], dtype: torch.dtype
+) -> None:
     torch.manual_seed(0)
     shapes = [(7,), (300, 500), (1,), (3, 700_001)]
     old = [torch.randn(shape).to(dtype) for shape in shapes]
@@ -47,7 +49,9 @@ def test_squares_that_leave_float32_still_give_the_norm(magnitude: float) -> Non
         engine.before_step(step, [torch.ones(1000)], [gradient])
         engine.after_step(step, [torch.ones(1000)])
     for record in engine.drain():
-        np.testing.assert_allclose(record.columns["grad_l2"], [magnitude * np.sqrt(1000)], rtol=1e-5)
+        np.testing.assert_allclose(
+            record.columns["grad_l2"], [magnitude * np.sqrt(1000)], rtol=1e-5
+        )
 
 
 def test_nan_and_inf_are_stored_as_such_and_counted() -> None:
@@ -80,7 +84,9 @@ def test_full_steps_are_the_first_the_regular_and_the_abnormal() -> None:
 def test_full_can_be_forced_and_forbidden() -> None:
     params: list[torch.Tensor] = [torch.ones(3)]
     assert set(one_step(params, [torch.ones(3)], full=True).columns) == set(TENSOR_STATISTICS)
-    assert set(one_step(params, [torch.full((3,), float("nan"))], full=False).columns) == {"grad_l2"}
+    assert set(one_step(params, [torch.full((3,), float("nan"))], full=False).columns) == {
+        "grad_l2"
+    }
 
 
 def test_a_step_that_was_skipped_has_gradients_only() -> None:
@@ -117,14 +123,18 @@ def test_a_step_without_any_gradient_says_that_there_was_none() -> None:
 
 
 class Wrapped(torch.Tensor):
-    """A tensor without storage that answers every operator with an error, as a fake or quantised one may."""
+    """A tensor without storage that answers every operator with an error, as a fake or quantised
+    one may.
+    """
 
     @staticmethod
     def __new__(cls) -> Wrapped:
         return torch.Tensor._make_wrapper_subclass(cls, (4,), dtype=torch.float32)  # type: ignore[attr-defined, no-any-return]
 
     @classmethod
-    def __torch_dispatch__(cls, func: object, types: object, args: object = (), kwargs: object = None) -> object:
+    def __torch_dispatch__(
+        cls, func: object, types: object, args: object = (), kwargs: object = None
+    ) -> object:
         raise RuntimeError(f"{func} reached a wrapped tensor")
 
 
@@ -194,7 +204,11 @@ def test_modes_autocast_and_graph_building_around_the_step_change_nothing() -> N
     param = nn.Parameter(torch.ones(4, 4))
     grad = torch.full((4, 4), 2.0, requires_grad=True) * 1  # as with create_graph=True
     version = (param._version, grad._version)
-    with torch.device("meta"), torch.autocast("cpu", torch.bfloat16), FlopCounterMode(display=False):
+    with (
+        torch.device("meta"),
+        torch.autocast("cpu", torch.bfloat16),
+        FlopCounterMode(display=False),
+    ):
         columns = one_step([param], [grad]).columns
     assert columns["grad_l2"].tolist() == [8.0]
     assert columns["param_l2"].tolist() == [4.0]

@@ -12,16 +12,23 @@ from sawbones.observe.statistics.engine import StatisticsEngine, TensorStatistic
 from sawbones.observe.statistics.foreach_lane import ForeachLane
 from sawbones.schema.run import NO_GRADIENT, NOT_MEASURED, TENSOR_STATISTICS
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning"),
+]
 
 Reference = Callable[..., dict[str, np.ndarray]]
 
 
 @pytest.fixture(params=["triton", "foreach"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to measure on a device: the fused kernel, and torch's operators where Triton is missing."""
+    """Both ways to measure on a device: the fused kernel, and torch's operators where Triton is
+    missing.
+    """
     if request.param == "foreach":
-        monkeypatch.setattr(engine_module, "_lane", lambda device, where, params: ForeachLane(device, where))
+        monkeypatch.setattr(
+            engine_module, "_lane", lambda device, where, params: ForeachLane(device, where)
+        )
     return str(request.param)
 
 
@@ -33,7 +40,10 @@ def no_waiting() -> Iterator[Callable[[bool], None]]:
 
 
 def one_step(
-    params: list[torch.Tensor], grads: list[torch.Tensor | None], new: list[torch.Tensor], **options: object
+    params: list[torch.Tensor],
+    grads: list[torch.Tensor | None],
+    new: list[torch.Tensor],
+    **options: object,
 ) -> TensorStatistics:
     engine = StatisticsEngine()
     engine.before_step(0, params, grads, **options)  # type: ignore[arg-type]
@@ -46,11 +56,24 @@ def one_step(
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_every_statistic_agrees_with_float64(path: str, reference: Reference, dtype: torch.dtype) -> None:
+def test_every_statistic_agrees_with_float64(
+    path: str, reference: Reference, dtype: torch.dtype
+) -> None:
     torch.manual_seed(0)
-    shapes = [(7,), (300, 500), (1,), (16384,), (16385,), (15360,), (3, 700_001), (16384 * 600 + 5,)]
+    shapes = [
+        (7,),
+        (300, 500),
+        (1,),
+        (16384,),
+        (16385,),
+        (15360,),
+        (3, 700_001),
+        (16384 * 600 + 5,),
+    ]
     old = [torch.randn(shape, device="cuda").to(dtype) for shape in shapes]
-    grads: list[torch.Tensor | None] = [(torch.randn(shape, device="cuda") * 0.01).to(dtype) for shape in shapes]
+    grads: list[torch.Tensor | None] = [
+        (torch.randn(shape, device="cuda") * 0.01).to(dtype) for shape in shapes
+    ]
     grads[1][::2] = 0  # type: ignore[index]
     grads[6][0, ::3] = torch.finfo(dtype).tiny / 4  # type: ignore[index]
     grads[2] = None
@@ -78,11 +101,15 @@ def test_nan_and_inf_are_stored_as_such_and_counted(path: str) -> None:
     params = [torch.ones(20_000, device="cuda") for _ in grads]
     columns = one_step(params, grads, [broken, infinite, both]).columns
     for name in ("grad_l2", "grad_max", "param_l2", "update_l2"):
-        np.testing.assert_array_equal(columns[name], np.float32([np.nan, np.inf, np.nan]), err_msg=name)
+        np.testing.assert_array_equal(
+            columns[name], np.float32([np.nan, np.inf, np.nan]), err_msg=name
+        )
     np.testing.assert_array_equal(columns["grad_nonfinite"], [1, 2, 2])
 
 
-def test_odd_tensors_are_measured_or_say_that_they_were_not(path: str, reference: Reference) -> None:
+def test_odd_tensors_are_measured_or_say_that_they_were_not(
+    path: str, reference: Reference
+) -> None:
     torch.manual_seed(0)
     store = torch.randn(4001, device="cuda")
     channels_last = torch.randn(2, 3, 5, 5, device="cuda").to(memory_format=torch.channels_last)
@@ -143,7 +170,9 @@ def test_no_step_waits_for_the_device(path: str, no_waiting: Callable[[bool], No
     records += engine.drain()
     assert [record.step for record in records] == list(range(20))
     whole = [r for r in records if set(r.columns) == set(TENSOR_STATISTICS)]
-    if path == "triton":  # every step while times are taken, then, since these steps are short, as the budget allows
+    if (
+        path == "triton"
+    ):  # every step while times are taken, then, since these steps are short, as the budget allows
         assert {r.step for r in whole} >= set(range(12))
     else:
         assert len(whole) == 9  # three first ones, and one in three
@@ -158,7 +187,9 @@ def test_the_guard_against_waiting_does_catch_a_wait(no_waiting: Callable[[bool]
 
 
 def test_training_is_bit_identical_and_every_update_is_right(path: str) -> None:
-    def train(watched: bool) -> tuple[list[float], torch.Tensor, list[TensorStatistics], list[list[float]]]:
+    def train(
+        watched: bool,
+    ) -> tuple[list[float], torch.Tensor, list[TensorStatistics], list[list[float]]]:
         torch.manual_seed(1)
         model = nn.Sequential(nn.Linear(64, 256), nn.Dropout(0.2), nn.Linear(256, 64)).cuda()
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused=True)
@@ -175,7 +206,9 @@ def test_training_is_bit_identical_and_every_update_is_right(path: str) -> None:
             optimizer.step()
             if watched:
                 engine.after_step(step, params)
-            moved.append([float((p.detach().double() - q).norm()) for p, q in zip(params, old, strict=True)])
+            moved.append(
+                [float((p.detach().double() - q).norm()) for p, q in zip(params, old, strict=True)]
+            )
             losses.append(loss.item())
         return losses, torch.cuda.get_rng_state(), engine.drain(), moved
 
@@ -215,7 +248,9 @@ def test_with_little_memory_updates_come_on_sampled_steps(monkeypatch: pytest.Mo
 def test_another_stream_and_a_captured_graph_are_survived() -> None:
     param, grad = torch.ones(100_000, device="cuda"), torch.ones(100_000, device="cuda")
     engine = StatisticsEngine()
-    for step, stream in enumerate([torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.current_stream()]):
+    for step, stream in enumerate(
+        [torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.current_stream()]
+    ):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             engine.before_step(step, [param], [grad])

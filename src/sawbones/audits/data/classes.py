@@ -21,7 +21,9 @@ def look(case: Case) -> Iterator[Finding]:
         raise CannotLook(f"{name!r} is a quantity")
     ibis = ibis_module()
     labels = split.table.select(y=case.label_of(split))
-    rows = case.session.rows(labels.group_by("y").aggregate(n=labels.count()).order_by([ibis.desc("n"), "y"]).limit(1000))
+    rows = case.session.rows(
+        labels.group_by("y").aggregate(n=labels.count()).order_by([ibis.desc("n"), "y"]).limit(1000)
+    )
     counts = {row["y"]: int(row["n"]) for row in rows if row["y"] is not None}
     missing = sum(int(row["n"]) for row in rows if row["y"] is None)
     total = sum(counts.values())
@@ -31,7 +33,14 @@ def look(case: Case) -> Iterator[Finding]:
             "likely",
             0.85,
             f"{missing:,} rows of {split.role} have no {name}",
-            [Evidence(f"{missing:,} of {split.rows:,} labels are missing", "labels", value=missing / split.rows, expected=0.0)],
+            [
+                Evidence(
+                    f"{missing:,} of {split.rows:,} labels are missing",
+                    "labels",
+                    value=missing / split.rows,
+                    expected=0.0,
+                )
+            ],
             "Drop these rows, or give the loss an ignore index for them.",
             column=name,
             rows=missing,
@@ -49,7 +58,9 @@ def look(case: Case) -> Iterator[Finding]:
         return
     rarest, least = min(counts.items(), key=lambda item: item[1])
     if counts and least / total < case.thresholds.imbalance:
-        entropy = -sum(n / total * math.log(n / total) for n in counts.values()) / math.log(len(counts))
+        entropy = -sum(n / total * math.log(n / total) for n in counts.values()) / math.log(
+            len(counts)
+        )
         yield made(
             FAULT,
             "suspected",
@@ -63,7 +74,10 @@ def look(case: Case) -> Iterator[Finding]:
                     expected=case.thresholds.imbalance,
                 )
             ],
-            "Weigh the classes in the loss or sample the rare one more often; judge by a metric of that class.",
+            (
+                "Weigh the classes in the loss or sample the rare one more often; judge by a "
+                "metric of that class."
+            ),
             column=name,
         )
     yield from _numbered(case, name, counts)
@@ -80,7 +94,10 @@ def _numbered(case: Case, name: str, counts: dict[object, int]) -> Iterator[Find
         ALSO[0],
         "suspected",
         0.4,
-        f"{name} runs from {numbers[0]} to {numbers[-1]} with {len(numbers)} classes, not from 0 to {len(numbers) - 1}",
+        (
+            f"{name} runs from {numbers[0]} to {numbers[-1]} with {len(numbers)} classes, not "
+            f"from 0 to {len(numbers) - 1}"
+        ),
         [
             Evidence(
                 f"classes: {', '.join(map(str, numbers[:12]))}{' …' if len(numbers) > 12 else ''}",
@@ -89,6 +106,9 @@ def _numbered(case: Case, name: str, counts: dict[object, int]) -> Iterator[Find
                 expected=0,
             )
         ],
-        "Map the classes to 0 … C-1 before they index a loss, or use an ignore index for the one outside.",
+        (
+            "Map the classes to 0 … C-1 before they index a loss, or use an ignore index for "
+            "the one outside."
+        ),
         column=name,
     )

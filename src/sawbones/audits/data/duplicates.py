@@ -24,7 +24,10 @@ def look(case: Case) -> Iterator[Finding]:
                 f"{split.rejected:,} rows of {split.role} could not be read",
                 [
                     Evidence(
-                        f"{split.rejected:,} rows ({per_cent(share)}) have another number of fields or values of another type",
+                        (
+                            f"{split.rejected:,} rows ({per_cent(share)}) have another number "
+                            "of fields or values of another type"
+                        ),
                         "CSV",
                         value=share,
                         expected=0.0,
@@ -55,7 +58,12 @@ def look(case: Case) -> Iterator[Finding]:
             )
         found = repeats(case, split)
         share = found.doubled / split.rows
-        if found.telling and found.doubled >= limits.least_rows and share >= limits.duplicates and share > empty / split.rows:
+        if (
+            found.telling
+            and found.doubled >= limits.least_rows
+            and share >= limits.duplicates
+            and share > empty / split.rows
+        ):
             shown = doubled_examples(case, split, conflicting=False)
             yield made(
                 FAULT,
@@ -64,7 +72,10 @@ def look(case: Case) -> Iterator[Finding]:
                 f"{per_cent(share)} of {split.role} is there twice",
                 [
                     Evidence(
-                        f"{found.doubled:,} of {split.rows:,} rows repeat another one in {len(case.key_columns)} columns",
+                        (
+                            f"{found.doubled:,} of {split.rows:,} rows repeat another one in "
+                            f"{len(case.key_columns)} columns"
+                        ),
                         "row hashes",
                         value=share,
                         expected=limits.duplicates,

@@ -31,8 +31,13 @@ def look(case: Case) -> Iterator[Finding]:
         if share < case.thresholds.duplicates or count < case.thresholds.least_rows:
             continue
         shown = [
-            f"Jaccard {s:.2f}: “{case.shown(texts[int(a)].as_py())}” / “{case.shown(texts[int(b)].as_py())}”"
-            for a, b, s in zip(earlier[near][:10], later[near][:10], similar[near][:10], strict=True)
+            (
+                f"Jaccard {s:.2f}: “{case.shown(texts[int(a)].as_py())}” / "
+                f"“{case.shown(texts[int(b)].as_py())}”"
+            )
+            for a, b, s in zip(
+                earlier[near][:10], later[near][:10], similar[near][:10], strict=True
+            )
         ]
         sampled = f", in a sample of one in {stride}" if stride > 1 else ""
         yield made(
@@ -42,7 +47,10 @@ def look(case: Case) -> Iterator[Finding]:
             f"{per_cent(share)} of the texts of {split.role} nearly repeat another one ({name})",
             [
                 Evidence(
-                    f"{count:,} of {len(texts):,} texts have a twin of Jaccard {case.thresholds.jaccard:g} or more{sampled}",
+                    (
+                        f"{count:,} of {len(texts):,} texts have a twin of Jaccard "
+                        f"{case.thresholds.jaccard:g} or more{sampled}"
+                    ),
                     "MinHash, verified",
                     value=share,
                     expected=case.thresholds.duplicates,

@@ -17,11 +17,21 @@ def look(case: Case) -> Iterator[Finding]:
         missing = [c for c in split.columns.values() if c.nan > MOSTLY * split.rows]
         if infinite or missing:
             evidence = [
-                Evidence(f"{c.name}: {c.infinite:,} infinite values in {split.rows:,} rows", "values", value=c.infinite, expected=0)
+                Evidence(
+                    f"{c.name}: {c.infinite:,} infinite values in {split.rows:,} rows",
+                    "values",
+                    value=c.infinite,
+                    expected=0,
+                )
                 for c in infinite[:6]
             ]
             evidence += [
-                Evidence(f"{c.name}: {per_cent(c.nan / split.rows)} NaN", "values", value=c.nan / split.rows, expected=MOSTLY)
+                Evidence(
+                    f"{c.name}: {per_cent(c.nan / split.rows)} NaN",
+                    "values",
+                    value=c.nan / split.rows,
+                    expected=MOSTLY,
+                )
                 for c in missing[:6]
             ]
             names = [c.name for c in [*infinite, *missing]]
@@ -29,9 +39,15 @@ def look(case: Case) -> Iterator[Finding]:
                 FAULT,
                 "likely" if infinite else "suspected",
                 0.85 if infinite else 0.4,
-                f"{', '.join(names[:4])} of {split.role} {'hold infinite values' if infinite else 'are NaN for the most part'}",
+                (
+                    f"{', '.join(names[:4])} of {split.role} "
+                    f"{'hold infinite values' if infinite else 'are NaN for the most part'}"
+                ),
                 evidence,
-                "Find the division or logarithm that makes them; replace or drop the rows before training.",
+                (
+                    "Find the division or logarithm that makes them; replace or drop the rows "
+                    "before training."
+                ),
                 columns=names,
                 split=split.role,
             )

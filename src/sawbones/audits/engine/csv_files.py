@@ -10,10 +10,15 @@ from sawbones.audits.options import AuditError
 
 
 def read_csv(session: Session, paths: list[str], role: str, notes: list[str]) -> tuple[Any, int]:
-    """(table, rows that could not be read). A CSV file is parsed once and kept: every later pass is over typed columns."""
+    """(table, rows that could not be read). A CSV file is parsed once and kept: every later pass is
+    over typed columns.
+    """
     encoding = "utf-8" if all(_is_utf8(path) for path in paths) else "latin-1"
     if encoding != "utf-8":
-        notes.append(f"{role}: the text is not UTF-8 and was read as Latin-1; letters beyond ASCII may be wrong")
+        notes.append(
+            f"{role}: the text is not UTF-8 and was read as Latin-1; letters beyond ASCII "
+            "may be wrong"
+        )
     if not session.is_duckdb:
         return session.keep(_spark_csv(session, paths, encoding)), 0
     more: dict[str, Any] = {"union_by_name": True} if len(paths) > 1 else {}
@@ -26,12 +31,16 @@ def read_csv(session: Session, paths: list[str], role: str, notes: list[str]) ->
     for attempt in ({}, {"sample_size": -1}, careless, {**careless, "strict_mode": False}):
         try:
             table = session.keep(session.backend.read_csv(paths, **more, **attempt))
-        except Exception as error:  # DuckDB has an exception class for each way a file can be broken
+        except (
+            Exception
+        ) as error:  # DuckDB has an exception class for each way a file can be broken
             said = said or str(error)
             continue
         rejected = _rejected(session) if "ignore_errors" in attempt else 0
         if rejected:
-            notes.append(f"{role}: {rejected:,} rows of the CSV could not be read and were left out")
+            notes.append(
+                f"{role}: {rejected:,} rows of the CSV could not be read and were left out"
+            )
         return table, rejected
     raise AuditError(f"{role}: {paths[0]} cannot be read as CSV: {_reason(said)}")
 
@@ -56,7 +65,9 @@ def _delimiter(path: str) -> str | None:
 
 def _rejected(session: Session) -> int:
     try:
-        row = session.backend.raw_sql("SELECT count(DISTINCT (file_id, line)) FROM reject_errors").fetchone()
+        row = session.backend.raw_sql(
+            "SELECT count(DISTINCT (file_id, line)) FROM reject_errors"
+        ).fetchone()
     except Exception:  # no table of rejects: nothing was rejected
         return 0
     return int(row[0])
@@ -85,7 +96,11 @@ def _spark_csv(session: Session, paths: list[str], encoding: str) -> Any:
     reader = session.backend.read_csv
     tables = [
         reader(
-            path, header=True, inferSchema=True, mode="DROPMALFORMED", encoding="ISO-8859-1" if encoding == "latin-1" else "UTF-8"
+            path,
+            header=True,
+            inferSchema=True,
+            mode="DROPMALFORMED",
+            encoding="ISO-8859-1" if encoding == "latin-1" else "UTF-8",
         )
         for path in paths
     ]

@@ -29,7 +29,10 @@ FORMATS = {
 }
 COMPRESSED = (".gz", ".zst")
 OBJECT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-TAKES = "Parquet, CSV, JSON-lines or Arrow files, folders and globs of them, a datasets folder, or module:object"
+TAKES = (
+    "Parquet, CSV, JSON-lines or Arrow files, folders and globs of them, a datasets folder, "
+    "or module:object"
+)
 
 
 class Loaded:
@@ -62,7 +65,9 @@ def _imported(text: str, role: str) -> Any:
             found = getattr(found, part)
         return found() if callable(found) and not hasattr(found, "__getitem__") else found
     except Exception as error:
-        raise AuditError(f"{role}: {text} could not be made: {type(error).__name__}: {error}") from error
+        raise AuditError(
+            f"{role}: {text} could not be made: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _in_memory(session: Session, source: Any, origin: str, role: str) -> Loaded:
@@ -72,7 +77,10 @@ def _in_memory(session: Session, source: Any, origin: str, role: str) -> Loaded:
         return Loaded(source, origin, notes)
     table = _as_arrow(source, notes, role)
     if table is None:
-        raise AuditError(f"{role}: a {_type_name(source)} holds no rows that can be read. Taken: data frames, Ibis tables, {TAKES}")
+        raise AuditError(
+            f"{role}: a {_type_name(source)} holds no rows that can be read. Taken: data "
+            f"frames, Ibis tables, {TAKES}"
+        )
     if not table.num_columns:
         raise AuditError(f"{role}: {origin} has no columns")
     return Loaded(session.bound(_plain(table)), origin, notes)
@@ -84,7 +92,9 @@ def _plain(table: Any) -> Any:
 
     for index, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(index, field.name, table.column(index).cast(field.type.value_type))
+            table = table.set_column(
+                index, field.name, table.column(index).cast(field.type.value_type)
+            )
         elif pa.types.is_null(field.type):
             table = table.set_column(index, field.name, table.column(index).cast(pa.string()))
     return table
@@ -99,7 +109,11 @@ def _as_arrow(source: Any, notes: list[str], role: str) -> Any:
         return pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
         return source.read_all()
-    if hasattr(source, "data") and hasattr(getattr(source, "data", None), "table") and hasattr(source, "with_format"):
+    if (
+        hasattr(source, "data")
+        and hasattr(getattr(source, "data", None), "table")
+        and hasattr(source, "with_format")
+    ):
         whole = source.with_format("arrow")[:]  # a datasets.Dataset, its indices applied
         return whole if isinstance(whole, pa.Table) else None
     if type(source).__module__.startswith("pandas") and hasattr(source, "columns"):
@@ -122,11 +136,20 @@ def _from_pandas(frame: Any, notes: list[str], role: str) -> Any:
     frame.columns = [str(name) for name in frame.columns]
     twice = [name for name, count in Counter(frame.columns).items() if count > 1]
     if twice:
-        raise AuditError(f"{role}: column {twice[0]!r} is there {Counter(frame.columns)[twice[0]]} times; a name may stand once")
+        raise AuditError(
+            f"{role}: column {twice[0]!r} is there {Counter(frame.columns)[twice[0]]} "
+            "times; a name may stand once"
+        )
     for name in frame.columns:
         try:
             pa.Array.from_pandas(frame[name])
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError):
+        except (
+            pa.ArrowInvalid,
+            pa.ArrowTypeError,
+            pa.ArrowNotImplementedError,
+            OverflowError,
+            UnicodeError,
+        ):
             frame[name] = frame[name].map(_text, na_action="ignore").astype("string")
             notes.append(f"{role}: column {name!r} mixes types and is read as text")
     return pa.Table.from_pandas(frame, preserve_index=False)
@@ -139,7 +162,11 @@ def _from_rows(rows: list[dict[str, Any]], notes: list[str], role: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value).encode("utf-8", "replace").decode()
+    return (
+        value.decode("utf-8", "replace")
+        if isinstance(value, bytes)
+        else str(value).encode("utf-8", "replace").decode()
+    )
 
 
 def _suffix(name: str) -> str:
@@ -152,14 +179,22 @@ def _files(session: Session, text: str, role: str) -> Loaded:
     paths = _matching(text, role)
     kinds = Counter(FORMATS[_suffix(path)] for path in paths if _suffix(path) in FORMATS)
     if not kinds:
-        raise AuditError(f"{role}: {text} is in no format that is known by its name. Taken: {TAKES}")
+        raise AuditError(
+            f"{role}: {text} is in no format that is known by its name. Taken: {TAKES}"
+        )
     kind = kinds.most_common(1)[0][0]
     chosen = sorted(path for path in paths if FORMATS.get(_suffix(path)) == kind)
-    notes = [f"{role}: {len(paths) - len(chosen)} files beside the {kind} files were left out"] if len(chosen) < len(paths) else []
+    notes = (
+        [f"{role}: {len(paths) - len(chosen)} files beside the {kind} files were left out"]
+        if len(chosen) < len(paths)
+        else []
+    )
     empty = [path for path in chosen if os.path.getsize(path) == 0]
     chosen = [path for path in chosen if path not in empty]
     if not chosen:
-        raise AuditError(f"{role}: {text} is empty (0 bytes). A file with a header and rows was expected")
+        raise AuditError(
+            f"{role}: {text} is empty (0 bytes). A file with a header and rows was expected"
+        )
     try:
         if kind == "csv":
             from sawbones.audits.engine.csv_files import read_csv
@@ -187,7 +222,9 @@ def _read(session: Session, kind: str, paths: list[str]) -> Any:
 
 
 def _arrow_files(paths: list[str]) -> Any:
-    """Arrow IPC in both its forms; memory-mapped, so that a large folder is not read into memory."""
+    """Arrow IPC in both its forms; memory-mapped, so that a large folder is not read into
+    memory.
+    """
     import pyarrow as pa
 
     tables = []
@@ -206,8 +243,15 @@ def _matching(text: str, role: str) -> list[str]:
     if path.is_dir():
         if (path / "dataset_dict.json").is_file():
             parts = sorted(p.name for p in path.iterdir() if p.is_dir())
-            raise AuditError(f"{role}: {text} holds several splits. Name one: {', '.join(str(path / part) for part in parts[:4])}")
-        found = [str(p) for p in sorted(path.rglob("*")) if p.is_file() and not _hidden(p.relative_to(path))]
+            raise AuditError(
+                f"{role}: {text} holds several splits. Name one: "
+                f"{', '.join(str(path / part) for part in parts[:4])}"
+            )
+        found = [
+            str(p)
+            for p in sorted(path.rglob("*"))
+            if p.is_file() and not _hidden(p.relative_to(path))
+        ]
         if (path / "state.json").is_file():
             found = [name for name in found if name.endswith(".arrow")]
         if not found:
@@ -217,7 +261,11 @@ def _matching(text: str, role: str) -> list[str]:
         return [text]
     found = [name for name in glob.glob(text, recursive=True) if os.path.isfile(name)]
     if not found:
-        near = sorted(p.name for p in (path.parent if path.parent.is_dir() else Path()).iterdir() if _suffix(p.name) in FORMATS)
+        near = sorted(
+            p.name
+            for p in (path.parent if path.parent.is_dir() else Path()).iterdir()
+            if _suffix(p.name) in FORMATS
+        )
         listed = f" Data files there: {', '.join(near[:5])}." if near else ""
         raise AuditError(f"{role}: no file {text}.{listed} Taken: {TAKES}")
     return found

@@ -19,11 +19,16 @@ MEMORY_LIMIT = "2GB"
 
 
 def ibis_module() -> Any:
-    """Ibis, imported when first needed: it costs as much as the rest of the command line together."""
+    """Ibis, imported when first needed: it costs as much as the rest of the command line
+    together.
+    """
     try:
         import ibis
     except ImportError as error:
-        raise AuditError(f'audits need {error.name or "ibis"}, which is not installed: pip install "sawbones[audit]"') from error
+        raise AuditError(
+            f"audits need {error.name or 'ibis'}, which is not installed: pip install "
+            '"sawbones[audit]"'
+        ) from error
     return ibis
 
 
@@ -42,17 +47,25 @@ class Session:
             self._folder = tempfile.mkdtemp(prefix="sawbones-audit-")
             try:
                 self.backend = self._own = ibis.duckdb.connect(
-                    memory_limit=memory_limit or MEMORY_LIMIT, temp_directory=self._folder, preserve_insertion_order=False
+                    memory_limit=memory_limit or MEMORY_LIMIT,
+                    temp_directory=self._folder,
+                    preserve_insertion_order=False,
                 )
             except Exception as error:
                 shutil.rmtree(self._folder, ignore_errors=True)
-                raise AuditError(f"--memory-limit {memory_limit}: {_first_line(error)}. A size such as 2GB was expected") from error
+                raise AuditError(
+                    f"--memory-limit {memory_limit}: {_first_line(error)}. A size such as "
+                    "2GB was expected"
+                ) from error
             # A terminal of its own belongs to the report, not to a progress bar.
             self.backend.raw_sql("SET enable_progress_bar = false")
         elif engine == "spark":
             self.backend = _spark(ibis, memory_limit)
         else:
-            raise AuditError(f"no engine {engine!r}. Engines: {', '.join(ENGINES)}; in Python also any Ibis connection")
+            raise AuditError(
+                f"no engine {engine!r}. Engines: {', '.join(ENGINES)}; in Python also any "
+                "Ibis connection"
+            )
 
     @property
     def name(self) -> str:
@@ -71,14 +84,17 @@ class Session:
         return self.backend.create_table(self._fresh(), obj=expression, temp=True)
 
     def bound(self, arrow: Any) -> Any:
-        """An Arrow table as one of this connection: elsewhere it would be computed on Ibis's default one."""
+        """An Arrow table as one of this connection: elsewhere it would be computed on Ibis's
+        default one.
+        """
         table = ibis_module().memtable(arrow)
         self._kept.append(table)
         if self.is_duckdb:
             return table
         name = self._fresh()
         try:
-            # Ibis hands Spark a pandas frame, and on that way NaN becomes NULL. Spark 4 takes Arrow as it is.
+            # Ibis hands Spark a pandas frame, and on that way NaN becomes NULL. Spark 4 takes Arrow
+            # as it is.
             frame = self.backend._session.createDataFrame(arrow.cast(table.schema().to_pyarrow()))
             frame.createOrReplaceTempView(name)
         except Exception:  # an older Spark, or a type that it takes from pandas alone
@@ -95,7 +111,9 @@ class Session:
 
     @property
     def hashes(self) -> tuple[str, ...]:
-        """Columns that make a row's hash: 64 bits in one on DuckDB; Spark's have 32, where one alone would match by chance."""
+        """Columns that make a row's hash: 64 bits in one on DuckDB; Spark's have 32, where one
+        alone would match by chance.
+        """
         return ("h1",) if self.is_duckdb else ("h1", "h2")
 
     def arrow(self, expression: Any) -> Any:
@@ -124,7 +142,10 @@ class Session:
                 _quietly(kept.release)
         for name in self._names if self._own is None else ():
             # On the caller's connection nothing of ours stays behind; our own goes as a whole.
-            _quietly(self.backend.raw_sql, f"DROP {'TABLE' if self.is_duckdb else 'VIEW'} IF EXISTS {name}")
+            _quietly(
+                self.backend.raw_sql,
+                f"DROP {'TABLE' if self.is_duckdb else 'VIEW'} IF EXISTS {name}",
+            )
         self._kept.clear()
         self._names.clear()
         if self._own is not None:
@@ -144,21 +165,28 @@ def _spark(ibis: Any, memory_limit: str | None) -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise AuditError('--engine spark needs pyspark, which is not installed: pip install "sawbones[spark]"') from error
+        raise AuditError(
+            '--engine spark needs pyspark, which is not installed: pip install "sawbones[spark]"'
+        ) from error
     try:
         session = SparkSession.getActiveSession()
         if session is None:
-            builder = SparkSession.builder.appName("sawbones audit").config("spark.sql.session.timeZone", "UTC")
+            builder = SparkSession.builder.appName("sawbones audit").config(
+                "spark.sql.session.timeZone", "UTC"
+            )
             if "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
                 builder = builder.config("spark.ui.showConsoleProgress", "false")
             if memory_limit:
-                builder = builder.config("spark.driver.memory", memory_limit.lower().removesuffix("b"))
+                builder = builder.config(
+                    "spark.driver.memory", memory_limit.lower().removesuffix("b")
+                )
             session = builder.getOrCreate()
             session.sparkContext.setLogLevel("ERROR")
         return ibis.pyspark.connect(session)
     except Exception as error:
         raise AuditError(
-            f"Spark did not start: {_first_line(error)}. It needs Java 17; or use the embedded engine: --engine duckdb"
+            f"Spark did not start: {_first_line(error)}. It needs Java 17; or use the "
+            "embedded engine: --engine duckdb"
         ) from error
 
 

@@ -20,7 +20,8 @@ MISSING = "‹missing›"
 
 
 class Tally:
-    """Counts of one column by bin and group: `counts[group][bin]`; the last bin of a number is "missing".
+    """Counts of one column by bin and group: `counts[group][bin]`; the last bin of a number is
+    "missing".
 
     With a value to sum, `sums` and `squares` hold its sums in each bin.
     """
@@ -33,7 +34,9 @@ class Tally:
 
     @property
     def total(self) -> FloatArray:
-        return np.sum(list(self.counts.values()), axis=0) if self.counts else np.zeros(len(self.bins))
+        return (
+            np.sum(list(self.counts.values()), axis=0) if self.counts else np.zeros(len(self.bins))
+        )
 
     def add(self, group: Any, index: int, row: Mapping[str, Any]) -> None:
         for target, key in ((self.counts, "n"), (self.sums, "s1"), (self.squares, "s2")):
@@ -42,9 +45,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Inner edges of a column's bins. With a step they lie on an even grid, where a value's bin is one multiplication away.
+    """Inner edges of a column's bins. With a step they lie on an even grid, where a value's bin is
+    one multiplication away.
 
-    With a scale the grid is even in sign(z) ln(1 + |z|), z = (x - centre) / scale: fine at the centre, coarse in a long tail.
+    With a scale the grid is even in sign(z) ln(1 + |z|), z = (x - centre) / scale: fine at the
+    centre, coarse in a long tail.
     """
 
     edges: FloatArray
@@ -55,17 +60,24 @@ class Cuts:
 
 
 def cuts_of(values: FloatArray) -> Cuts:
-    """A grid where one resolves the column well; else quantiles; between the values where there are few."""
+    """A grid where one resolves the column well; else quantiles; between the values where there are
+    few.
+    """
     known = values[np.isfinite(values)]
     if not len(known):
         return Cuts(np.zeros(0))
     distinct = np.unique(known)
     if distinct[-1] - distinct[0] <= GRID and (known == np.floor(known)).all():
         low = float(distinct[0]) - 0.5
-        return Cuts(low + np.arange(int(distinct[-1] - distinct[0]) + 2, dtype=np.float64), 1.0, low)
+        return Cuts(
+            low + np.arange(int(distinct[-1] - distinct[0]) + 2, dtype=np.float64), 1.0, low
+        )
     if len(distinct) <= BINS:
         return Cuts((distinct[1:] + distinct[:-1]) / 2)
-    centre, scale = float(np.median(known)), float(np.subtract(*np.quantile(known, [0.75, 0.25]))) / 4
+    centre, scale = (
+        float(np.median(known)),
+        float(np.subtract(*np.quantile(known, [0.75, 0.25]))) / 4,
+    )
     bent = _bent(known, centre, scale) if scale > 0 else known
     for shown, used in ((known, None), (bent, scale if scale > 0 else None)):
         low, high = (float(v) for v in np.quantile(shown, [0.002, 0.998]))
@@ -75,7 +87,9 @@ def cuts_of(values: FloatArray) -> Cuts:
         counts = np.histogram(shown, bins=GRID, range=(low, high))[0]
         if counts.max() <= 0.04 * len(known) + 8:
             grid: FloatArray = low + step * np.arange(GRID + 1, dtype=np.float64)
-            edges: FloatArray = grid if used is None else centre + scale * np.sign(grid) * np.expm1(np.abs(grid))
+            edges: FloatArray = (
+                grid if used is None else centre + scale * np.sign(grid) * np.expm1(np.abs(grid))
+            )
             return Cuts(edges, step, low, centre, used)
     # The finest shares that still leave some ten sampled rows in a bin.
     finest = int(min(BINS, max(5, len(known) // 10)))
@@ -89,7 +103,9 @@ def _bent(x: FloatArray, centre: float, scale: float) -> FloatArray:
 
 
 def bucket(column: Any, cuts: Cuts) -> Any:
-    """Number of edges below the value: arithmetic on a grid, else nested comparisons (five for 32 bins); on any engine."""
+    """Number of edges below the value: arithmetic on a grid, else nested comparisons (five for 32
+    bins); on any engine.
+    """
     ibis = ibis_module()
     edges = cuts.edges
     if cuts.step is not None:
@@ -105,13 +121,19 @@ def bucket(column: Any, cuts: Cuts) -> Any:
         if low == high:
             return ibis.literal(low, "int16")
         middle = (low + high) // 2
-        return ibis.ifelse(column <= float(edges[middle]), inside(low, middle), inside(middle + 1, high))
+        return ibis.ifelse(
+            column <= float(edges[middle]), inside(low, middle), inside(middle + 1, high)
+        )
 
     return inside(0, len(edges))
 
 
-def tally_numbers(split: Split, cuts: Mapping[str, Cuts], by: Any = None, value: Any = None) -> dict[str, Tally]:
-    """Histograms of all named columns in one query. `by` and `value` are expressions over the split's table."""
+def tally_numbers(
+    split: Split, cuts: Mapping[str, Cuts], by: Any = None, value: Any = None
+) -> dict[str, Tally]:
+    """Histograms of all named columns in one query. `by` and `value` are expressions over the
+    split's table.
+    """
     ibis = ibis_module()
     names = list(cuts)
     parts = []
@@ -126,9 +148,16 @@ def tally_numbers(split: Split, cuts: Mapping[str, Cuts], by: Any = None, value:
     return tallies
 
 
-def tally_categories(split: Split, names: list[str], by: Any = None, value: Any = None) -> dict[str, Tally]:
-    """Counts of every category. Only for columns that are known to have few: at most MOST_CATEGORIES come back for each."""
-    parts = [_counted(split, i, split.category(name).fill_null(MISSING), by, value) for i, name in enumerate(names)]
+def tally_categories(
+    split: Split, names: list[str], by: Any = None, value: Any = None
+) -> dict[str, Tally]:
+    """Counts of every category. Only for columns that are known to have few: at most
+    MOST_CATEGORIES come back for each.
+    """
+    parts = [
+        _counted(split, i, split.category(name).fill_null(MISSING), by, value)
+        for i, name in enumerate(names)
+    ]
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for row in _rows(split, parts):
         found[names[row["c"]]].append(row)

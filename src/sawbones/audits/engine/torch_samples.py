@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 
 MOST_SAMPLES = 200_000
-WIDEST = 64  # a vector up to this long becomes columns; a longer one its statistics and a fingerprint
+WIDEST = (
+    64  # a vector up to this long becomes columns; a longer one its statistics and a fingerprint
+)
 
 
 def is_samples(source: Any) -> bool:
-    return hasattr(source, "__len__") and hasattr(source, "__getitem__") and not isinstance(source, (str, bytes, Mapping))
+    return (
+        hasattr(source, "__len__")
+        and hasattr(source, "__getitem__")
+        and not isinstance(source, (str, bytes, Mapping))
+    )
 
 
 def samples_table(source: Any, notes: list[str], role: str) -> Any:
@@ -66,7 +72,10 @@ def _value(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     else:
         numbers = array.astype(np.float64).ravel()
         shape = "x".join(map(str, array.shape))
-        yield f"{name}_fingerprint", f"{shape}:{hashlib.md5(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+        yield (
+            f"{name}_fingerprint",
+            f"{shape}:{hashlib.md5(np.ascontiguousarray(array).tobytes()).hexdigest()}",
+        )
         known = numbers[np.isfinite(numbers)]
         if len(known):
             yield from (

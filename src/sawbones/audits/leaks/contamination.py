@@ -23,9 +23,14 @@ def look(case: Case) -> Iterator[Finding]:
         rows = repeats(case, base)
         found, hashes = overlap(case, base, other)
         limits = case.thresholds
-        if not rows.telling and rows.chance > 0.5 and found.share - rows.chance < limits.wrong_split:
+        if (
+            not rows.telling
+            and rows.chance > 0.5
+            and found.share - rows.chance < limits.wrong_split
+        ):
             blind.append(
-                f"rows of {base.role} have so few forms ({rows.distinct:,} in {rows.rows:,}) that equal ones prove nothing"
+                f"rows of {base.role} have so few forms ({rows.distinct:,} in "
+                f"{rows.rows:,}) that equal ones prove nothing"
             )
             continue
         # A row that is as common as this within its own split would be met in the other one anyway.
@@ -45,7 +50,11 @@ def look(case: Case) -> Iterator[Finding]:
         ]
         if found.other_label:
             evidence.append(
-                Evidence(f"{found.other_label:,} of them have another label there", "row hashes", value=found.other_label)
+                Evidence(
+                    f"{found.other_label:,} of them have another label there",
+                    "row hashes",
+                    value=found.other_label,
+                )
             )
         shown = pairs(case, base, other, hashes)
         evidence += [Evidence(text, "rows") for text in shown[:3]]
@@ -59,7 +68,10 @@ def look(case: Case) -> Iterator[Finding]:
             evidence,
             f"Read {other.role} from data that {base.role} does not hold."
             if whole
-            else f"Remove the shared rows from {base.role}, or drop duplicates before splitting, and score again.",
+            else (
+                f"Remove the shared rows from {base.role}, or drop duplicates before "
+                "splitting, and score again."
+            ),
             splits=[base.role, other.role],
             share=found.share,
             threshold=limits.contamination,

@@ -23,7 +23,11 @@ MOST_SHOWN = 200  # texts kept to choose the examples from
 
 
 def look(case: Case) -> Iterator[Finding]:
-    columns = [case.options.text] if case.options.text else [n for n in case.shared if case.first.columns[n].kind == "text"]
+    columns = (
+        [case.options.text]
+        if case.options.text
+        else [n for n in case.shared if case.first.columns[n].kind == "text"]
+    )
     columns = [n for n in columns if n not in case.options.ignore]
     if not columns:
         raise CannotLook("no column of text (name one: --text COLUMN)")
@@ -39,7 +43,9 @@ def texts_of(case: Case, split: Split, name: str) -> tuple[Any, int]:
     """(Arrow array of the texts, how many rows one of them stands for)."""
     import pyarrow as pa
 
-    table = split.table.select(t=split.table[name].cast("string")).filter(ibis_module()._.t.notnull())
+    table = split.table.select(t=split.table[name].cast("string")).filter(
+        ibis_module()._.t.notnull()
+    )
     stride = -(-split.rows // MOST_TEXTS)
     chosen = table.filter((table.t.hash() % stride) == 0) if stride > 1 else table
     held = case.session.arrow(chosen).column("t").combine_chunks()
@@ -66,14 +72,20 @@ def _between(case: Case, name: str, base: Split, other: Split) -> Iterator[Findi
                     if i in shown or len(shown) < MOST_SHOWN:
                         shown[int(i)] = (float(s), column[int(first + p)].as_py())
     # Where whole rows were found already, only what is not exactly equal is news.
-    known = any(key[0] == "overlap" and value[0].shared >= case.thresholds.least_rows for key, value in case.found.items())
+    known = any(
+        key[0] == "overlap" and value[0].shared >= case.thresholds.least_rows
+        for key, value in case.found.items()
+    )
     hit = (best >= least) & ((best < 1) if known else True)
     count, share = int(hit.sum()), float(hit.mean())
     if share < case.thresholds.near_duplicates or count < case.thresholds.least_rows:
         return
     chosen_pairs = sorted((i for i in shown if hit[i]), key=lambda i: (shown[i][0], i))[:10]
     examples = [
-        f"Jaccard {shown[i][0]:.2f}: {other.role} “{case.shown(held[i].as_py())}” / {base.role} “{case.shown(shown[i][1])}”"
+        (
+            f"Jaccard {shown[i][0]:.2f}: {other.role} “{case.shown(held[i].as_py())}” / "
+            f"{base.role} “{case.shown(shown[i][1])}”"
+        )
         for i in chosen_pairs
     ]
     sampled = f", in a sample of one in {stride}" if stride > 1 else ""
@@ -93,7 +105,10 @@ def _between(case: Case, name: str, base: Split, other: Split) -> Iterator[Findi
             ),
             *(Evidence(text, "texts") for text in examples[:3]),
         ],
-        f"Remove near-duplicates over both splits before splitting; keep one of each cluster on one side ({name}).",
+        (
+            "Remove near-duplicates over both splits before splitting; keep one of each "
+            f"cluster on one side ({name})."
+        ),
         column=name,
         splits=[base.role, other.role],
         share=share,

@@ -28,7 +28,8 @@ def look(case: Case) -> Iterator[Finding]:
             )
         if judged(found.count, found.rows, limits.least_rows, limits.near_duplicates) == "none":
             continue
-        # Rows of one customer or one sensor are alike by nature: then they are so within the training part as well.
+        # Rows of one customer or one sensor are alike by nature: then they are so within the
+        # training part as well.
         own = near_rows(case, cells, base, base)
         least = least_share(limits.near_duplicates, own.share, found.rows, own.count == 0)
         if judged(found.count, found.rows, limits.least_rows, least) == "none":
@@ -38,7 +39,8 @@ def look(case: Case) -> Iterator[Finding]:
             )
             continue
         shown = [
-            f"Jaccard {s:.2f}: {base.role}: {case.row_text(a)}  ~  {other.role}: {case.row_text(b)}" for a, b, s in found.pairs
+            f"Jaccard {s:.2f}: {base.role}: {case.row_text(a)}  ~  {other.role}: {case.row_text(b)}"
+            for a, b, s in found.pairs
         ]
         sampled = f", in a sample of one in {found.stride}" if found.stride > 1 else ""
         yield made(
@@ -57,7 +59,10 @@ def look(case: Case) -> Iterator[Finding]:
                 ),
                 *(Evidence(text, "rows") for text in shown[:3]),
             ],
-            "Remove rows that were made from others (noise, rounding, edits) before splitting, or keep each cluster on one side.",
+            (
+                "Remove rows that were made from others (noise, rounding, edits) before "
+                "splitting, or keep each cluster on one side."
+            ),
             splits=[base.role, other.role],
             share=found.share,
             threshold=limits.jaccard,

@@ -40,14 +40,20 @@ def _moments(column: Column) -> Moments:
     return Moments(column.count, column.mean, column.std)
 
 
-def _standardised(case: Case, name: str, train: Split, others: tuple[Split, ...]) -> tuple[float, float, float, float] | None:
+def _standardised(
+    case: Case, name: str, train: Split, others: tuple[Split, ...]
+) -> tuple[float, float, float, float] | None:
     """(joint mean, joint spread, own mean, own spread) when only the joint ones are 0 and 1."""
     own = _moments(train.columns[name])
-    both = standardised_together(own, [_moments(s.columns[name]) for s in others], case.thresholds.moments)
+    both = standardised_together(
+        own, [_moments(s.columns[name]) for s in others], case.thresholds.moments
+    )
     return (both.mean, both.spread, own.mean, own.spread) if both is not None else None
 
 
-def _moments_finding(case: Case, found: list[Any], train: Split, others: tuple[Split, ...]) -> Finding:
+def _moments_finding(
+    case: Case, found: list[Any], train: Split, others: tuple[Split, ...]
+) -> Finding:
     together = " + ".join([train.role, *(s.role for s in others)])
     evidence = [
         Evidence(
@@ -73,14 +79,18 @@ def _moments_finding(case: Case, found: list[Any], train: Split, others: tuple[S
 
 
 def _ranged(name: str, train: Split, others: tuple[Split, ...]) -> bool:
-    """Scaled to 0..1 (or -1..1) together: both ends are reached, and at least one of them not by the training part."""
+    """Scaled to 0..1 (or -1..1) together: both ends are reached, and at least one of them not by
+    the training part.
+    """
     columns = [train.columns[name], *(s.columns[name] for s in others)]
     if columns[0].integer:
         return False
     low, high = min(c.min for c in columns), max(c.max for c in columns)
     if high != 1.0 or low not in (0.0, -1.0):
         return False
-    return (columns[0].min > low or columns[0].max < high) and train.distinct(name) >= min(100, train.rows // 2)
+    return (columns[0].min > low or columns[0].max < high) and train.distinct(name) >= min(
+        100, train.rows // 2
+    )
 
 
 def _range_finding(names: list[str], train: Split, others: tuple[Split, ...]) -> Finding:
@@ -88,7 +98,10 @@ def _range_finding(names: list[str], train: Split, others: tuple[Split, ...]) ->
     sure = len(names) > 1
     evidence = [
         Evidence(
-            f"{n}: exactly 0 to 1 over {together}, {train.columns[n].min:.6g} to {train.columns[n].max:.6g} over {train.role}",
+            (
+                f"{n}: exactly 0 to 1 over {together}, {train.columns[n].min:.6g} to "
+                f"{train.columns[n].max:.6g} over {train.role}"
+            ),
             "range",
         )
         for n in names[:SHOWN]
@@ -108,12 +121,19 @@ def _range_finding(names: list[str], train: Split, others: tuple[Split, ...]) ->
 def _of_objects(case: Case, train: Split, others: list[Split]) -> Iterator[Finding]:
     objects = fitted_objects(str(case.options.fitted), case.numbers)
     for fitted in objects.statistics:
-        off = [found for name in fitted.values if (found := _compared(fitted, name, train, others)) is not None]
+        off = [
+            found
+            for name in fitted.values
+            if (found := _compared(fitted, name, train, others)) is not None
+        ]
         if off:
             together = " + ".join([train.role, *(s.role for s in others)])
             evidence = [
                 Evidence(
-                    f"{name}: {fitted.what} {value:.8g}; {train.role} alone has {own:.8g}, {together} {whole:.8g}",
+                    (
+                        f"{name}: {fitted.what} {value:.8g}; {train.role} alone has "
+                        f"{own:.8g}, {together} {whole:.8g}"
+                    ),
                     "fitted file",
                     value=abs(value - whole),
                     expected=abs(value - own),
@@ -133,8 +153,12 @@ def _of_objects(case: Case, train: Split, others: list[Split]) -> Iterator[Findi
         yield from _of_vocabulary(case, objects.vocabulary, train, others)
 
 
-def _compared(fitted: Fitted, name: str, train: Split, others: list[Split]) -> tuple[str, float, float, float] | None:
-    """(column, fitted value, training value, joint value) when the fitted one is that of all parts together."""
+def _compared(
+    fitted: Fitted, name: str, train: Split, others: list[Split]
+) -> tuple[str, float, float, float] | None:
+    """(column, fitted value, training value, joint value) when the fitted one is that of all parts
+    together.
+    """
     if name not in train.columns or not all(name in s.columns for s in others):
         return None
     columns = [train.columns[name], *(s.columns[name] for s in others)]
@@ -155,10 +179,14 @@ def _compared(fitted: Fitted, name: str, train: Split, others: list[Split]) -> t
     )
 
 
-def _of_vocabulary(case: Case, words: set[str], train: Split, others: list[Split]) -> Iterator[Finding]:
+def _of_vocabulary(
+    case: Case, words: set[str], train: Split, others: list[Split]
+) -> Iterator[Finding]:
     text = case.options.text or next(iter(train.of_kind("text")), None)
     if text is None:
-        raise CannotLook("a vocabulary was given, and no text column to compare it with (--text COLUMN)")
+        raise CannotLook(
+            "a vocabulary was given, and no text column to compare it with (--text COLUMN)"
+        )
     own = vocabulary_in(case, train, text, words)
     for other in others:
         if text not in other.columns:
@@ -173,12 +201,17 @@ def _of_vocabulary(case: Case, words: set[str], train: Split, others: list[Split
             f"The vocabulary holds {len(only):,} words that only {other.role} has",
             [
                 Evidence(
-                    f"{len(only):,} of {len(words):,} words occur in {other.role} and never in {train.role}",
+                    (
+                        f"{len(only):,} of {len(words):,} words occur in {other.role} and "
+                        f"never in {train.role}"
+                    ),
                     "vocabulary",
                     value=len(only),
                     expected=0,
                 ),
-                Evidence(f"among them: {', '.join(case.shown(w) for w in only[:10])}", "vocabulary"),
+                Evidence(
+                    f"among them: {', '.join(case.shown(w) for w in only[:10])}", "vocabulary"
+                ),
             ],
             f"Build the vocabulary from {train.role} alone.",
             column=text,
@@ -187,5 +220,11 @@ def _of_vocabulary(case: Case, words: set[str], train: Split, others: list[Split
 
 
 def _names(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more are" if len(names) > 3 else " is" if len(names) == 1 else " are"
+    more = (
+        f" and {len(names) - 3} more are"
+        if len(names) > 3
+        else " is"
+        if len(names) == 1
+        else " are"
+    )
     return ", ".join(names[:3]) + more

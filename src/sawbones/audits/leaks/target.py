@@ -1,17 +1,20 @@
 """A feature that is made from the target, or after it
 
 ## What it sees
-Each feature alone against the label, from one histogram by label. A class: the AUC of the feature's bins ranked by their rate
-in the training part and measured in the test part, so that neither a U-shape nor a thousand categories can hide or feign
-anything; at least `auc` (0.95). A quantity: R2 of the bin means, at least `r2` (0.95). Also |correlation| of at least
-`correlation` (0.9), and a small model that reaches 0.95 only with one feature and loses `importance` (0.15) without it. AUC is
+Each feature alone against the label, from one histogram by label. A class: the AUC of the feature's
+bins ranked by their rate in the training part and measured in the test part, so that neither a
+U-shape nor a thousand categories can hide or feign anything; at least `auc` (0.95). A quantity: R2
+of the bin means, at least `r2` (0.95). Also |correlation| of at least `correlation` (0.9), and a
+small model that reaches 0.95 only with one feature and loses `importance` (0.15) without it. AUC is
 the first rule: a skewed feature with AUC 0.99 may have a correlation of 0.83.
 
 ## Why it matters
-The feature will not be there, or not be filled in, when a prediction is needed. The score is that of looking up the answer.
+The feature will not be there, or not be filled in, when a prediction is needed. The score is that
+of looking up the answer.
 
 ## Looks like
-A score too good for the task from the first epoch; one feature carries nearly all of the importance.
+A score too good for the task from the first epoch; one feature carries nearly all of the
+importance.
 
 ## Example
     rows["days_to_refund"] = (rows["refunded_at"] - rows["ordered_at"]).dt.days
@@ -22,15 +25,18 @@ A score too good for the task from the first epoch; one feature carries nearly a
     features, label = rows[known_at_order], rows["was_refunded"]
 
 ## Confirm it
-Train without the feature. A score that falls to what the task usually gives shows that the feature was the answer.
+Train without the feature. A score that falls to what the task usually gives shows that the feature
+was the answer.
 
 ## False alarms
-An easy task has honest features this good; the finding shows the numbers, and only someone who knows when the feature is
-measured can tell. Group and row ids are not looked at. Raise `auc` for such a data set.
+An easy task has honest features this good; the finding shows the numbers, and only someone who
+knows when the feature is measured can tell. Group and row ids are not looked at. Raise `auc` for
+such a data set.
 
 ## References
-Kaufman et al., "Leakage in data mining: formulation, detection, and avoidance" (2012). Kapoor and Narayanan, "Leakage and the
-reproducibility crisis in machine-learning-based science" (2023), leak L2.
+Kaufman et al., "Leakage in data mining: formulation, detection, and avoidance" (2012). Kapoor and
+Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak
+L2.
 """
 
 from __future__ import annotations
@@ -70,9 +76,13 @@ def look(case: Case) -> Iterator[Finding]:
     train = case.first
     case.need_label(train)
     if train.rows < LEAST_ROWS:
-        raise CannotLook(f"{train.role} has {train.rows} rows; {LEAST_ROWS} are needed to judge a feature alone")
+        raise CannotLook(
+            f"{train.role} has {train.rows} rows; {LEAST_ROWS} are needed to judge a feature alone"
+        )
     # Measured on other rows than fitted on; without a second split on the same ones, with few bins.
-    test = next((s for s in list(case.splits.values())[1:] if case.options.label in s.columns), train)
+    test = next(
+        (s for s in list(case.splits.values())[1:] if case.options.label in s.columns), train
+    )
     strengths = _strengths(case, train, test)
     limits = case.thresholds
     rule, limit = ("AUC", limits.auc) if case.label_kind == "class" else ("R2", limits.r2)
@@ -85,9 +95,20 @@ def look(case: Case) -> Iterator[Finding]:
 
 def _finding(case: Case, s: Strength, rule: str, limit: float) -> Finding:
     label = case.options.label
-    against = f" (class {case.shown(_plain(s.positive))} against the others)" if s.positive is not None else ""
+    against = (
+        f" (class {case.shown(_plain(s.positive))} against the others)"
+        if s.positive is not None
+        else ""
+    )
     by_rule = s.value >= limit
-    evidence = [Evidence(f"{s.feature} alone: {rule} {s.value:.3f}{against}", "histogram by label", value=s.value, expected=limit)]
+    evidence = [
+        Evidence(
+            f"{s.feature} alone: {rule} {s.value:.3f}{against}",
+            "histogram by label",
+            value=s.value,
+            expected=limit,
+        )
+    ]
     if np.isfinite(s.correlation):
         evidence.append(
             Evidence(
@@ -130,13 +151,19 @@ def _leaning(case: Case, train: Split, test: Split, rule: str) -> Iterator[Findi
         f"A model is too good only with {name}: {rule} {whole:.3f}, {without:.3f} without it",
         [
             Evidence(
-                f"boosted trees on a sample: {rule} {whole:.3f} with all features, {without:.3f} without {name}",
+                (
+                    f"boosted trees on a sample: {rule} {whole:.3f} with all features, "
+                    f"{without:.3f} without {name}"
+                ),
                 "model",
                 value=whole - without,
                 expected=case.thresholds.importance,
             )
         ],
-        f"Find out when {name} is measured, and what it is computed from; train without it where that is after the label.",
+        (
+            f"Find out when {name} is measured, and what it is computed from; train without "
+            "it where that is after the label."
+        ),
         column=name,
         score=whole,
         without=without,
@@ -154,15 +181,21 @@ def _strengths(case: Case, train: Split, test: Split) -> list[Strength]:
     found = []
     for name in fit:
         if case.label_kind == "class":
-            value, positive = _best_class(fit[name], held[name], same=train is test, ordered=name in case.numbers)
+            value, positive = _best_class(
+                fit[name], held[name], same=train is test, ordered=name in case.numbers
+            )
         else:
             value, positive = _r2(fit[name], held[name], same=train is test), None
-        found.append(Strength(name, value, positive, correlations.get(name, float("nan")), fit[name]))
+        found.append(
+            Strength(name, value, positive, correlations.get(name, float("nan")), fit[name])
+        )
     return found
 
 
 def _best_class(fit: Tally, held: Tally, same: bool, ordered: bool) -> tuple[float, Any]:
-    classes = sorted((g for g in fit.counts if g is not None), key=lambda g: -fit.counts[g].sum())[:MOST_CLASSES]
+    classes = sorted((g for g in fit.counts if g is not None), key=lambda g: -fit.counts[g].sum())[
+        :MOST_CLASSES
+    ]
     if sum(fit.counts[g].sum() >= LEAST_OF_CLASS for g in classes) < 2:
         return 0.5, None
     place = {b: i for i, b in enumerate(fit.bins)}
@@ -171,16 +204,21 @@ def _best_class(fit: Tally, held: Tally, same: bool, ordered: bool) -> tuple[flo
         if fit.counts[positive].sum() < LEAST_OF_CLASS or positive not in held.counts:
             continue
         p, rest = fit.counts[positive], fit.total - fit.counts[positive]
-        tp, tn = _placed(held, held.counts[positive], place), _placed(held, held.total - held.counts[positive], place)
+        tp, tn = (
+            _placed(held, held.counts[positive], place),
+            _placed(held, held.total - held.counts[positive], place),
+        )
         if tp.sum() < LEAST_OF_CLASS or tn.sum() < LEAST_OF_CLASS:
             continue
         if same:
-            # On the rows it was fitted on, the ranking of bins flatters itself: there the plain order of the values has to do.
+            # On the rows it was fitted on, the ranking of bins flatters itself: there the plain
+            # order of the values has to do.
             value = ordered_auc(p, rest) if ordered else _shrunk(p, rest)
         else:
             value = encoded_auc(np.append(p, 0), np.append(rest, 0), tp, tn)
             if ordered:
-                # With a handful of rows in a bin its rate is noise and costs AUC; the plain order has nothing to fit.
+                # With a handful of rows in a bin its rate is noise and costs AUC; the plain order
+                # has nothing to fit.
                 value = max(value, min(ordered_auc(p, rest), ordered_auc(tp, tn)))
         if value > best:
             best, which = value, positive
@@ -190,7 +228,9 @@ def _best_class(fit: Tally, held: Tally, same: bool, ordered: bool) -> tuple[flo
 def _shrunk(p: Counts, rest: Counts) -> float:
     """In-sample AUC of categories, counting only those with enough rows to have a rate."""
     enough = p + rest >= 20
-    return encoded_auc(p[enough], rest[enough], p[enough], rest[enough]) if enough.sum() > 1 else 0.5
+    return (
+        encoded_auc(p[enough], rest[enough], p[enough], rest[enough]) if enough.sum() > 1 else 0.5
+    )
 
 
 def _placed(tally: Tally, counts: Counts, place: dict[str, int]) -> Counts:
@@ -234,20 +274,31 @@ def _distribution(case: Case, s: Strength) -> dict[str, Any] | None:
     if s.positive is None or s.positive not in tally.counts:
         return None
     bins, sides = narrowed(
-        tally.bins, [tally.counts[s.positive], tally.total - tally.counts[s.positive]], s.feature in case.numbers
+        tally.bins,
+        [tally.counts[s.positive], tally.total - tally.counts[s.positive]],
+        s.feature in case.numbers,
     )
     label = case.options.label
-    return {"column": s.feature, "bins": bins, "names": [f"{label} = {_plain(s.positive)}", "others"], "counts": sides}
+    return {
+        "column": s.feature,
+        "bins": bins,
+        "names": [f"{label} = {_plain(s.positive)}", "others"],
+        "counts": sides,
+    }
 
 
-def narrowed(bins: list[str], sides: list[Counts], ordered: bool, most: int = 32) -> tuple[list[str], list[list[float]]]:
+def narrowed(
+    bins: list[str], sides: list[Counts], ordered: bool, most: int = 32
+) -> tuple[list[str], list[list[float]]]:
     """At most `most` bins for a drawing: neighbours joined, or the largest categories kept."""
     if len(bins) <= most:
         return bins, [side.tolist() for side in sides]
     if ordered:
         step = -(-len(bins) // most)
         starts = range(0, len(bins), step)
-        return [bins[i] for i in starts], [[float(side[i : i + step].sum()) for i in starts] for side in sides]
+        return [bins[i] for i in starts], [
+            [float(side[i : i + step].sum()) for i in starts] for side in sides
+        ]
     top = np.argsort(-np.sum(sides, axis=0), kind="stable")[:most]
     return [bins[i] for i in top], [side[top].tolist() for side in sides]
 

@@ -1,12 +1,13 @@
 """Training data from after the moment of the test data
 
 ## What it sees
-The times in the column named by `--time`. Fires when at least `time_overlap` (default 1 %) of the training rows are later than
-the first per cent of the test rows. With a label it also trains a small model on a sample twice, split at random and split by
-time, and shows both scores.
+The times in the column named by `--time`. Fires when at least `time_overlap` (default 1 %) of the
+training rows are later than the first per cent of the test rows. With a label it also trains a
+small model on a sample twice, split at random and split by time, and shows both scores.
 
 ## Why it matters
-In use the model only has the past. A score that was earned with the future in the training data does not come back.
+In use the model only has the past. A score that was earned with the future in the training data
+does not come back.
 
 ## Looks like
 Good validation, bad first week in production; a back-test split by date gives a much lower score.
@@ -22,11 +23,12 @@ Good validation, bad first week in production; a back-test split by date gives a
 Split by time and score again: the drop is the leak. The finding shows it for a small model.
 
 ## False alarms
-Data without drift and without memory of time scores the same either way; the two scores say so. Name no `--time` where time
-carries no information.
+Data without drift and without memory of time scores the same either way; the two scores say so.
+Name no `--time` where time carries no information.
 
 ## References
-Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L3.1.
+Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science"
+(2023), leak L3.1.
 """
 
 from __future__ import annotations
@@ -54,24 +56,38 @@ def look(case: Case) -> Iterator[Finding]:
         if name not in other.columns:
             raise CannotLook(f"{other.role} has no column {name!r}")
         theirs = other.table.select(t=other.seconds(name))
-        row = case.session.rows(theirs.aggregate(first=theirs.t.quantile(0.01), last=theirs.t.max(), n=theirs.t.count()))[0]
+        row = case.session.rows(
+            theirs.aggregate(first=theirs.t.quantile(0.01), last=theirs.t.max(), n=theirs.t.count())
+        )[0]
         if not row["n"]:
-            raise CannotLook(f"{name!r} holds no times in {other.role}; a date, a timestamp or a number was expected")
+            raise CannotLook(
+                f"{name!r} holds no times in {other.role}; a date, a timestamp or a "
+                "number was expected"
+            )
         mine = base.table.select(t=base.seconds(name))
         own = case.session.rows(
             mine.aggregate(
-                n=mine.t.count(), later=(mine.t > float(row["first"])).cast("int64").sum(), first=mine.t.min(), last=mine.t.max()
+                n=mine.t.count(),
+                later=(mine.t > float(row["first"])).cast("int64").sum(),
+                first=mine.t.min(),
+                last=mine.t.max(),
             )
         )[0]
         if not own["n"]:
-            raise CannotLook(f"{name!r} holds no times in {base.role}; a date, a timestamp or a number was expected")
+            raise CannotLook(
+                f"{name!r} holds no times in {base.role}; a date, a timestamp or a number "
+                "was expected"
+            )
         share = int(own["later"] or 0) / int(own["n"])
         if share < case.thresholds.time_overlap:
             continue
         dated = base.columns[name].kind == "time" or base.is_text(name)
         evidence = [
             Evidence(
-                f"{int(own['later']):,} of {int(own['n']):,} rows of {base.role} are later than the first per cent of {other.role}",
+                (
+                    f"{int(own['later']):,} of {int(own['n']):,} rows of {base.role} are "
+                    f"later than the first per cent of {other.role}"
+                ),
                 "times",
                 value=share,
                 expected=0.0,
@@ -88,7 +104,10 @@ def look(case: Case) -> Iterator[Finding]:
             at_random, by_time, what = scores
             evidence.append(
                 Evidence(
-                    f"a small model on a sample: {what} {at_random:.3f} split at random, {by_time:.3f} split by time",
+                    (
+                        f"a small model on a sample: {what} {at_random:.3f} split at random, "
+                        f"{by_time:.3f} split by time"
+                    ),
                     "model",
                     value=by_time,
                     expected=at_random,
@@ -102,7 +121,10 @@ def look(case: Case) -> Iterator[Finding]:
             confidence,
             f"{per_cent(share)} of {base.role} is later than the start of {other.role}",
             evidence,
-            f"Split by {name}: everything up to one moment for training, everything after it for testing.",
+            (
+                f"Split by {name}: everything up to one moment for training, everything after "
+                "it for testing."
+            ),
             column=name,
             splits=[base.role, other.role],
             share=share,
@@ -115,7 +137,9 @@ def _moment(value: Any, dated: bool) -> str:
         return "?"
     if dated:
         try:
-            return datetime.datetime.fromtimestamp(float(value), datetime.UTC).strftime("%Y-%m-%d %H:%M")
+            return datetime.datetime.fromtimestamp(float(value), datetime.UTC).strftime(
+                "%Y-%m-%d %H:%M"
+            )
         except (OverflowError, ValueError, OSError):
             pass
     return f"{float(value):.10g}"

@@ -1,11 +1,13 @@
 """A relation between input and target that is no longer the one that was learned
 
 ## What it sees
-With predictions: the error on both sides. Without: the label's rate (of a quantity: its mean, in standard deviations) at equal
-values of each feature. Fires from a change of `concept` (0.1, sampling noise taken off) where no input moved.
+With predictions: the error on both sides. Without: the label's rate (of a quantity: its mean, in
+standard deviations) at equal values of each feature. Fires from a change of `concept` (0.1,
+sampling noise taken off) where no input moved.
 
 ## Why it matters
-The model is wrong about inputs that look exactly like those it learned from. Nothing in the inputs gives it away.
+The model is wrong about inputs that look exactly like those it learned from. Nothing in the inputs
+gives it away.
 
 ## Looks like
 Error grows from one week to the next while every input dashboard is flat.
@@ -19,14 +21,17 @@ Error grows from one week to the next while every input dashboard is flat.
     serve(model)
 
 ## Confirm it
-Train on current data alone and compare on current rows held out: the new model is better, although the inputs are the same.
+Train on current data alone and compare on current rows held out: the new model is better, although
+the inputs are the same.
 
 ## False alarms
-When inputs moved too, the larger error may be theirs: then it is evidence of the covariate shift. Late labels (a default shows
-after months) look like a change of the relation; compare only rows whose label is final.
+When inputs moved too, the larger error may be theirs: then it is evidence of the covariate shift.
+Late labels (a default shows after months) look like a change of the relation; compare only rows
+whose label is final.
 
 ## References
-Gama et al., "A survey on concept drift adaptation" (2014). Lu et al., "Learning under concept drift: a review" (2018).
+Gama et al., "A survey on concept drift adaptation" (2014). Lu et al., "Learning under concept
+drift: a review" (2018).
 """
 
 from __future__ import annotations
@@ -48,7 +53,11 @@ def look(case: Case) -> Iterator[Finding]:
     label = case.options.label
     if found.covariate or pipeline_signs(case):
         return
-    by_error = found.error_moved and found.error is not None and (found.label is None or found.label_is_consequence)
+    by_error = (
+        found.error_moved
+        and found.error is not None
+        and (found.label is None or found.label_is_consequence)
+    )
     if not by_error and found.concept is None:
         return
     evidence = []

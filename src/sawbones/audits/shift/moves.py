@@ -9,7 +9,14 @@ import numpy as np
 
 from sawbones.audits.case import Case
 from sawbones.audits.engine.split import Split
-from sawbones.audits.engine.tallies import MISSING, Tally, aligned, cuts_of, tally_categories, tally_numbers
+from sawbones.audits.engine.tallies import (
+    MISSING,
+    Tally,
+    aligned,
+    cuts_of,
+    tally_categories,
+    tally_numbers,
+)
 from sawbones.audits.leaks.target import narrowed
 from sawbones.stats import distributions as d
 
@@ -64,7 +71,9 @@ def judged(case: Case, raw: list[Move], rows: int) -> list[Move]:
     found = []
     for move, p, missing_p in zip(raw, corrected, missing, strict=True):
         large = move.psi >= limits.psi or (
-            move.ks >= limits.ks if move.kind == "number" else move.js >= limits.js or move.ks >= limits.ks
+            move.ks >= limits.ks
+            if move.kind == "number"
+            else move.js >= limits.js or move.ks >= limits.ks
         )
         moved = large and p < limits.significance and rows >= LEAST_ROWS
         found.append(replace(move, p=p, missing_p=missing_p, moved=moved))
@@ -84,11 +93,20 @@ def compared(name: str, before: Tally, after: Tally, ordered: bool) -> Move:
     if ordered:
         distance = d.ks(r, c)
         coarse = merged(r, c)
-        # Few distinct values: the Kolmogorov tail is far too wide there, the chi-squared test is not.
+        # Few distinct values: the Kolmogorov tail is far too wide there, the chi-squared test is
+        # not.
         p = d.ks_p(distance, n, m) if len(r) > 10 else d.homogeneity_p(r, c)
         return Move(name, "number", distance, d.psi(*coarse), d.js(*coarse), p, missing, missing_p)
-    fresh = [(b, y) for b, x, y in zip(names, r, c, strict=True) if x == 0 and _telling(y, m, n, len(names))]
-    gone = [(b, x) for b, x, y in zip(names, r, c, strict=True) if y == 0 and _telling(x, n, m, len(names))]
+    fresh = [
+        (b, y)
+        for b, x, y in zip(names, r, c, strict=True)
+        if x == 0 and _telling(y, m, n, len(names))
+    ]
+    gone = [
+        (b, x)
+        for b, x, y in zip(names, r, c, strict=True)
+        if y == 0 and _telling(x, n, m, len(names))
+    ]
     return Move(
         name,
         "category",
@@ -106,25 +124,39 @@ def compared(name: str, before: Tally, after: Tally, ordered: bool) -> Move:
 
 
 def _telling(count: float, own: float, other: float, categories: int) -> bool:
-    """Would all rows of a category fall on one side by chance, in any of so many? Once in ten thousand, or more rarely."""
-    return bool(count > 0 and own > 0 and count * np.log(own / (own + other)) + np.log(categories) < np.log(1e-4))
+    """Would all rows of a category fall on one side by chance, in any of so many? Once in ten
+    thousand, or more rarely.
+    """
+    return bool(
+        count > 0
+        and own > 0
+        and count * np.log(own / (own + other)) + np.log(categories) < np.log(1e-4)
+    )
 
 
 def merged(r: Any, c: Any, most: int = PSI_BINS) -> tuple[Any, Any]:
-    """Neighbouring bins joined until each holds its share of both together: PSI of near-empty bins is noise."""
+    """Neighbouring bins joined until each holds its share of both together: PSI of near-empty bins
+    is noise.
+    """
     both = d.shares(r) + d.shares(c)
     total = both.sum()
     if total <= 0 or len(r) <= most:
         return r, c
     place = np.minimum((np.cumsum(both) - both / 2) / total * most, most - 1).astype(int)
-    return np.bincount(place, weights=r, minlength=most), np.bincount(place, weights=c, minlength=most)
+    return np.bincount(place, weights=r, minlength=most), np.bincount(
+        place, weights=c, minlength=most
+    )
 
 
 def _draw(case: Case, before: dict[str, Tally], after: dict[str, Tally]) -> None:
     for move in case.found["moves"][:24]:
         ordered = move.kind == "number"
         tally = before[move.column]
-        bins, r, c = (tally.bins, tally.total, after[move.column].total) if ordered else aligned(tally, after[move.column])
+        bins, r, c = (
+            (tally.bins, tally.total, after[move.column].total)
+            if ordered
+            else aligned(tally, after[move.column])
+        )
         shown, counts = narrowed(list(bins), [r, c], ordered)
         if case.options.redact and not ordered:
             shown = [f"value {i + 1}" for i in range(len(shown))]
@@ -148,9 +180,16 @@ def move_of(case: Case, name: str) -> Move:
     if reference.columns[name].kind == "number":
         cuts = {name: cuts_of(reference.sample[name])}
         before, after = tally_numbers(reference, cuts)[name], tally_numbers(current, cuts)[name]
-        return judged(case, [compared(name, before, after, True)], min(reference.rows, current.rows))[0]
-    before, after = tally_categories(reference, [name])[name], tally_categories(current, [name])[name]
-    return judged(case, [compared(name, before, after, False)], min(reference.rows, current.rows))[0]
+        return judged(
+            case, [compared(name, before, after, True)], min(reference.rows, current.rows)
+        )[0]
+    before, after = (
+        tally_categories(reference, [name])[name],
+        tally_categories(current, [name])[name],
+    )
+    return judged(case, [compared(name, before, after, False)], min(reference.rows, current.rows))[
+        0
+    ]
 
 
 def described(case: Case, move: Move) -> str:

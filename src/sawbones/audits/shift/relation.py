@@ -17,7 +17,9 @@ from sawbones.audits.shift.moves import Move, move_of, moves, sides
 from sawbones.audits.shift.signs import pipeline_signs
 from sawbones.stats import distributions as d
 
-INFORMATIVE = 0.03  # KS that the label's move would cause in an input, for that input to tell anything
+INFORMATIVE = (
+    0.03  # KS that the label's move would cause in an input, for that input to tell anything
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,16 @@ class ErrorMove:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Which of the four kinds the difference is. A finding of one kind is not repeated as another."""
+    """Which of the four kinds the difference is. A finding of one kind is not repeated as
+    another.
+    """
 
     covariate: tuple[Move, ...]
     label: Move | None
     label_is_consequence: bool
-    concept: tuple[str, float] | None  # column at which the label's rate changed most, and by how much
+    concept: (
+        tuple[str, float] | None
+    )  # column at which the label's rate changed most, and by how much
     error: ErrorMove | None
     error_moved: bool
 
@@ -52,9 +58,15 @@ def _drift(case: Case) -> Drift:
     signs = {sign.column for sign in pipeline_signs(case)}
     inputs = tuple(m for m in moves(case) if m.moved and m.column not in signs)
     label = _label_move(case)
-    label_moved = label is not None and label.p < limits.significance and label.effect >= limits.label_shift
+    label_moved = (
+        label is not None and label.p < limits.significance and label.effect >= limits.label_shift
+    )
     error = error_move(case)
-    error_moved = error is not None and error.p < limits.significance and error.after - error.before >= limits.concept
+    error_moved = (
+        error is not None
+        and error.p < limits.significance
+        and error.after - error.before >= limits.concept
+    )
     by_label = _label_in_both(case) and case.label_kind == "class"
     relation = _relation(case) if _label_in_both(case) else None
     related = relation is not None and relation[1] >= limits.concept
@@ -63,12 +75,18 @@ def _drift(case: Case) -> Drift:
         if inputs and _given_label_same(case, inputs):
             inputs = ()  # the inputs moved because the classes did
         elif inputs and any(_rate_change(case, m.column) < limits.concept / 2 for m in inputs):
-            consequence = True  # at equal values of an input that moved, the label has the rate it had
+            consequence = (
+                True  # at equal values of an input that moved, the label has the rate it had
+            )
         elif not inputs and _label_alone_explains(case):
             related = False
         elif not inputs:
             consequence = True  # the inputs are where they were: what changed is what they mean
-    concept = relation if related and not inputs and not signs and (not label_moved or consequence) else None
+    concept = (
+        relation
+        if related and not inputs and not signs and (not label_moved or consequence)
+        else None
+    )
     return Drift(inputs, label if label_moved else None, consequence, concept, error, error_moved)
 
 
@@ -88,7 +106,10 @@ def _label_move(case: Case) -> Move | None:
 def _groups(case: Case, name: str) -> tuple[list[Any], dict[Any, tuple[Any, Any]]]:
     """(classes, class -> counts over shared bins on both sides) of one feature."""
     reference, current = sides(case)
-    before, after = case.tallies(reference, by_label=True)[name], case.tallies(current, by_label=True)[name]
+    before, after = (
+        case.tallies(reference, by_label=True)[name],
+        case.tallies(current, by_label=True)[name],
+    )
     bins = before.bins if name in case.numbers else aligned(before, after)[0]
     place = {b: i for i, b in enumerate(bins)}
     classes = [g for g in before.counts if g is not None and g in after.counts]
@@ -107,7 +128,9 @@ def _distance(case: Case, name: str, r: Any, c: Any) -> float:
 
 
 def _given_label_same(case: Case, inputs: tuple[Move, ...]) -> bool:
-    """Within each class the inputs are where they were: the class rates moved, and took the inputs along."""
+    """Within each class the inputs are where they were: the class rates moved, and took the inputs
+    along.
+    """
     for move in inputs:
         classes, counts = _groups(case, move.column)
         for g in classes:
@@ -115,7 +138,11 @@ def _given_label_same(case: Case, inputs: tuple[Move, ...]) -> bool:
             if min(r.sum(), c.sum()) < 30:
                 continue
             distance = _distance(case, move.column, r, c)
-            p = d.ks_p(distance, r.sum(), c.sum()) if move.kind == "number" else d.homogeneity_p(r, c)
+            p = (
+                d.ks_p(distance, r.sum(), c.sum())
+                if move.kind == "number"
+                else d.homogeneity_p(r, c)
+            )
             if distance >= case.thresholds.ks / 2 and p < case.thresholds.significance:
                 return False
     return True
@@ -131,7 +158,11 @@ def _label_alone_explains(case: Case) -> bool:
         if len(classes) < 2:
             continue
         mixed = np.sum([d.shares(counts[g][0]) * counts[g][1].sum() for g in classes], axis=0)
-        bins = whole_before[name].bins if name in case.numbers else aligned(whole_before[name], whole_after[name])[0]
+        bins = (
+            whole_before[name].bins
+            if name in case.numbers
+            else aligned(whole_before[name], whole_after[name])[0]
+        )
         place = {b: i for i, b in enumerate(bins)}
         if len(place) != len(mixed):
             continue
@@ -145,10 +176,14 @@ def _label_alone_explains(case: Case) -> bool:
 
 
 def _relation(case: Case) -> tuple[str, float] | None:
-    """The feature at whose values the label's rate (or mean, in standard deviations) changed most, noise taken off."""
+    """The feature at whose values the label's rate (or mean, in standard deviations) changed most,
+    noise taken off.
+    """
     found = []
     for name in [*case.numbers, *case.categories]:
-        change = _rate_change(case, name) if case.label_kind == "class" else _mean_change(case, name)
+        change = (
+            _rate_change(case, name) if case.label_kind == "class" else _mean_change(case, name)
+        )
         found.append((name, change))
     return max(found, key=lambda item: item[1], default=None)
 
@@ -171,7 +206,9 @@ def _coarse(r: Any, c: Any, before: Any, after: Any, most: int = 10) -> tuple[An
         if len(both) > most
         else np.arange(len(both))
     )
-    return tuple(np.bincount(place, weights=x, minlength=int(place.max()) + 1) for x in (r, c, before, after))  # type: ignore[return-value]
+    return tuple(
+        np.bincount(place, weights=x, minlength=int(place.max()) + 1) for x in (r, c, before, after)
+    )  # type: ignore[return-value]
 
 
 def _weighted_change(hits: Any, other_hits: Any, n: Any, m: Any) -> float:
@@ -189,7 +226,10 @@ def _mean_change(case: Case, name: str) -> float:
     reference, current = sides(case)
     key = "value tallies"
     if key not in case.found:
-        case.found[key] = (case.tallies(reference, by_label=True), case.tallies(current, by_label=True))
+        case.found[key] = (
+            case.tallies(reference, by_label=True),
+            case.tallies(current, by_label=True),
+        )
     before, after = (side[name] for side in case.found[key])
     spread = reference.columns[str(case.options.label)].std
     if name not in case.numbers or not spread:
@@ -206,7 +246,9 @@ def _mean_change(case: Case, name: str) -> float:
 
 
 def error_expression(case: Case, split: Split) -> tuple[Any, str]:
-    """(error of each row as float64, what it is): wrong or right for a class, distance in the label's spread for a quantity."""
+    """(error of each row as float64, what it is): wrong or right for a class, distance in the
+    label's spread for a quantity.
+    """
     label, prediction = case.need_label(split), case.options.prediction
     if prediction is None:
         raise CannotLook("no prediction was named (--prediction COLUMN)")
@@ -215,7 +257,9 @@ def error_expression(case: Case, split: Split) -> tuple[Any, str]:
     ibis = ibis_module()
     if case.label_kind == "quantity":
         spread = case.first.columns[label].std or 1.0
-        return (split.number(prediction) - split.number(label)).abs() / spread, f"mean error in standard deviations of {label}"
+        return (
+            split.number(prediction) - split.number(label)
+        ).abs() / spread, f"mean error in standard deviations of {label}"
     if (
         case.first.columns[prediction].kind == "number"
         and case.first.columns[prediction].min >= 0
@@ -242,7 +286,9 @@ def error_move(case: Case) -> ErrorMove | None:
         except CannotLook:
             return None
         table = split.table.select(e=error)
-        row = case.session.rows(table.aggregate(mean=table.e.mean(), std=table.e.std(how="pop"), n=table.e.count()))[0]
+        row = case.session.rows(
+            table.aggregate(mean=table.e.mean(), std=table.e.std(how="pop"), n=table.e.count())
+        )[0]
         if not row["n"]:
             return None
         found.append((float(row["mean"]), float(row["std"] or 0.0) ** 2, float(row["n"])))

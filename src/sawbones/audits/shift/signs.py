@@ -81,10 +81,14 @@ def _signs(case: Case) -> list[Sign]:
             )
         elif reference.is_number(name) != current.is_number(name):
             was, now = ("a number", "text") if reference.is_number(name) else ("text", "a number")
-            found.append(Sign(name, f"{name} was {was} and is {now}", 1, 0, f"Write {name} as {was} again."))
+            found.append(
+                Sign(name, f"{name} was {was} and is {now}", 1, 0, f"Write {name} as {was} again.")
+            )
     for move in moves(case):
         sign = (
-            _missing(case, move) or _categories(case, move) or (_unit(case, move) if move.moved and move.kind == "number" else None)
+            _missing(case, move)
+            or _categories(case, move)
+            or (_unit(case, move) if move.moved and move.kind == "number" else None)
         )
         if sign is not None:
             found.append(sign)
@@ -98,7 +102,10 @@ def _signs(case: Case) -> list[Sign]:
 
 def _missing(case: Case, move: Move) -> Sign | None:
     before, after = move.missing
-    if abs(after - before) < case.thresholds.null_rate or move.missing_p >= case.thresholds.significance:
+    if (
+        abs(after - before) < case.thresholds.null_rate
+        or move.missing_p >= case.thresholds.significance
+    ):
         return None
     return Sign(
         move.column,
@@ -116,9 +123,15 @@ def _categories(case: Case, move: Move) -> Sign | None:
         return None
     parts = []
     if move.new_share >= limit:
-        parts.append(f"{per_cent(move.new_share)} of the rows have values that the reference never has ({_listed(case, move.new)})")
+        parts.append(
+            f"{per_cent(move.new_share)} of the rows have values that the reference never "
+            f"has ({_listed(case, move.new)})"
+        )
     if move.gone_share >= limit:
-        parts.append(f"values of {per_cent(move.gone_share)} of the reference are gone ({_listed(case, move.gone)})")
+        parts.append(
+            f"values of {per_cent(move.gone_share)} of the reference are gone "
+            f"({_listed(case, move.gone)})"
+        )
     return Sign(
         move.column,
         f"{move.column}: {'; '.join(parts)}",
@@ -135,7 +148,9 @@ def _listed(case: Case, names: tuple[str, ...]) -> str:
 
 
 def _unit(case: Case, move: Move) -> Sign | None:
-    """Is the current column the reference in another unit? Only where that explains a large move almost entirely."""
+    """Is the current column the reference in another unit? Only where that explains a large move
+    almost entirely.
+    """
     if move.ks < 0.25:
         return None
     reference, current = sides(case)
@@ -157,7 +172,10 @@ def _unit(case: Case, move: Move) -> Sign | None:
         return None
     return Sign(
         move.column,
-        f"{move.column} is in another unit ({best[1]}): KS {move.ks:.3f} as it is, {best[0]:.3f} converted",
+        (
+            f"{move.column} is in another unit ({best[1]}): KS {move.ks:.3f} as it is, "
+            f"{best[0]:.3f} converted"
+        ),
         move.ks,
         case.thresholds.ks,
         f"Convert {move.column} back before it reaches the model.",
@@ -168,7 +186,12 @@ def _unit(case: Case, move: Move) -> Sign | None:
 def _exact_ks(a: np.ndarray, b: np.ndarray) -> float:
     a, b = np.sort(a), np.sort(b)
     both = np.concatenate([a, b])
-    return float(np.abs(np.searchsorted(a, both, side="right") / len(a) - np.searchsorted(b, both, side="right") / len(b)).max())
+    return float(
+        np.abs(
+            np.searchsorted(a, both, side="right") / len(a)
+            - np.searchsorted(b, both, side="right") / len(b)
+        ).max()
+    )
 
 
 def _jump(case: Case, move: Move) -> Sign | None:
@@ -189,7 +212,9 @@ def _jump(case: Case, move: Move) -> Sign | None:
     sums, counts = np.zeros(TIME_BINS + 2), np.zeros(TIME_BINS + 2)
     for split in (reference, current):
         table = split.table.select(b=bucket(split.seconds(time), cuts), x=split.number(move.column))
-        for row in case.session.rows(table.group_by("b").aggregate(n=table.x.count(), s=table.x.sum())):
+        for row in case.session.rows(
+            table.group_by("b").aggregate(n=table.x.count(), s=table.x.sum())
+        ):
             if row["b"] is not None and row["n"]:
                 sums[row["b"]] += row["s"]
                 counts[row["b"]] += row["n"]
@@ -200,7 +225,9 @@ def _jump(case: Case, move: Move) -> Sign | None:
     if at is None:
         return None
     index, explained = at
-    date = datetime.datetime.fromtimestamp(float(low + step * (used[index] - 1)), datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    date = datetime.datetime.fromtimestamp(
+        float(low + step * (used[index] - 1)), datetime.UTC
+    ).strftime("%Y-%m-%d %H:%M")
     return Sign(
         move.column,
         f"{move.column} jumps at one date, about {date}, and no other column moves",
@@ -212,13 +239,18 @@ def _jump(case: Case, move: Move) -> Sign | None:
 
 
 def step_in(series: np.ndarray) -> tuple[int, float] | None:
-    """(first index after the step, variance explained) when one step describes the series far better than a line does."""
+    """(first index after the step, variance explained) when one step describes the series far
+    better than a line does.
+    """
     total = float(((series - series.mean()) ** 2).sum())
     if total <= 0:
         return None
     best, index = np.inf, 0
     for k in range(2, len(series) - 1):
-        rest = float(((series[:k] - series[:k].mean()) ** 2).sum() + ((series[k:] - series[k:].mean()) ** 2).sum())
+        rest = float(
+            ((series[:k] - series[:k].mean()) ** 2).sum()
+            + ((series[k:] - series[k:].mean()) ** 2).sum()
+        )
         if rest < best:
             best, index = rest, k
     x = np.arange(len(series)) - (len(series) - 1) / 2

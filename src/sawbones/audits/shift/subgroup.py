@@ -1,12 +1,14 @@
 """A segment on which the model is far worse than on the whole
 
 ## What it sees
-The error of every segment: each value of the columns named by `--segment` (a number in quarters; without the flag all
-categories), and pairs of them, found by a beam search. Fires when a segment of at least `segment_rows` (1 %) has an error of
-`segment` (0.1) above the mean, and neither its confidence interval nor the number of segments looked at explains that.
+The error of every segment: each value of the columns named by `--segment` (a number in quarters;
+without the flag all categories), and pairs of them, found by a beam search. Fires when a segment of
+at least `segment_rows` (1 %) has an error of `segment` (0.1) above the mean, and neither its
+confidence interval nor the number of segments looked at explains that.
 
 ## Why it matters
-The mean hides it: one per cent of the users can be served by a coin toss while the score moves in the third digit.
+The mean hides it: one per cent of the users can be served by a coin toss while the score moves in
+the third digit.
 
 ## Looks like
 Complaints from one country, device or language; an overall score that has not moved.
@@ -22,11 +24,13 @@ Complaints from one country, device or language; an overall score that has not m
 Score the segment on further rows: the interval of the finding says where the error should lie.
 
 ## False alarms
-Among a thousand segments one is bad by chance: the p-value is multiplied by their number. A segment that is hard by nature
-(rare classes) is a finding all the same; raise `segment` where that is accepted.
+Among a thousand segments one is bad by chance: the p-value is multiplied by their number. A segment
+that is hard by nature (rare classes) is a finding all the same; raise `segment` where that is
+accepted.
 
 ## References
-Chung et al., "Slice Finder: automated data slicing for model validation" (2019). Eyuboglu et al., "Domino" (2022).
+Chung et al., "Slice Finder: automated data slicing for model validation" (2019). Eyuboglu et al.,
+"Domino" (2022).
 """
 
 from __future__ import annotations
@@ -63,7 +67,9 @@ class Segment:
 
     @property
     def excess(self) -> float:
-        """Lower end of what it lies above the mean by: a large segment with a clear error before a tiny one with a wild one."""
+        """Lower end of what it lies above the mean by: a large segment with a clear error before a
+        tiny one with a wild one.
+        """
         return self.mean - 1.96 * math.sqrt(self.variance / max(1, self.rows))
 
 
@@ -73,9 +79,13 @@ def look(case: Case) -> Iterator[Finding]:
     columns = _columns(case, current)
     if not columns:
         raise CannotLook("no column to divide the rows by (--segment COLUMN,COLUMN)")
-    table = current.table.select(e=error, **{f"s{i}": expression for i, (_, expression) in enumerate(columns)})
+    table = current.table.select(
+        e=error, **{f"s{i}": expression for i, (_, expression) in enumerate(columns)}
+    )
     table = table.filter(table.e.notnull())
-    row = case.session.rows(table.aggregate(mean=table.e.mean(), std=table.e.std(how="pop"), n=table.count()))[0]
+    row = case.session.rows(
+        table.aggregate(mean=table.e.mean(), std=table.e.std(how="pop"), n=table.count())
+    )[0]
     if not row["n"]:
         raise CannotLook(f"no row of {current.role} has both label and prediction")
     mean, variance, rows = float(row["mean"]), float(row["std"] or 0) ** 2, int(row["n"])
@@ -87,7 +97,12 @@ def look(case: Case) -> Iterator[Finding]:
         case,
         table,
         names,
-        [(j, names.index(s.parts[0][0]), s.parts[0][1]) for s in beam for j in range(len(names)) if names[j] != s.parts[0][0]],
+        [
+            (j, names.index(s.parts[0][0]), s.parts[0][1])
+            for s in beam
+            for j in range(len(names))
+            if names[j] != s.parts[0][0]
+        ],
     )
     looked = [*single, *pairs]
     worst = _worst(case, looked, mean, variance, rows)
@@ -97,7 +112,8 @@ def look(case: Case) -> Iterator[Finding]:
 
 def _columns(case: Case, split: Split) -> list[tuple[str, Any]]:
     ibis = ibis_module()
-    # Numbers only when named: near a decision boundary every model errs more, and that is no segment.
+    # Numbers only when named: near a decision boundary every model errs more, and that is no
+    # segment.
     chosen = list(case.options.segments) or case.categories[:MOST_COLUMNS]
     found = []
     for name in chosen:
@@ -116,15 +132,21 @@ def _columns(case: Case, split: Split) -> list[tuple[str, Any]]:
                 f"> {edges[-1]:.4g}",
             ]
             place = bucket(split.number(name), Cuts(edges))
-            expression = ibis.cases(*((place == i, text) for i, text in enumerate(texts)), else_="?")
+            expression = ibis.cases(
+                *((place == i, text) for i, text in enumerate(texts)), else_="?"
+            )
             found.append((name, ibis.ifelse(split.number(name).isnull(), "missing", expression)))
         elif split.distinct(name) <= 1000 and column.kind != "empty":
             found.append((name, split.category(name).fill_null("missing")))
     return found
 
 
-def _grouped(case: Case, table: Any, names: list[str], wanted: list[tuple[int, int | None, str]]) -> list[Segment]:
-    """Error by the values of one column, within a value of another where one is given; all of them in one query."""
+def _grouped(
+    case: Case, table: Any, names: list[str], wanted: list[tuple[int, int | None, str]]
+) -> list[Segment]:
+    """Error by the values of one column, within a value of another where one is given; all of them
+    in one query.
+    """
     if not wanted:
         return []
     ibis = ibis_module()
@@ -144,13 +166,23 @@ def _grouped(case: Case, table: Any, names: list[str], wanted: list[tuple[int, i
     return list({s.parts: s for s in found}.values())
 
 
-def _worst(case: Case, looked: list[Segment], mean: float, variance: float, rows: int) -> Segment | None:
+def _worst(
+    case: Case, looked: list[Segment], mean: float, variance: float, rows: int
+) -> Segment | None:
     limits = case.thresholds
     found = []
     for s in looked:
-        if s.rows < max(LEAST_ROWS, limits.segment_rows * rows) or s.rows >= rows or s.mean - mean < limits.segment:
+        if (
+            s.rows < max(LEAST_ROWS, limits.segment_rows * rows)
+            or s.rows >= rows
+            or s.mean - mean < limits.segment
+        ):
             continue
-        if mean_p(s.mean, max(s.variance, variance / 4), s.rows, mean, variance, rows) * len(looked) < limits.significance:
+        if (
+            mean_p(s.mean, max(s.variance, variance / 4), s.rows, mean, variance, rows)
+            * len(looked)
+            < limits.significance
+        ):
             found.append(s)
     if not found:
         return None
@@ -162,10 +194,16 @@ def _worst(case: Case, looked: list[Segment], mean: float, variance: float, rows
     return best
 
 
-def _finding(case: Case, s: Segment, mean: float, rows: int, what: str, looked: int, split: Split) -> Finding:
+def _finding(
+    case: Case, s: Segment, mean: float, rows: int, what: str, looked: int, split: Split
+) -> Finding:
     name = " and ".join(f"{column} = {case.shown(value)}" for column, value in s.parts)
     half = 1.96 * math.sqrt(s.variance / s.rows)
-    low, high = wilson(s.mean * s.rows, s.rows) if case.label_kind == "class" else (s.mean - half, s.mean + half)
+    low, high = (
+        wilson(s.mean * s.rows, s.rows)
+        if case.label_kind == "class"
+        else (s.mean - half, s.mean + half)
+    )
     return made(
         FAULT,
         "likely",
@@ -173,12 +211,17 @@ def _finding(case: Case, s: Segment, mean: float, rows: int, what: str, looked: 
         f"{name}: {what} {s.mean:.3f}, {mean:.3f} over all",
         [
             Evidence(
-                f"{s.rows:,} of {rows:,} rows of {split.role} ({per_cent(s.rows / rows)}); 95 % interval {low:.3f} to {high:.3f}",
+                (
+                    f"{s.rows:,} of {rows:,} rows of {split.role} "
+                    f"({per_cent(s.rows / rows)}); 95 % interval {low:.3f} to {high:.3f}"
+                ),
                 "error",
                 value=s.mean,
                 expected=mean,
             ),
-            Evidence(f"the worst of {looked:,} segments; the p-value is corrected for that", "segments"),
+            Evidence(
+                f"the worst of {looked:,} segments; the p-value is corrected for that", "segments"
+            ),
         ],
         f"Collect more rows like these, weigh them up, or serve another model where {name}.",
         segment=dict(s.parts),

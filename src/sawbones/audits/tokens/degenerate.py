@@ -16,7 +16,13 @@ def look(case: Case) -> Iterator[Finding]:
     for part in encoded(case):
         role = part.split.role
         kinds = [
-            ("are empty", part.empty, part.texts, limits.empty, "Drop empty texts before training."),
+            (
+                "are empty",
+                part.empty,
+                part.texts,
+                limits.empty,
+                "Drop empty texts before training.",
+            ),
             (
                 "are there twice",
                 part.doubled - max(0, part.empty * part.stride - 1),
@@ -40,7 +46,11 @@ def look(case: Case) -> Iterator[Finding]:
                     "likely",
                     0.85,
                     f"{per_cent(share)} of the texts of {role} {what}",
-                    [Evidence(f"{count:,} of {total:,} texts", "texts", value=share, expected=limit)],
+                    [
+                        Evidence(
+                            f"{count:,} of {total:,} texts", "texts", value=share, expected=limit
+                        )
+                    ],
                     fix,
                     split=role,
                     share=share,

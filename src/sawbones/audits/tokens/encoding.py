@@ -66,7 +66,9 @@ class Encoded:
     other_ids: int = 0  # texts that the checkpoint's tokenizer encodes differently
     compared: int = 0
     lengths: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    answers: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # tokens of each answer, with --answer
+    answers: npt.NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(0, np.int64)
+    )  # tokens of each answer, with --answer
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def show(self, kind: str, text: str) -> None:
@@ -79,37 +81,63 @@ def vocabulary(path: str) -> Vocabulary:
     file = Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
     if not file.is_file():
         raise AuditError(
-            f"--tokenizer {path}: no such file. A tokenizer.json of the tokenizers library, or a folder with one, was expected"
+            f"--tokenizer {path}: no such file. A tokenizer.json of the tokenizers "
+            "library, or a folder with one, was expected"
         )
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise AuditError('the audit of tokens needs tokenizers, which is not installed: pip install "sawbones[train]"') from error
+        raise AuditError(
+            "the audit of tokens needs tokenizers, which is not installed: pip install "
+            '"sawbones[train]"'
+        ) from error
     try:
         loaded = Tokenizer.from_file(str(file))
     except Exception as error:
-        raise AuditError(f"--tokenizer {path} cannot be read as a tokenizer.json: {str(error).splitlines()[0][:200]}") from error
+        raise AuditError(
+            f"--tokenizer {path} cannot be read as a tokenizer.json: "
+            f"{str(error).splitlines()[0][:200]}"
+        ) from error
     tokens: dict[str, int] = loaded.get_vocab(with_added_tokens=True)
-    special = {str(t.content): int(i) for i, t in loaded.get_added_tokens_decoder().items() if t.special}
+    special = {
+        str(t.content): int(i) for i, t in loaded.get_added_tokens_decoder().items() if t.special
+    }
     truncation = getattr(loaded, "truncation", None) or {}
     limit = int(truncation["max_length"]) if truncation.get("max_length") else None
     left = str(truncation.get("direction", "")).lower() == "left"
-    return Vocabulary(loaded, path, tokens, special, _roles(file, tokens, special, loaded), limit, left, _rows(file))
+    return Vocabulary(
+        loaded,
+        path,
+        tokens,
+        special,
+        _roles(file, tokens, special, loaded),
+        limit,
+        left,
+        _rows(file),
+    )
 
 
 def _rows(file: Path) -> int | None:
-    """`vocab_size` of the model's config.json in the same folder: what the embedding was made with."""
+    """`vocab_size` of the model's config.json in the same folder: what the embedding was made
+    with.
+    """
     try:
-        found = json.loads(file.with_name("config.json").read_text(encoding="utf-8")).get("vocab_size")
+        found = json.loads(file.with_name("config.json").read_text(encoding="utf-8")).get(
+            "vocab_size"
+        )
     except (OSError, ValueError, AttributeError):
         return None
     return found if isinstance(found, int) and found > 0 else None
 
 
-def _roles(file: Path, tokens: dict[str, int], special: dict[str, int], loaded: Any) -> dict[str, str]:
+def _roles(
+    file: Path, tokens: dict[str, int], special: dict[str, int], loaded: Any
+) -> dict[str, str]:
     found = {}
     for role, names in ROLES.items():
-        text = next((n for n in names if n in special), None) or next((n for n in names if n in tokens), None)
+        text = next((n for n in names if n in special), None) or next(
+            (n for n in names if n in tokens), None
+        )
         if text:
             found[role] = text
     unknown = getattr(loaded.model, "unk_token", None)
@@ -157,7 +185,9 @@ def encoded(case: Case) -> list[Encoded]:
 
 def _encoded(case: Case, split: Split) -> Encoded:
     known, name, answer = vocabulary_of(case), text_column(case), case.options.answer
-    other = vocabulary(case.options.checkpoint_tokenizer) if case.options.checkpoint_tokenizer else None
+    other = (
+        vocabulary(case.options.checkpoint_tokenizer) if case.options.checkpoint_tokenizer else None
+    )
     for one in (known, other):
         if one is not None:
             one.tokenizer.no_truncation()
@@ -182,7 +212,13 @@ def _encoded(case: Case, split: Split) -> Encoded:
             ids = one.ids
             lengths.append(len(ids))
             if start is not None:
-                answers.append(sum(1 for (a, b), i in zip(one.offsets, ids, strict=True) if a >= start and b > a and i != eos))
+                answers.append(
+                    sum(
+                        1
+                        for (a, b), i in zip(one.offsets, ids, strict=True)
+                        if a >= start and b > a and i != eos
+                    )
+                )
             found.texts += 1
             found.empty += not text.strip()
             if ids:
@@ -198,12 +234,17 @@ def _encoded(case: Case, split: Split) -> Encoded:
                 found.with_special += 1
                 found.show("special", case.shown(text))
         _decode(case, known, texts, made, found)
-    found.lengths, found.answers = np.array(lengths, dtype=np.int64), np.array(answers, dtype=np.int64)
+    found.lengths, found.answers = (
+        np.array(lengths, dtype=np.int64),
+        np.array(answers, dtype=np.int64),
+    )
     return found
 
 
 def _whole(batch: Any) -> tuple[list[str], list[int | None]]:
-    """Each sample as one text, and where its answer begins; a text that ends in its answer already is whole."""
+    """Each sample as one text, and where its answer begins; a text that ends in its answer already
+    is whole.
+    """
     texts = batch.column(0).to_pylist()
     if batch.num_columns == 1:
         return texts, [None] * len(texts)
@@ -213,7 +254,9 @@ def _whole(batch: Any) -> tuple[list[str], list[int | None]]:
 
 
 def _compare(other: Vocabulary | None, texts: list[str], made: list[Any], found: Encoded) -> None:
-    """Equal vocabularies may still make other tokens of a text: merges, normaliser and template belong to a tokenizer too."""
+    """Equal vocabularies may still make other tokens of a text: merges, normaliser and template
+    belong to a tokenizer too.
+    """
     room = MOST_COMPARED - found.compared
     if other is None or room <= 0:
         return
@@ -234,7 +277,9 @@ def _doubled(case: Case, table: Any, found: Encoded) -> None:
     found.doubled = found.split.rows - int(row["distinct"])
 
 
-def _decode(case: Case, known: Vocabulary, texts: list[str], made: list[Any], found: Encoded) -> None:
+def _decode(
+    case: Case, known: Vocabulary, texts: list[str], made: list[Any], found: Encoded
+) -> None:
     room = MOST_DECODED - found.decoded
     if room <= 0:
         return
@@ -254,6 +299,8 @@ def _decode(case: Case, known: Vocabulary, texts: list[str], made: list[Any], fo
 
 
 def _folded(text: str) -> str:
-    """Without case, accents, spaces and compatibility forms: what an uncased tokenizer drops on purpose."""
+    """Without case, accents, spaces and compatibility forms: what an uncased tokenizer drops on
+    purpose.
+    """
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in plain if not c.isspace() and not unicodedata.combining(c))

@@ -15,7 +15,12 @@ def look(case: Case) -> Iterator[Finding]:
     known = vocabulary_of(case)
     checkpoint = case.options.checkpoint_tokenizer
     beside = vocabulary(checkpoint).rows if checkpoint else None
-    size = case.options.vocab_size or beside or known.rows or known.tokenizer.get_vocab_size(with_added_tokens=True)
+    size = (
+        case.options.vocab_size
+        or beside
+        or known.rows
+        or known.tokenizer.get_vocab_size(with_added_tokens=True)
+    )
     yield from _in_columns(case, size)
     top = max(known.tokens.values(), default=-1)
     met = max((part.top_id for part in encoded(case)), default=-1)
@@ -35,16 +40,23 @@ def look(case: Case) -> Iterator[Finding]:
                 value=max(top, met),
                 expected=size - 1,
             ),
-            Evidence(f"for example {', '.join(f'{t!r} = {i}' for i, t in beyond[:5])}", "vocabulary"),
+            Evidence(
+                f"for example {', '.join(f'{t!r} = {i}' for i, t in beyond[:5])}", "vocabulary"
+            ),
         ],
-        f"Give the embedding {top + 1:,} rows (model.resize_token_embeddings), or remove the added tokens.",
+        (
+            f"Give the embedding {top + 1:,} rows (model.resize_token_embeddings), or remove "
+            "the added tokens."
+        ),
         highest=top,
         size=size,
     )
 
 
 def _in_columns(case: Case, size: int) -> Iterator[Finding]:
-    """Lists of whole numbers in the data are taken for ids that were made before; -100 is what a loss passes over."""
+    """Lists of whole numbers in the data are taken for ids that were made before; -100 is what a
+    loss passes over.
+    """
     for split in case.splits.values():
         for name in split.id_columns:
             low, high, outside = split.ids_beyond(name, size)
@@ -54,7 +66,10 @@ def _in_columns(case: Case, size: int) -> Iterator[Finding]:
                 FAULT,
                 "proven",
                 0.95,
-                f"{name} of {split.role} holds ids from {low:,} to {high:,}, and the embedding has {size:,} rows",
+                (
+                    f"{name} of {split.role} holds ids from {low:,} to {high:,}, and the "
+                    f"embedding has {size:,} rows"
+                ),
                 [
                     Evidence(
                         f"{outside:,} ids are below 0 or {size:,} and more",
@@ -63,7 +78,10 @@ def _in_columns(case: Case, size: int) -> Iterator[Finding]:
                         expected=size - 1 if high >= size else 0,
                     )
                 ],
-                f"Make {name} again with the tokenizer of this model, or give the embedding {max(high + 1, size):,} rows.",
+                (
+                    f"Make {name} again with the tokenizer of this model, or give the "
+                    f"embedding {max(high + 1, size):,} rows."
+                ),
                 column=name,
                 split=split.role,
                 highest=high,

@@ -44,17 +44,26 @@ def look(case: Case) -> Iterator[Finding]:
                 FAULT,
                 "likely",
                 0.85,
-                f"{per_cent(share)} of the texts of {part.split.role} do not come back from {known.path}",
+                (
+                    f"{per_cent(share)} of the texts of {part.split.role} do not come back "
+                    f"from {known.path}"
+                ),
                 [
                     Evidence(
-                        f"{part.altered:,} of {part.decoded:,} decoded texts differ by more than case, accents and spaces",
+                        (
+                            f"{part.altered:,} of {part.decoded:,} decoded texts differ by "
+                            "more than case, accents and spaces"
+                        ),
                         "round trip",
                         value=share,
                         expected=limits.round_trip,
                     ),
                     *(Evidence(text, "texts") for text in shown[:3]),
                 ],
-                "Compare normaliser, pre-tokenizer and decoder of the file; train the tokenizer on these texts.",
+                (
+                    "Compare normaliser, pre-tokenizer and decoder of the file; train the "
+                    "tokenizer on these texts."
+                ),
                 split=part.split.role,
                 share=share,
                 examples=shown,
@@ -70,15 +79,25 @@ def _between(case: Case, parts: list[Encoded]) -> Iterator[Finding]:
     first, second = parts[0], parts[1]
     rates = [p.unknown / max(1, p.tokens) for p in parts]
     limit = case.thresholds.unknown
-    if max(rates[:2]) < limit and abs(rates[0] - rates[1]) >= limit / 2 and max(rates[:2]) >= 3 * min(rates[:2]):
+    if (
+        max(rates[:2]) < limit
+        and abs(rates[0] - rates[1]) >= limit / 2
+        and max(rates[:2]) >= 3 * min(rates[:2])
+    ):
         yield made(
             FAULT,
             "likely",
             0.8,
-            f"Unknown tokens: {per_cent(rates[0])} in {first.split.role}, {per_cent(rates[1])} in {second.split.role}",
+            (
+                f"Unknown tokens: {per_cent(rates[0])} in {first.split.role}, "
+                f"{per_cent(rates[1])} in {second.split.role}"
+            ),
             [
                 Evidence(
-                    "the splits are not from the same texts, or not tokenized alike", "tokens", value=rates[1], expected=rates[0]
+                    "the splits are not from the same texts, or not tokenized alike",
+                    "tokens",
+                    value=rates[1],
+                    expected=rates[0],
                 )
             ],
             "Tokenize both splits with one tokenizer trained on texts of both kinds.",
@@ -106,10 +125,20 @@ def _checkpoint(case: Case, known: Vocabulary, other: Vocabulary) -> Iterator[Fi
             value=len(moved) + len(only),
             expected=0,
         ),
-        Evidence(f"{differ:,} of {compared:,} texts become other ids", "texts", value=differ / max(1, compared), expected=0.0),
+        Evidence(
+            f"{differ:,} of {compared:,} texts become other ids",
+            "texts",
+            value=differ / max(1, compared),
+            expected=0.0,
+        ),
         *(Evidence(text, "special tokens") for text in roles),
     ]
-    evidence += [Evidence(f"{t!r}: {known.tokens[t]} here, {other.tokens[t]} in the checkpoint's", "vocabulary") for t in moved[:3]]
+    evidence += [
+        Evidence(
+            f"{t!r}: {known.tokens[t]} here, {other.tokens[t]} in the checkpoint's", "vocabulary"
+        )
+        for t in moved[:3]
+    ]
     yield made(
         FAULT,
         "proven" if differ else "likely",
@@ -120,5 +149,7 @@ def _checkpoint(case: Case, known: Vocabulary, other: Vocabulary) -> Iterator[Fi
         moved=len(moved),
         only=len(only),
         texts=differ,
-        examples=[case.shown(text) for part in parts for text in part.examples.get("checkpoint", [])][:10],
+        examples=[
+            case.shown(text) for part in parts for text in part.examples.get("checkpoint", [])
+        ][:10],
     )

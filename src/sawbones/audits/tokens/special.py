@@ -21,8 +21,17 @@ def look(case: Case) -> Iterator[Finding]:
             "suspected",
             0.5,
             f"PAD and EOS are one token, {pad}",
-            [Evidence("a loss that ignores PAD then never teaches the model to stop", "vocabulary", value=known.id_of("pad"))],
-            "Give PAD a token of its own, or mask padding by the attention mask instead of by its id.",
+            [
+                Evidence(
+                    "a loss that ignores PAD then never teaches the model to stop",
+                    "vocabulary",
+                    value=known.id_of("pad"),
+                )
+            ],
+            (
+                "Give PAD a token of its own, or mask padding by the attention mask instead "
+                "of by its id."
+            ),
             token=pad,
         )
     absent = [f"{role} ({text})" for role, text in known.roles.items() if text not in known.tokens]
@@ -32,7 +41,14 @@ def look(case: Case) -> Iterator[Finding]:
             "likely",
             0.85,
             f"Not in the vocabulary: {', '.join(absent)}",
-            [Evidence(f"{len(known.tokens):,} tokens, none of them {', '.join(absent)}", "vocabulary", value=0, expected=1)],
+            [
+                Evidence(
+                    f"{len(known.tokens):,} tokens, none of them {', '.join(absent)}",
+                    "vocabulary",
+                    value=0,
+                    expected=1,
+                )
+            ],
             "Add the token to the vocabulary and resize the embedding.",
             tokens=absent,
         )
@@ -44,17 +60,26 @@ def look(case: Case) -> Iterator[Finding]:
                 FAULT,
                 "likely",
                 0.85,
-                f"{part.with_special:,} texts of {part.split.role} hold a special token as plain text",
+                (
+                    f"{part.with_special:,} texts of {part.split.role} hold a special token "
+                    "as plain text"
+                ),
                 [
                     Evidence(
-                        f"{per_cent(share)} of the texts would put {', '.join(list(known.special)[:4])} where a reader sees words",
+                        (
+                            f"{per_cent(share)} of the texts would put "
+                            f"{', '.join(list(known.special)[:4])} where a reader sees words"
+                        ),
                         "texts",
                         value=share,
                         expected=0.0,
                     ),
                     *(Evidence(text, "texts") for text in shown[:3]),
                 ],
-                "Escape or remove these strings, or encode user text with special tokens switched off.",
+                (
+                    "Escape or remove these strings, or encode user text with special tokens "
+                    "switched off."
+                ),
                 split=part.split.role,
                 share=share,
                 examples=shown,

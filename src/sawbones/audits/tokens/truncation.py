@@ -36,7 +36,9 @@ def look(case: Case) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What cutting does to the answers: how many lose some of their tokens, how many all, and what share of the tokens goes."""
+    """What cutting does to the answers: how many lose some of their tokens, how many all, and what
+    share of the tokens goes.
+    """
 
     hurt: int
     gone: int
@@ -48,20 +50,36 @@ def _answers(part: Encoded, limit: int, from_left: bool) -> Answers | None:
     if not len(part.answers):
         return None
     beyond = part.lengths - limit
-    end = (part.lengths > 0) & (part.ends_in_eos >= 0.5 * part.texts)  # the end token stands behind the answer
-    cut = np.maximum(0, part.answers - limit) if from_left else np.maximum(0, beyond - end.astype(np.int64))
+    end = (part.lengths > 0) & (
+        part.ends_in_eos >= 0.5 * part.texts
+    )  # the end token stands behind the answer
+    cut = (
+        np.maximum(0, part.answers - limit)
+        if from_left
+        else np.maximum(0, beyond - end.astype(np.int64))
+    )
     cut = np.minimum(cut, part.answers)
     hurt = cut > 0
-    return Answers(int(hurt.sum()), int((hurt & (cut == part.answers)).sum()), float(cut.sum() / max(1, part.answers.sum())))
+    return Answers(
+        int(hurt.sum()),
+        int((hurt & (cut == part.answers)).sum()),
+        float(cut.sum() / max(1, part.answers.sum())),
+    )
 
 
-def _finding(case: Case, part: Encoded, limit: int, over: np.ndarray, answers: Answers | None) -> Finding:
+def _finding(
+    case: Case, part: Encoded, limit: int, over: np.ndarray, answers: Answers | None
+) -> Finding:
     known = vocabulary_of(case)
     share = float(over.mean())
     lost = float((part.lengths[over] - limit).sum() / max(1, part.lengths[over].sum()))
     median, high = np.quantile(part.lengths, [0.5, 0.95])
     side = "front" if known.from_left else "end"
-    where = "the answer, where it stands last" if answers is None and not known.from_left else f"from the {side}"
+    where = (
+        "the answer, where it stands last"
+        if answers is None and not known.from_left
+        else f"from the {side}"
+    )
     evidence = [
         Evidence(
             f"{int(over.sum()):,} of {len(over):,} texts are longer than {limit} tokens (half {median:.0f}, 95 % {high:.0f}, "
@@ -70,7 +88,12 @@ def _finding(case: Case, part: Encoded, limit: int, over: np.ndarray, answers: A
             value=share,
             expected=case.thresholds.truncated,
         ),
-        Evidence(f"{per_cent(lost)} of these texts is cut off: {where}", "lengths", value=lost, expected=0.0),
+        Evidence(
+            f"{per_cent(lost)} of these texts is cut off: {where}",
+            "lengths",
+            value=lost,
+            expected=0.0,
+        ),
     ]
     if answers is not None:
         evidence.append(
@@ -85,7 +108,10 @@ def _finding(case: Case, part: Encoded, limit: int, over: np.ndarray, answers: A
     if part.ends_in_eos >= 0.5 * part.texts and not known.from_left:
         evidence.append(
             Evidence(
-                f"{int(over.sum()):,} texts lose {known.roles.get('eos')} with their end and do not teach the model to stop",
+                (
+                    f"{int(over.sum()):,} texts lose {known.roles.get('eos')} with their end "
+                    "and do not teach the model to stop"
+                ),
                 "lengths",
                 value=share,
                 expected=0.0,
@@ -97,7 +123,9 @@ def _finding(case: Case, part: Encoded, limit: int, over: np.ndarray, answers: A
         FAULT,
         "likely",
         0.9 if gone else 0.88,
-        f"{title}, and {answers.gone:,} answers are lost" if gone and answers is not None else title,
+        f"{title}, and {answers.gone:,} answers are lost"
+        if gone and answers is not None
+        else title,
         evidence,
         f"Raise the limit to {int(high)} (95 % of the texts), split long texts, or cut the prompt from the front and keep answer "
         f"and end token.",
@@ -108,7 +136,9 @@ def _finding(case: Case, part: Encoded, limit: int, over: np.ndarray, answers: A
         threshold=case.thresholds.truncated,
         answers_cut=answers.hurt if answers else None,
         answers_lost=answers.gone if answers else None,
-        ends_lost=int(over.sum()) if part.ends_in_eos >= 0.5 * part.texts and not known.from_left else 0,
+        ends_lost=int(over.sum())
+        if part.ends_in_eos >= 0.5 * part.texts and not known.from_left
+        else 0,
     )
 
 
@@ -118,10 +148,23 @@ def _draw(case: Case, role: str, lengths: np.ndarray, limit: int | None) -> None
     top = max(int(lengths.max()), limit or 0, 1)
     counts, edges = np.histogram(lengths, bins=min(32, top), range=(0, top))
     bins = [f"{a:.0f} … {b:.0f}" for a, b in itertools.pairwise(edges)]
-    drawn = next((one for one in case.drawings if one["column"] == "tokens per text" and one["bins"] == bins), None)
+    drawn = next(
+        (
+            one
+            for one in case.drawings
+            if one["column"] == "tokens per text" and one["bins"] == bins
+        ),
+        None,
+    )
     if drawn is None:
         case.drawings.append(
-            {"column": "tokens per text", "bins": bins, "names": [role], "counts": [counts.tolist()], "moved": False}
+            {
+                "column": "tokens per text",
+                "bins": bins,
+                "names": [role],
+                "counts": [counts.tolist()],
+                "moved": False,
+            }
         )
     else:
         drawn["names"].append(role)

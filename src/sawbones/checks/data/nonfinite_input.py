@@ -1,9 +1,9 @@
 """NaN or Inf in the data that training is fed
 
 ## What it sees
-The sum of every floating-point tensor of every batch, which is not finite as soon as one value is not. Fires when a training batch
-held such values and the loss turned non-finite on that step or the next, while the weights were still finite. The earliest step
-is the one with the first bad batch.
+The sum of every floating-point tensor of every batch, which is not finite as soon as one value is
+not. Fires when a training batch held such values and the loss turned non-finite on that step or the
+next, while the weights were still finite. The earliest step is the one with the first bad batch.
 
 ## Why it matters
 One bad sample turns every weight into NaN with a single update; the rest of the run is lost.
@@ -21,11 +21,13 @@ Loss is fine for a while, then NaN for ever; another seed moves the step at whic
 Nothing is left to confirm: the values are in the batch before any module ran.
 
 ## False alarms
-Missing targets marked by NaN and left out of the loss keep the loss finite: silent. A loss that was non-finite before the batch
-came, or weights that were, have another cause. Masks of -inf that a collate function builds do not make the loss non-finite.
+Missing targets marked by NaN and left out of the loss keep the loss finite: silent. A loss that was
+non-finite before the batch came, or weights that were, have another cause. Masks of -inf that a
+collate function builds do not make the loss non-finite.
 
 ## References
-Empty cells of tables that are read as NaN, logarithms of zero counts and windows with zero spread are the usual sources.
+Empty cells of tables that are read as NaN, logarithms of zero counts and windows with zero spread
+are the usual sources.
 """
 
 from __future__ import annotations
@@ -68,7 +70,12 @@ def check(run: Run) -> Iterator[Finding]:
     if step is None:
         return
     number = int(run.steps["step"][step])
-    bad = [(b, t) for b in training_batches(run) for t in b.tensors if (t.get("nonfinite") or 0) > 0 and b.step <= number]
+    bad = [
+        (b, t)
+        for b in training_batches(run)
+        for t in b.tensors
+        if (t.get("nonfinite") or 0) > 0 and b.step <= number
+    ]
     if not bad or number - bad[0][0].step > 1:
         return
     batch, tensor = bad[0]
@@ -88,31 +95,57 @@ def check(run: Run) -> Iterator[Finding]:
                 float(tensor["nonfinite"]),
                 0.0,
             ),
-            Evidence(f"{len(bad)} of the first {len(seen)} training batches hold such values", "batches", value=float(len(bad))),
+            Evidence(
+                f"{len(bad)} of the first {len(seen)} training batches hold such values",
+                "batches",
+                value=float(len(bad)),
+            ),
         ),
-        Fix("Make the values finite where they are made (guard the logarithm or the division), or leave the sample out."),
+        Fix(
+            "Make the values finite where they are made (guard the logarithm or the "
+            "division), or leave the sample out."
+        ),
     )
 
 
 def _where(run: Run, batch: Batch) -> tuple[Site, ...]:
-    """The operator that made them when it was watched, a line at which NumPy warned, else where the data enters."""
+    """The operator that made them when it was watched, a line at which NumPy warned, else where the
+    data enters.
+    """
     birth = first_nonfinite(run)
     made = None
     if birth is not None and not any((v.get("nonfinite") or 0) > 0 for v in birth.inputs):
         made = birth.site
-    own = [s for role in ("reads", "makes") for s in lines_in(marked_lines(run, "domain"), data_function(run, role))]
-    if data_function(run, "reads") is None and data_function(run, "makes") is None:  # tables made into tensors in plain lines
+    own = [
+        s
+        for role in ("reads", "makes")
+        for s in lines_in(marked_lines(run, "domain"), data_function(run, role))
+    ]
+    if (
+        data_function(run, "reads") is None and data_function(run, "makes") is None
+    ):  # tables made into tensors in plain lines
         own = _before_loading(run)
-    own.sort(key=lambda s: "log" not in s.code)  # a logarithm needs but one zero, a division a zero of what is divided by
+    own.sort(
+        key=lambda s: "log" not in s.code
+    )  # a logarithm needs but one zero, a division a zero of what is divided by
     told = places(made, *warned_sites(run)[:1])
-    guessed = places(*marked_lines(run, "read")[:1], *(() if told else own[:1]), *loader_sites(run), *feeding_sites(run))
+    guessed = places(
+        *marked_lines(run, "read")[:1],
+        *(() if told else own[:1]),
+        *loader_sites(run),
+        *feeding_sites(run),
+    )
     return places(*told, *guessed)[:4]
 
 
 def _before_loading(run: Run) -> list[Site]:
-    """Divisions and logarithms above the loader, outside of every module; those by a spread of a whole column last."""
+    """Divisions and logarithms above the loader, outside of every module; those by a spread of a
+    whole column last.
+    """
     built = loader_sites(run)
     if not built:
         return []
-    above = [s for s in marked_lines(run, "domain") if s.file == built[0].file and s.line < built[0].line]
+    above = [
+        s for s in marked_lines(run, "domain") if s.file == built[0].file and s.line < built[0].line
+    ]
     return sorted(outside_of_models(run, above), key=lambda s: "std" in s.code)

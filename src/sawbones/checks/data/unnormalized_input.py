@@ -1,15 +1,17 @@
 """Inputs on a raw scale: pixels from 0 to 255, prices in thousands, years
 
 ## What it sees
-On the first deep step, the values that enter the first learned layer. Fires when their root mean square is above 8 and the largest
-is above 20, so that first activations and gradients are that much too large. Earliest at step 0.
+On the first deep step, the values that enter the first learned layer. Fires when their root mean
+square is above 8 and the largest is above 20, so that first activations and gradients are that much
+too large. Earliest at step 0.
 
 ## Why it matters
-Initialisation and learning rates are made for inputs around 1: large ones saturate or blow up the first layer, and features on
-different scales make the loss a ravine.
+Initialisation and learning rates are made for inputs around 1: large ones saturate or blow up the
+first layer, and features on different scales make the loss a ravine.
 
 ## Looks like
-A huge first loss, then a plateau at the level of guessing; or slow, shaky progress that no learning rate cures.
+A huge first loss, then a plateau at the level of guessing; or slow, shaky progress that no learning
+rate cures.
 
 ## Example
     x = torch.tensor(images, dtype=torch.float32)
@@ -18,12 +20,13 @@ A huge first loss, then a plateau at the level of guessing; or slow, shaky progr
     x = torch.tensor(images, dtype=torch.float32) / 255.0
 
 ## Confirm it
-The script runs again with the input of the first learned layer standardised, feature by feature. Confirmed when the loss falls
-clearly further; refuted when it does not.
+The script runs again with the input of the first learned layer standardised, feature by feature.
+Confirmed when the loss falls clearly further; refuted when it does not.
 
 ## False alarms
-Integers that are looked up in an embedding are no inputs on a scale. Division, normalisation or BatchNorm inside of the model come
-before the first learned weights and are seen through. Inputs of moderate spread (standard deviations up to 8) train well enough.
+Integers that are looked up in an embedding are no inputs on a scale. Division, normalisation or
+BatchNorm inside of the model come before the first learned weights and are seen through. Inputs of
+moderate spread (standard deviations up to 8) train well enough.
 
 ## References
 The second item of most checklists for debugging networks; raw uint8 images are the classic.
@@ -94,7 +97,8 @@ def check(run: Run) -> Iterator[Finding]:
         _where(run, given, op),
         (Evidence(text, "ops", (run.deep[0].step,), scale, 1.0),),
         Fix(
-            "Standardise the inputs with mean and spread of the training set (pixels: divide by 255), for validation and use alike."
+            "Standardise the inputs with mean and spread of the training set (pixels: "
+            "divide by 255), for validation and use alike."
         ),
     )
 
@@ -104,12 +108,33 @@ def first_layer(run: Run) -> tuple[Op, Value] | None:
     for deep in run.deep[:1]:
         for op in deep.ops:
             learned = any(v.requires_grad for v in op.inputs)
-            if op.name in ("embedding", "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm") and learned:
+            if (
+                op.name
+                in (
+                    "embedding",
+                    "batch_norm",
+                    "layer_norm",
+                    "group_norm",
+                    "instance_norm",
+                    "rms_norm",
+                )
+                and learned
+            ):
                 return None
             if op.name in LAYERS and learned and op.inputs and not op.args.get("no_grad"):
                 given = op.inputs[0]
-                known = given.std is not None and given.mean is not None and given.min is not None and given.max is not None
-                if given.requires_grad or not given.dtype.startswith(("float", "bfloat")) or not known or given.nonfinite:
+                known = (
+                    given.std is not None
+                    and given.mean is not None
+                    and given.min is not None
+                    and given.max is not None
+                )
+                if (
+                    given.requires_grad
+                    or not given.dtype.startswith(("float", "bfloat"))
+                    or not known
+                    or given.nonfinite
+                ):
                     return None
                 return op, given
     return None
@@ -121,12 +146,16 @@ def _sides(shape: Sequence[int]) -> list[int]:
 
 
 def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
-    """Where numbers became tensors of that width, the largest first, or the data set was made of them; then loader and call."""
+    """Where numbers became tensors of that width, the largest first, or the data set was made of
+    them; then loader and call.
+    """
     made, fetching = [], set(feeding_sites(run))
     for row in run.facts.get("data_ops") or ():
         shape = row.get("shape") or []
         wanted = _sides(given.shape[1:])
-        same = bool(shape) and (list(shape[1:]) == list(given.shape[1:]) or (bool(wanted) and _sides(shape) == wanted))
+        same = bool(shape) and (
+            list(shape[1:]) == list(given.shape[1:]) or (bool(wanted) and _sides(shape) == wanted)
+        )
         if (
             same
             and row["op"] in ("tensor", "as_tensor", "float", "to", "stack", "__getitem__")
@@ -140,4 +169,10 @@ def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
         ordered = [*given_lines(run, ordered[0])[:1], *ordered]
     kind = str((training_loader(run) or {}).get("dataset") or "").rsplit(".", 1)[-1]
     built = [s for s in marked_lines(run, "use") if kind and f"{kind}(" in s.code]
-    return places(*(ordered[:1] or built[:1]), *loader_sites(run), *ordered[1:2], *feeding_sites(run)[:1], op.site)[:4]
+    return places(
+        *(ordered[:1] or built[:1]),
+        *loader_sites(run),
+        *ordered[1:2],
+        *feeding_sites(run)[:1],
+        op.site,
+    )[:4]

@@ -1,17 +1,19 @@
 """One user, patient or document on both sides of a split
 
 ## What it sees
-Tables, columns and lists of row numbers that the script holds when training begins. Fires when a column of ids repeats (16 groups
-or more, 3 rows each and more), at least half of the held-out rows belong to a group that is trained on too, and the target is the
-group's own: the same class in all its rows, with several groups of every class. `sawbones audit leaks --group COLUMN` looks at
-data sets, whatever the target.
+Tables, columns and lists of row numbers that the script holds when training begins. Fires when a
+column of ids repeats (16 groups or more, 3 rows each and more), at least half of the held-out rows
+belong to a group that is trained on too, and the target is the group's own: the same class in all
+its rows, with several groups of every class. `sawbones audit leaks --group COLUMN` looks at data
+sets, whatever the target.
 
 ## Why it matters
-Rows of one group are alike beyond what the features say. A model that has met the group recognises it, and the score promises
-that for strangers.
+Rows of one group are alike beyond what the features say. A model that has met the group recognises
+it, and the score promises that for strangers.
 
 ## Looks like
-Test scores far above those of the first new patients, customers or authors; the gap closes when whole groups are held out.
+Test scores far above those of the first new patients, customers or authors; the gap closes when
+whole groups are held out.
 
 ## Example
     train, test = train_test_split(rows, test_size=0.2)
@@ -21,17 +23,19 @@ Test scores far above those of the first new patients, customers or authors; the
     train_index, test_index = next(splitter.split(rows, groups=rows["patient"]))
 
 ## Confirm it
-No experiment is needed: the ids are the same, and so is the answer that belongs to each. To measure what it costs, score once
-with whole groups held out.
+No experiment is needed: the ids are the same, and so is the answer that belongs to each. To measure
+what it costs, score once with whole groups held out.
 
 ## False alarms
-Recommenders and forecasts for known shops have every user and shop on both sides by design: what they predict differs from row to
-row of one group. A number that decides the class (an age, a score) is a feature: the class follows its order, and that of ids does
-not. Ids that the model looks up in a table are meant to be known. A country or a product class has few values, and
-where a class is only another name for it there are no several groups of every class.
+Recommenders and forecasts for known shops have every user and shop on both sides by design: what
+they predict differs from row to row of one group. A number that decides the class (an age, a score)
+is a feature: the class follows its order, and that of ids does not. Ids that the model looks up in
+a table are meant to be known. A country or a product class has few values, and where a class is
+only another name for it there are no several groups of every class.
 
 ## References
-Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L3.2.
+Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science"
+(2023), leak L3.2.
 """
 
 from __future__ import annotations
@@ -66,14 +70,26 @@ def check(run: Run) -> Iterator[Finding]:
         texts = (
             f"{held['share']:.0%} of the {held['rows'][1]} held-out rows have a {column} that is among the "
             f"{held['rows'][0]} rows trained on ({held['groups']} groups in all)",
-            f"all rows of one {column} have the same target: to know the group is to know the answer",
+            (
+                f"all rows of one {column} have the same target: to know the group is to know "
+                "the answer"
+            ),
         )
         yield Finding(
-            "evaluation.leak-group", "likely", 0.92, f"Rows of one {column} are on both sides of the split",
+            "evaluation.leak-group",
+            "likely",
+            0.92,
+            f"Rows of one {column} are on both sides of the split",
             _where(run, held),
-            (Evidence(texts[0], "held_groups", (), held["share"], 0.0), Evidence(texts[1], "held_groups")),
-            Fix("Hold out whole groups: GroupShuffleSplit or GroupKFold, or draw the ids first and then take all their rows."),
-        )  # fmt: skip
+            (
+                Evidence(texts[0], "held_groups", (), held["share"], 0.0),
+                Evidence(texts[1], "held_groups"),
+            ),
+            Fix(
+                "Hold out whole groups: GroupShuffleSplit or GroupKFold, or draw the ids "
+                "first and then take all their rows."
+            ),
+        )
         return
 
 
@@ -83,7 +99,9 @@ def _called(column: str) -> str:
 
 
 def _is_target(run: Run, classes: int) -> bool:
-    """What the loss is given are classes, as many as the column has that is one all over each group."""
+    """What the loss is given are classes, as many as the column has that is one all over each
+    group.
+    """
     for deep in run.deep:
         for call in deep.losses:
             target = call.target
@@ -96,9 +114,17 @@ def _is_target(run: Run, classes: int) -> bool:
 
 
 def _is_looked_up(run: Run, groups: int) -> bool:
-    """The model has a row of its own for each, or is asked to tell which it is: a fine class beside a coarse one."""
-    asked = any(c.target is not None and c.target.max == groups - 1 for deep in run.deep for c in deep.losses)
-    return asked or any(groups <= t.num_embeddings <= groups + 8 for deep in run.deep for t in deep.tokens)
+    """The model has a row of its own for each, or is asked to tell which it is: a fine class beside
+    a coarse one.
+    """
+    asked = any(
+        c.target is not None and c.target.max == groups - 1
+        for deep in run.deep
+        for c in deep.losses
+    )
+    return asked or any(
+        groups <= t.num_embeddings <= groups + 8 for deep in run.deep for t in deep.tokens
+    )
 
 
 def _where(run: Run, held: Mapping[str, Any]) -> tuple[Site, ...]:

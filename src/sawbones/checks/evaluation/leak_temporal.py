@@ -1,15 +1,18 @@
 """Training data from after the moment of the test data
 
 ## What it sees
-Tables, series and arrays of dates that the script holds when training begins. Fires when two of them share no moment, together
-are an evenly spaced series (hours, days, months), hold as many rows as are trained on and evaluated, and follow each other in
-time as often as rows that were dealt out at random: at least half as often. Or windows of a series, with no date in sight: fires
-when at least half of the evaluated windows are overlapped, bit by bit, by a trained window that goes on into their future, and the
-targets are later steps of that same series. `sawbones audit leaks --time COLUMN` looks at data sets, whatever their spacing, and
-shows the score of a small model under both splits.
+Tables, series and arrays of dates that the script holds when training begins. Fires when two of
+them share no moment, together are an evenly spaced series (hours, days, months), hold as many rows
+as are trained on and evaluated, and follow each other in time as often as rows that were dealt out
+at random: at least half as often. Or windows of a series, with no date in sight: fires when at
+least half of the evaluated windows are overlapped, bit by bit, by a trained window that goes on
+into their future, and the targets are later steps of that same series. `sawbones audit leaks --time
+COLUMN` looks at data sets, whatever their spacing, and shows the score of a small model under both
+splits.
 
 ## Why it matters
-In use the model only has the past. A score that was earned with the future in the training data does not come back.
+In use the model only has the past. A score that was earned with the future in the training data
+does not come back.
 
 ## Looks like
 Good validation, bad first week in production; a back-test split by date gives a much lower score.
@@ -21,16 +24,19 @@ Good validation, bad first week in production; a back-test split by date gives a
     train, test = train_test_split(hours, test_size=0.2, shuffle=False)  # in the order of time
 
 ## Confirm it
-No experiment: the moments of both parts are compared. What it costs is shown by a score under a split by time.
+No experiment: the moments of both parts are compared. What it costs is shown by a score under a
+split by time.
 
 ## False alarms
-Records that merely bear a date (orders, patients, pictures) come unevenly or several at a time, and are not looked at. Parts of a
-split by time follow each other once, those of a rolling back-test a few times. Windows of parts cut at one moment overlap at the
-cut alone. Folds that each train a model of their own are left alone, and so are windows that are classified. Rows that are
-neither trained on nor evaluated do not count.
+Records that merely bear a date (orders, patients, pictures) come unevenly or several at a time, and
+are not looked at. Parts of a split by time follow each other once, those of a rolling back-test a
+few times. Windows of parts cut at one moment overlap at the cut alone. Folds that each train a
+model of their own are left alone, and so are windows that are classified. Rows that are neither
+trained on nor evaluated do not count.
 
 ## References
-Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science" (2023), leak L3.1.
+Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science"
+(2023), leak L3.1.
 """
 
 from __future__ import annotations
@@ -69,11 +75,20 @@ def check(run: Run) -> Iterator[Finding]:
                 f"{pair['turns_if_dealt']:.0f} times, parts cut at one moment once",
             )
             yield Finding(
-                "evaluation.leak-temporal", "likely", 0.92, "A series in time is split row by row: training knows the future",
+                "evaluation.leak-temporal",
+                "likely",
+                0.92,
+                "A series in time is split row by row: training knows the future",
                 _where(run, part),
-                (Evidence(texts[0], "held_times"), Evidence(texts[1], "held_times", (), pair["turns"], 1.0)),
-                Fix("Split by time: everything up to one moment for training, everything after it for testing (shuffle=False)."),
-            )  # fmt: skip
+                (
+                    Evidence(texts[0], "held_times"),
+                    Evidence(texts[1], "held_times", (), pair["turns"], 1.0),
+                ),
+                Fix(
+                    "Split by time: everything up to one moment for training, everything "
+                    "after it for testing (shuffle=False)."
+                ),
+            )
             return
     yield from _windows(run)
 
@@ -88,10 +103,16 @@ def _windows(run: Run) -> Iterator[Finding]:
         f"{seen['trained']} trained windows that ends later; what is asked for is the series {seen['ahead']} after the last step"
     )
     yield Finding(
-        "evaluation.leak-temporal", "likely", 0.92, "Windows of one series are dealt out at random: training knows the future",
-        _where(run, parts[0]), (Evidence(text, "samples", (), seen["later"], 0.0),),
-        Fix("Cut the series at one moment, and make the windows of each part from that part alone."),
-    )  # fmt: skip
+        "evaluation.leak-temporal",
+        "likely",
+        0.92,
+        "Windows of one series are dealt out at random: training knows the future",
+        _where(run, parts[0]),
+        (Evidence(text, "samples", (), seen["later"], 0.0),),
+        Fix(
+            "Cut the series at one moment, and make the windows of each part from that part alone."
+        ),
+    )
 
 
 def _evaluated_as(pair: Mapping[str, Any], part: Split) -> tuple[int, int] | None:

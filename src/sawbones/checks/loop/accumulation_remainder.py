@@ -1,14 +1,17 @@
 """The last partial accumulation is dropped, or leaks into the next epoch
 
 ## What it sees
-Backward passes per step when gradients are accumulated. At the end of an epoch a few micro-batches are left over. Leaked: the first
-step of the next epoch holds them on top of its own, so it has more backward passes than all the others and batches of two epochs.
-Dropped: zero_grad throws them away unused, one epoch border is enough; or they are drawn from the loader and no backward pass comes
-of them, the same number in two epochs or more. An epoch ends where its loader does or, without a loader,
-where the first sample comes again; where neither is known, steps that are too large by the same number at regular intervals say it.
+Backward passes per step when gradients are accumulated. At the end of an epoch a few micro-batches
+are left over. Leaked: the first step of the next epoch holds them on top of its own, so it has more
+backward passes than all the others and batches of two epochs. Dropped: zero_grad throws them away
+unused, one epoch border is enough; or they are drawn from the loader and no backward pass comes of
+them, the same number in two epochs or more. An epoch ends where its loader does or, without a
+loader, where the first sample comes again; where neither is known, steps that are too large by the
+same number at regular intervals say it.
 
 ## Why it matters
-One step per epoch is too large and mixes epochs, or some of the data is never learnt from, the same share every epoch.
+One step per epoch is too large and mixes epochs, or some of the data is never learnt from, the same
+share every epoch.
 
 ## Looks like
 A small jump at every epoch start; fewer steps per epoch than expected.
@@ -31,12 +34,14 @@ A small jump at every epoch start; fewer steps per epoch than expected.
 The number of backward passes per step, and the epochs of their batches, are the proof.
 
 ## False alarms
-Counting micro-batches across epochs gives every step the same number and is no fault. A shorter last step of an epoch is the right
-way. A run that ends with micro-batches left over once, at its very end, is not named, nor is a single short batch per epoch that is
-drawn and passed over: small batches are left out on purpose.
+Counting micro-batches across epochs gives every step the same number and is no fault. A shorter
+last step of an epoch is the right way. A run that ends with micro-batches left over once, at its
+very end, is not named, nor is a single short batch per epoch that is drawn and passed over: small
+batches are left out on purpose.
 
 ## References
-Transformers and Accelerate both carried this for years before syncing at the end of the data loader.
+Transformers and Accelerate both carried this for years before syncing at the end of the data
+loader.
 """
 
 from __future__ import annotations
@@ -86,20 +91,30 @@ def check(run: Run) -> Iterator[Finding]:
         _end_of_batches(turn),
         (
             Evidence(
-                f"{usual} backward passes per step, but {len(turn.backwards)} at {len(heavy)} of {len(borders)} epoch borders",
+                (
+                    f"{usual} backward passes per step, but {len(turn.backwards)} at "
+                    f"{len(heavy)} of {len(borders)} epoch borders"
+                ),
                 "backward",
                 tuple(t.step for t in heavy[:5]),
                 float(len(turn.backwards)),
                 float(usual),
             ),
         ),
-        Fix("Step at the last batch of an epoch as well: `if (i + 1) % n == 0 or i + 1 == len(loader):`."),
+        Fix(
+            "Step at the last batch of an epoch as well: `if (i + 1) % n == 0 or i + 1 == "
+            "len(loader):`."
+        ),
     )
 
 
 def _end_of_batches(turn: Turn) -> tuple[Site, ...]:
-    """Where a step may be added: at the step's own condition, or behind the loop over batches, where the model is called."""
-    forward = next((e for e in turn.of("forward") if e.phase == "train" and e.site is not None), None)
+    """Where a step may be added: at the step's own condition, or behind the loop over batches,
+    where the model is called.
+    """
+    forward = next(
+        (e for e in turn.of("forward") if e.phase == "train" and e.site is not None), None
+    )
     places = sites_of(turn.taken, forward, turn.backwards[-1])
     drawn = next((e.site for e in turn.of("batch") if e.site is not None), None)
     if drawn is None:
@@ -109,7 +124,9 @@ def _end_of_batches(turn: Turn) -> tuple[Site, ...]:
 
 
 def _drawn_in_vain(run: Run, usual: int) -> int:
-    """Batches at the end of every epoch that were drawn and not trained on, when windows of `usual` leave just as many over."""
+    """Batches at the end of every epoch that were drawn and not trained on, when windows of `usual`
+    leave just as many over.
+    """
     by_epoch: dict[tuple[str, int], list[Batch]] = {}
     for batch in run.batches:
         if batch.source != "model":
@@ -119,8 +136,12 @@ def _drawn_in_vain(run: Run, usual: int) -> int:
         return 0
     source = trained.most_common(1)[0][0]
     mine = [by_epoch[key] for key in sorted(by_epoch) if key[0] == source]
-    ends = [epoch[0].step for epoch in mine[1:]] + ([run.num_steps] if run.ending.kind == "finished" else [])
-    left = [len(epoch) - usual * (end - epoch[0].step) for epoch, end in zip(mine, ends, strict=False)]
+    ends = [epoch[0].step for epoch in mine[1:]] + (
+        [run.num_steps] if run.ending.kind == "finished" else []
+    )
+    left = [
+        len(epoch) - usual * (end - epoch[0].step) for epoch, end in zip(mine, ends, strict=False)
+    ]
     if len(left) < 2 or len(set(left)) != 1 or not 0 < left[0] < usual:
         return 0
     sizes = [_size(b) for b in mine[0]]
@@ -138,23 +159,34 @@ def _never_used(run: Run, whole: list[Turn], usual: int, unused: int) -> Finding
         "loop.accumulation-remainder",
         "proven",
         0.93,
-        f"The last {unused} micro-batches of every epoch are drawn and thrown away: they do not fill a window of {usual}",
+        (
+            f"The last {unused} micro-batches of every epoch are drawn and thrown away: they "
+            f"do not fill a window of {usual}"
+        ),
         (*sites_in(run, ("window",))[:1], *sites_of(drawn, whole[0].taken)),
         (
             Evidence(
-                f"{usual} backward passes at every step; {unused} more batches are drawn in every epoch, with no backward",
+                (
+                    f"{usual} backward passes at every step; {unused} more batches are drawn "
+                    "in every epoch, with no backward"
+                ),
                 "batches",
                 (),
                 float(unused),
                 0.0,
             ),
         ),
-        Fix("Let the last window be shorter, and divide its loss by its own number of micro-batches."),
+        Fix(
+            "Let the last window be shorter, and divide its loss by its own number of "
+            "micro-batches."
+        ),
     )
 
 
 def _epochs(run: Run) -> dict[int, set[int]]:
-    """Epochs of the batches that lead to each step: the loader's count, or one more whenever a sample of this epoch comes again."""
+    """Epochs of the batches that lead to each step: the loader's count, or one more whenever a
+    sample of this epoch comes again.
+    """
     found: dict[int, set[int]] = {}
     seen: set[int] = set()
     number = 0
@@ -175,7 +207,13 @@ def _regular(large: list[Turn], usual: int) -> list[Turn]:
     """Those steps, when they come at even distances, all too large by the same number."""
     sizes = {len(t.backwards) for t in large}
     apart = {b.step - a.step for a, b in pairwise(large)}
-    if len(large) < 3 or len(sizes) != 1 or max(sizes) >= 2 * usual or len(apart) != 1 or min(apart) < 2:
+    if (
+        len(large) < 3
+        or len(sizes) != 1
+        or max(sizes) >= 2 * usual
+        or len(apart) != 1
+        or min(apart) < 2
+    ):
         return []
     return large
 

@@ -1,10 +1,11 @@
 """Clipping after the step, or before backward, so that it has no effect
 
 ## What it sees
-Where the clip stands between backward and step. A clip with no backward pass since the last step, followed by a backward pass
-rather than by another step, touches gradients that are used up or not there yet. Fires when at least 80 % of the clips are like
-that; proven when a step really used gradients longer than the limit. The earliest is step 2. Clipping by hand is told from
-operators that scale, in place and after the step, tensors with the very norms that the step's gradients had.
+Where the clip stands between backward and step. A clip with no backward pass since the last step,
+followed by a backward pass rather than by another step, touches gradients that are used up or not
+there yet. Fires when at least 80 % of the clips are like that; proven when a step really used
+gradients longer than the limit. The earliest is step 2. Clipping by hand is told from operators
+that scale, in place and after the step, tensors with the very norms that the step's gradients had.
 
 ## Why it matters
 The protection that the line promises is not there: the first outlier goes through unclipped.
@@ -26,11 +27,13 @@ Spikes and divergence although "gradients are clipped".
 The order of events is the proof, and the gradient norm at the steps, which exceeds the limit.
 
 ## False alarms
-Two optimizers after one backward: the clip before the second step is followed by that step. A clip with an infinite limit that
-logs the norm, and a limit that no gradient ever reached, change nothing either way.
+Two optimizers after one backward: the clip before the second step is followed by that step. A clip
+with an infinite limit that logs the norm, and a limit that no gradient ever reached, change nothing
+either way.
 
 ## References
-A variant of the misplaced zero_grad; found in forum threads that begin with "clipping does not help".
+A variant of the misplaced zero_grad; found in forum threads that begin with "clipping does not
+help".
 """
 
 from __future__ import annotations
@@ -75,14 +78,20 @@ def check(run: Run) -> Iterator[Finding]:
         sites_of(idle[0]),
         (
             Evidence(
-                f"no backward pass between the last step and the clip, at {len(idle)} of {len(clips)} clips",
+                (
+                    f"no backward pass between the last step and the clip, at {len(idle)} of "
+                    f"{len(clips)} clips"
+                ),
                 "events",
                 tuple(c.step for c in idle[:5]),
                 len(idle) / len(clips),
                 0.0,
             ),
             Evidence(
-                f"the gradient norm at the step exceeds the limit of {limit:g} at {len(exceeded)} of {len(norms)} steps",
+                (
+                    f"the gradient norm at the step exceeds the limit of {limit:g} at "
+                    f"{len(exceeded)} of {len(norms)} steps"
+                ),
                 "steps",
                 tuple(exceeded[:5]),
                 float(np.nanmax(norms)) if np.any(np.isfinite(norms)) else None,
@@ -94,13 +103,21 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _by_hand(run: Run) -> Iterator[Finding]:
-    """Gradients that a step has used, scaled down or cut in place after it and cleared before the next backward pass."""
-    found = [(deep.step, op) for deep in run.deep if deep.step and (op := _late_scaling(run, deep)) is not None]
+    """Gradients that a step has used, scaled down or cut in place after it and cleared before the
+    next backward pass.
+    """
+    found = [
+        (deep.step, op)
+        for deep in run.deep
+        if deep.step and (op := _late_scaling(run, deep)) is not None
+    ]
     looked = [deep for deep in run.deep if deep.step]
     kept = sum(bool(e.data.get("uncleared")) for e in run.of_kind("step"))
     if len(found) < 2 or len(found) < SHARE * len(looked) or kept > 2:
         return
-    shrunk = [(step, op) for step, op in found if _spread(op.outputs[0]) < 0.999 * _spread(op.inputs[0])]
+    shrunk = [
+        (step, op) for step, op in found if _spread(op.outputs[0]) < 0.999 * _spread(op.inputs[0])
+    ]
     step, op = (shrunk or found)[0]
     yield Finding(
         "loop.clip-after-step",
@@ -123,7 +140,9 @@ def _by_hand(run: Run) -> Iterator[Finding]:
 
 
 def _steps_near(run: Run, op: Op) -> list[Site | None]:
-    """The clip may live in a function of its own; the step beside its call is where the order is wrong."""
+    """The clip may live in a function of its own; the step beside its call is where the order is
+    wrong.
+    """
     steps = [e.site for e in run.of_kind("step") if e.site is not None][:1]
     return [s for s in steps if op.site is None or s.function != op.site.function]
 

@@ -1,11 +1,13 @@
 """Graphs of past steps kept alive
 
 ## What it sees
-A mark in the graph of every step's loss and model output, and at its beginning, which lives as long as the graph does. Fires when
-at least 80 % of the graphs that are older than twelve steps are still alive, at least eight of them; the earliest is step 20.
+A mark in the graph of every step's loss and model output, and at its beginning, which lives as long
+as the graph does. Fires when at least 80 % of the graphs that are older than twelve steps are still
+alive, at least eight of them; the earliest is step 20.
 
 ## Why it matters
-Memory grows with every step until the process is killed, hours into a run, and every step gets slower.
+Memory grows with every step until the process is killed, hours into a run, and every step gets
+slower.
 
 ## Looks like
 Memory that rises like a line; out of memory in a later epoch, never in the first.
@@ -28,8 +30,9 @@ Memory that rises like a line; out of memory in a later epoch, never in the firs
 No experiment: the graphs were counted while the run went on.
 
 ## False alarms
-The current step's graph, an accumulation window and an unrolled sequence are younger than twelve steps. Losses kept as numbers or
-detached carry no graph. A history that is emptied at the end of an epoch shows as a count that falls back.
+The current step's graph, an accumulation window and an unrolled sequence are younger than twelve
+steps. Losses kept as numbers or detached carry no graph. A history that is emptied at the end of an
+epoch shows as a count that falls back.
 
 ## References
 The PyTorch FAQ: "Don't accumulate history across your training loop."
@@ -61,14 +64,31 @@ def check(run: Run) -> Iterator[Finding]:
     sites += [e.site for e in run.of_kind("backward")[:1]]
     memory = run.steps.get("memory_mb")
     evidence = [
-        Evidence(f"at step {step}, {kept} of {made} graphs of steps long past are still alive", "graphs", (step,), float(kept), 0.0)
+        Evidence(
+            f"at step {step}, {kept} of {made} graphs of steps long past are still alive",
+            "graphs",
+            (step,),
+            float(kept),
+            0.0,
+        )
     ]
     if memory is not None and len(memory) > 20:
         grown = float(memory[-1] - memory[len(memory) // 3])
-        evidence.append(Evidence(f"memory grew by {grown:.1f} MB over the last two thirds of the run", "steps", (), grown, 0.0))
+        evidence.append(
+            Evidence(
+                f"memory grew by {grown:.1f} MB over the last two thirds of the run",
+                "steps",
+                (),
+                grown,
+                0.0,
+            )
+        )
     yield Finding(
-        "loop.memory-leak", "likely" if falls else "proven", 0.8 if falls else 0.93,
+        "loop.memory-leak",
+        "likely" if falls else "proven",
+        0.8 if falls else 0.93,
         "Graphs of past steps are kept alive: memory grows with every step",
-        tuple(dict.fromkeys(s for s in sites if s is not None)), tuple(evidence),
+        tuple(dict.fromkeys(s for s in sites if s is not None)),
+        tuple(evidence),
         Fix("Keep numbers, not tensors with a graph: loss.item(), or tensor.detach()."),
-    )  # fmt: skip
+    )

@@ -1,13 +1,14 @@
 """Gradients that are never cleared, so that every step uses the sum of all gradients so far
 
 ## What it sees
-At each optimizer step, how many of its gradients were not cleared since the same optimizer stepped last. A gradient counts as
-cleared when, at some backward pass in between, it was None, another tensor, or had been written to (zeroed). Fires when at
-least half of an optimizer's gradients were uncleared at 90 % of its steps; the earliest is its second step.
+At each optimizer step, how many of its gradients were not cleared since the same optimizer stepped
+last. A gradient counts as cleared when, at some backward pass in between, it was None, another
+tensor, or had been written to (zeroed). Fires when at least half of an optimizer's gradients were
+uncleared at 90 % of its steps; the earliest is its second step.
 
 ## Why it matters
-The update follows a running sum of gradients: the effective step grows with time, old batches keep pulling, and the run
-oscillates or diverges although every single gradient is right.
+The update follows a running sum of gradients: the effective step grows with time, old batches keep
+pulling, and the run oscillates or diverges although every single gradient is right.
 
 ## Looks like
 Loss falls at first, then swings with growing amplitude; the gradient norm grows like a line.
@@ -26,17 +27,18 @@ Loss falls at first, then swings with growing amplitude; the gradient norm grows
         optimizer.step()
 
 ## Confirm it
-The script runs again with gradients cleared after every optimizer step. Confirmed when the gradient norm stays lower than in
-the run without, or the loss ends lower.
+The script runs again with gradients cleared after every optimizer step. Confirmed when the gradient
+norm stays lower than in the run without, or the loss ends lower.
 
 ## False alarms
-Gradient accumulation clears after the step, not before every backward, and stays silent. LBFGS closures clear inside the step.
-A parameter that two optimizers share is judged by its last clearing. zero_grad through the model, through the optimizer, by
-hand (`p.grad = None`, `p.grad.zero_()`) all change identity or version and count as cleared.
+Gradient accumulation clears after the step, not before every backward, and stays silent. LBFGS
+closures clear inside the step. A parameter that two optimizers share is judged by its last
+clearing. zero_grad through the model, through the optimizer, by hand (`p.grad = None`,
+`p.grad.zero_()`) all change identity or version and count as cleared.
 
 ## References
-The most common mistake named in PyTorch's own forum and tutorials; missing zero_grad is fault 1 of several studies of deep
-learning bugs.
+The most common mistake named in PyTorch's own forum and tutorials; missing zero_grad is fault 1 of
+several studies of deep learning bugs.
 """
 
 from __future__ import annotations
@@ -48,9 +50,14 @@ from sawbones.stats.series import growth_exponent
 
 NEEDS = ("steps", "events", "optimizers", "tensors")
 EXPLAINS = (
-    "optimizer.lr-too-high", "loop.exploding-gradients", "loop.loss-spike", "loop.accumulation-unscaled", "loop.memory-leak",
-    "loss.unstable-log", "data.labels-misaligned",
-)  # fmt: skip
+    "optimizer.lr-too-high",
+    "loop.exploding-gradients",
+    "loop.loss-spike",
+    "loop.accumulation-unscaled",
+    "loop.memory-leak",
+    "loss.unstable-log",
+    "data.labels-misaligned",
+)
 EXPERIMENT = "zero_grad_added"
 SHARE = 0.9
 
@@ -61,7 +68,11 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _of(run: Run, optimizer: Optimizer) -> Iterator[Finding]:
-    steps = [e for e in run.of_kind("step") if e.data.get("optimizer") == optimizer.index and not e.data.get("skipped")][1:]
+    steps = [
+        e
+        for e in run.of_kind("step")
+        if e.data.get("optimizer") == optimizer.index and not e.data.get("skipped")
+    ][1:]
     held = sum(t.requires_grad and t.optimizer == optimizer.index for t in run.tensors)
     if len(steps) < 2 or not held:
         return
@@ -78,14 +89,20 @@ def _of(run: Run, optimizer: Optimizer) -> Iterator[Finding]:
         (site,) if site else (),
         (
             Evidence(
-                f"gradients of the step before were still there at {len(uncleared)} of {len(steps)} steps",
+                (
+                    f"gradients of the step before were still there at {len(uncleared)} of "
+                    f"{len(steps)} steps"
+                ),
                 "events",
                 tuple(e.step for e in uncleared[:5]),
                 len(uncleared) / len(steps),
                 0.0,
             ),
             Evidence(
-                f"gradient norm grows from {norms[0]:.3g} to {norms[-1]:.3g}, like step^{growth_exponent(norms):.2f}",
+                (
+                    f"gradient norm grows from {norms[0]:.3g} to {norms[-1]:.3g}, like "
+                    f"step^{growth_exponent(norms):.2f}"
+                ),
                 "steps",
                 (0, len(norms) - 1),
                 float(norms[-1]),

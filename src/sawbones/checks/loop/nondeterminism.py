@@ -1,10 +1,11 @@
 """Randomness that the seed does not reach: two runs with one seed differ
 
 ## What it sees
-The script is run twice from the same start, for at most 25 steps, and compared: seeds, batches by fingerprint,
-losses bit by bit. The first thing that differs is named. What it comes from is told apart by what was seeded, by
-whether the global streams of `random` and NumPy were drawn from, and by the calls in the source that draw: a generator made
-without a seed, a library that nobody seeded, a seed taken from the clock, the order of a set or of hashes.
+The script is run twice from the same start, for at most 25 steps, and compared: seeds, batches by
+fingerprint, losses bit by bit. The first thing that differs is named. What it comes from is told
+apart by what was seeded, by whether the global streams of `random` and NumPy were drawn from, and
+by the calls in the source that draw: a generator made without a seed, a library that nobody seeded,
+a seed taken from the clock, the order of a set or of hashes.
 
 ## Why it matters
 A result that can't be repeated can't be debugged, compared with another commit, or resumed exactly.
@@ -26,12 +27,14 @@ The script sets a seed, and every run prints other numbers.
 The second run is the proof: same script, same machine, same seed, other numbers.
 
 ## False alarms
-A script that seeds nothing, itself or by a seed that it hands to a library, does not promise to repeat: mentioned at most. A
-difference in the last bits of the loss, with equal batches, is the order of floating-point sums in threads and is mentioned at
-most. Two runs of different length are compared only as far as both went.
+A script that seeds nothing, itself or by a seed that it hands to a library, does not promise to
+repeat: mentioned at most. A difference in the last bits of the loss, with equal batches, is the
+order of floating-point sums in threads and is mentioned at most. Two runs of different length are
+compared only as far as both went.
 
 ## References
-PyTorch's notes on reproducibility list the streams to seed; string hashes are salted per process since Python 3.3.
+PyTorch's notes on reproducibility list the streams to seed; string hashes are salted per process
+since Python 3.3.
 """
 
 from __future__ import annotations
@@ -45,9 +48,19 @@ NEEDS = ("twin_run",)
 EXPLAINS = ("pipeline.worker-seed",)
 EXPERIMENT = None
 
-# Makers of generators that take the seed as their argument: without one they ask the operating system.
+# Makers of generators that take the seed as their argument: without one they ask the operating
+# system.
 MAKERS = {"default_rng", "RandomState", "Random", "PCG64", "SeedSequence", "Philox", "MT19937"}
-ENTROPY = {"urandom", "SystemRandom", "uuid4", "token_bytes", "getrandbits", "getpid", "token_hex", "randbits"}
+ENTROPY = {
+    "urandom",
+    "SystemRandom",
+    "uuid4",
+    "token_bytes",
+    "getrandbits",
+    "getpid",
+    "token_hex",
+    "randbits",
+}
 CLOCK = {"time", "time_ns", "perf_counter", "monotonic", "now"}
 HASHED = {"set", "frozenset", "hash"}
 LISTED = {"listdir", "glob", "iterdir", "scandir"}
@@ -76,8 +89,16 @@ def check(run: Run) -> Iterator[Finding]:
     if place and Site(**place) not in places:
         places = (*places, Site(**place))
     noun = _NOUNS.get(what, what)
-    values = f" ({differs['first']:.9g} and {differs['second']:.9g})" if isinstance(differs.get("first"), float) else ""
-    promised = f"the script seeds {', '.join(sorted(seeded))}" if seeded else "the script seeds no global stream"
+    values = (
+        f" ({differs['first']:.9g} and {differs['second']:.9g})"
+        if isinstance(differs.get("first"), float)
+        else ""
+    )
+    promised = (
+        f"the script seeds {', '.join(sorted(seeded))}"
+        if seeded
+        else "the script seeds no global stream"
+    )
     yield Finding(
         "loop.nondeterminism",
         "proven" if sure else "suspected",
@@ -92,18 +113,24 @@ def check(run: Run) -> Iterator[Finding]:
                 differs.get("first") if isinstance(differs.get("first"), float) else None,
                 differs.get("second") if isinstance(differs.get("second"), float) else None,
             ),
-            Evidence(f"two runs of the same script, compared over {twin.get('steps', 0)} steps", "twin_run"),
+            Evidence(
+                f"two runs of the same script, compared over {twin.get('steps', 0)} steps",
+                "twin_run",
+            ),
         ),
         fix,
     )
 
 
 def _seeded_on_purpose(run: Run) -> set[str]:
-    """Global streams that a line of the user's own seeds, or a library with the number that the user gave it as the seed.
+    """Global streams that a line of the user's own seeds, or a library with the number that the
+    user gave it as the seed.
 
     Libraries that seed on their own account promise nothing."""
     lines = {(r["file"], r["line"]) for r in _calls(run, "seed")}
-    events = [e for e in run.of_kind("seed") if e.site is not None and (e.site.file, e.site.line) in lines]
+    events = [
+        e for e in run.of_kind("seed") if e.site is not None and (e.site.file, e.site.line) in lines
+    ]
     named = [r for r in run.facts.get("numbers") or () if "seed" in str(r.get("name", "")).lower()]
     handed = {float(r["value"]) for r in named if r.get("value") is not None}
     events += [e for e in run.of_kind("seed") if e.data.get("value") in handed]
@@ -134,22 +161,40 @@ def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Sit
     draws = _calls(run, "draw", "order", "seed")
     nameless = [r for r in draws if _last(r) in MAKERS and not r["num_args"]]
     entropy = [r for r in draws if _last(r) in ENTROPY]
-    clock = [r for r in draws if _last(r) in CLOCK and any(s["line"] == r["line"] and s is not r for s in seeds)]
+    clock = [
+        r
+        for r in draws
+        if _last(r) in CLOCK and any(s["line"] == r["line"] and s is not r for s in seeds)
+    ]
     clock += [r for r in draws if _last(r) in CLOCK and any(m in r["code"] for m in MAKERS)]
     for rows, words, advice in (
         (nameless, "a generator is made without a seed", "Give the generator a fixed seed."),
-        (entropy, "a seed comes from the operating system", "Use a fixed seed instead of one from the operating system."),
+        (
+            entropy,
+            "a seed comes from the operating system",
+            "Use a fixed seed instead of one from the operating system.",
+        ),
         (clock, "a seed comes from the clock", "Use a fixed seed instead of the clock."),
     ):
         if rows:
             return f"{words} ({rows[0]['call']})", tuple(map(_site, rows)), Fix(advice)
     seeded = {str(e.data.get("library")) for e in run.of_kind("seed")}
-    if "torch" not in seeded or (what == "loss" and twin["differs"].get("step") == 0 and _seeded_late(run)):
+    if "torch" not in seeded or (
+        what == "loss" and twin["differs"].get("step") == 0 and _seeded_late(run)
+    ):
         return _weights(run, seeded, seed_lines)
     used = run.facts.get("streams_used", {})
     for library, prefixes in (("random", ("random.",)), ("numpy", ("np.random.", "numpy.random."))):
-        calls = [r for r in _calls(run, "draw", "order") if str(r["call"]).startswith(prefixes) or "." not in str(r["call"])]
-        calls = [r for r in calls if _last(r) not in HASHED | CLOCK | LISTED | MAKERS | {"sorted", "reversed"}]
+        calls = [
+            r
+            for r in _calls(run, "draw", "order")
+            if str(r["call"]).startswith(prefixes) or "." not in str(r["call"])
+        ]
+        calls = [
+            r
+            for r in calls
+            if _last(r) not in HASHED | CLOCK | LISTED | MAKERS | {"sorted", "reversed"}
+        ]
         calls.sort(key=lambda r: not str(r["call"]).startswith(prefixes))
         if library not in seeded and used.get(library) and calls:
             near = tuple(s for s in seed_lines if s.file == calls[0]["file"])
@@ -162,39 +207,79 @@ def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Sit
             )
     loose = _without_state(run)
     if "numpy" not in seeded and used.get("numpy") and loose:
-        words = "numpy, which is never seeded, is drawn from by a library that was given no random_state"
+        words = (
+            "numpy, which is never seeded, is drawn from by a library that was given no "
+            "random_state"
+        )
         return words, loose, Fix("Give the call a random_state, or seed NumPy.")
     listed = [r for r in _calls(run, "draw") if _last(r) in LISTED]
     hashed = [r for r in _calls(run, "draw") if _last(r) in HASHED]
     if hashed:
         words = "the order of a set or of hashes, which is another one in every process"
-        return words, tuple(map(_site, hashed)), Fix("Sort what comes out of the set before numbering or iterating it.")
+        return (
+            words,
+            tuple(map(_site, hashed)),
+            Fix("Sort what comes out of the set before numbering or iterating it."),
+        )
     if listed:
-        return "the order in which files are listed", tuple(map(_site, listed)), Fix("Sort the list of files.")
-    return "the source draws from a stream that no seed reaches", seed_lines, Fix("Seed every stream that the script draws from.")
+        return (
+            "the order in which files are listed",
+            tuple(map(_site, listed)),
+            Fix("Sort the list of files."),
+        )
+    return (
+        "the source draws from a stream that no seed reaches",
+        seed_lines,
+        Fix("Seed every stream that the script draws from."),
+    )
 
 
 def _without_state(run: Run) -> tuple[Site, ...]:
-    """Calls of scikit-learn and pandas that draw from NumPy's global stream when no random_state is given."""
-    rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == "split" and r.get("name") in SPLITTERS]
-    rows += [r for r in _calls(run, "order") if _last(r) == "sample" and not str(r["call"]).startswith("random.")]
+    """Calls of scikit-learn and pandas that draw from NumPy's global stream when no random_state is
+    given.
+    """
+    rows = [
+        r
+        for r in run.facts.get("source_lines") or ()
+        if r["kind"] == "split" and r.get("name") in SPLITTERS
+    ]
+    rows += [
+        r
+        for r in _calls(run, "order")
+        if _last(r) == "sample" and not str(r["call"]).startswith("random.")
+    ]
     return tuple(dict.fromkeys(_site(r) for r in rows if "random_state" not in r["code"]))
 
 
 def _seeded_late(run: Run) -> bool:
     """The model is made above the line that seeds torch, in the same function."""
-    seeds = [e.site for e in run.of_kind("seed") if e.data.get("library") == "torch" and e.site is not None]
+    seeds = [
+        e.site
+        for e in run.of_kind("seed")
+        if e.data.get("library") == "torch" and e.site is not None
+    ]
     built = [m.built for m in run.modules if m.built is not None and m.num_params]
     return bool(seeds) and any(
-        b.file == seeds[0].file and b.function == seeds[0].function and b.line < seeds[0].line for b in built
+        b.file == seeds[0].file and b.function == seeds[0].function and b.line < seeds[0].line
+        for b in built
     )
 
 
-def _weights(run: Run, seeded: set[str], seed_lines: tuple[Site, ...]) -> tuple[str, tuple[Site, ...], Fix]:
+def _weights(
+    run: Run, seeded: set[str], seed_lines: tuple[Site, ...]
+) -> tuple[str, tuple[Site, ...], Fix]:
     built = tuple(dict.fromkeys(m.built for m in run.modules if m.built is not None))
     if "torch" not in seeded:
         text, call = "Call torch.manual_seed before the model is made.", "torch.manual_seed(0)"
         advice = Fix(text, insert_after=call) if seed_lines else Fix(text, insert_before=call)
         return "torch is never seeded", (*seed_lines[:1], *built[:1]), advice
-    late = tuple(e.site for e in run.of_kind("seed") if e.data.get("library") == "torch" and e.site is not None)
-    return "torch is seeded after the model is made", (*late[:1], *built[:1]), Fix("Seed before the model is made.")
+    late = tuple(
+        e.site
+        for e in run.of_kind("seed")
+        if e.data.get("library") == "torch" and e.site is not None
+    )
+    return (
+        "torch is seeded after the model is made",
+        (*late[:1], *built[:1]),
+        Fix("Seed before the model is made."),
+    )

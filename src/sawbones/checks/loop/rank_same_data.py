@@ -1,8 +1,8 @@
 """Every rank reads the same data
 
 ## What it sees
-Fingerprints of every training sample on every rank. Fires when at least 90 % of the batches of two ranks are the same, batch by
-batch, over four batches or more.
+Fingerprints of every training sample on every rank. Fires when at least 90 % of the batches of two
+ranks are the same, batch by batch, over four batches or more.
 
 ## Why it matters
 N ranks do the work of one: the same gradient is computed N times, at N times the cost.
@@ -23,8 +23,8 @@ No speed-up and no better curve from more ranks; an epoch takes as long as on on
 No experiment: the samples are the same bit for bit.
 
 ## False alarms
-Ranks that hold parts of one model (tensor or pipeline parallel) share data on purpose: only data-parallel wrappers or gradient
-reductions count.
+Ranks that hold parts of one model (tensor or pipeline parallel) share data on purpose: only
+data-parallel wrappers or gradient reductions count.
 
 ## References
 The PyTorch DDP tutorial, on DistributedSampler.
@@ -57,20 +57,37 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         text = f"{same} of {len(pairs)} training batches of rank 0 and rank {rank} are the same"
         yield Finding(
-            "loop.rank-same-data", "proven", 0.95, f"All {len(prints)} ranks train on the same data", _where(run),
+            "loop.rank-same-data",
+            "proven",
+            0.95,
+            f"All {len(prints)} ranks train on the same data",
+            _where(run),
             (Evidence(text, "batches", (), same / len(pairs), 0.0),),
-            Fix("Give every rank its own part: sampler=DistributedSampler(dataset), without shuffle=True, or a slice by rank."),
-        )  # fmt: skip
+            Fix(
+                "Give every rank its own part: sampler=DistributedSampler(dataset), "
+                "without shuffle=True, or a slice by rank."
+            ),
+        )
         return
 
 
 def _where(run: Run) -> tuple[Site, ...]:
-    """Where samples are chosen. Drawn at random without a loader and an order, they are the same because the seed is."""
+    """Where samples are chosen. Drawn at random without a loader and an order, they are the same
+    because the seed is.
+    """
     chosen = training_sites(run)
-    orders = [r for r in run.facts.get("calls") or () if r["kind"] == "order" and str(r["call"]).rsplit(".", 1)[-1] in SHUFFLES]
+    orders = [
+        r
+        for r in run.facts.get("calls") or ()
+        if r["kind"] == "order" and str(r["call"]).rsplit(".", 1)[-1] in SHUFFLES
+    ]
     if orders or run.facts.get("loaders"):
         return chosen
     seeds = [(e.data.get("library"), e.data.get("value"), e.site) for e in run.of_kind("seed")]
-    others = [{(e.data.get("library"), e.data.get("value")) for e in r.of_kind("seed")} for r in run.ranks]
-    shared = [site for library, value, site in seeds if all((library, value) in known for known in others)]
+    others = [
+        {(e.data.get("library"), e.data.get("value")) for e in r.of_kind("seed")} for r in run.ranks
+    ]
+    shared = [
+        site for library, value, site in seeds if all((library, value) in known for known in others)
+    ]
     return places(*shared[:1], *chosen)

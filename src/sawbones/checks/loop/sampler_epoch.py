@@ -1,8 +1,9 @@
 """A distributed sampler that gives one order for ever
 
 ## What it sees
-The order of training samples, epoch by epoch, of a loader with a DistributedSampler that shuffles. Fires when two epochs or more
-have the same order and set_epoch was never called with another number.
+The order of training samples, epoch by epoch, of a loader with a DistributedSampler that shuffles.
+Fires when two epochs or more have the same order and set_epoch was never called with another
+number.
 
 ## Why it matters
 Shuffling happens once: every epoch shows the same batches in the same order.
@@ -62,12 +63,22 @@ def check(run: Run) -> Iterator[Finding]:
         same = sum(e == epochs[0][: len(e)] for e in epochs[1:])
         if same < len(epochs) - 1:
             continue
-        text = f"{len(epochs)} epochs give {len(epochs[0])} samples in one and the same order; set_epoch was never called"
+        text = (
+            f"{len(epochs)} epochs give {len(epochs[0])} samples in one and the same order; "
+            "set_epoch was never called"
+        )
         yield Finding(
-            "loop.sampler-epoch", "proven", 0.95, "The distributed sampler gives every epoch the same order", _sites(run, source),
+            "loop.sampler-epoch",
+            "proven",
+            0.95,
+            "The distributed sampler gives every epoch the same order",
+            _sites(run, source),
             (Evidence(text, "batches", (), float(same + 1), 1.0),),
-            Fix("Call sampler.set_epoch(epoch) at the start of every epoch.", insert_before="sampler.set_epoch(epoch)"),
-        )  # fmt: skip
+            Fix(
+                "Call sampler.set_epoch(epoch) at the start of every epoch.",
+                insert_before="sampler.set_epoch(epoch)",
+            ),
+        )
         return
 
 
@@ -77,5 +88,12 @@ def _in_order(loader: dict[str, object]) -> bool:
 
 def _sites(run: Run, source: str) -> tuple[Site, ...]:
     number = int(source.removeprefix("loader:"))
-    read = next((e.site for e in run.of_kind("batch") if e.data.get("loader") == number and e.site is not None), None)
+    read = next(
+        (
+            e.site
+            for e in run.of_kind("batch")
+            if e.data.get("loader") == number and e.site is not None
+        ),
+        None,
+    )
     return places(as_site(run.facts.get("epoch_loop")), read, loader_site(run, source))

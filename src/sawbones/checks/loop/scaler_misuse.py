@@ -1,14 +1,17 @@
 """GradScaler protocol broken: bypassed, not updated, unscaled twice, or stepping on gradients that were never scaled
 
 ## What it sees
-The order of scaler events in every step, and torch's own refusals. Bypassed: the loss is scaled, and the optimizer steps without
-the scaler and without unscale_, on gradients that are S times too large; each optimizer is read on its own. Never scaled: the
-scaler divides gradients of a loss that it never multiplied. Never updated: no update() while steps are taken. Made anew: one line
-builds a scaler for every step, so that what the last one learnt is lost. From step 0; at least 80 % of the steps. Overflow used:
-after unscale_ the optimizer steps by itself, on gradients that are not finite although the loss is; once is enough.
+The order of scaler events in every step, and torch's own refusals. Bypassed: the loss is scaled,
+and the optimizer steps without the scaler and without unscale_, on gradients that are S times too
+large; each optimizer is read on its own. Never scaled: the scaler divides gradients of a loss that
+it never multiplied. Never updated: no update() while steps are taken. Made anew: one line builds a
+scaler for every step, so that what the last one learnt is lost. From step 0; at least 80 % of the
+steps. Overflow used: after unscale_ the optimizer steps by itself, on gradients that are not finite
+although the loss is; once is enough.
 
 ## Why it matters
-Steps are thousands of times too large or too small, the scale can't adapt, or the script dies at the second step.
+Steps are thousands of times too large or too small, the scale can't adapt, or the script dies at
+the second step.
 
 ## Looks like
 NaN at once, a loss that does not move, or "step() has already been called since the last update()".
@@ -26,9 +29,10 @@ NaN at once, a loss that does not move, or "step() has already been called since
 The order of events is the proof, with the norm that the optimizer saw.
 
 ## False alarms
-unscale_ followed by the optimizer's own step uses right gradients and only loses the check for Inf: silent until such a step is
-taken, and for scripts that look at the norm themselves before they step. Several
-losses scaled one by one, or divided after scaling, count as scaled. A disabled scaler does nothing and is not recorded.
+unscale_ followed by the optimizer's own step uses right gradients and only loses the check for Inf:
+silent until such a step is taken, and for scripts that look at the norm themselves before they
+step. Several losses scaled one by one, or divided after scaling, count as scaled. A disabled scaler
+does nothing and is not recorded.
 
 ## References
 PyTorch, Automatic Mixed Precision examples; the RuntimeErrors quoted above are torch's.
@@ -46,9 +50,16 @@ from sawbones.stats.protocol import Turn, sites_in, sites_of, turns
 
 NEEDS = ("events",)
 EXPLAINS = (
-    "optimizer.lr-too-high", "optimizer.lr-too-low", "loop.exploding-gradients", "loop.scaler-skipping", "loop.loss-spike",
-    "loss.unstable-log", "model.vanishing-gradients", "loop.amp-no-scaler", "data.nonfinite-input",
-)  # fmt: skip
+    "optimizer.lr-too-high",
+    "optimizer.lr-too-low",
+    "loop.exploding-gradients",
+    "loop.scaler-skipping",
+    "loop.loss-spike",
+    "loss.unstable-log",
+    "model.vanishing-gradients",
+    "loop.amp-no-scaler",
+    "data.nonfinite-input",
+)
 EXPERIMENT = None
 SHARE = 0.8
 MOST = 400  # scalers of which a recording tells
@@ -62,10 +73,16 @@ REFUSALS = {
         "unscale_() is called twice before update()",
         "Call unscale_() once per optimizer step, not per micro-batch or per clip.",
     ),
-    "unscale_() is being called after step()": ("unscale_() comes after step()", "Call unscale_() before scaler.step()."),
+    "unscale_() is being called after step()": (
+        "unscale_() comes after step()",
+        "Call unscale_() before scaler.step().",
+    ),
     "No inf checks were recorded": (
         "the scaler is updated or stepped without scaled gradients",
-        "Use scaler.scale(loss).backward(), then scaler.step(optimizer), then scaler.update(), once per optimizer step.",
+        (
+            "Use scaler.scale(loss).backward(), then scaler.step(optimizer), then "
+            "scaler.update(), once per optimizer step."
+        ),
     ),
     "_scale is None": (
         "the scaler is used without scaler.scale(loss)",
@@ -84,17 +101,26 @@ def check(run: Run) -> Iterator[Finding]:
     if len(whole) < 2:
         return
     past = _past_the_scaler(run)
-    unscaled = [t for t in whole if t.scaler_step is not None and not any(e.data.get("scaled") for e in t.backwards)]
+    unscaled = [
+        t
+        for t in whole
+        if t.scaler_step is not None and not any(e.data.get("scaled") for e in t.backwards)
+    ]
     unscaled = [t for t in unscaled if not t.of("scale") or _root_is_plain(t)]
     if past:
         scale, steps, others = past
-        backward = next((e for e in reversed(run.of_kind("backward")) if e.seq < steps[0].seq), None)
+        backward = next(
+            (e for e in reversed(run.of_kind("backward")) if e.seq < steps[0].seq), None
+        )
         apart = " while another optimizer goes through it" if others else ""
         yield Finding(
             "loop.scaler-misuse",
             "proven",
             0.98,
-            f"The optimizer steps past the scaler, on gradients that are {scale:g} times too large{apart}",
+            (
+                f"The optimizer steps past the scaler, on gradients that are {scale:g} times "
+                f"too large{apart}"
+            ),
             sites_of(steps[0], backward),
             (
                 Evidence(
@@ -114,7 +140,10 @@ def check(run: Run) -> Iterator[Finding]:
             "loop.scaler-misuse",
             "proven",
             0.97,
-            "The optimizer steps without the scaler, so a step on gradients that overflowed is taken and not skipped",
+            (
+                "The optimizer steps without the scaler, so a step on gradients that "
+                "overflowed is taken and not skipped"
+            ),
             sites_of(event),
             (
                 Evidence(
@@ -125,7 +154,10 @@ def check(run: Run) -> Iterator[Finding]:
                     scale,
                 ),
             ),
-            Fix("Step through the scaler, which skips such steps: scaler.step(optimizer); scaler.update()."),
+            Fix(
+                "Step through the scaler, which skips such steps: scaler.step(optimizer); "
+                "scaler.update()."
+            ),
         )
     elif len(unscaled) >= SHARE * len(whole):
         turn = unscaled[0]
@@ -134,11 +166,17 @@ def check(run: Run) -> Iterator[Finding]:
             "loop.scaler-misuse",
             "proven",
             0.95,
-            f"The scaler divides gradients by {scale:g} that it never multiplied: backward() ran on the unscaled loss",
+            (
+                f"The scaler divides gradients by {scale:g} that it never multiplied: "
+                "backward() ran on the unscaled loss"
+            ),
             sites_of(turn.backwards[-1], turn.scaler_step),
             (
                 Evidence(
-                    f"scaler.step() after a backward pass of an unscaled loss at {len(unscaled)} of {len(whole)} steps",
+                    (
+                        "scaler.step() after a backward pass of an unscaled loss at "
+                        f"{len(unscaled)} of {len(whole)} steps"
+                    ),
                     "events",
                     tuple(t.step for t in unscaled[:5]),
                     1.0,
@@ -154,7 +192,10 @@ def check(run: Run) -> Iterator[Finding]:
             "loop.scaler-misuse",
             "proven",
             0.96,
-            "A new GradScaler is made for every step: the scale starts over each time and never adapts",
+            (
+                "A new GradScaler is made for every step: the scale starts over each time and "
+                "never adapts"
+            ),
             (site, *sites_of(run.of_kind("scale")[0])),
             (
                 Evidence(
@@ -176,15 +217,21 @@ def check(run: Run) -> Iterator[Finding]:
             0.95,
             "scaler.update() is never called: the loss scale can't adapt",
             sites_of(turn.scaler_step),
-            (Evidence(f"{len(whole)} scaler steps, 0 updates", "events", (0,), 0.0, float(len(whole))),),
+            (
+                Evidence(
+                    f"{len(whole)} scaler steps, 0 updates", "events", (0,), 0.0, float(len(whole))
+                ),
+            ),
             Fix("Call scaler.update() once after scaler.step().", insert_after="scaler.update()"),
         )
 
 
 def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
-    """(scale, steps, whether others go through the scaler) of an optimizer that uses scaled gradients as they are.
+    """(scale, steps, whether others go through the scaler) of an optimizer that uses scaled
+    gradients as they are.
 
-    Each optimizer is read on its own, from one of its steps to the next: in a GAN one network may be trained without a scaler.
+    Each optimizer is read on its own, from one of its steps to the next: in a GAN one network may
+    be trained without a scaler.
     """
     through = {(e.step, e.data.get("optimizer")) for e in run.of_kind("scaler_step")}
     taken: Counter[int] = Counter()
@@ -208,7 +255,9 @@ def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
             taken[optimizer] += 1
             own = optimizer in unscaled or -1 in unscaled or (event.step, optimizer) in through
             unscaled -= {optimizer, -1}
-            if since and all(since) and not own and scale != 1:  # after a NaN the scale falls below 1: no less wrong
+            if (
+                since and all(since) and not own and scale != 1
+            ):  # after a NaN the scale falls below 1: no less wrong
                 past.setdefault(optimizer, []).append((event, scale))
     for optimizer, found in past.items():
         if len(found) >= max(2, SHARE * taken[optimizer]) and found[0][1] > 1:
@@ -217,30 +266,50 @@ def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
 
 
 def _used_overflow(run: Run) -> tuple[Event, float] | None:
-    """The first step that an optimizer took by itself, after unscale_, on gradients that the scale alone has made infinite."""
+    """The first step that an optimizer took by itself, after unscale_, on gradients that the scale
+    alone has made infinite.
+    """
     through = {(e.step, e.data.get("optimizer")) for e in run.of_kind("scaler_step")}
     losses, norms = run.steps.get("loss"), run.steps.get("grad_norm")
     if losses is None or norms is None:
         return None
-    rows = {(int(s), int(o)): i for i, (s, o) in enumerate(zip(run.steps["step"], run.steps["optimizer"], strict=True))}
+    rows = {
+        (int(s), int(o)): i
+        for i, (s, o) in enumerate(zip(run.steps["step"], run.steps["optimizer"], strict=True))
+    }
     for turn in turns(run):
         row = rows.get((turn.step, turn.optimizer))
-        if row is None or turn.skipped or not turn.of("unscale") or (turn.step, turn.taken.data.get("optimizer")) in through:
+        if (
+            row is None
+            or turn.skipped
+            or not turn.of("unscale")
+            or (turn.step, turn.taken.data.get("optimizer")) in through
+        ):
             continue
         if not np.isfinite(norms[row]) and not np.isnan(losses[row]):
-            return (turn.taken, _scale(turn)) if np.isfinite(losses[row]) and _scale(turn) > 1 else None
+            return (
+                (turn.taken, _scale(turn))
+                if np.isfinite(losses[row]) and _scale(turn) > 1
+                else None
+            )
         if not np.isfinite(losses[row]):
             return None  # the forward pass was lost before the gradients were
     return None
 
 
 def _made_anew(run: Run) -> tuple[Site, int] | None:
-    """A line that builds about as many scalers as there are steps. One per fold or per model is another matter."""
-    places = Counter(Site(**row["site"]) for row in run.facts.get("scalers") or () if row.get("site"))
+    """A line that builds about as many scalers as there are steps. One per fold or per model is
+    another matter.
+    """
+    places = Counter(
+        Site(**row["site"]) for row in run.facts.get("scalers") or () if row.get("site")
+    )
     if not places:
         return None
     site, made = places.most_common(1)[0]
-    return (site, made) if made >= max(5, SHARE * min(len(run.of_kind("scaler_step")), MOST)) else None
+    return (
+        (site, made) if made >= max(5, SHARE * min(len(run.of_kind("scaler_step")), MOST)) else None
+    )
 
 
 def _scale(turn: Turn) -> float:
@@ -249,8 +318,14 @@ def _scale(turn: Turn) -> float:
 
 
 def _root_is_plain(turn: Turn) -> bool:
-    """The root of the backward has the size of the loss itself: it is no scaled value that was divided or added afterwards."""
-    losses = [abs(e.data["value"]) for e in turn.of("loss") if e.data.get("grad") and isinstance(e.data.get("value"), float)]
+    """The root of the backward has the size of the loss itself: it is no scaled value that was
+    divided or added afterwards.
+    """
+    losses = [
+        abs(e.data["value"])
+        for e in turn.of("loss")
+        if e.data.get("grad") and isinstance(e.data.get("value"), float)
+    ]
     roots = [abs(e.data["value"]) for e in turn.backwards if isinstance(e.data.get("value"), float)]
     if not roots or _scale(turn) < 16:
         return False
@@ -268,13 +343,23 @@ def _refused(run: Run) -> Iterator[Finding]:
     steps = run.of_kind("scaler_step")
     at = (run.ending.site,) if run.ending.site else ()
     written = sites_in(run, ("loop",), ("step",)) if "update() is missing" in title else ()
-    place = (*sites_of(steps[-1]), *at) if steps and "update() is missing" in title else (*at, *written[:1])
+    place = (
+        (*sites_of(steps[-1]), *at)
+        if steps and "update() is missing" in title
+        else (*at, *written[:1])
+    )
     yield Finding(
         "loop.scaler-misuse",
         "proven",
         0.98,
         f"GradScaler protocol broken: {title}",
         place,
-        (Evidence(f"{run.ending.exception}: {message.splitlines()[0][:160]}", "crash", (run.num_steps,)),),
+        (
+            Evidence(
+                f"{run.ending.exception}: {message.splitlines()[0][:160]}",
+                "crash",
+                (run.num_steps,),
+            ),
+        ),
         Fix(advice),
     )

@@ -1,16 +1,18 @@
 """scheduler.step() before optimizer.step(), or on every micro-batch
 
 ## What it sees
-Events of each scheduler against the steps of its optimizer. Early: the scheduler has moved before the first optimizer step and then
-moves once per step (or once per epoch), so the first LR is never used. Per micro-batch: the same scheduler moves once per backward
-pass although several of them make one step. Two steps are enough.
+Events of each scheduler against the steps of its optimizer. Early: the scheduler has moved before
+the first optimizer step and then moves once per step (or once per epoch), so the first LR is never
+used. Per micro-batch: the same scheduler moves once per backward pass although several of them make
+one step. Two steps are enough.
 
 ## Why it matters
-The first LR (often the start of the warm-up) is skipped; or the schedule runs as many times too fast as there are micro-batches
-and is over long before training is.
+The first LR (often the start of the warm-up) is skipped; or the schedule runs as many times too
+fast as there are micro-batches and is over long before training is.
 
 ## Looks like
-torch warns "Detected call of lr_scheduler.step() before optimizer.step()"; the LR is near zero for most of the run.
+torch warns "Detected call of lr_scheduler.step() before optimizer.step()"; the LR is near zero for
+most of the run.
 
 ## Example
     loss.backward()
@@ -26,8 +28,9 @@ torch warns "Detected call of lr_scheduler.step() before optimizer.step()"; the 
 The order and number of events are the proof.
 
 ## False alarms
-A schedule that is wound forward on resume moves many times before the first step and in step afterwards. Several schedulers are
-counted one by one. A scheduler that moves although the scaler skipped the step is everybody's code and does no harm worth naming.
+A schedule that is wound forward on resume moves many times before the first step and in step
+afterwards. Several schedulers are counted one by one. A scheduler that moves although the scaler
+skipped the step is everybody's code and does no harm worth naming.
 
 ## References
 PyTorch 1.1 changed the order and has warned about the old one ever since.
@@ -49,9 +52,14 @@ SHARE = 0.8
 
 
 def check(run: Run) -> Iterator[Finding]:
-    # Moves of the schedule are recorded longer than the steps they belong to: beyond that they cannot be counted against them.
+    # Moves of the schedule are recorded longer than the steps they belong to: beyond that they
+    # cannot be counted against them.
     whole = [t for t in turns(run) if t.step < run.events_in_full]
-    moves = [e for e in run.of_kind("schedule") if not e.data.get("initial") and e.step < run.events_in_full]
+    moves = [
+        e
+        for e in run.of_kind("schedule")
+        if not e.data.get("initial") and e.step < run.events_in_full
+    ]
     if len(whole) < 2 or len(moves) < 2:
         return
     for scheduler in sorted({e.data.get("scheduler") for e in moves}, key=str):
@@ -67,10 +75,20 @@ def _per_micro_batch(whole: list[Turn], mine: list[Event]) -> Finding | None:
     for event in mine:
         per_step.setdefault(event.step, []).append(event)
     several = [t for t in whole if len(t.backwards) > 1 and not t.closure]
-    # The move after the step belongs to the next number: of N moves per step, N-1 or N carry this step's.
-    fast = [t for t in several if len(per_step.get(t.step, ())) >= len(t.backwards) - 1 and len(per_step.get(t.step, ())) > 0]
+    # The move after the step belongs to the next number: of N moves per step, N-1 or N carry this
+    # step's.
+    fast = [
+        t
+        for t in several
+        if len(per_step.get(t.step, ())) >= len(t.backwards) - 1
+        and len(per_step.get(t.step, ())) > 0
+    ]
     micro = int(np.median([len(t.backwards) for t in several])) if several else 0
-    if len(several) < 2 or len(fast) < SHARE * len(several) or len(mine) < 0.8 * micro * len(several):
+    if (
+        len(several) < 2
+        or len(fast) < SHARE * len(several)
+        or len(mine) < 0.8 * micro * len(several)
+    ):
         return None
     return Finding(
         "loop.scheduler-order",
@@ -101,18 +119,27 @@ def _early(whole: list[Turn], mine: list[Event]) -> Finding | None:
     per_step = len(between) >= SHARE * len(whole)
     ahead = len(mine) >= 0.9 * len(whole) or per_step
     place = before[0]
-    rate = (place.data.get("lr_before") or [float("nan")])[0], (place.data.get("lr_after") or [float("nan")])[0]
+    rate = (
+        (place.data.get("lr_before") or [float("nan")])[0],
+        (place.data.get("lr_after") or [float("nan")])[0],
+    )
     # Once per epoch at the epoch's beginning: the first LR is skipped all the same.
     status, confidence = ("proven", 0.94) if ahead else ("likely", 0.85)
     return Finding(
         "loop.scheduler-order",
         status,
         confidence,
-        "The scheduler moves before the optimizer's first step: the first learning rate is never used",
+        (
+            "The scheduler moves before the optimizer's first step: the first learning rate "
+            "is never used"
+        ),
         sites_of(place),
         (
             Evidence(
-                f"scheduler.step() before the first optimizer.step(); LR {rate[0]:g} became {rate[1]:g} unused",
+                (
+                    f"scheduler.step() before the first optimizer.step(); LR {rate[0]:g} "
+                    f"became {rate[1]:g} unused"
+                ),
                 "schedule",
                 (0,),
                 float(len(before)),

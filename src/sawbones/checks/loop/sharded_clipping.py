@@ -1,16 +1,19 @@
 """Gradients of a sharded model clipped by the norm of one rank's part
 
 ## What it sees
-On every rank of a sharded model, the norm of its part of each gradient after the backward pass and again at the optimizer's step,
-over the first eight steps. Clipping by a norm multiplies every tensor of a rank by one factor. Fires when that factor differs
-between ranks by more than 1 %. Step 0 is enough.
+On every rank of a sharded model, the norm of its part of each gradient after the backward pass and
+again at the optimizer's step, over the first eight steps. Clipping by a norm multiplies every
+tensor of a rank by one factor. Fires when that factor differs between ranks by more than 1 %. Step
+0 is enough.
 
 ## Why it matters
-The norm over all shards is larger than that of any part. Each rank scales its part by another factor, so the clipped gradient
-points elsewhere, is too large as a whole, and changes with the number of ranks.
+The norm over all shards is larger than that of any part. Each rank scales its part by another
+factor, so the clipped gradient points elsewhere, is too large as a whole, and changes with the
+number of ranks.
 
 ## Looks like
-A clipping threshold that no longer does what it did on one device; spikes that come back when ranks are added.
+A clipping threshold that no longer does what it did on one device; spikes that come back when ranks
+are added.
 
 ## Example
     local = torch.stack([p.grad.to_local().norm() for p in model.parameters()]).norm()
@@ -21,14 +24,17 @@ A clipping threshold that no longer does what it did on one device; spikes that 
     torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
 
 ## Confirm it
-No experiment: one factor for all ranks is what clipping by a global norm means, and the factors were measured.
+No experiment: one factor for all ranks is what clipping by a global norm means, and the factors
+were measured.
 
 ## False alarms
-Clipping by value and clipping each tensor by itself change the tensors of one rank by different factors and stay silent. Without
-sharding every rank has the whole gradient, and all factors are equal.
+Clipping by value and clipping each tensor by itself change the tensors of one rank by different
+factors and stay silent. Without sharding every rank has the whole gradient, and all factors are
+equal.
 
 ## References
-The FSDP documentation on clip_grad_norm_: the method of the wrapper, or DTensor gradients, not the norm of the local shards.
+The FSDP documentation on clip_grad_norm_: the method of the wrapper, or DTensor gradients, not the
+norm of the local shards.
 """
 
 from __future__ import annotations
@@ -61,19 +67,28 @@ def check(run: Run) -> Iterator[Finding]:
             sites += [as_site(s) for s in run.facts["shards"]["sites"]]
             sites += [e.site for e in run.of_kind("step")[:1]]
             text = (
-                f"step {step}: clipping multiplies the gradients by {a:.4g} on rank {run.rank} and by {b:.4g} on rank {other.rank}"
+                f"step {step}: clipping multiplies the gradients by {a:.4g} on rank "
+                f"{run.rank} and by {b:.4g} on rank {other.rank}"
             )
             yield Finding(
-                "loop.sharded-clipping", "proven", 0.96, "Sharded gradients are clipped by the norm of each rank's own part",
+                "loop.sharded-clipping",
+                "proven",
+                0.96,
+                "Sharded gradients are clipped by the norm of each rank's own part",
                 tuple(dict.fromkeys(s for s in sites if s is not None))[:4],
                 (Evidence(text, "shards", (step,), b, a),),
-                Fix("Use torch.nn.utils.clip_grad_norm_(model.parameters(), ...) on the shards, or sum squares over ranks."),
-            )  # fmt: skip
+                Fix(
+                    "Use torch.nn.utils.clip_grad_norm_(model.parameters(), ...) on the "
+                    "shards, or sum squares over ranks."
+                ),
+            )
             return
 
 
 def _factors(run: Run) -> dict[int, float]:
-    """step -> by what all gradients of this rank were multiplied; left out when it was not one factor."""
+    """step -> by what all gradients of this rank were multiplied; left out when it was not one
+    factor.
+    """
     found = {}
     for row in (run.facts.get("shards") or {}).get("rows", ()):
         before, at = (np.asarray(row[key], np.float64) for key in ("after_backward", "at_step"))

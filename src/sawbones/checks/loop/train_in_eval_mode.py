@@ -1,10 +1,11 @@
 """Training with the model left in evaluation mode
 
 ## What it sees
-The mode of the model in forward passes that take gradients and lead to a step. Left behind: early steps ran in training mode, then
-an evaluation came, and from there on the steps run in evaluation mode. Again and again: the same training line runs in training
-mode, and after an evaluation in evaluation mode until the next epoch. From the start: no step ever ran in training mode.
-Only where it matters: the model has dropout above 0 or batch normalisation that tracks statistics.
+The mode of the model in forward passes that take gradients and lead to a step. Left behind: early
+steps ran in training mode, then an evaluation came, and from there on the steps run in evaluation
+mode. Again and again: the same training line runs in training mode, and after an evaluation in
+evaluation mode until the next epoch. From the start: no step ever ran in training mode. Only where
+it matters: the model has dropout above 0 or batch normalisation that tracks statistics.
 
 ## Why it matters
 Dropout no longer regularises and batch normalisation keeps using statistics that no step updates.
@@ -29,11 +30,13 @@ The training curve changes after the first validation; the model overfits althou
 The mode at the forward passes of the steps is the proof.
 
 ## False alarms
-Fine-tuning with frozen statistics keeps a part in evaluation mode, not the model that is called; where parts are frozen, or
-normalisation or dropout layers are in training mode on their own, it is mentioned at most. Teachers take no step.
+Fine-tuning with frozen statistics keeps a part in evaluation mode, not the model that is called;
+where parts are frozen, or normalisation or dropout layers are in training mode on their own, it is
+mentioned at most. Teachers take no step.
 
 ## References
-`from_pretrained` returns models in evaluation mode; Lightning restores the mode after validation for this reason.
+`from_pretrained` returns models in evaluation mode; Lightning restores the mode after validation
+for this reason.
 """
 
 from __future__ import annotations
@@ -64,7 +67,9 @@ def check(run: Run) -> Iterator[Finding]:
         return
     begin = next(i for i in range(len(frozen)) if all(frozen[i:])) if again is None else again
     share = sum(frozen[begin:]) / len(frozen)
-    partly = any(m.settings.get("training") for m in caring) or any(t.in_model and not t.requires_grad for t in run.tensors)
+    partly = any(m.settings.get("training") for m in caring) or any(
+        t.in_model and not t.requires_grad for t in run.tensors
+    )
     left_behind = begin > 0
     if share < 0.2:
         return
@@ -74,7 +79,9 @@ def check(run: Run) -> Iterator[Finding]:
         status, confidence = ("proven", 0.97) if left_behind else ("likely", 0.88)
     turn = whole[begin]
     forward = _taking(turn)
-    modes = [e for e in run.of_kind("mode") if e.data.get("training") is False and e.seq < forward.seq]
+    modes = [
+        e for e in run.of_kind("mode") if e.data.get("training") is False and e.seq < forward.seq
+    ]
     since = "after an evaluation" if left_behind else "from the first step"
     names = ", ".join(sorted({m.cls for m in caring})[:3])
     yield Finding(
@@ -85,22 +92,33 @@ def check(run: Run) -> Iterator[Finding]:
         sites_of(*([*modes[-1:], forward] if not left_behind else [forward, *modes[-1:]])),
         (
             Evidence(
-                f"{sum(frozen[begin:])} of {len(frozen)} steps took gradients in evaluation mode, from step {turn.step} on",
+                (
+                    f"{sum(frozen[begin:])} of {len(frozen)} steps took gradients in "
+                    f"evaluation mode, from step {turn.step} on"
+                ),
                 "events",
                 (turn.step,),
                 share,
                 0.0,
             ),
-            Evidence(f"{len(caring)} layers depend on the mode ({names})", "modules", (), float(len(caring)), 0.0),
+            Evidence(
+                f"{len(caring)} layers depend on the mode ({names})",
+                "modules",
+                (),
+                float(len(caring)),
+                0.0,
+            ),
         ),
         Fix("Call model.train() at the beginning of every training epoch, after any evaluation."),
     )
 
 
 def _again(whole: list[Turn], frozen: list[bool]) -> int | None:
-    """Where the first of several stretches in evaluation mode begins, if evaluations alone begin them.
+    """Where the first of several stretches in evaluation mode begins, if evaluations alone begin
+    them.
 
-    The line that takes gradients must be one that also runs in training mode: a phase of its own may be meant as it is.
+    The line that takes gradients must be one that also runs in training mode: a phase of its own
+    may be meant as it is.
     """
     begins = [i for i in range(1, len(frozen)) if frozen[i] and not frozen[i - 1]]
     if frozen[0] or len(begins) < 2 or not all(_evaluated(whole[i]) for i in begins):
@@ -110,9 +128,15 @@ def _again(whole: list[Turn], frozen: list[bool]) -> int | None:
 
 
 def _evaluated(turn: Turn) -> bool:
-    """Whether a model that is called for this step was evaluated before: without gradients, in evaluation mode."""
+    """Whether a model that is called for this step was evaluated before: without gradients, in
+    evaluation mode.
+    """
     taking = _taking(turn)
-    before = (e for e in turn.of("forward") if e.seq < taking.seq and e.data.get("module") == taking.data.get("module"))
+    before = (
+        e
+        for e in turn.of("forward")
+        if e.seq < taking.seq and e.data.get("module") == taking.data.get("module")
+    )
     return any(not e.data.get("grad") and e.data.get("training") is False for e in before)
 
 
@@ -124,7 +148,12 @@ def _cares(module: Module) -> bool:
     settings = module.settings
     if "num_features" in settings:
         return settings.get("track_running_stats") is True
-    return "p" in settings and module.num_params == 0 and isinstance(settings["p"], (int, float)) and 0 < settings["p"] < 1
+    return (
+        "p" in settings
+        and module.num_params == 0
+        and isinstance(settings["p"], (int, float))
+        and 0 < settings["p"] < 1
+    )
 
 
 def _modes(turn: Turn) -> list[bool]:

@@ -1,7 +1,8 @@
 """Parameters without a gradient under DistributedDataParallel
 
 ## What it sees
-The error with which the reducer of DDP refuses the next forward, and the parameters that got no gradient.
+The error with which the reducer of DDP refuses the next forward, and the parameters that got no
+gradient.
 
 ## Why it matters
 The reducer waits for gradients that never come: the second step fails, or hangs.
@@ -45,16 +46,29 @@ def check(run: Run) -> Iterator[Finding]:
     unreached = _unreached(failed)
     wrapper = wrapped(run)
     holders = {name.rpartition(".")[0] for name in unreached}
-    built = [m.built for m in failed.modules if m.path in holders and m.path and m.built is not None]
+    built = [
+        m.built for m in failed.modules if m.path in holders and m.path and m.built is not None
+    ]
     places: list[Site | None] = [*([wrapper.site] if wrapper else []), *built, failed.ending.site]
-    evidence = [Evidence((failed.ending.message or "").split(". ")[0][:200], "crash", (failed.num_steps,))]
+    evidence = [
+        Evidence((failed.ending.message or "").split(". ")[0][:200], "crash", (failed.num_steps,))
+    ]
     if unreached:
-        evidence.append(Evidence(f"no gradient reaches {', '.join(unreached[:5])}", "tensor_statistics"))
+        evidence.append(
+            Evidence(f"no gradient reaches {', '.join(unreached[:5])}", "tensor_statistics")
+        )
     yield Finding(
-        "loop.unused-parameters", "proven", 0.95, "Parameters get no gradient under DistributedDataParallel",
-        tuple(dict.fromkeys(p for p in places if p is not None))[:4], tuple(evidence),
-        Fix("Use these parameters in the loss, remove them, freeze them before wrapping, or pass find_unused_parameters=True."),
-    )  # fmt: skip
+        "loop.unused-parameters",
+        "proven",
+        0.95,
+        "Parameters get no gradient under DistributedDataParallel",
+        tuple(dict.fromkeys(p for p in places if p is not None))[:4],
+        tuple(evidence),
+        Fix(
+            "Use these parameters in the loss, remove them, freeze them before wrapping, "
+            "or pass find_unused_parameters=True."
+        ),
+    )
 
 
 def _unreached(run: Run) -> list[str]:

@@ -1,14 +1,16 @@
 """Gradients cleared between backward and step, or on every micro-batch of an accumulation
 
 ## What it sees
-The order of events in every step. Cleared too late: zero_grad of the stepping optimizer (or of the model) after the last backward,
-and the step then finds no gradient or zeros. Cleared too often: several backward passes from one line lead to one step, and
-gradients are cleared before each of them, so that only the last micro-batch counts. Cleared between two losses: parameters that got
-a gradient since the last step have lost it at this one and got no other, because zero_grad came between the backward that reached
-them and the step. At least 80 % of the steps, from step 1.
+The order of events in every step. Cleared too late: zero_grad of the stepping optimizer (or of the
+model) after the last backward, and the step then finds no gradient or zeros. Cleared too often:
+several backward passes from one line lead to one step, and gradients are cleared before each of
+them, so that only the last micro-batch counts. Cleared between two losses: parameters that got a
+gradient since the last step have lost it at this one and got no other, because zero_grad came
+between the backward that reached them and the step. At least 80 % of the steps, from step 1.
 
 ## Why it matters
-In the first case nothing is learnt at all; in the second all but one micro-batch of work is thrown away.
+In the first case nothing is learnt at all; in the second all but one micro-batch of work is thrown
+away.
 
 ## Looks like
 The loss stays where it began; or accumulation trains as noisily as the small batch.
@@ -27,13 +29,15 @@ The loss stays where it began; or accumulation trains as noisily as the small ba
 The events and the gradients at the step are the proof: none, or those of one micro-batch.
 
 ## False alarms
-LBFGS and other closures clear before each evaluation. Adversarial training clears between the attack's backward and the real one:
-those stand on different lines, and both passes reach the same parameters. So do the two passes of sharpness-aware minimisation;
-gradient surgery puts its own gradients in place before the step. Clearing another optimizer's gradients between this one's backward
-and step is what GANs do.
+LBFGS and other closures clear before each evaluation. Adversarial training clears between the
+attack's backward and the real one: those stand on different lines, and both passes reach the same
+parameters. So do the two passes of sharpness-aware minimisation; gradient surgery puts its own
+gradients in place before the step. Clearing another optimizer's gradients between this one's
+backward and step is what GANs do.
 
 ## References
-A frequent answer in PyTorch's forum; the order zero_grad, backward, step is the first thing its tutorials teach.
+A frequent answer in PyTorch's forum; the order zero_grad, backward, step is the first thing its
+tutorials teach.
 """
 
 from __future__ import annotations
@@ -48,10 +52,16 @@ from sawbones.stats.protocol import Turn, measured, same_place, sites_of, turns
 
 NEEDS = ("backward", "steps")
 EXPLAINS = (
-    "optimizer.lr-too-low", "model.frozen-params", "model.detached-graph", "model.vanishing-gradients", "loop.no-step",
-    "data.labels-misaligned", "evaluation.collapsed-prediction", "loop.accumulation-unscaled",
+    "optimizer.lr-too-low",
+    "model.frozen-params",
+    "model.detached-graph",
+    "model.vanishing-gradients",
+    "loop.no-step",
+    "data.labels-misaligned",
+    "evaluation.collapsed-prediction",
+    "loop.accumulation-unscaled",
     "loop.no-zero-grad",
-)  # fmt: skip
+)
 EXPERIMENT = None
 SHARE = 0.8
 
@@ -67,7 +77,10 @@ def check(run: Run) -> Iterator[Finding]:
             "loop.zero-grad-misplaced",
             "proven",
             0.98,
-            "Gradients are cleared between backward() and step(): the optimizer has nothing to apply",
+            (
+                "Gradients are cleared between backward() and step(): the optimizer has "
+                "nothing to apply"
+            ),
             sites_of(clear, turn.backwards[-1]),
             (
                 Evidence(
@@ -92,24 +105,36 @@ def check(run: Run) -> Iterator[Finding]:
             "loop.zero-grad-misplaced",
             "proven",
             0.95,
-            f"Gradients are cleared before every micro-batch: of {count} accumulated backward passes only the last counts",
+            (
+                f"Gradients are cleared before every micro-batch: of {count} accumulated "
+                "backward passes only the last counts"
+            ),
             sites_of(_own_clears(turn)[-1], turn.backwards[-1]),
             (
                 Evidence(
-                    f"{count} backward passes per step, cleared before each of them at {len(often)} of {len(several)} steps",
+                    (
+                        f"{count} backward passes per step, cleared before each of them at "
+                        f"{len(often)} of {len(several)} steps"
+                    ),
                     "events",
                     tuple(t.step for t in often[:5]),
                     float(count),
                     1.0,
                 ),
             ),
-            Fix("Clear gradients once per optimizer step, right after it, not once per micro-batch."),
+            Fix(
+                "Clear gradients once per optimizer step, right after it, not once per micro-batch."
+            ),
         )
 
 
 def _one_loss_lost(run: Run, whole: list[Turn]) -> Iterator[Finding]:
-    """Of several losses, each with a backward of its own, the first is cleared away: what only it reaches never learns."""
-    lost = [(t, z) for t in whole if t.taken.data.get("lost") and (z := _cleared_between(t)) is not None]
+    """Of several losses, each with a backward of its own, the first is cleared away: what only it
+    reaches never learns.
+    """
+    lost = [
+        (t, z) for t in whole if t.taken.data.get("lost") and (z := _cleared_between(t)) is not None
+    ]
     if len(lost) < max(2, SHARE * len(whole)):
         return
     turn, clear = lost[0]
@@ -119,7 +144,10 @@ def _one_loss_lost(run: Run, whole: list[Turn]) -> Iterator[Finding]:
         "loop.zero-grad-misplaced",
         "proven",
         0.96,
-        f"Gradients are cleared between two backward passes: {count} parameters lose the only gradient they get",
+        (
+            f"Gradients are cleared between two backward passes: {count} parameters lose the "
+            "only gradient they get"
+        ),
         sites_of(clear, turn.backwards[0]),
         (
             Evidence(
@@ -141,7 +169,9 @@ def _cleared_between(turn: Turn) -> Event | None:
 
 
 def _own_clears(turn: Turn) -> tuple[Event, ...]:
-    return tuple(z for z in turn.of("zero_grad") if z.data.get("optimizer", turn.optimizer) == turn.optimizer)
+    return tuple(
+        z for z in turn.of("zero_grad") if z.data.get("optimizer", turn.optimizer) == turn.optimizer
+    )
 
 
 def _cleared_after(turn: Turn) -> Event | None:
@@ -166,6 +196,9 @@ def _cleared_before_each(turn: Turn) -> bool:
         return False
     clears = [z.seq for z in _own_clears(turn)]
     between = all(any(a.seq < z < b.seq for z in clears) for a, b in pairwise(backwards))
-    # The same model call again, on new data: an attack or a second loss on one batch is another matter.
-    forwards = [f.seq for f in turn.of("forward", "batch") if f.phase == "train" or f.kind == "batch"]
+    # The same model call again, on new data: an attack or a second loss on one batch is another
+    # matter.
+    forwards = [
+        f.seq for f in turn.of("forward", "batch") if f.phase == "train" or f.kind == "batch"
+    ]
     return between and all(any(a.seq < f < b.seq for f in forwards) for a, b in pairwise(backwards))

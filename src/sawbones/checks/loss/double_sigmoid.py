@@ -1,13 +1,14 @@
 """Sigmoid before a loss that applies sigmoid itself
 
 ## What it sees
-What enters binary cross-entropy with logits (library or hand-written), cross-entropy, or binary cross-entropy on deep steps, and
-the operator that made it. Fires when a loss that expects logits gets the output of a sigmoid, all inside [0, 1], or when a sigmoid
-is taken of a sigmoid on the way to a loss on probabilities. From step 0, when every deep step agrees.
+What enters binary cross-entropy with logits (library or hand-written), cross-entropy, or binary
+cross-entropy on deep steps, and the operator that made it. Fires when a loss that expects logits
+gets the output of a sigmoid, all inside [0, 1], or when a sigmoid is taken of a sigmoid on the way
+to a loss on probabilities. From step 0, when every deep step agrees.
 
 ## Why it matters
-Probabilities taken for logits mean that the model can only answer between 0.5 and 0.73: the loss can't fall far, gradients are
-small, and a threshold of 0.5 calls everything positive.
+Probabilities taken for logits mean that the model can only answer between 0.5 and 0.73: the loss
+can't fall far, gradients are small, and a threshold of 0.5 calls everything positive.
 
 ## Looks like
 Loss stuck near 0.5 or above; all predictions positive; training far slower than it should be.
@@ -20,14 +21,17 @@ Loss stuck near 0.5 or above; all predictions positive; training far slower than
     loss = F.binary_cross_entropy_with_logits(model(x), y)
 
 ## Confirm it
-The script runs again with the scores handed on as they were before the sigmoid. Confirmed when the loss ends clearly lower.
+The script runs again with the scores handed on as they were before the sigmoid. Confirmed when the
+loss ends clearly lower.
 
 ## False alarms
-Sigmoid with binary_cross_entropy is right. Scores that happen to lie in [0, 1] without a sigmoid are not looked at. Gates and
-attention inside the model are not what enters the loss. Soft targets are targets, not inputs.
+Sigmoid with binary_cross_entropy is right. Scores that happen to lie in [0, 1] without a sigmoid
+are not looked at. Gates and attention inside the model are not what enters the loss. Soft targets
+are targets, not inputs.
 
 ## References
-PyTorch's documentation of BCEWithLogitsLoss, which "combines a Sigmoid layer and the BCELoss in one single class".
+PyTorch's documentation of BCEWithLogitsLoss, which "combines a Sigmoid layer and the BCELoss in one
+single class".
 """
 
 from __future__ import annotations
@@ -40,16 +44,30 @@ from sawbones.stats.loss_calls import Seen, as_site, maker_of, places, reaching
 
 NEEDS = ("loss_calls", "ops")
 EXPLAINS = (
-    "model.vanishing-gradients", "optimizer.lr-too-low", "evaluation.collapsed-prediction", "evaluation.metric-threshold",
-    "loss.wrong-loss", "data.class-imbalance", "model.dead-units",
-)  # fmt: skip
+    "model.vanishing-gradients",
+    "optimizer.lr-too-low",
+    "evaluation.collapsed-prediction",
+    "evaluation.metric-threshold",
+    "loss.wrong-loss",
+    "data.class-imbalance",
+    "model.dead-units",
+)
 EXPERIMENT = "sigmoid_removed"
 
-_ON_LOGITS = ("binary_cross_entropy_with_logits", "cross_entropy", "soft_margin_loss", "multilabel_soft_margin_loss")
+_ON_LOGITS = (
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "soft_margin_loss",
+    "multilabel_soft_margin_loss",
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
-    calls = [s for s in reaching(run) if s.is_finite and (s.call.fn in _ON_LOGITS or s.call.fn == "binary_cross_entropy")]
+    calls = [
+        s
+        for s in reaching(run)
+        if s.is_finite and (s.call.fn in _ON_LOGITS or s.call.fn == "binary_cross_entropy")
+    ]
     found = [(seen, op) for seen in calls if (op := _extra_sigmoid(seen)) is not None]
     if not found:
         return
@@ -69,24 +87,38 @@ def check(run: Run) -> Iterator[Finding]:
         places(built, sigmoid.site, seen.call.site),
         (
             Evidence(
-                f"the scores come from a sigmoid and lie in [{low or 0:.3g}, {high or 1:.3g}] on {len(steps)} of {len(here)} steps",
-                "loss_calls", steps, high,
+                (
+                    f"the scores come from a sigmoid and lie in [{low or 0:.3g}, "
+                    f"{high or 1:.3g}] on {len(steps)} of {len(here)} steps"
+                ),
+                "loss_calls",
+                steps,
+                high,
             ),
             Evidence(
                 "taken for logits they allow answers between 0.5 and 0.731 only; the loss is "
                 f"{last.call.value if last.call.value is not None else math.nan:.3g} at step {last.deep.step}",
-                "loss_calls", (last.deep.step,), last.call.value,
+                "loss_calls",
+                (last.deep.step,),
+                last.call.value,
             ),
         ),
-        Fix("Remove the sigmoid and hand the raw scores to the loss; apply sigmoid only where probabilities are shown."),
+        Fix(
+            "Remove the sigmoid and hand the raw scores to the loss; apply sigmoid only "
+            "where probabilities are shown."
+        ),
         params=_what_to_undo(sigmoid),
-    )  # fmt: skip
+    )
 
 
 def _extra_sigmoid(seen: Seen) -> Op | None:
     maker = seen.maker()
     for _ in range(3):  # a clamp against log(0) does not make a probability a logit
-        if maker is None or maker.name not in ("clamp", "clamp_", "clamp_min", "clamp_max", "dropout") or not maker.inputs:
+        if (
+            maker is None
+            or maker.name not in ("clamp", "clamp_", "clamp_min", "clamp_max", "dropout")
+            or not maker.inputs
+        ):
             break
         maker = maker_of(seen.deep, maker.inputs[0], maker.index)
     if maker is None or maker.name not in ("sigmoid", "sigmoid_") or not maker.inputs:
@@ -100,4 +132,8 @@ def _extra_sigmoid(seen: Seen) -> Op | None:
 def _what_to_undo(sigmoid: Op) -> dict[str, object]:
     if sigmoid.site is None or not sigmoid.inputs:
         return {}
-    return {"file": sigmoid.site.file, "line": sigmoid.site.line, "tail": list(sigmoid.inputs[0].shape[1:])}
+    return {
+        "file": sigmoid.site.file,
+        "line": sigmoid.site.line,
+        "tail": list(sigmoid.inputs[0].shape[1:]),
+    }

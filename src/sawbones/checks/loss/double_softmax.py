@@ -1,14 +1,14 @@
 """Softmax before a loss that applies softmax itself
 
 ## What it sees
-What enters a cross-entropy on deep steps, library or hand-written: rows that are never negative and sum to 1 (within 0.002) are
-probabilities, and the loss will take the softmax of them once more. The same when log-softmax is taken of a softmax's output.
-Fires from step 0, when every deep step says so. Log-probabilities into cross-entropy are only suspected: log-softmax of them
-changes nothing.
+What enters a cross-entropy on deep steps, library or hand-written: rows that are never negative and
+sum to 1 (within 0.002) are probabilities, and the loss will take the softmax of them once more. The
+same when log-softmax is taken of a softmax's output. Fires from step 0, when every deep step says
+so. Log-probabilities into cross-entropy are only suspected: log-softmax of them changes nothing.
 
 ## Why it matters
-Scores between 0 and 1 can't be far apart, so the loss can't fall under log(1 + (C - 1)/e), and the gradients are small and vanish
-when the model is sure and wrong.
+Scores between 0 and 1 can't be far apart, so the loss can't fall under log(1 + (C - 1)/e), and the
+gradients are small and vanish when the model is sure and wrong.
 
 ## Looks like
 Loss starts at log C and gets stuck well above zero although accuracy is good; training is slow.
@@ -26,17 +26,17 @@ Loss starts at log C and gets stuck well above zero although accuracy is good; t
     loss = F.cross_entropy(model(x), y)
 
 ## Confirm it
-The script runs again with the logarithm of the probabilities handed to the loss, which undoes the extra softmax. Confirmed when
-the loss ends clearly lower.
+The script runs again with the logarithm of the probabilities handed to the loss, which undoes the
+extra softmax. Confirmed when the loss ends clearly lower.
 
 ## False alarms
-nll_loss on log_softmax, cross_entropy on logits, KL divergence on log-probabilities and binary_cross_entropy on probabilities
-are right and silent. Soft targets and distillation have probabilities as targets, not as inputs. Cosine similarities and
-contrastive scores do not sum to 1.
+nll_loss on log_softmax, cross_entropy on logits, KL divergence on log-probabilities and
+binary_cross_entropy on probabilities are right and silent. Soft targets and distillation have
+probabilities as targets, not as inputs. Cosine similarities and contrastive scores do not sum to 1.
 
 ## References
-PyTorch's documentation of CrossEntropyLoss: "the input is expected to contain the unnormalized logits"; one of the most frequent
-questions of its forum.
+PyTorch's documentation of CrossEntropyLoss: "the input is expected to contain the unnormalized
+logits"; one of the most frequent questions of its forum.
 """
 
 from __future__ import annotations
@@ -49,8 +49,12 @@ from sawbones.stats.loss_calls import Seen, as_site, maker_of, places, reaching
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
-    "model.vanishing-gradients", "optimizer.lr-too-low", "evaluation.collapsed-prediction", "loss.wrong-loss", "model.bad-init",
-)  # fmt: skip
+    "model.vanishing-gradients",
+    "optimizer.lr-too-low",
+    "evaluation.collapsed-prediction",
+    "loss.wrong-loss",
+    "model.bad-init",
+)
 EXPERIMENT = "softmax_removed"
 
 
@@ -84,28 +88,46 @@ def check(run: Run) -> Iterator[Finding]:
         places(built, softmax, seen.call.site),
         (
             Evidence(
-                f"rows that enter {seen.call.fn} lie in [{low:.3g}, {high:.3g}] and sum to 1, on {len(steps)} of {len(here)} steps",
-                "loss_calls", steps, 1.0,
+                (
+                    f"rows that enter {seen.call.fn} lie in [{low:.3g}, {high:.3g}] and sum "
+                    f"to 1, on {len(steps)} of {len(here)} steps"
+                ),
+                "loss_calls",
+                steps,
+                1.0,
             ),
             Evidence(
                 f"with {classes} classes the loss can't fall under {floor:.3g}; it is {last.call.value or math.nan:.3g} at step "
                 f"{last.deep.step}, where {100 * last.number('accuracy'):.0f} % of the targets are predicted right",
-                "loss_calls", (last.deep.step,), last.call.value, floor,
+                "loss_calls",
+                (last.deep.step,),
+                last.call.value,
+                floor,
             ),
         ),
-        Fix("Remove the softmax and hand the raw scores to the loss; apply softmax only where probabilities are shown or sampled."),
+        Fix(
+            "Remove the softmax and hand the raw scores to the loss; apply softmax only "
+            "where probabilities are shown or sampled."
+        ),
         params=_what_to_undo(maker, classes),
-    )  # fmt: skip
+    )
 
 
 def _what_to_undo(maker: Op | None, classes: int) -> dict[str, str | int]:
     if maker is None or maker.name != "softmax" or maker.site is None or not maker.inputs:
         return {}
-    return {"file": maker.site.file, "line": maker.site.line, "classes": classes, "ndim": len(maker.inputs[0].shape)}
+    return {
+        "file": maker.site.file,
+        "line": maker.site.line,
+        "classes": classes,
+        "ndim": len(maker.inputs[0].shape),
+    }
 
 
 def _extra_softmax(seen: Seen) -> Op | bool:
-    """True: the input itself is a probability. An operator: the softmax under the log-softmax. False: neither."""
+    """True: the input itself is a probability. An operator: the softmax under the log-softmax.
+    False: neither.
+    """
     if seen.call.fn == "cross_entropy":
         return bool(seen.facts.get("input_is_probability"))
     maker = seen.maker()
@@ -116,13 +138,24 @@ def _extra_softmax(seen: Seen) -> Op | bool:
 
 
 def _harmless(calls: list[Seen]) -> Iterator[Finding]:
-    twice = [s for s in calls if s.call.fn == "cross_entropy" and s.facts.get("input_is_log_probability")]
+    twice = [
+        s for s in calls if s.call.fn == "cross_entropy" and s.facts.get("input_is_log_probability")
+    ]
     if not twice or len(twice) < len(calls) or twice[0].facts.get("input_made_by") != "log_softmax":
         return
     seen = twice[0]
     yield Finding(
-        "loss.double-softmax", "suspected", 0.3, "cross_entropy gets log-probabilities: log-softmax is taken twice, without effect",
+        "loss.double-softmax",
+        "suspected",
+        0.3,
+        "cross_entropy gets log-probabilities: log-softmax is taken twice, without effect",
         places(as_site(seen.facts.get("input_made_at")), seen.call.site),
-        (Evidence("rows that enter cross_entropy are log-probabilities", "loss_calls", (seen.deep.step,)),),
+        (
+            Evidence(
+                "rows that enter cross_entropy are log-probabilities",
+                "loss_calls",
+                (seen.deep.step,),
+            ),
+        ),
         Fix("Use nll_loss for log-probabilities, or hand the raw scores to cross_entropy."),
-    )  # fmt: skip
+    )

@@ -1,16 +1,18 @@
 """Prediction and target of different shapes that broadcast against each other
 
 ## What it sees
-The shapes that meet in an element-wise loss (mse, l1, smooth l1, huber, binary cross-entropy; or a difference that is squared by
-hand). Fires when one has one dimension more, of size 1, and together they make more elements than either has: (B, 1) against (B,)
-gives B x B pairs. The same for one loss per example and its weight. From step 0.
+The shapes that meet in an element-wise loss (mse, l1, smooth l1, huber, binary cross-entropy; or a
+difference that is squared by hand). Fires when one has one dimension more, of size 1, and together
+they make more elements than either has: (B, 1) against (B,) gives B x B pairs. The same for one
+loss per example and its weight. From step 0.
 
 ## Why it matters
-Every prediction is compared with every target. The best answer is then the mean of all targets, whatever the input.
+Every prediction is compared with every target. The best answer is then the mean of all targets,
+whatever the input.
 
 ## Looks like
-Loss gets stuck at the variance of the targets; all predictions become equal. Torch warns once for mse_loss and not at all for
-differences by hand.
+Loss gets stuck at the variance of the targets; all predictions become equal. Torch warns once for
+mse_loss and not at all for differences by hand.
 
 ## Example
     prediction = model(x)                  # (B, 1)
@@ -24,12 +26,13 @@ differences by hand.
 The shapes are the proof: the loss is taken over more pairs than there are targets.
 
 ## False alarms
-A constant target, one weight per row and targets of shape (B, 1) against (B, C) make no more elements than the larger one has.
-Pairwise losses (contrastive, quantile) bring both sides to the same number of dimensions on purpose. A batch of one has nothing to
-mix.
+A constant target, one weight per row and targets of shape (B, 1) against (B, C) make no more
+elements than the larger one has. Pairwise losses (contrastive, quantile) bring both sides to the
+same number of dimensions on purpose. A batch of one has nothing to mix.
 
 ## References
-The "Using a target size that is different to the input size" warning of torch; a classic of regression heads.
+The "Using a target size that is different to the input size" warning of torch; a classic of
+regression heads.
 """
 
 from __future__ import annotations
@@ -42,18 +45,43 @@ from sawbones.stats.loss_calls import Seen, as_site, places, reaching, user_site
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
-    "evaluation.collapsed-prediction", "loss.wrong-loss", "data.labels-misaligned", "optimizer.lr-too-low",
-    "model.cross-sample-leak", "loss.reduction-sum",
-)  # fmt: skip
+    "evaluation.collapsed-prediction",
+    "loss.wrong-loss",
+    "data.labels-misaligned",
+    "optimizer.lr-too-low",
+    "model.cross-sample-leak",
+    "loss.reduction-sum",
+)
 EXPERIMENT = None
 
-_ELEMENTWISE = frozenset({
-    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss", "gaussian_nll_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "soft_margin_loss",
-})  # fmt: skip
-_SHAPING = frozenset({
-    "__getitem__", "squeeze", "unsqueeze", "view", "reshape", "flatten", "index_select", "stack", "tensor", "to", "float",
-})  # fmt: skip
+_ELEMENTWISE = frozenset(
+    {
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "poisson_nll_loss",
+        "gaussian_nll_loss",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "soft_margin_loss",
+    }
+)
+_SHAPING = frozenset(
+    {
+        "__getitem__",
+        "squeeze",
+        "unsqueeze",
+        "view",
+        "reshape",
+        "flatten",
+        "index_select",
+        "stack",
+        "tensor",
+        "to",
+        "float",
+    }
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -75,40 +103,84 @@ def check(run: Run) -> Iterator[Finding]:
         "proven",
         0.97,
         f"Prediction {_text(a)} and target {_text(b)} broadcast to {_text(_together(a, b) or ())}",
-        places(*outside[:1], *([] if outside else [call]), as_site(seen.facts.get("input_made_at")), call),
+        places(
+            *outside[:1],
+            *([] if outside else [call]),
+            as_site(seen.facts.get("input_made_at")),
+            call,
+        ),
         (
             Evidence(
-                f"the loss is taken over {pairs} pairs of prediction and target, although there are {math.prod(b)} targets",
-                "loss_calls", tuple(s.deep.step for s in found), float(pairs), float(math.prod(b)),
+                (
+                    f"the loss is taken over {pairs} pairs of prediction and target, although "
+                    f"there are {math.prod(b)} targets"
+                ),
+                "loss_calls",
+                tuple(s.deep.step for s in found),
+                float(pairs),
+                float(math.prod(b)),
             ),
         ),
-        Fix("Give both the same shape before the loss: squeeze the prediction's last dimension, or unsqueeze the target's."),
-    )  # fmt: skip
+        Fix(
+            "Give both the same shape before the loss: squeeze the prediction's last "
+            "dimension, or unsqueeze the target's."
+        ),
+    )
 
 
 def _weighted(run: Run) -> Iterator[Finding]:
-    """One loss per example times one weight per example, in shapes that make every pair of the two."""
+    """One loss per example times one weight per example, in shapes that make every pair of the
+    two.
+    """
     for seen in reaching(run):
-        made = {v.id for op in seen.deep.ops if op.index == seen.call.op for v in op.outputs if len(v.shape) <= 2}
+        made = {
+            v.id
+            for op in seen.deep.ops
+            if op.index == seen.call.op
+            for v in op.outputs
+            if len(v.shape) <= 2
+        }
         for op in seen.deep.ops:
-            if op.name not in ("mul", "div") or op.index <= seen.call.op or len(op.inputs) != 2 or not op.outputs:
+            if (
+                op.name not in ("mul", "div")
+                or op.index <= seen.call.op
+                or len(op.inputs) != 2
+                or not op.outputs
+            ):
                 continue
             a, b = sorted(op.inputs, key=lambda v: v.id not in made)
-            alike = [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1] and len(a.shape) != len(b.shape)
+            alike = [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1] and len(
+                a.shape
+            ) != len(b.shape)
             size = math.prod(a.shape)
-            if a.id not in made or b.requires_grad or not alike or max(len(a.shape), len(b.shape)) != 2 or size < 2:
+            if (
+                a.id not in made
+                or b.requires_grad
+                or not alike
+                or max(len(a.shape), len(b.shape)) != 2
+                or size < 2
+            ):
                 continue
             if op.outputs[0].shape != (size, size):
                 continue
-            text = f"{size} losses {_text(a.shape)} times {size} weights {_text(b.shape)} make {size * size} products"
+            text = (
+                f"{size} losses {_text(a.shape)} times {size} weights {_text(b.shape)} make "
+                f"{size * size} products"
+            )
             yield Finding(
                 "loss.silent-broadcast",
                 "proven",
                 0.95,
-                f"Losses {_text(a.shape)} and their weights {_text(b.shape)} broadcast to {_text(op.outputs[0].shape)}",
+                (
+                    f"Losses {_text(a.shape)} and their weights {_text(b.shape)} broadcast to "
+                    f"{_text(op.outputs[0].shape)}"
+                ),
                 places(op.site, seen.call.site),
                 (Evidence(text, "ops", (seen.deep.step,), float(size * size), float(size)),),
-                Fix("Give the losses and their weights the same shape: squeeze the last dimension of the one that has it."),
+                Fix(
+                    "Give the losses and their weights the same shape: squeeze the last "
+                    "dimension of the one that has it."
+                ),
             )
             return
 

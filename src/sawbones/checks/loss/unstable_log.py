@@ -1,15 +1,17 @@
 """A logarithm, root, exponential or quotient in the loss that has no finite answer
 
 ## What it sees
-The first operator that made a value non-finite (or whose gradient is), with the range of what it was given. Fires when it is a
-logarithm of zero or less, a root of zero or less, the exponential of a large number or a division by zero, outside of the model's
-own modules, with finite inputs of ordinary size, in a run that had not diverged before. Fires at the step of the first NaN.
+The first operator that made a value non-finite (or whose gradient is), with the range of what it
+was given. Fires when it is a logarithm of zero or less, a root of zero or less, the exponential of
+a large number or a division by zero, outside of the model's own modules, with finite inputs of
+ordinary size, in a run that had not diverged before. Fires at the step of the first NaN.
 
 ## Why it matters
 One such element makes the loss, all gradients and then all weights NaN; nothing recovers from that.
 
 ## Looks like
-Training goes well, then the loss is NaN from one step to the next; or it is NaN at once, or only the gradients are.
+Training goes well, then the loss is NaN from one step to the next; or it is NaN at once, or only
+the gradients are.
 
 ## Example
     probs = torch.softmax(logits, dim=-1)
@@ -19,17 +21,18 @@ Training goes well, then the loss is NaN from one step to the next; or it is NaN
     loss = -(target * torch.log_softmax(logits, dim=-1)).sum(-1).mean()
 
 ## Confirm it
-The script runs again with that one operator kept inside its domain. Confirmed when the loss is then finite to the end and does
-not diverge.
+The script runs again with that one operator kept inside its domain. Confirmed when the loss is then
+finite to the end and does not diverge.
 
 ## False alarms
-A run that diverges because of its LR ends in an overflow too: its loss had grown before, and it still diverges when the operator is
-guarded, which refutes. Masks of -inf before a softmax are no accident. NaN in the data is not made by an operator. A softmax row
-that is masked completely belongs to the mask.
+A run that diverges because of its LR ends in an overflow too: its loss had grown before, and it
+still diverges when the operator is guarded, which refutes. Masks of -inf before a softmax are no
+accident. NaN in the data is not made by an operator. A softmax row that is masked completely
+belongs to the mask.
 
 ## References
-log(softmax(x)) instead of log_softmax(x), sqrt at 0 in pairwise distances and 0 * log(0) in divergences; torch has log_softmax,
-logsigmoid, xlogy and log1p because of them.
+log(softmax(x)) instead of log_softmax(x), sqrt at 0 in pairwise distances and 0 * log(0) in
+divergences; torch has log_softmax, logsigmoid, xlogy and log1p because of them.
 """
 
 from __future__ import annotations
@@ -47,17 +50,25 @@ from sawbones.stats.series import diverged, finite
 
 NEEDS = ("ops",)
 EXPLAINS = (
-    "loop.loss-spike", "loop.exploding-gradients", "optimizer.lr-too-high", "model.unstable-norm", "data.nonfinite-input",
+    "loop.loss-spike",
+    "loop.exploding-gradients",
+    "optimizer.lr-too-high",
+    "model.unstable-norm",
+    "data.nonfinite-input",
     "loop.amp-no-scaler",
-)  # fmt: skip
+)
 EXPERIMENT = "domain_guarded"
 LARGE = 1e5  # beyond it the values themselves have exploded
 
 _LOGS = frozenset({"log", "log2", "log10", "log1p", "xlogy", "logit"})
-_ROOTS = frozenset({"sqrt", "rsqrt", "pow", "norm", "vector_norm", "cdist", "dist", "pairwise_distance", "std"})
+_ROOTS = frozenset(
+    {"sqrt", "rsqrt", "pow", "norm", "vector_norm", "cdist", "dist", "pairwise_distance", "std"}
+)
 _EDGES = frozenset({"acos", "asin", "arccos", "arcsin"})
 _EXPS = frozenset({"exp", "expm1", "exp2", "sinh", "cosh"})
-_QUOTIENTS = frozenset({"div", "rdiv", "div_", "reciprocal", "true_divide", "__truediv__", "__rtruediv__"})
+_QUOTIENTS = frozenset(
+    {"div", "rdiv", "div_", "reciprocal", "true_divide", "__truediv__", "__rtruediv__"}
+)
 
 
 @dataclass(frozen=True)
@@ -73,28 +84,52 @@ class _Birth:
 
 
 def check(run: Run) -> Iterator[Finding]:
-    births = [b for b in (*_from_deep(run), *_from_journal(run)) if b.name in _LOGS | _ROOTS | _EDGES | _EXPS | _QUOTIENTS]
+    births = [
+        b
+        for b in (*_from_deep(run), *_from_journal(run))
+        if b.name in _LOGS | _ROOTS | _EDGES | _EXPS | _QUOTIENTS
+    ]
     if not births:
         return
     birth = min(births, key=lambda b: b.step)
-    if birth.in_model or max(abs(birth.low), abs(birth.high)) > LARGE or _had_diverged(run, birth.step):
+    if (
+        birth.in_model
+        or max(abs(birth.low), abs(birth.high)) > LARGE
+        or _had_diverged(run, birth.step)
+    ):
         return
     yield Finding(
         "loss.unstable-log",
         "likely",
         0.9,
-        f"{_what(birth)} makes the {'gradient' if birth.phase == 'backward' else 'loss'} non-finite",
+        (
+            f"{_what(birth)} makes the {'gradient' if birth.phase == 'backward' else 'loss'} "
+            "non-finite"
+        ),
         places(birth.site),
         (
             Evidence(
-                f"at step {birth.step} {birth.name} was given values in [{birth.low:.3g}, {birth.high:.3g}], all finite, and "
-                + ("has no finite gradient there" if birth.phase == "backward" else f"gave {birth.number} that are not"),
-                "ops", (birth.step,), birth.low,
+                (
+                    f"at step {birth.step} {birth.name} was given values in [{birth.low:.3g}, "
+                    f"{birth.high:.3g}], all finite, and "
+                )
+                + (
+                    "has no finite gradient there"
+                    if birth.phase == "backward"
+                    else f"gave {birth.number} that are not"
+                ),
+                "ops",
+                (birth.step,),
+                birth.low,
             ),
         ),
         Fix(_fix(birth)),
-        params={"name": birth.name, "file": birth.site.file if birth.site else "", "line": birth.site.line if birth.site else 0},
-    )  # fmt: skip
+        params={
+            "name": birth.name,
+            "file": birth.site.file if birth.site else "",
+            "line": birth.site.line if birth.site else 0,
+        },
+    )
 
 
 def _from_deep(run: Run) -> Iterator[_Birth]:
@@ -110,19 +145,33 @@ def _from_deep(run: Run) -> Iterator[_Birth]:
         number = int((record.get("output") or {}).get("nonfinite", 0))
         inside = record.get("module", "") in paths
         phase = record.get("phase", "forward")
-        yield _Birth(deep.step, record["name"], as_site(record.get("site")), low, high, number, phase, inside)
+        yield _Birth(
+            deep.step, record["name"], as_site(record.get("site")), low, high, number, phase, inside
+        )
 
 
 def _model_paths(run: Run) -> set[str]:
-    """The model's modules, but for criteria that it keeps: those have no parameters and end in a single number."""
-    ends = {op.module for op in run.deep[0].ops for v in op.outputs if not v.shape and v.requires_grad} if run.deep else set()
+    """The model's modules, but for criteria that it keeps: those have no parameters and end in a
+    single number.
+    """
+    ends = (
+        {op.module for op in run.deep[0].ops for v in op.outputs if not v.shape and v.requires_grad}
+        if run.deep
+        else set()
+    )
     criteria = {m.path for m in run.modules if m.path in ends and not m.num_params}
-    return {m.path for m in run.modules if m.path and not any(m.path == c or m.path.startswith(c + ".") for c in criteria)}
+    return {
+        m.path
+        for m in run.modules
+        if m.path and not any(m.path == c or m.path.startswith(c + ".") for c in criteria)
+    }
 
 
 def _behind(deep: DeepStep, record: Mapping[str, Any], paths: set[str]) -> Iterator[_Birth]:
     """An infinity that was harmless where it was made (log of data) and met a zero later."""
-    made = {output.id: op for op in deep.ops if op.index < int(record["op"]) for output in op.outputs}
+    made = {
+        output.id: op for op in deep.ops if op.index < int(record["op"]) for output in op.outputs
+    }
     last = next((op for op in deep.ops if op.index == int(record["op"])), None)
     waiting = [v.id for v in last.inputs if v.nonfinite] if last is not None else []
     for _ in range(32):
@@ -133,7 +182,9 @@ def _behind(deep: DeepStep, record: Mapping[str, Any], paths: set[str]) -> Itera
         if not bad and op.inputs:
             low, high = op.inputs[0].min or 0.0, op.inputs[0].max or 0.0
             number = op.outputs[0].nonfinite if op.outputs else 0
-            yield _Birth(deep.step, op.name, op.site, low, high, number, "forward", op.module in paths)
+            yield _Birth(
+                deep.step, op.name, op.site, low, high, number, "forward", op.module in paths
+            )
             return
         waiting += [v.id for v in bad]
 
@@ -145,21 +196,45 @@ def _from_journal(run: Run) -> Iterator[_Birth]:
         return
     site = as_site(record.get("site"))
     paths = _model_paths(run)
-    inside = {op.site for deep in run.deep[:1] for op in deep.ops if op.module in paths and op.name == record["op"]}
+    inside = {
+        op.site
+        for deep in run.deep[:1]
+        for op in deep.ops
+        if op.module in paths and op.name == record["op"]
+    }
     low, high = _range(inputs)
-    yield _Birth(int(record["step"]), record["op"], site, low, high, int(record.get("nonfinite", 0)), "forward", site in inside)
+    yield _Birth(
+        int(record["step"]),
+        record["op"],
+        site,
+        low,
+        high,
+        int(record.get("nonfinite", 0)),
+        "forward",
+        site in inside,
+    )
 
 
 def _range(inputs: Any) -> tuple[float, float]:
-    lows = [float(i["min"]) for i in inputs if i.get("min") is not None and math.isfinite(float(i["min"]))]
-    highs = [float(i["max"]) for i in inputs if i.get("max") is not None and math.isfinite(float(i["max"]))]
+    lows = [
+        float(i["min"])
+        for i in inputs
+        if i.get("min") is not None and math.isfinite(float(i["min"]))
+    ]
+    highs = [
+        float(i["max"])
+        for i in inputs
+        if i.get("max") is not None and math.isfinite(float(i["max"]))
+    ]
     return (min(lows), max(highs)) if lows and highs else (0.0, 0.0)
 
 
 def _had_diverged(run: Run, step: int) -> bool:
     before = run.losses[run.steps["step"] < step] if "step" in run.steps else np.zeros(0)
     known = finite(before)
-    return len(known) >= 5 and (diverged(known, 2.0) or float(np.max(np.abs(known))) > 1e4 * max(abs(float(known[0])), 1e-6))
+    return len(known) >= 5 and (
+        diverged(known, 2.0) or float(np.max(np.abs(known))) > 1e4 * max(abs(float(known[0])), 1e-6)
+    )
 
 
 def _what(birth: _Birth) -> str:
@@ -176,11 +251,20 @@ def _what(birth: _Birth) -> str:
 
 def _fix(birth: _Birth) -> str:
     if birth.name in _LOGS:
-        return "Use the stable form (log_softmax, logsigmoid, xlogy, cross_entropy on logits), or clamp the argument above zero."
+        return (
+            "Use the stable form (log_softmax, logsigmoid, xlogy, cross_entropy on logits), "
+            "or clamp the argument above zero."
+        )
     if birth.name in _ROOTS:
-        return "Clamp the argument to a small positive number before the root: x.clamp(min=1e-6).sqrt()."
+        return (
+            "Clamp the argument to a small positive number before the root: "
+            "x.clamp(min=1e-6).sqrt()."
+        )
     if birth.name in _EDGES:
-        return "Clamp the argument a little inside of -1 and 1 (1e-6): at the edge there is no finite slope; or use atan2."
+        return (
+            "Clamp the argument a little inside of -1 and 1 (1e-6): at the edge there is no "
+            "finite slope; or use atan2."
+        )
     if birth.name in _EXPS:
         return "Subtract the maximum first, or use logsumexp, softplus or log_softmax."
     return "Add a small number to the divisor, or clamp it away from zero."

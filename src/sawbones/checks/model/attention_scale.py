@@ -1,17 +1,20 @@
 """Attention scores that are not divided by the root of the head's width, or divided twice
 
 ## What it sees
-On the first deep step, before training has changed the weights, the spread of the scores that enter the softmax of an attention,
-against what the same queries and keys would give over sqrt(d). Fires when the spread is sqrt(d) times too large (within 5 %) and
-over 0.8, for queries and keys that come out of learned projections (by hand, or since scaled_dot_product_attention is told scale=1
-or sqrt(d)); or when queries are scaled by 1/sqrt(d) and the product is divided by sqrt(d) once more. Step 0.
+On the first deep step, before training has changed the weights, the spread of the scores that enter
+the softmax of an attention, against what the same queries and keys would give over sqrt(d). Fires
+when the spread is sqrt(d) times too large (within 5 %) and over 0.8, for queries and keys that come
+out of learned projections (by hand, or since scaled_dot_product_attention is told scale=1 or
+sqrt(d)); or when queries are scaled by 1/sqrt(d) and the product is divided by sqrt(d) once more.
+Step 0.
 
 ## Why it matters
-Unscaled scores make the softmax nearly hard: almost all weight on one key, hardly any gradient. Scaled twice, attention is almost
-uniform and takes long to learn to look anywhere.
+Unscaled scores make the softmax nearly hard: almost all weight on one key, hardly any gradient.
+Scaled twice, attention is almost uniform and takes long to learn to look anywhere.
 
 ## Looks like
-Attention entropy near 0 (or near its maximum) at the start; slow or unstable training that gets worse with wider heads.
+Attention entropy near 0 (or near its maximum) at the start; slow or unstable training that gets
+worse with wider heads.
 
 ## Example
     q = q * self.head_dim**-0.5
@@ -24,13 +27,15 @@ Attention entropy near 0 (or near its maximum) at the start; slow or unstable tr
 The factor is measured on the scores themselves.
 
 ## False alarms
-Dot-product attention of recurrent models scores raw states, without projections, and is left alone. T5 leaves the division out,
-starts from smaller query weights (queries are smaller than keys by sqrt(d)) and may add a learned bias to the scores. A scale of
-1/d (maximal update parametrisation) is written in one place; only two separate scalings count as twice. Cosine attention with a
-learned temperature has another factor.
+Dot-product attention of recurrent models scores raw states, without projections, and is left alone.
+T5 leaves the division out, starts from smaller query weights (queries are smaller than keys by
+sqrt(d)) and may add a learned bias to the scores. A scale of 1/d (maximal update parametrisation)
+is written in one place; only two separate scalings count as twice. Cosine attention with a learned
+temperature has another factor.
 
 ## References
-Vaswani et al. 2017, section 3.2.1, give the reason for the division. scaled_dot_product_attention scales by itself.
+Vaswani et al. 2017, section 3.2.1, give the reason for the division. scaled_dot_product_attention
+scales by itself.
 """
 
 from __future__ import annotations
@@ -89,20 +94,44 @@ def _twice(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding 
     for value in op.inputs[:2]:
         _, made = flow.origin(value, op.index)
         factor = _number(made)
-        if made is None or factor is None or abs(factor * root - 1.0) > NEAR or abs(given * root - 1.0) > NEAR:
+        if (
+            made is None
+            or factor is None
+            or abs(factor * root - 1.0) > NEAR
+            or abs(given * root - 1.0) > NEAR
+        ):
             continue
-        text = f"queries or keys are multiplied by {factor:.4g}, and the attention divides by sqrt({attention.head_dim}) again"
-        return _finding(deep, attention, made, text, 1.0 / root, "Remove one of the two scalings (or pass scale=1.0).", "proven")
+        text = (
+            f"queries or keys are multiplied by {factor:.4g}, and the attention divides by "
+            f"sqrt({attention.head_dim}) again"
+        )
+        return _finding(
+            deep,
+            attention,
+            made,
+            text,
+            1.0 / root,
+            "Remove one of the two scalings (or pass scale=1.0).",
+            "proven",
+        )
     return None
 
 
 def _told_wrong(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding | None:
-    """The fused attention is told not to divide (or to multiply), and nothing before it made the queries or keys smaller."""
+    """The fused attention is told not to divide (or to multiply), and nothing before it made the
+    queries or keys smaller.
+    """
     scale, spread, root = op.args.get("scale"), attention.score_std, math.sqrt(attention.head_dim)
-    if not isinstance(scale, (int, float)) or not spread or min(abs(scale - 1.0), abs(scale / root - 1.0)) > NEAR:
+    if (
+        not isinstance(scale, (int, float))
+        or not spread
+        or min(abs(scale - 1.0), abs(scale / root - 1.0)) > NEAR
+    ):
         return None
     makers = [flow.origin(v, op.index)[1] for v in op.inputs[:2]]
-    if any(m is None or m.name not in ("linear", "matmul", "addmm", "conv1d", "conv2d") for m in makers):
+    if any(
+        m is None or m.name not in ("linear", "matmul", "addmm", "conv1d", "conv2d") for m in makers
+    ):
         return None  # normalised, rotated or scaled by something: these have a scale of their own
     small, large = sorted(v.std or 0.0 for v in op.inputs[:2])
     biased = len(op.inputs) > 3 and op.inputs[3].requires_grad
@@ -113,14 +142,27 @@ def _told_wrong(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Fin
         f"{spread:.3g}, entropy is {attention.entropy:.2f} of its maximum"
     )
     status = "proven" if spread > 1.5 else "likely" if spread > SPREAD else "suspected"
-    return _finding(deep, attention, op, text, scale * root, "Leave scale out: it is 1/sqrt(head width) by itself.", status)
+    return _finding(
+        deep,
+        attention,
+        op,
+        text,
+        scale * root,
+        "Leave scale out: it is 1/sqrt(head width) by itself.",
+        status,
+    )
 
 
 def _by_hand(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding | None:
     spread, expected = attention.score_std, attention.expected_score_std
     behind = list(flow.behind(op.inputs[0], op.index, 16))
     product = next((o for o in behind if o.name in _PRODUCTS), None)
-    if not spread or not expected or product is None or not attention.mask.get("axis_is_keys", True):
+    if (
+        not spread
+        or not expected
+        or product is None
+        or not attention.mask.get("axis_is_keys", True)
+    ):
         return None
     root, ratio = math.sqrt(attention.head_dim), spread / expected
     if (spread < PEAKED and _adds_learned(behind, product)) or not _projected(flow, product):
@@ -133,22 +175,39 @@ def _by_hand(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Findin
             f"attention entropy is {attention.entropy:.2f} of its maximum"
         )
         status = "proven" if spread > 1.5 else "likely" if spread > SPREAD else "suspected"
-        return _finding(deep, attention, product, text, ratio, "Divide the scores by the square root of the head's width.", status)
+        return _finding(
+            deep,
+            attention,
+            product,
+            text,
+            ratio,
+            "Divide the scores by the square root of the head's width.",
+            status,
+        )
     scalings = [o for o in behind if o.index > product.index and _number(o) is not None]
-    before = [o for v in product.inputs[:2] if _number(o := flow.origin(v, product.index)[1]) is not None and o is not None]
+    before = [
+        o
+        for v in product.inputs[:2]
+        if _number(o := flow.origin(v, product.index)[1]) is not None and o is not None
+    ]
     if abs(ratio * root - 1.0) < NEAR and len(scalings) + len(before) >= 2:
         text = (
-            f"the scores are scaled {len(scalings) + len(before)} times and spread by {spread:.3g}, {ratio:.3g} of what they should"
+            f"the scores are scaled {len(scalings) + len(before)} times and spread by "
+            f"{spread:.3g}, {ratio:.3g} of what they should"
         )
         where = (before + scalings)[0]
-        return _finding(deep, attention, where, text, ratio, "Remove one of the two scalings.", "proven")
+        return _finding(
+            deep, attention, where, text, ratio, "Remove one of the two scalings.", "proven"
+        )
     return None
 
 
 def _adds_learned(behind: list[Op], product: Op) -> bool:
     """A bias that is learned is added to the scores: they have a scale of their own."""
     after = [o for o in behind if o.index > product.index and o.name in ("add", "add_")]
-    return any(len(o.inputs) > 1 and o.inputs[0].requires_grad and o.inputs[1].requires_grad for o in after)
+    return any(
+        len(o.inputs) > 1 and o.inputs[0].requires_grad and o.inputs[1].requires_grad for o in after
+    )
 
 
 def _in_the_weights(product: Op, root: float) -> bool:
@@ -162,12 +221,16 @@ def _projected(flow: Flow, product: Op) -> bool:
     through = FORMING | frozenset(_SCALING)
     makers = [flow.origin(v, product.index, through)[1] for v in product.inputs[-2:]]
     return all(
-        m is not None and m.name in ("linear", "matmul", "einsum", "conv1d", "conv2d", "addmm", "add", "cat", "stack")
+        m is not None
+        and m.name
+        in ("linear", "matmul", "einsum", "conv1d", "conv2d", "addmm", "add", "cat", "stack")
         for m in makers
     )
 
 
-def _finding(deep: DeepStep, attention: Attention, op: Op, text: str, ratio: float, fix: str, status: str) -> Finding:
+def _finding(
+    deep: DeepStep, attention: Attention, op: Op, text: str, ratio: float, fix: str, status: str
+) -> Finding:
     return Finding(
         "model.attention-scale",
         status,

@@ -1,20 +1,23 @@
 """First weights that are too large, or the same for every unit
 
 ## What it sees
-On the first deep step, before any update: weight matrices whose entries are all equal and not zero (all units compute the same
-and get the same gradient); a first loss far over that of outputs near zero (twice log C or log 2, 30 times a squared error) while
-the weights of a layer are at least three times larger than inputs of that width call for (spread times the root of the number of
-inputs; common schemes give 0.1 to 1.5); weights so small that activations fade to a thousandth within the first half of the
-layers; matrices of zeros whose gradient stays exactly zero; and a matrix of zeros whose whole input is one and the same number
-because it comes out of another matrix of zeros. A parameter that the script multiplies with by itself is measured by how much
-larger what comes out is than what went in. Step 0, the zero gradients from step 3.
+On the first deep step, before any update: weight matrices whose entries are all equal and not zero
+(all units compute the same and get the same gradient); a first loss far over that of outputs near
+zero (twice log C or log 2, 30 times a squared error) while the weights of a layer are at least
+three times larger than inputs of that width call for (spread times the root of the number of
+inputs; common schemes give 0.1 to 1.5); weights so small that activations fade to a thousandth
+within the first half of the layers; matrices of zeros whose gradient stays exactly zero; and a
+matrix of zeros whose whole input is one and the same number because it comes out of another matrix
+of zeros. A parameter that the script multiplies with by itself is measured by how much larger what
+comes out is than what went in. Step 0, the zero gradients from step 3.
 
 ## Why it matters
-Equal units stay equal: a layer of 512 learns like a layer of 1. Weights that are too large make the first predictions sure and
-wrong, saturate what follows, and most of the training undoes that.
+Equal units stay equal: a layer of 512 learns like a layer of 1. Weights that are too large make the
+first predictions sure and wrong, saturate what follows, and most of the training undoes that.
 
 ## Looks like
-The first loss is far from log C (2.3 for 10 classes), activations grow from layer to layer; or the model learns hardly anything.
+The first loss is far from log C (2.3 for 10 classes), activations grow from layer to layer; or the
+model learns hardly anything.
 
 ## Example
     nn.init.constant_(layer.weight, 0.05)
@@ -26,14 +29,16 @@ The first loss is far from log C (2.3 for 10 classes), activations grow from lay
 The weights themselves, read before the first update, are the proof.
 
 ## False alarms
-Biases and the scales of normalisations start equal on purpose and have one dimension. A zero-initialised head or residual branch
-gets a gradient at once and its inputs' layers from the second step on; what goes into it differs from unit to unit. Raw inputs
-of 0 to 255, or targets far from zero, also give a large first loss, but then the weights have a normal size. Small weights under a
-normalisation or beside a residual path leave activations at their size. Tables of vectors and parameters that are added or looked
-up (positions, class tokens) follow other scales.
+Biases and the scales of normalisations start equal on purpose and have one dimension. A
+zero-initialised head or residual branch gets a gradient at once and its inputs' layers from the
+second step on; what goes into it differs from unit to unit. Raw inputs of 0 to 255, or targets far
+from zero, also give a large first loss, but then the weights have a normal size. Small weights
+under a normalisation or beside a residual path leave activations at their size. Tables of vectors
+and parameters that are added or looked up (positions, class tokens) follow other scales.
 
 ## References
-Glorot and Bengio 2010; He et al. 2015. "Verify the loss at init" is the first advice of Karpathy's recipe.
+Glorot and Bengio 2010; He et al. 2015. "Verify the loss at init" is the first advice of Karpathy's
+recipe.
 """
 
 from __future__ import annotations
@@ -51,9 +56,14 @@ from sawbones.stats.sequences import main_call
 
 NEEDS = ("deep", "tensors")
 EXPLAINS = (
-    "optimizer.lr-too-high", "model.dead-units", "model.vanishing-gradients", "model.attention-scale", "loop.exploding-gradients",
-    "optimizer.lr-too-low", "loop.loss-spike",
-)  # fmt: skip
+    "optimizer.lr-too-high",
+    "model.dead-units",
+    "model.vanishing-gradients",
+    "model.attention-scale",
+    "loop.exploding-gradients",
+    "optimizer.lr-too-low",
+    "loop.loss-spike",
+)
 EXPERIMENT = None
 LARGE = 3.0
 FIRST_LOSS = 2.0
@@ -61,18 +71,57 @@ FIRST_ERROR = 30.0
 SMALL = 0.05
 FADED = 1e-3
 FEWEST = 3
-_LAYERS = frozenset({
-    "Linear", "Conv1d", "Conv2d", "Conv3d", "Conv1D", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Bilinear",
-    "MultiheadAttention", "NonDynamicallyQuantizableLinear", "LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell",
-})  # fmt: skip
+_LAYERS = frozenset(
+    {
+        "Linear",
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "Conv1D",
+        "ConvTranspose1d",
+        "ConvTranspose2d",
+        "ConvTranspose3d",
+        "Bilinear",
+        "MultiheadAttention",
+        "NonDynamicallyQuantizableLinear",
+        "LSTM",
+        "GRU",
+        "RNN",
+        "LSTMCell",
+        "GRUCell",
+        "RNNCell",
+    }
+)
 _TABLES = frozenset({"Embedding", "EmbeddingBag"})
-_PRODUCTS = frozenset({
-    "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "tensordot", "conv1d", "conv2d", "conv3d", "bilinear",
-})  # fmt: skip
+_PRODUCTS = frozenset(
+    {
+        "linear",
+        "matmul",
+        "mm",
+        "bmm",
+        "addmm",
+        "baddbmm",
+        "einsum",
+        "tensordot",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "bilinear",
+    }
+)
 _WRITING = (
-    "fill_", "constant_", "zero_", "normal_", "uniform_", "trunc_normal_", "kaiming_normal_", "kaiming_uniform_", "randn", "rand",
+    "fill_",
+    "constant_",
+    "zero_",
+    "normal_",
+    "uniform_",
+    "trunc_normal_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "randn",
+    "rand",
     "zeros",
-)  # fmt: skip
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -94,15 +143,30 @@ def _equal_units(run: Run, deep: DeepStep) -> Iterator[Finding]:
     found: dict[int, tuple[Value, str]] = {}
     for op in deep.ops:
         for value in op.inputs:
-            large = len(value.shape) >= 2 and min(value.shape[:2]) > 1 and value.requires_grad and op.name != "embedding"
-            if deep.step == 0 and large and op.module and value.std == 0.0 and value.min == value.max and value.min:
+            large = (
+                len(value.shape) >= 2
+                and min(value.shape[:2]) > 1
+                and value.requires_grad
+                and op.name != "embedding"
+            )
+            if (
+                deep.step == 0
+                and large
+                and op.module
+                and value.std == 0.0
+                and value.min == value.max
+                and value.min
+            ):
                 weight = any(t.shape == value.shape and t.requires_grad for t in run.tensors)
                 if weight and value.id not in {v.id for o in deep.ops for v in o.outputs}:
                     found.setdefault(value.id, (value, op.module))
     if not found:
         return
     value, path = next(iter(found.values()))
-    text = f"{len(found)} weight matrices hold one number only ({path}: {value.shape}, all {value.min:.4g})"
+    text = (
+        f"{len(found)} weight matrices hold one number only ({path}: {value.shape}, all "
+        f"{value.min:.4g})"
+    )
     yield _finding(
         "All units of a layer start from the same weights",
         Evidence(text, "ops", (deep.step,), 0.0),
@@ -112,19 +176,31 @@ def _equal_units(run: Run, deep: DeepStep) -> Iterator[Finding]:
 
 
 def _zeros_behind_zeros(run: Run, deep: DeepStep) -> Iterator[Finding]:
-    """All units hand on the same number to weights that are the same: whatever is learned, the units stay equal."""
+    """All units hand on the same number to weights that are the same: whatever is learned, the
+    units stay equal.
+    """
     flow = Flow(deep)
     trained = {t.shape for t in run.tensors if t.requires_grad and t.optimizer >= 0}
     zero = {
         op.index: (op, weight)
         for op in flow.ops
         for weight in (op.inputs if op.name in _PRODUCTS and deep.step == 0 else ())
-        if len(weight.shape) >= 2 and weight.requires_grad and weight.shape in trained and flow.maker(weight, op.index) is None
+        if len(weight.shape) >= 2
+        and weight.requires_grad
+        and weight.shape in trained
+        and flow.maker(weight, op.index) is None
         and weight.min == weight.max == 0.0
-    }  # fmt: skip
+    }
     for op, weight in zero.values():
-        given = [v for v in op.inputs if v.id != weight.id and v.std == 0.0 and len(v.shape) >= 2 and v.requires_grad]
-        before = next((zero[b.index] for v in given for b in flow.behind(v, op.index) if b.index in zero), None)
+        given = [
+            v
+            for v in op.inputs
+            if v.id != weight.id and v.std == 0.0 and len(v.shape) >= 2 and v.requires_grad
+        ]
+        before = next(
+            (zero[b.index] for v in given for b in flow.behind(v, op.index) if b.index in zero),
+            None,
+        )
         if before is None:
             continue
         text = (
@@ -135,7 +211,10 @@ def _zeros_behind_zeros(run: Run, deep: DeepStep) -> Iterator[Finding]:
             "Layers start from zeros, so that all units stay the same",
             Evidence(text, "ops", (deep.step,), 0.0),
             _where(run, {before[1].shape, weight.shape}, [before[0].module, op.module], 0.0),
-            "Start hidden layers from random weights; zeros are for biases and for the last layer of a branch.",
+            (
+                "Start hidden layers from random weights; zeros are for biases and for the "
+                "last layer of a branch."
+            ),
         )
         return
 
@@ -144,7 +223,14 @@ def _too_large(run: Run, deep: DeepStep) -> Iterator[Finding]:
     call = main_call(deep)
     mean = call.facts.get("mean_of_elements", call.value) if call is not None else None
     expected, times = _expected(call) if call is not None else (0.0, 0.0)
-    if call is None or deep.step != 0 or not expected or not mean or not math.isfinite(mean) or mean < times * expected:
+    if (
+        call is None
+        or deep.step != 0
+        or not expected
+        or not mean
+        or not math.isfinite(mean)
+        or mean < times * expected
+    ):
         return
     gains = [*_gains(run), *_own_products(run, deep, call)]
     large = [(tensor, gain) for tensor, gain in gains if gain >= LARGE]
@@ -157,12 +243,19 @@ def _too_large(run: Run, deep: DeepStep) -> Iterator[Finding]:
         f"by {typical:.2g} over the root of their inputs (0.1 to 1.5 is usual), activations reach {max(spread, default=0.0):.3g}"
     )
     shapes = {tensor.shape for tensor, _ in large}
-    size = float(np.median([run.statistics["param_l2"][0, t.index] / math.sqrt(t.numel) for t, _ in large]))
+    size = float(
+        np.median([run.statistics["param_l2"][0, t.index] / math.sqrt(t.numel) for t, _ in large])
+    )
     yield _finding(
         "The first weights are far too large",
         Evidence(text, "loss_calls", (deep.step,), float(mean), expected),
-        _where(run, shapes, [tensor.name.rpartition(".")[0] for tensor, _ in large], round(size, 1)),
-        "Scale the first weights by 1/sqrt(inputs), as the default of every layer does (0.02 for transformers).",
+        _where(
+            run, shapes, [tensor.name.rpartition(".")[0] for tensor, _ in large], round(size, 1)
+        ),
+        (
+            "Scale the first weights by 1/sqrt(inputs), as the default of every layer does "
+            "(0.02 for transformers)."
+        ),
     )
 
 
@@ -173,17 +266,29 @@ def _expected(call: LossCall) -> tuple[float, float]:
         return math.log(classes), FIRST_LOSS
     if call.fn == "binary_cross_entropy_with_logits":
         return math.log(2.0), FIRST_LOSS
-    if call.fn == "mse_loss" and target is not None and target.std is not None and target.mean is not None:
+    if (
+        call.fn == "mse_loss"
+        and target is not None
+        and target.std is not None
+        and target.mean is not None
+    ):
         return target.std**2 + target.mean**2, FIRST_ERROR
     return 0.0, 0.0
 
 
 def _gains(run: Run) -> list[tuple[Tensor, float]]:
-    """Spread times the root of the number of inputs, of every matrix that belongs to a layer, before the first update."""
+    """Spread times the root of the number of inputs, of every matrix that belongs to a layer,
+    before the first update.
+    """
     norms = run.statistics.get("param_l2")
     found = []
     for tensor in run.tensors if norms is not None and len(norms) else ():
-        if len(tensor.shape) < 2 or tensor.owner not in _LAYERS or norms is None or tensor.index >= norms.shape[1]:
+        if (
+            len(tensor.shape) < 2
+            or tensor.owner not in _LAYERS
+            or norms is None
+            or tensor.index >= norms.shape[1]
+        ):
             continue
         size = float(norms[0, tensor.index])
         if size > 0 and math.isfinite(size):
@@ -194,13 +299,21 @@ def _gains(run: Run) -> list[tuple[Tensor, float]]:
 
 
 def _own_products(run: Run, deep: DeepStep, call: LossCall) -> list[tuple[Tensor, float]]:
-    """Parameters that the script multiplies with by itself, and how much larger the products are than what went in."""
+    """Parameters that the script multiplies with by itself, and how much larger the products are
+    than what went in.
+    """
     flow = Flow(deep)
-    own = [t for t in run.tensors if len(t.shape) >= 2 and t.requires_grad and t.owner not in _LAYERS | _TABLES]
+    own = [
+        t
+        for t in run.tensors
+        if len(t.shape) >= 2 and t.requires_grad and t.owner not in _LAYERS | _TABLES
+    ]
     found: dict[str, tuple[Tensor, float]] = {}
     first = 0.0
     for op in flow.ops:
-        floats = [v for v in op.inputs if v.std is not None and v.dtype.startswith(("float", "bfloat"))]
+        floats = [
+            v for v in op.inputs if v.std is not None and v.dtype.startswith(("float", "bfloat"))
+        ]
         if op.name not in _PRODUCTS or len(floats) < 2 or not op.outputs:
             continue
         weights = [v for v in floats if v.requires_grad and flow.maker(v, op.index) is None]
@@ -208,7 +321,14 @@ def _own_products(run: Run, deep: DeepStep, call: LossCall) -> list[tuple[Tensor
         first = first or given
         for weight in weights if given > 0 else ():
             tensor = next(
-                (t for t in own if t.shape == weight.shape and t.name.startswith(op.module) and t.name not in found), None
+                (
+                    t
+                    for t in own
+                    if t.shape == weight.shape
+                    and t.name.startswith(op.module)
+                    and t.name not in found
+                ),
+                None,
             )
             if tensor is not None:
                 found[tensor.name] = (tensor, _size(op.outputs[0]) / given)
@@ -221,9 +341,15 @@ def _size(value: Value) -> float:
 
 
 def _too_small(run: Run, deep: DeepStep) -> Iterator[Finding]:
-    """Every layer hands on far less than it got, until nothing is left that depends on the input."""
+    """Every layer hands on far less than it got, until nothing is left that depends on the
+    input.
+    """
     gains = _gains(run)
-    if deep.step != 0 or len(gains) < FEWEST or float(np.median([gain for _, gain in gains])) > SMALL:
+    if (
+        deep.step != 0
+        or len(gains) < FEWEST
+        or float(np.median([gain for _, gain in gains])) > SMALL
+    ):
         return
     own = {tensor.name.rpartition(".")[0] for tensor, _ in gains}
     layers = [a for a in deep.activations if a.module in own and a.std >= 0]
@@ -235,11 +361,18 @@ def _too_small(run: Run, deep: DeepStep) -> Iterator[Finding]:
         f"activations fall from a spread of {layers[0].std:.2g} to {max(rest):.2g} in the second half of the layers; "
         f"weights are {typical:.2g} over the root of their inputs (0.1 to 1.5 is usual)"
     )
-    size = float(np.median([run.statistics["param_l2"][0, t.index] / math.sqrt(t.numel) for t, _ in gains]))
+    size = float(
+        np.median([run.statistics["param_l2"][0, t.index] / math.sqrt(t.numel) for t, _ in gains])
+    )
     yield _finding(
         "The first weights are far too small",
         Evidence(text, "activations", (deep.step,), max(rest), layers[0].std),
-        _where(run, {tensor.shape for tensor, _ in gains}, [tensor.name.rpartition(".")[0] for tensor, _ in gains], size),
+        _where(
+            run,
+            {tensor.shape for tensor, _ in gains},
+            [tensor.name.rpartition(".")[0] for tensor, _ in gains],
+            size,
+        ),
         "Scale the first weights by 1/sqrt(inputs), as the default of every layer does.",
     )
 
@@ -252,39 +385,63 @@ def _stuck_at_zero(run: Run, _: DeepStep) -> Iterator[Finding]:
     stuck = [
         t
         for t in run.tensors
-        if len(t.shape) >= 2 and t.requires_grad and t.optimizer >= 0 and t.owner not in _TABLES and t.index < norms.shape[1]
-        and _always_zero(norms[:, t.index]) and _always_zero(gradients[:, t.index])
-    ]  # fmt: skip
+        if len(t.shape) >= 2
+        and t.requires_grad
+        and t.optimizer >= 0
+        and t.owner not in _TABLES
+        and t.index < norms.shape[1]
+        and _always_zero(norms[:, t.index])
+        and _always_zero(gradients[:, t.index])
+    ]
     if len(stuck) < 2:
         return
     text = (
-        f"{len(stuck)} weight matrices are all zero ({stuck[0].name}, ...) and had a gradient of exactly zero on {len(norms)} steps"
+        f"{len(stuck)} weight matrices are all zero ({stuck[0].name}, ...) and had a gradient "
+        f"of exactly zero on {len(norms)} steps"
     )
     yield _finding(
         "Layers start from zeros and stay there",
         Evidence(text, "tensor_statistics", (int(run.tensor_steps[0]),), 0.0),
         _where(run, {t.shape for t in stuck}, [t.name.rpartition(".")[0] for t in stuck], 0.0),
-        "Start hidden layers from random weights; zeros are for biases and for the last layer of a branch.",
+        (
+            "Start hidden layers from random weights; zeros are for biases and for the last "
+            "layer of a branch."
+        ),
     )
 
 
 def _always_zero(series: np.ndarray) -> bool:
     """Zero on every step on which it was measured; steps left out hold a negative number."""
     measured = series[series >= 0]
-    return len(measured) >= FEWEST and bool((measured == 0).all()) and bool(np.isfinite(series).all())
+    return (
+        len(measured) >= FEWEST and bool((measured == 0).all()) and bool(np.isfinite(series).all())
+    )
 
 
-def _where(run: Run, shapes: set[tuple[int, ...]], names: list[str], value: float) -> tuple[Site, ...]:
-    """The line that wrote the weights; a library that did it was told the size by a number in the user's source."""
+def _where(
+    run: Run, shapes: set[tuple[int, ...]], names: list[str], value: float
+) -> tuple[Site, ...]:
+    """The line that wrote the weights; a library that did it was told the size by a number in the
+    user's source.
+    """
     built = {m.path: m.built for m in run.modules}
     written = [
         site
         for row in run.facts.get("data_ops") or ()
-        if row.get("op") in _WRITING and tuple(row.get("shape") or ()) in shapes and (site := as_site(row.get("site")))
+        if row.get("op") in _WRITING
+        and tuple(row.get("shape") or ()) in shapes
+        and (site := as_site(row.get("site")))
     ]
     own = [site for site in written if site not in built.values()]
     numbers = [] if own or not value else numbers_equal(run, value)
-    # A parameter of the script's own class is written in that class, whose forward is the line that is known of it.
+    # A parameter of the script's own class is written in that class, whose forward is the line that
+    # is known of it.
     owners = {t.owner for t in run.tensors if t.shape in shapes and t.owner not in _LAYERS}
     classes = [] if own else [m.site for m in run.modules if m.cls in owners and m.site is not None]
-    return places(*own[:1], *numbers[:1], *classes[:1], *[s for name in names[:1] if (s := built.get(name))], *written[:1])
+    return places(
+        *own[:1],
+        *numbers[:1],
+        *classes[:1],
+        *[s for name in names[:1] if (s := built.get(name))],
+        *written[:1],
+    )

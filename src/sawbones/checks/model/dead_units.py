@@ -1,15 +1,18 @@
 """Units that never fire, or activations that are saturated from the start
 
 ## What it sees
-On the first and the last deep step, the activations after ReLU: at least 95 % of them zero, or at least 60 % of the units zero
-for the whole batch. And after tanh and sigmoid inside of the model: at least 80 % within half a percent of a bound. It has to be
-so at the start and still at the end. From the second deep step.
+On the first and the last deep step, the activations after ReLU: at least 95 % of them zero, or at
+least 60 % of the units zero for the whole batch. And after tanh and sigmoid inside of the model: at
+least 80 % within half a percent of a bound. It has to be so at the start and still at the end. From
+the second deep step.
 
 ## Why it matters
-The slope there is zero (or nearly): what comes before such a layer gets no gradient and can't recover.
+The slope there is zero (or nearly): what comes before such a layer gets no gradient and can't
+recover.
 
 ## Looks like
-Loss does not move, or stops where the bias of the last layer can take it; gradients of the early layers are zero.
+Loss does not move, or stops where the bias of the last layer can take it; gradients of the early
+layers are zero.
 
 ## Example
     nn.init.constant_(conv.bias, -4.6)
@@ -23,9 +26,9 @@ Loss does not move, or stops where the bias of the last layer can take it; gradi
 The activations themselves are the proof, with the gradients of the layer before.
 
 ## False alarms
-About half of the values after a ReLU are zero in a healthy network, and sparse codes get sparser as they are learned; they do not
-start that way. A sigmoid or softmax that makes the output is left out: it is meant to be sure in the end. Gates of recurrent
-layers are not looked at.
+About half of the values after a ReLU are zero in a healthy network, and sparse codes get sparser as
+they are learned; they do not start that way. A sigmoid or softmax that makes the output is left
+out: it is meant to be sure in the end. Gates of recurrent layers are not looked at.
 
 ## References
 Lu et al. 2019, "Dying ReLU and initialization"; Glorot and Bengio 2010 on saturation.
@@ -40,7 +43,12 @@ from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("activations",)
-EXPLAINS = ("model.vanishing-gradients", "optimizer.lr-too-low", "evaluation.collapsed-prediction", "loss.wrong-loss")
+EXPLAINS = (
+    "model.vanishing-gradients",
+    "optimizer.lr-too-low",
+    "evaluation.collapsed-prediction",
+    "loss.wrong-loss",
+)
 EXPERIMENT = None
 ZERO = 0.95
 DEAD = 0.6
@@ -51,7 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
     steps = [deep for deep in run.deep if deep.activations]
     if len(steps) < 2 or steps[0].step > 2:
         return
-    # Calls are counted anew: a validation pass within one of the steps shifts the recorded numbers of the calls.
+    # Calls are counted anew: a validation pass within one of the steps shifts the recorded numbers
+    # of the calls.
     last = dict(_numbered(steps[-1]))
     for place, (key, first) in enumerate(_numbered(steps[0])):
         after = last.get(key)
@@ -66,8 +75,19 @@ def check(run: Run) -> Iterator[Finding]:
             0.93,
             "Units of a layer never fire" if _is_relu(first) else "Activations are saturated",
             _where(run, steps[0], place),
-            (Evidence(text, "activations", (steps[0].step, steps[-1].step), max(first.zero_share, first.saturated_share), 0.5),),
-            Fix("Start with a bias of zero and weights (or a gain) that keep the inputs of the activation around 0 to 1."),
+            (
+                Evidence(
+                    text,
+                    "activations",
+                    (steps[0].step, steps[-1].step),
+                    max(first.zero_share, first.saturated_share),
+                    0.5,
+                ),
+            ),
+            Fix(
+                "Start with a bias of zero and weights (or a gain) that keep the inputs "
+                "of the activation around 0 to 1."
+            ),
         )
         return
 
@@ -89,15 +109,24 @@ def _describe(first: Activation, last: Activation) -> str | None:
     steps = "at the start and still at the end"
     if _is_relu(first):
         if min(first.zero_share, last.zero_share) >= ZERO:
-            return f"{100 * first.zero_share:.1f} % of the values after {first.cls} in {first.module} are zero, {steps}"
+            return (
+                f"{100 * first.zero_share:.1f} % of the values after {first.cls} in "
+                f"{first.module} are zero, {steps}"
+            )
         if min(first.dead_units, last.dead_units) >= DEAD:
-            return f"{100 * first.dead_units:.0f} % of the units after {first.cls} in {first.module} never fire, {steps}"
+            return (
+                f"{100 * first.dead_units:.0f} % of the units after {first.cls} in "
+                f"{first.module} never fire, {steps}"
+            )
         return None
     if (
         first.cls.lower() in ("tanh", "sigmoid", "hardtanh", "hardsigmoid", "tanh_")
         and min(first.saturated_share, last.saturated_share) >= SATURATED
     ):
-        return f"{100 * first.saturated_share:.0f} % of the values after {first.cls} in {first.module} are at a bound, {steps}"
+        return (
+            f"{100 * first.saturated_share:.0f} % of the values after {first.cls} in "
+            f"{first.module} are at a bound, {steps}"
+        )
     return None
 
 
@@ -123,7 +152,13 @@ def _raw_inputs(deep: DeepStep) -> bool:
     """The data itself is on a scale that saturates anything: that is where to begin."""
     for op in deep.ops:
         if op.name in ("linear", "conv1d", "conv2d", "conv3d", "addmm", "matmul") and op.inputs:
-            data = [v for v in op.inputs if not v.requires_grad and v.dtype.startswith(("float", "bfloat")) and len(v.shape) > 1]
+            data = [
+                v
+                for v in op.inputs
+                if not v.requires_grad
+                and v.dtype.startswith(("float", "bfloat"))
+                and len(v.shape) > 1
+            ]
             return any((v.std or 0.0) > 10.0 or abs(v.mean or 0.0) > 10.0 for v in data)
     return False
 
@@ -131,13 +166,21 @@ def _raw_inputs(deep: DeepStep) -> bool:
 def _where(run: Run, deep: DeepStep, place: int) -> tuple[Site, ...]:
     """What was written into the bias or the layer before, then the activation itself."""
     activation = deep.activations[place]
-    before = next((a for a in reversed(deep.activations[:place]) if a.cls.startswith(("Linear", "Conv"))), None)
+    before = next(
+        (a for a in reversed(deep.activations[:place]) if a.cls.startswith(("Linear", "Conv"))),
+        None,
+    )
     built = {m.path: m.built for m in run.modules}
-    units = {activation.shape[-1], activation.shape[1]} if len(activation.shape) > 1 else {activation.shape[-1]}
+    units = (
+        {activation.shape[-1], activation.shape[1]}
+        if len(activation.shape) > 1
+        else {activation.shape[-1]}
+    )
     written = [
         site
         for row in run.facts.get("data_ops") or ()
-        if row.get("op") in ("fill_", "constant_", "normal_", "uniform_") and tuple(row.get("shape") or ()) in {(n,) for n in units}
+        if row.get("op") in ("fill_", "constant_", "normal_", "uniform_")
+        and tuple(row.get("shape") or ()) in {(n,) for n in units}
         if (site := as_site(row.get("site"))) and site not in built.values()
     ]
     shift = [] if written else _constants(run, deep, activation)
@@ -146,10 +189,16 @@ def _where(run: Run, deep: DeepStep, place: int) -> tuple[Site, ...]:
 
 
 def _constants(run: Run, deep: DeepStep, activation: Activation) -> list[Site]:
-    """A number in the user's source that is taken off, or multiplied on, right before the activation."""
+    """A number in the user's source that is taken off, or multiplied on, right before the
+    activation.
+    """
     for op in deep.ops:
         if op.site == activation.site or (op.module == activation.module and op.site is not None):
             number = op.args.get("other")
-            if op.name in ("sub", "add", "mul", "div", "__sub__", "rsub") and isinstance(number, (int, float)) and abs(number) > 1:
+            if (
+                op.name in ("sub", "add", "mul", "div", "__sub__", "rsub")
+                and isinstance(number, (int, float))
+                and abs(number) > 1
+            ):
                 return numbers_equal(run, abs(float(number)))[:1]
     return []

@@ -1,11 +1,13 @@
 """A graph that is cut, so that a part of the model never gets a gradient
 
 ## What it sees
-On deep steps, trainable parameters that an optimizer holds, whose layers ran, and which the loss does not depend on, although
-values that they made went on: through detach, .data, .item(), numpy() or a region without gradients. Fires when they have no
-gradient on any recorded step and a cut is there. A loss that needs no gradient at all crashes in backward and is named by that.
-Also a draw from a normal distribution of learned mean and spread, which hands no gradient back (sample() or torch.normal where
-rsample() is meant), when learned layers go on from the sample to the loss and nothing sets it against its own distribution.
+On deep steps, trainable parameters that an optimizer holds, whose layers ran, and which the loss
+does not depend on, although values that they made went on: through detach, .data, .item(), numpy()
+or a region without gradients. Fires when they have no gradient on any recorded step and a cut is
+there. A loss that needs no gradient at all crashes in backward and is named by that. Also a draw
+from a normal distribution of learned mean and spread, which hands no gradient back (sample() or
+torch.normal where rsample() is meant), when learned layers go on from the sample to the loss and
+nothing sets it against its own distribution.
 
 ## Why it matters
 Everything in front of the cut stays as it was initialised.
@@ -25,10 +27,12 @@ Training runs; the loss falls a little, as far as the layers after the cut can t
 The graph itself is the proof: walking it from the loss reaches no parameter in front of the cut.
 
 ## False alarms
-Truncated backpropagation detaches a state whose layers are reached by the newer steps. Target networks, teachers and frozen
-backbones are not in the optimizer, or not trainable. The discriminator's step of a GAN detaches the generator, which has its own
-step. A head whose output no loss uses is unused, not cut: no cut follows it. Policy gradients and straight-through estimators
-sample without gradients on purpose: their sample meets the mean or spread again (log_prob, z + (q - z).detach()).
+Truncated backpropagation detaches a state whose layers are reached by the newer steps. Target
+networks, teachers and frozen backbones are not in the optimizer, or not trainable. The
+discriminator's step of a GAN detaches the generator, which has its own step. A head whose output no
+loss uses is unused, not cut: no cut follows it. Policy gradients and straight-through estimators
+sample without gradients on purpose: their sample meets the mean or spread again (log_prob, z + (q -
+z).detach()).
 
 ## References
 `torch.tensor(output)`, `.data` and `.item()` inside of a model are the usual ways to lose a graph.
@@ -44,7 +48,12 @@ from sawbones.stats.dataflow import FORMING
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("deep", "tensor_statistics")
-EXPLAINS = ("optimizer.lr-too-low", "model.frozen-params", "model.vanishing-gradients", "optimizer.missing-params")
+EXPLAINS = (
+    "optimizer.lr-too-low",
+    "model.frozen-params",
+    "model.vanishing-gradients",
+    "optimizer.missing-params",
+)
 EXPERIMENT = None
 _FRESH = frozenset({"tensor", "as_tensor", "from_numpy", "requires_grad_", "Variable"})
 
@@ -62,14 +71,22 @@ def _never_reached(run: Run) -> Iterator[Finding]:
     for deep in steps:
         never &= set(deep.unreached)
     trained = _without_gradient(run)
-    never = {name for name in never if any(own == name or own.endswith("." + name) or _tail(own) == name for own in trained)}
+    never = {
+        name
+        for name in never
+        if any(own == name or own.endswith("." + name) or _tail(own) == name for own in trained)
+    }
     cut = next((c for deep in steps for c in _cuts(run, deep, never)), None)
     if not never or cut is None:
         return
     total = sum(t.requires_grad and t.optimizer >= 0 for t in run.tensors)
     site = as_site(cut.get("site"))
     switched = as_site(cut.get("switched"))
-    what = f"gradients are switched off at {switched} for" if switched else f"{cut.get('name')} at {site} takes out of the graph"
+    what = (
+        f"gradients are switched off at {switched} for"
+        if switched
+        else f"{cut.get('name')} at {site} takes out of the graph"
+    )
     yield Finding(
         "model.detached-graph",
         "proven",
@@ -78,21 +95,39 @@ def _never_reached(run: Run) -> Iterator[Finding]:
         places(switched, site),
         (
             Evidence(
-                f"{len(never)} of {total} trained parameters have no gradient on any step ({', '.join(sorted(never)[:3])}, ...)",
-                "tensor_statistics", tuple(d.step for d in steps[:5]), float(len(never)), 0.0,
+                (
+                    f"{len(never)} of {total} trained parameters have no gradient on any step "
+                    f"({', '.join(sorted(never)[:3])}, ...)"
+                ),
+                "tensor_statistics",
+                tuple(d.step for d in steps[:5]),
+                float(len(never)),
+                0.0,
             ),
             Evidence(f"{what} what they make", "deep", (steps[0].step,)),
         ),
-        Fix("Remove the cut (detach, .data, .item, numpy, no_grad) on the way from these layers to the loss."),
-    )  # fmt: skip
+        Fix(
+            "Remove the cut (detach, .data, .item, numpy, no_grad) on the way from these "
+            "layers to the loss."
+        ),
+    )
 
 
 def _blind_draw(run: Run) -> Iterator[Finding]:
-    """A sample that the rest of the model learns from, while what it was drawn from learns nothing of it."""
+    """A sample that the rest of the model learns from, while what it was drawn from learns nothing
+    of it.
+    """
     steps = [deep for deep in run.deep if deep.losses]
-    drawn = [(deep, op) for deep in steps for op in deep.ops if op.name == "normal" and _is_blind(deep, op)]
+    drawn = [
+        (deep, op)
+        for deep in steps
+        for op in deep.ops
+        if op.name == "normal" and _is_blind(deep, op)
+    ]
     site = drawn[0][1].site if drawn else None
-    if site is None or {deep.step for deep, op in drawn if op.site == site} != {deep.step for deep in steps}:
+    if site is None or {deep.step for deep, op in drawn if op.site == site} != {
+        deep.step for deep in steps
+    }:
         return
     yield Finding(
         "model.detached-graph",
@@ -104,22 +139,33 @@ def _blind_draw(run: Run) -> Iterator[Finding]:
             Evidence(
                 f"on all {len(steps)} deep steps a normal draw at {site} takes a learned mean or spread out of the graph, and "
                 "learned layers go on from the sample to the loss",
-                "ops", tuple(d.step for d in steps[:5]),
+                "ops",
+                tuple(d.step for d in steps[:5]),
             ),
         ),
-        Fix("Draw so that gradients pass: rsample() instead of sample(), or mean + spread * torch.randn_like(mean)."),
-    )  # fmt: skip
+        Fix(
+            "Draw so that gradients pass: rsample() instead of sample(), or mean + spread "
+            "* torch.randn_like(mean)."
+        ),
+    )
 
 
 def _is_blind(deep: DeepStep, draw: Op) -> bool:
-    """The loss comes from the sample through learned layers, and nothing sets the sample against its own distribution."""
+    """The loss comes from the sample through learned layers, and nothing sets the sample against
+    its own distribution.
+    """
     made = {output.id: op for op in deep.ops if op.index < draw.index for output in op.outputs}
     own = {v.id for v in draw.inputs if v.requires_grad and v.id in made}
     if not own or not draw.outputs or not draw.outputs[0].dtype.startswith(("float", "bfloat")):
         return False
     for number in tuple(own):  # the mean and spread before they were given the shape of the sample
         source = made.get(number)
-        while source is not None and source.name in FORMING and source.inputs and source.inputs[0].id not in own:
+        while (
+            source is not None
+            and source.name in FORMING
+            and source.inputs
+            and source.inputs[0].id not in own
+        ):
             own.add(source.inputs[0].id)
             source = made.get(source.inputs[0].id)
     sample, behind = {v.id for v in draw.outputs}, set[int]()
@@ -134,7 +180,9 @@ def _is_blind(deep: DeepStep, draw: Op) -> bool:
         if given & (sample | behind):
             behind |= {v.id for v in op.outputs if v.requires_grad}
             sample |= {v.id for v in op.outputs if not v.requires_grad} if given & sample else set()
-    return any(call.input.id in behind for call in deep.losses if call.facts.get("reaches_root", True))
+    return any(
+        call.input.id in behind for call in deep.losses if call.facts.get("reaches_root", True)
+    )
 
 
 def _tail(name: str) -> str:
@@ -147,28 +195,44 @@ def _without_gradient(run: Run) -> set[str]:
     return {
         t.name
         for t in run.tensors
-        if t.requires_grad and t.optimizer >= 0 and bool((gradients[:, t.index] <= NO_GRADIENT + 1.0).all())
+        if t.requires_grad
+        and t.optimizer >= 0
+        and bool((gradients[:, t.index] <= NO_GRADIENT + 1.0).all())
     }
 
 
 def _cuts(run: Run, deep: DeepStep, never: set[str]) -> list[Mapping[str, Any]]:
-    """Cuts of learned values that no loss function or logging made, those that the loss uses first."""
+    """Cuts of learned values that no loss function or logging made, those that the loss uses
+    first.
+    """
     logging = {call.site for call in deep.losses} | {e.site for e in run.of_kind("backward")}
     found = []
-    # Where backward starts from a fresh leaf nothing at all is learned, and whatever left the graph outside of the layers counts.
-    fresh = {op.site for op in deep.ops if op.name in _FRESH and any(v.requires_grad for v in op.outputs)}
+    # Where backward starts from a fresh leaf nothing at all is learned, and whatever left the graph
+    # outside of the layers counts.
+    fresh = {
+        op.site for op in deep.ops if op.name in _FRESH and any(v.requires_grad for v in op.outputs)
+    }
     whole = all(t.name in never for t in run.tensors if t.requires_grad and t.optimizer >= 0)
     for cut in deep.probes.get("cuts") or ():
         site = as_site(cut.get("site"))
         inside = str(cut.get("module") or "")
-        # Without gradients from the first layer on there is nothing learned in front: the layer's own weights are what is cut.
-        own = cut.get("no_grad") and cut.get("feeds_loss") and any(name.rpartition(".")[0] == inside for name in never)
+        # Without gradients from the first layer on there is nothing learned in front: the layer's
+        # own weights are what is cut.
+        own = (
+            cut.get("no_grad")
+            and cut.get("feeds_loss")
+            and any(name.rpartition(".")[0] == inside for name in never)
+        )
         if not (cut.get("learned_input") or own) or site is None or site in logging:
             continue
         if (
             cut.get("feeds_loss")
             or (whole and site in fresh)
-            or (inside and cut.get("name") in ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__"))
+            or (
+                inside
+                and cut.get("name")
+                in ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__")
+            )
         ):
             found.append(cut)
     return sorted(found, key=lambda cut: not cut.get("feeds_loss")) if never else []

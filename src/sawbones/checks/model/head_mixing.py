@@ -1,17 +1,20 @@
 """A view or reshape that is used where dimensions have to change places
 
 ## What it sees
-On deep steps, every reshape of values that carry gradients. Read in memory order, a dimension of the input must stay whole or be
-split on its own. Fires when a dimension other than the last is cut across by the new shape and turns up with the same size in
-another place: (heads, time, width) reshaped to (time, heads * width), or (channels, time) to (time, channels); and when two
-neighbouring blocks of dimensions stand the other way round: a feature map (channels, height, width) viewed as (height * width,
-channels). From step 0.
+On deep steps, every reshape of values that carry gradients. Read in memory order, a dimension of
+the input must stay whole or be split on its own. Fires when a dimension other than the last is cut
+across by the new shape and turns up with the same size in another place: (heads, time, width)
+reshaped to (time, heads * width), or (channels, time) to (time, channels); and when two
+neighbouring blocks of dimensions stand the other way round: a feature map (channels, height, width)
+viewed as (height * width, channels). From step 0.
 
 ## Why it matters
-The shapes are right and the contents are shuffled: what is called position t holds parts of many positions, heads or examples.
+The shapes are right and the contents are shuffled: what is called position t holds parts of many
+positions, heads or examples.
 
 ## Looks like
-No error, a loss that falls a little and stops; a causal model that sees the future, examples that see each other.
+No error, a loss that falls a little and stops; a causal model that sees the future, examples that
+see each other.
 
 ## Example
     context = (weights @ v).reshape(batch, time, heads * width)
@@ -23,12 +26,14 @@ No error, a loss that falls a little and stops; a causal model that sees the fut
 The two shapes are the proof: no order of memory turns one into the other without mixing.
 
 ## False alarms
-Splitting features into heads, merging batch and time, patches and windows, chunks of a long sequence and the (time, batch *
-heads, width) form of multi-head attention keep every dimension whole or split it on its own. When two dimensions have the same
-size the shapes do not tell, and the check stays silent.
+Splitting features into heads, merging batch and time, patches and windows, chunks of a long
+sequence and the (time, batch * heads, width) form of multi-head attention keep every dimension
+whole or split it on its own. When two dimensions have the same size the shapes do not tell, and the
+check stays silent.
 
 ## References
-"view is not transpose": the hidden state of a bidirectional LSTM reshaped to (batch, 2 * hidden) is the best known case.
+"view is not transpose": the hidden state of a bidirectional LSTM reshaped to (batch, 2 * hidden) is
+the best known case.
 """
 
 from __future__ import annotations
@@ -42,9 +47,14 @@ from sawbones.stats.loss_calls import places
 
 NEEDS = ("ops",)
 EXPLAINS = (
-    "model.causal-leak", "model.cross-sample-leak", "model.position-missing", "optimizer.lr-too-low", "data.labels-misaligned",
-    "model.over-masking", "loss.label-shift",
-)  # fmt: skip
+    "model.causal-leak",
+    "model.cross-sample-leak",
+    "model.position-missing",
+    "optimizer.lr-too-low",
+    "data.labels-misaligned",
+    "model.over-masking",
+    "loss.label-shift",
+)
 EXPERIMENT = None
 _RESHAPING = frozenset({"view", "reshape", "flatten", "unflatten", "reshape_as", "view_as"})
 
@@ -53,7 +63,12 @@ def check(run: Run) -> Iterator[Finding]:
     for deep in run.deep[:3]:
         flow = Flow(deep)
         for op in flow.ops:
-            if op.name not in _RESHAPING or not op.inputs or not op.outputs or not op.outputs[0].requires_grad:
+            if (
+                op.name not in _RESHAPING
+                or not op.inputs
+                or not op.outputs
+                or not op.outputs[0].requires_grad
+            ):
                 continue
             before = _form(flow, op)
             moved = displaced(before, op.outputs[0].shape)
@@ -76,7 +91,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _form(flow: Flow, op: Op) -> tuple[int, ...]:
-    """The shape before this and the merges right before it; where a dimension was split, its parts got names of their own."""
+    """The shape before this and the merges right before it; where a dimension was split, its parts
+    got names of their own.
+    """
     value, before = op.inputs[0], op.index
     for _ in range(4):
         made = flow.maker(value, before)
@@ -93,11 +110,17 @@ def _form(flow: Flow, op: Op) -> tuple[int, ...]:
 
 def _splits(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
     old, new = _spans(before), _spans(after)
-    return any(a <= c and d <= b and (a, b) != (c, d) for a, b, _ in old.values() for c, d, _ in new.values())
+    return any(
+        a <= c and d <= b and (a, b) != (c, d)
+        for a, b, _ in old.values()
+        for c, d, _ in new.values()
+    )
 
 
 def displaced(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int] | None:
-    """(dimension of the input, dimension of the output) of a dimension that was cut across and stands elsewhere again."""
+    """(dimension of the input, dimension of the output) of a dimension that was cut across and
+    stands elsewhere again.
+    """
     old, new = _spans(before), _spans(after)
     if not old or not new:
         return None
@@ -112,14 +135,23 @@ def displaced(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int
         if not any(_crosses((start, end), (a, b)) for a, b, _ in new.values()):
             continue
         for other, (a, b, length) in new.items():
-            if length == size and (a, b) != (start, end) and (a, b) not in [(s, e) for s, e, _ in old.values()]:
+            if (
+                length == size
+                and (a, b) != (start, end)
+                and (a, b) not in [(s, e) for s, e, _ in old.values()]
+            ):
                 return place, other
     return None
 
 
 def _swapped(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int] | None:
-    """Two blocks of dimensions side by side that the new shape names in the other order, whole or merged, all else as it was."""
-    old, new = [(i, n) for i, n in enumerate(before) if n > 1], [(i, n) for i, n in enumerate(after) if n > 1]
+    """Two blocks of dimensions side by side that the new shape names in the other order, whole or
+    merged, all else as it was.
+    """
+    old, new = (
+        [(i, n) for i, n in enumerate(before) if n > 1],
+        [(i, n) for i, n in enumerate(after) if n > 1],
+    )
     sizes, wanted = [n for _, n in old], [n for _, n in new]
     for start in range(len(sizes) - 1):
         for middle in range(start + 1, len(sizes)):
@@ -129,12 +161,16 @@ def _swapped(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int]
                     continue  # the shapes would be the same either way
                 forms = ([*a, *b] for a in (two, [math.prod(two)]) for b in (one, [math.prod(one)]))
                 if any(sizes[:start] + form + sizes[end:] == wanted != sizes for form in forms):
-                    return old[start][0], new[wanted.index(one[0], start) if one[0] in wanted[start:] else start][0]
+                    return old[start][0], new[
+                        wanted.index(one[0], start) if one[0] in wanted[start:] else start
+                    ][0]
     return None
 
 
 def _spans(shape: tuple[int, ...]) -> dict[int, tuple[int, int, int]]:
-    """What every dimension covers in memory order, as products of sizes up to its begin and its end."""
+    """What every dimension covers in memory order, as products of sizes up to its begin and its
+    end.
+    """
     spans, total = {}, 1
     for place, size in enumerate(shape):
         if size > 1:

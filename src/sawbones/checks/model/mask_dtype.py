@@ -1,16 +1,18 @@
 """An attention mask of the wrong dtype: ones and zeros that are added to scores, or a fill value that the dtype can't hold
 
 ## What it sees
-On deep steps, attention masks that are floating point and hold only 0 and 1: an attention adds them to the scores, so that
-nothing is hidden. Fires from step 0. And crashes in the operator that applies a mask which name the dtype or the device: a fill
-value that overflows in half precision, a mask that is neither bool nor of the scores' dtype, a mask on another device.
+On deep steps, attention masks that are floating point and hold only 0 and 1: an attention adds them
+to the scores, so that nothing is hidden. Fires from step 0. And crashes in the operator that
+applies a mask which name the dtype or the device: a fill value that overflows in half precision, a
+mask that is neither bool nor of the scores' dtype, a mask on another device.
 
 ## Why it matters
-Adding 1 to the scores of real tokens leaves padding and future with a third of their weight instead of none.
+Adding 1 to the scores of real tokens leaves padding and future with a third of their weight instead
+of none.
 
 ## Looks like
-It trains; padded positions keep attention mass, and answers change with the amount of padding. Or a dtype error under autocast
-only.
+It trains; padded positions keep attention mass, and answers change with the amount of padding. Or a
+dtype error under autocast only.
 
 ## Example
     mask = attention_mask[:, None, None, :].float()
@@ -24,11 +26,13 @@ only.
 The values of the mask as the operator got it are the proof.
 
 ## False alarms
-Additive masks hold 0 and a large negative number. ALiBi and relative biases hold many values. A 0/1 float mask that multiplies
-pooled vectors, or weights after the softmax, is not added to scores and is left alone.
+Additive masks hold 0 and a large negative number. ALiBi and relative biases hold many values. A 0/1
+float mask that multiplies pooled vectors, or weights after the softmax, is not added to scores and
+is left alone.
 
 ## References
-scaled_dot_product_attention: "A float mask of the same type as query, key, value that is added to the attention score."
+scaled_dot_product_attention: "A float mask of the same type as query, key, value that is added to
+the attention score."
 """
 
 from __future__ import annotations
@@ -45,24 +49,50 @@ NEEDS = ("deep",)
 EXPLAINS = ("model.causal-leak", "pipeline.mask-mismatch", "model.mask-shape", "loop.amp-no-scaler")
 EXPERIMENT = None
 _APPLYING = (
-    "masked_fill", "masked_fill_", "where", "scaled_dot_product_attention", "multi_head_attention_forward", "__setitem__",
-    "bitwise_not", "__invert__", "__and__", "bitwise_and",
-)  # fmt: skip
+    "masked_fill",
+    "masked_fill_",
+    "where",
+    "scaled_dot_product_attention",
+    "multi_head_attention_forward",
+    "__setitem__",
+    "bitwise_not",
+    "__invert__",
+    "__and__",
+    "bitwise_and",
+)
 _SAID = (
-    "without overflow", "expected attn_mask dtype", "mask dtype", "only supports bool", "boolean masks", "same dtype",
-    "not implemented for", "same device", "bool and floating types", "expected key_padding_mask", "must match the dtype",
+    "without overflow",
+    "expected attn_mask dtype",
+    "mask dtype",
+    "only supports bool",
+    "boolean masks",
+    "same dtype",
+    "not implemented for",
+    "same device",
+    "bool and floating types",
+    "expected key_padding_mask",
+    "must match the dtype",
     "invalid dtype for bias",
-)  # fmt: skip
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     failed = failure(run)
-    if failed is not None and failed.op in _APPLYING and any(word in failed.message.lower() for word in _SAID):
-        given = ", ".join(f"{v.get('dtype')} {tuple(v.get('shape') or ())}" for v in failed.inputs[:3])
+    if (
+        failed is not None
+        and failed.op in _APPLYING
+        and any(word in failed.message.lower() for word in _SAID)
+    ):
+        given = ", ".join(
+            f"{v.get('dtype')} {tuple(v.get('shape') or ())}" for v in failed.inputs[:3]
+        )
         value = next((v for v in failed.args.values() if isinstance(v, float)), None)
         filled = f" with the value {value:g}" if value is not None else ""
         text = f"{failed.op} got {given}{filled}: {failed.message.splitlines()[0][:160]}"
-        fix = "Use a bool mask, and torch.finfo(scores.dtype).min (or -inf) as the fill value, on the device of the scores."
+        fix = (
+            "Use a bool mask, and torch.finfo(scores.dtype).min (or -inf) as the fill value, "
+            "on the device of the scores."
+        )
         yield _finding(Evidence(text, "crash", (failed.step,), value), places(failed.site), fix)
         return
     for deep in run.deep[:3]:
@@ -70,13 +100,27 @@ def check(run: Run) -> Iterator[Finding]:
             mask = _binary_mask(deep, attention, op)
             if mask is None:
                 continue
-            left = f"; real tokens put {100 * attention.pad_mass:.0f} % of their attention on padding" if attention.pad_mass else ""
-            text = (
-                f"the mask {mask.shape} is {mask.dtype} and holds only 0 and 1, and is added to the scores: nothing is hidden{left}"
+            left = (
+                f"; real tokens put {100 * attention.pad_mass:.0f} % of their attention on padding"
+                if attention.pad_mass
+                else ""
             )
-            where = places(*mask_makers(deep, attention, op), as_site(attention.mask.get("mask_site")), attention.site)
-            fix = "Make the mask bool, or turn it into 0 for keys to keep and -inf for keys to leave out."
-            yield _finding(Evidence(text, "attention", (deep.step,), attention.pad_mass, 0.0), where, fix)
+            text = (
+                f"the mask {mask.shape} is {mask.dtype} and holds only 0 and 1, and is added "
+                f"to the scores: nothing is hidden{left}"
+            )
+            where = places(
+                *mask_makers(deep, attention, op),
+                as_site(attention.mask.get("mask_site")),
+                attention.site,
+            )
+            fix = (
+                "Make the mask bool, or turn it into 0 for keys to keep and -inf for keys to "
+                "leave out."
+            )
+            yield _finding(
+                Evidence(text, "attention", (deep.step,), attention.pad_mass, 0.0), where, fix
+            )
             return
 
 
@@ -86,7 +130,9 @@ def _finding(evidence: Evidence, where: tuple[Site, ...], fix: str) -> Finding:
 
 
 def _binary_mask(deep: DeepStep, attention: Attention, op: Op) -> Value | None:
-    """A float mask of zeros and ones that meets the scores by addition (or, before a softmax, by multiplication)."""
+    """A float mask of zeros and ones that meets the scores by addition (or, before a softmax, by
+    multiplication).
+    """
     if attention.kind != "softmax":
         return next((v for v in op.inputs[3:] if _is_binary(v)), None)
     flow = Flow(deep)
@@ -101,7 +147,12 @@ def _binary_mask(deep: DeepStep, attention: Attention, op: Op) -> Value | None:
 
 
 def _is_binary(value: Value) -> bool:
-    if value.requires_grad or not value.dtype.startswith(("float", "bfloat")) or value.mean is None or value.std is None:
+    if (
+        value.requires_grad
+        or not value.dtype.startswith(("float", "bfloat"))
+        or value.mean is None
+        or value.std is None
+    ):
         return False
     if value.min != 0.0 or value.max != 1.0 or value.nonfinite:
         return False

@@ -1,11 +1,12 @@
 """A model of sequences that can't tell the order of its input
 
 ## What it sees
-On the first deep step, attention that looks both ways, and no way for order to enter: nothing that differs along time is added,
-multiplied or joined to the data, no position ids, no causal mask, no bias on the scores, no recurrent or overlapping
-convolutional layer, and the sequence is not flattened into features. Such a model gives the same answer for every order of its
-input. That is right for sets, so the check only suspects, and the experiment decides; unless codes are added to the data and the
-sum is never used, which is proof. Step 0.
+On the first deep step, attention that looks both ways, and no way for order to enter: nothing that
+differs along time is added, multiplied or joined to the data, no position ids, no causal mask, no
+bias on the scores, no recurrent or overlapping convolutional layer, and the sequence is not
+flattened into features. Such a model gives the same answer for every order of its input. That is
+right for sets, so the check only suspects, and the experiment decides; unless codes are added to
+the data and the sum is never used, which is proof. Step 0.
 
 ## Why it matters
 Words become a bag of words, patches a bag of patches: whatever depends on place can't be learned.
@@ -22,16 +23,17 @@ Loss stops early at what the mere presence of tokens tells; shuffling the input 
     return self.head(self.encoder(h).mean(1))
 
 ## Confirm it
-The script runs again with sinusoidal codes added to the token vectors. Confirmed when the loss ends at least a fifth lower;
-refuted when positions bring nothing, as for sets.
+The script runs again with sinusoidal codes added to the token vectors. Confirmed when the loss ends
+at least a fifth lower; refuted when positions bring nothing, as for sets.
 
 ## False alarms
-Causal models without codes learn positions from the mask and are left alone, as are relative biases, ALiBi and rotary codes.
-Models of sets, bags and unordered tables have no use for positions; the experiment refutes.
+Causal models without codes learn positions from the mask and are left alone, as are relative
+biases, ALiBi and rotary codes. Models of sets, bags and unordered tables have no use for positions;
+the experiment refutes.
 
 ## References
-Vaswani et al. 2017, section 3.5: "Since our model contains no recurrence and no convolution, [...] we must inject some
-information".
+Vaswani et al. 2017, section 3.5: "Since our model contains no recurrence and no convolution, [...]
+we must inject some information".
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     start, lost = found.start, found.lost
     text = (
-        f"{found.layers} attention layers look both ways over {found.length} positions, and nothing on the way from the input to "
+        f"{found.layers} attention layers look both ways over {found.length} positions, and "
+        "nothing on the way from the input to "
     )
     text += "them differs along time"
     if lost is not None:
@@ -68,6 +71,9 @@ def check(run: Run) -> Iterator[Finding]:
         "No positional information reaches the model",
         places(lost.site if lost is not None else None, start.site),
         (Evidence(text, "ops", (deep.step,)),),
-        Fix("Add positional codes (learned or sinusoidal) to the vectors before the first attention."),
+        Fix(
+            "Add positional codes (learned or sinusoidal) to the vectors before the first "
+            "attention."
+        ),
         params=adding_params(run, deep, start),
-    )  # fmt: skip
+    )

@@ -1,18 +1,20 @@
 """Rotary positions that differ between queries and keys, or a cache that starts again at zero
 
 ## What it sees
-Two things. Generation with a cache: what calls with one token answered is compared with one full pass over the same tokens; fires
-when they differ by more than 1 %. And on deep steps, queries and keys that look up their positions in the same table: when there
-are fewer queries than keys and both count from 0, the queries' positions lack the offset; the same where keys are joined from a
-memory and the queries' own tokens, and the codes of both start at 0. Where there are as many of both, fires when only one of
-them is multiplied by sines and cosines of its positions, or each by others.
+Two things. Generation with a cache: what calls with one token answered is compared with one full
+pass over the same tokens; fires when they differ by more than 1 %. And on deep steps, queries and
+keys that look up their positions in the same table: when there are fewer queries than keys and both
+count from 0, the queries' positions lack the offset; the same where keys are joined from a memory
+and the queries' own tokens, and the codes of both start at 0. Where there are as many of both,
+fires when only one of them is multiplied by sines and cosines of its positions, or each by others.
 
 ## Why it matters
-Rotary codes act through the distance between query and key. With a wrong offset every distance is wrong, in generation or
-throughout.
+Rotary codes act through the distance between query and key. With a wrong offset every distance is
+wrong, in generation or throughout.
 
 ## Looks like
-Training loss is fine and generated text falls apart after the first token; or attention can't find what it is to look for.
+Training loss is fine and generated text falls apart after the first token; or attention can't find
+what it is to look for.
 
 ## Example
     q, k = rotate(q, angles[:t]), rotate(k, angles[:t])
@@ -24,12 +26,14 @@ Training loss is fine and generated text falls apart after the first token; or a
     k = torch.cat([cache["k"], k], dim=2)
 
 ## Confirm it
-The two answers for the same tokens are the proof: a cache is there to save work, not to change the result.
+The two answers for the same tokens are the proof: a cache is there to save work, not to change the
+result.
 
 ## False alarms
-The full pass runs on a copy of the model with a copy of the first call's arguments, and has to repeat that call's own answer
-first. Models in training mode are not compared. Angles with a trained part may differ between queries and keys. In cross
-attention, queries and keys count their own sequences, each through a table or an input of its own.
+The full pass runs on a copy of the model with a copy of the first call's arguments, and has to
+repeat that call's own answer first. Models in training mode are not compared. Angles with a trained
+part may differ between queries and keys. In cross attention, queries and keys count their own
+sequences, each through a table or an input of its own.
 
 ## References
 The `start_pos` argument of the Llama reference code exists for this reason.
@@ -50,7 +54,14 @@ EXPLAINS = ("model.position-broadcast", "optimizer.lr-too-low")
 EXPERIMENT = None
 APART = 0.01
 _FROM_START = re.compile(r"\[0?:(\d+)[,\]]")
-_PROJECTING = ("linear", "addmm", "layer_norm", "rms_norm", "scaled_dot_product_attention", "multi_head_attention_forward")
+_PROJECTING = (
+    "linear",
+    "addmm",
+    "layer_norm",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "multi_head_attention_forward",
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -63,7 +74,11 @@ def check(run: Run) -> Iterator[Finding]:
         )
         sites = [a.site for deep in run.deep[:1] for a in deep.attention][:1]
         cuts = [s for deep in run.deep[:1] for s in _cuts(deep, {m.path for m in run.modules})][:1]
-        where = places(*cuts, as_site(found.get("site")), *sites) if cuts else places(*sites, as_site(found.get("site")))
+        where = (
+            places(*cuts, as_site(found.get("site")), *sites)
+            if cuts
+            else places(*sites, as_site(found.get("site")))
+        )
         yield _finding(Evidence(text, "decoding", (int(found["step"]),), worst, 0.0), where)
         return
     for deep in run.deep[:3]:
@@ -81,12 +96,17 @@ def _finding(evidence: Evidence, where: tuple[Site, ...]) -> Finding:
         "Positions of queries and keys do not belong together",
         where,
         (evidence,),
-        Fix("Count the queries' positions from where they stand among the keys: offset = number of keys - number of queries."),
+        Fix(
+            "Count the queries' positions from where they stand among the keys: offset = "
+            "number of keys - number of queries."
+        ),
     )
 
 
 def _inconsistent(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
-    """Look-ups in one fixed table by ids that count from 0, once for the queries and once for more keys."""
+    """Look-ups in one fixed table by ids that count from 0, once for the queries and once for more
+    keys.
+    """
     flow = Flow(deep)
     lookups: dict[int, list[Op]] = {}
     for op in flow.ops:
@@ -108,25 +128,35 @@ def _inconsistent(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
                     f"{attention.queries} queries are rotated by positions 0 to {attention.queries - 1}, the {attention.keys} "
                     f"keys that they belong to by 0 to {attention.keys - 1}"
                 )
-                return text, places(maker.site if maker is not None else None, short[0].site, attention.site)
+                return text, places(
+                    maker.site if maker is not None else None, short[0].site, attention.site
+                )
     return None
 
 
 def _restarted(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
-    """Keys that end in the queries' own tokens, after remembered ones, and codes that start at 0 for both."""
+    """Keys that end in the queries' own tokens, after remembered ones, and codes that start at 0
+    for both.
+    """
     flow = Flow(deep)
     for attention, op in attention_ops(deep):
         if not 1 <= attention.queries < attention.keys:
             continue
         product = (
-            op if attention.kind == "sdpa" else next((o for o in flow.behind(op.inputs[0], op.index, 24) if _is_product(o)), op)
+            op
+            if attention.kind == "sdpa"
+            else next((o for o in flow.behind(op.inputs[0], op.index, 24) if _is_product(o)), op)
         )
         if len(product.inputs) < 2:
             continue
         query, key = product.inputs[:2]
         around = _near(flow, product, query), _near(flow, product, key)
-        own = next((o for o in flow.ops if o.index in around[0] and _starts(o, attention.queries)), None)
-        far = next((o for o in flow.ops if o.index in around[1] and _starts(o, attention.keys)), None)
+        own = next(
+            (o for o in flow.ops if o.index in around[0] and _starts(o, attention.queries)), None
+        )
+        far = next(
+            (o for o in flow.ops if o.index in around[1] and _starts(o, attention.keys)), None
+        )
         if own is None or far is None or not _ends_in(flow, key, query, product):
             continue
         text = (
@@ -142,42 +172,83 @@ def _uneven(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
     flow = Flow(deep)
     for attention, op in attention_ops(deep):
         product = _product(flow, attention, op)
-        if attention.queries != attention.keys or attention.queries < 3 or len(product.inputs) < 2 or attention.kind == "mha":
+        if (
+            attention.queries != attention.keys
+            or attention.queries < 3
+            or len(product.inputs) < 2
+            or attention.kind == "mha"
+        ):
             continue
         sides = [_near(flow, product, value) for value in product.inputs[:2]]
-        made = [[o for o in flow.ops if o.index in side and o.name in _PROJECTING] for side in sides]
+        made = [
+            [o for o in flow.ops if o.index in side and o.name in _PROJECTING] for side in sides
+        ]
         turned = [_tables(flow, side, attention.queries) for side in sides]
-        if not all(made) or not any(_rotates(t) for t in turned) or any(_learned(flow, side) for side in sides):
+        if (
+            not all(made)
+            or not any(_rotates(t) for t in turned)
+            or any(_learned(flow, side) for side in sides)
+        ):
             continue
         rotated = 0 if _rotates(turned[0]) else 1
-        handed = [o.site for o in _table_cuts(flow, sides[rotated]) if o.site is not None and not _same(o.site, attention.site)]
+        handed = [
+            o.site
+            for o in _table_cuts(flow, sides[rotated])
+            if o.site is not None and not _same(o.site, attention.site)
+        ]
         where = places(attention.site, *handed[:1], made[1 - rotated][0].site)
         if not turned[0] or not turned[1]:
             names = ("queries", "keys") if turned[0] else ("keys", "queries")
-            return f"the {names[0]} are rotated by their positions before they meet, the {names[1]} are not", where
-        if all(_rotates(t) for t in turned) and "complex" not in turned[0] | turned[1] and not turned[0] & turned[1]:
+            return (
+                (
+                    f"the {names[0]} are rotated by their positions before they meet, the "
+                    f"{names[1]} are not"
+                ),
+                where,
+            )
+        if (
+            all(_rotates(t) for t in turned)
+            and "complex" not in turned[0] | turned[1]
+            and not turned[0] & turned[1]
+        ):
             return "queries and keys of the same tokens are rotated by different angles", where
     return None
 
 
 def _cuts(deep: DeepStep, paths: set[str]) -> list[Site]:
-    """Where positions of queries and keys are taken out of a fixed table, by the function that attends or for it by a module around
+    """Where positions of queries and keys are taken out of a fixed table, by the function that
+    attends or for it by a module around
     it: the offset belongs there."""
     flow = Flow(deep)
     for attention, op in attention_ops(deep):
         product = _product(flow, attention, op)
         found = _table_cuts(flow, _near(flow, product))
         sites = [(o.site, o.module) for o in found if o.site is not None]
-        own = [site for site, module in sites if module == product.module and _same(site, attention.site)]
+        own = [
+            site
+            for site, module in sites
+            if module == product.module and _same(site, attention.site)
+        ]
         # Operators of the outermost module are filed under its class, which is no path.
-        around = [site for site, module in sites if module not in paths or product.module.startswith(f"{module}.")]
+        around = [
+            site
+            for site, module in sites
+            if module not in paths or product.module.startswith(f"{module}.")
+        ]
         return own or around
     return []
 
 
 def _table_cuts(flow: Flow, near: set[int]) -> list[Op]:
     """Rows taken out of something that is not trained and has no row per sample."""
-    taken = [o for o in flow.ops if o.index in near and o.name == "__getitem__" and o.inputs and not o.inputs[0].requires_grad]
+    taken = [
+        o
+        for o in flow.ops
+        if o.index in near
+        and o.name == "__getitem__"
+        and o.inputs
+        and not o.inputs[0].requires_grad
+    ]
     return [o for o in taken if len(o.inputs[0].shape) == 2]
 
 
@@ -186,7 +257,9 @@ def _same(site: Site, other: Site | None) -> bool:
 
 
 def _tables(flow: Flow, near: set[int], length: int) -> set[object]:
-    """What queries or keys are multiplied by that differs along time and lies between -1 and 1, as sines and cosines do."""
+    """What queries or keys are multiplied by that differs along time and lies between -1 and 1, as
+    sines and cosines do.
+    """
     found: set[object] = set()
     for op in flow.ops:
         if op.index not in near or op.name not in ("mul", "mul_") or len(op.inputs) < 2:
@@ -196,7 +269,11 @@ def _tables(flow: Flow, near: set[int], length: int) -> set[object]:
             continue
         if table.dtype.startswith("complex"):
             found.add("complex")
-        elif table.mean is not None and table.std is not None and -1.001 < (table.min or 0.0) <= (table.max or 0.0) < 1.001:
+        elif (
+            table.mean is not None
+            and table.std is not None
+            and -1.001 < (table.min or 0.0) <= (table.max or 0.0) < 1.001
+        ):
             found.add((round(table.mean, 4), round(table.std, 4)))
         else:
             found.add(table.id)
@@ -205,7 +282,12 @@ def _tables(flow: Flow, near: set[int], length: int) -> set[object]:
 
 def _learned(flow: Flow, near: set[int]) -> bool:
     """Sines and cosines of angles that are trained: each side may then have phases of its own."""
-    return any(o.index in near and o.name in ("sin", "cos", "polar") and any(v.requires_grad for v in o.inputs) for o in flow.ops)
+    return any(
+        o.index in near
+        and o.name in ("sin", "cos", "polar")
+        and any(v.requires_grad for v in o.inputs)
+        for o in flow.ops
+    )
 
 
 def _rotates(tables: set[object]) -> bool:
@@ -227,19 +309,32 @@ def _starts(op: Op, length: int) -> bool:
     if op.name == "arange" and op.outputs:
         made = op.outputs[0]
         return made.shape == (length,) and made.min == 0 and made.max == length - 1
-    cut = _FROM_START.match(str(op.args.get("index", ""))) if op.name == "__getitem__" and op.inputs else None
-    return cut is not None and int(cut[1]) == length and not op.inputs[0].requires_grad and op.inputs[0].shape[0] >= length
+    cut = (
+        _FROM_START.match(str(op.args.get("index", "")))
+        if op.name == "__getitem__" and op.inputs
+        else None
+    )
+    return (
+        cut is not None
+        and int(cut[1]) == length
+        and not op.inputs[0].requires_grad
+        and op.inputs[0].shape[0] >= length
+    )
 
 
 def _ends_in(flow: Flow, key: Value, query: Value, product: Op) -> bool:
     """The keys were made from something joined in front of what the queries were made from."""
     mine = {v.id for o in flow.behind(query, product.index, 60) for v in o.inputs}
-    joined = [o for o in flow.behind(key, product.index, 60) if o.name == "cat" and len(o.inputs) >= 2]
+    joined = [
+        o for o in flow.behind(key, product.index, 60) if o.name == "cat" and len(o.inputs) >= 2
+    ]
     return any(o.inputs[-1].id in mine and o.inputs[0].id not in mine for o in joined)
 
 
 def _near(flow: Flow, op: Op, *values: Value) -> set[int]:
-    """What queries and keys went through since they were projected: what is behind that belongs to other layers."""
+    """What queries and keys went through since they were projected: what is behind that belongs to
+    other layers.
+    """
     found: set[int] = set()
     waiting = [(v, op.index) for v in values or op.inputs[:2]]
     while waiting and len(found) < 400:
@@ -255,4 +350,10 @@ def _near(flow: Flow, op: Op, *values: Value) -> set[int]:
 
 def _counts(op: Op, length: int) -> bool:
     """The ids are 0, 1, ... length - 1."""
-    return any(v.dtype.startswith("int") and v.shape[-1:] == (length,) and v.min == 0 and v.max == length - 1 for v in op.inputs)
+    return any(
+        v.dtype.startswith("int")
+        and v.shape[-1:] == (length,)
+        and v.min == 0
+        and v.max == length - 1
+        for v in op.inputs
+    )

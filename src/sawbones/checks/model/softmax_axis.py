@@ -1,16 +1,19 @@
 """A softmax over another dimension than the one that is summed over afterwards
 
 ## What it sees
-On deep steps, every softmax whose result weighs other values, and the dimension that the following product or sum runs over: the
-weights have to add up to 1 along it. Fires from step 0 when the softmax was taken along another dimension, when it was taken over
-a dimension of size 1 (its result is 1 everywhere), or when log-probabilities that enter a loss were normalised over another
-dimension than the classes.
+On deep steps, every softmax whose result weighs other values, and the dimension that the following
+product or sum runs over: the weights have to add up to 1 along it. Fires from step 0 when the
+softmax was taken along another dimension, when it was taken over a dimension of size 1 (its result
+is 1 everywhere), or when log-probabilities that enter a loss were normalised over another dimension
+than the classes.
 
 ## Why it matters
-The weighted mean is no mean: its size depends on the other queries or on the batch, and the weights can't single anything out.
+The weighted mean is no mean: its size depends on the other queries or on the batch, and the weights
+can't single anything out.
 
 ## Looks like
-It trains, only worse: attention maps are blurred, outputs change with sequence length or with the other examples.
+It trains, only worse: attention maps are blurred, outputs change with sequence length or with the
+other examples.
 
 ## Example
     weights = torch.softmax(scores, dim=-2)
@@ -24,12 +27,14 @@ It trains, only worse: attention maps are blurred, outputs change with sequence 
 The rows of weights as they entered the product, and their sums, are the proof.
 
 ## False alarms
-Slot attention takes the softmax over the slots on purpose and divides by the sum over keys afterwards; weights that are divided
-again are left alone. Scores laid out as (keys, queries) and transposed before the product are followed through the transposition.
-A length of 1 in a single batch does not count: it has to be so on every deep step.
+Slot attention takes the softmax over the slots on purpose and divides by the sum over keys
+afterwards; weights that are divided again are left alone. Scores laid out as (keys, queries) and
+transposed before the product are followed through the transposition. A length of 1 in a single
+batch does not count: it has to be so on every deep step.
 
 ## References
-`F.softmax` without dim, or with dim=1 copied from a 2-D example into a 4-D one, is a frequent question of the PyTorch forum.
+`F.softmax` without dim, or with dim=1 copied from a 2-D example into a 4-D one, is a frequent
+question of the PyTorch forum.
 """
 
 from __future__ import annotations
@@ -42,11 +47,17 @@ from sawbones.stats.loss_calls import carrying, places
 
 NEEDS = ("ops",)
 EXPLAINS = (
-    "model.causal-leak", "model.cross-sample-leak", "optimizer.lr-too-low", "model.attention-scale", "model.vanishing-gradients",
+    "model.causal-leak",
+    "model.cross-sample-leak",
+    "optimizer.lr-too-low",
+    "model.attention-scale",
+    "model.vanishing-gradients",
     "loss.wrong-loss",
-)  # fmt: skip
+)
 EXPERIMENT = None
-_CARRYING = frozenset({"dropout", "contiguous", "to", "float", "clone", "half", "type_as", "feature_dropout"})
+_CARRYING = frozenset(
+    {"dropout", "contiguous", "to", "float", "clone", "half", "type_as", "feature_dropout"}
+)
 _MOVING = frozenset({"transpose", "swapaxes", "swapdims", "mT", "permute"})
 _WIDENING = frozenset({"unsqueeze", "__getitem__"})
 NEW = -1  # a dimension that the softmax did not have
@@ -60,7 +71,12 @@ def check(run: Run) -> Iterator[Finding]:
     for deep in run.deep:
         flow, data = Flow(deep), None
         for op in flow.ops:
-            if op.name not in ("softmax", "log_softmax") or not op.inputs or not op.outputs or op.site is None:
+            if (
+                op.name not in ("softmax", "log_softmax")
+                or not op.inputs
+                or not op.outputs
+                or op.site is None
+            ):
                 continue
             data = data if data is not None else data_values(deep)
             axis = _axis(op)
@@ -71,7 +87,9 @@ def check(run: Run) -> Iterator[Finding]:
             if wrong is not None:
                 sites[op.site] = sites.get(op.site, 0) + 1
                 found.setdefault(sites[op.site] * 100000 + op.index, (deep, op, wrong))
-    found = {key: value for key, value in found.items() if sites[value[1].site] == looked[value[1].site]}
+    found = {
+        key: value for key, value in found.items() if sites[value[1].site] == looked[value[1].site]
+    }
     if found:
         deep, op, text = next(iter(found.values()))
         yield _finding(run, deep, op, text)
@@ -81,7 +99,14 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _finding(run: Run, deep: DeepStep, op: Op, text: str) -> Finding:
     # A softmax module is told its dimension where it is made.
-    made = next((m.built for m in run.modules if m.path == op.module and m.cls in ("Softmax", "LogSoftmax")), None)
+    made = next(
+        (
+            m.built
+            for m in run.modules
+            if m.path == op.module and m.cls in ("Softmax", "LogSoftmax")
+        ),
+        None,
+    )
     return Finding(
         "model.softmax-axis",
         "proven",
@@ -89,7 +114,10 @@ def _finding(run: Run, deep: DeepStep, op: Op, text: str) -> Finding:
         "Softmax is taken over the wrong dimension",
         places(made, op.site),
         (Evidence(text, "ops", (deep.step,)),),
-        Fix("Take the softmax along the dimension that the weights are summed over next (the keys, or the classes)."),
+        Fix(
+            "Take the softmax along the dimension that the weights are summed over next "
+            "(the keys, or the classes)."
+        ),
     )
 
 
@@ -107,7 +135,10 @@ def _wrong(flow: Flow, op: Op, axis: int, data: set[int]) -> str | None:
         if summed is None or summed == NEW:
             continue
         if shape[axis] == 1 and shape[summed] > 1:
-            return f"softmax of {shape} over dimension {axis}, which has size 1: every weight is 1, and {shape[summed]} are summed"
+            return (
+                f"softmax of {shape} over dimension {axis}, which has size 1: every weight is "
+                f"1, and {shape[summed]} are summed"
+            )
         if summed != axis and shape[summed] > 1 and shape[axis] > 1:
             return (
                 f"softmax of {shape} over dimension {axis}, and {user.name} sums over dimension {summed}: the weights that are "
@@ -117,7 +148,9 @@ def _wrong(flow: Flow, op: Op, axis: int, data: set[int]) -> str | None:
 
 
 def _users(flow: Flow, op: Op) -> Iterator[tuple[Op, Value, list[int]]]:
-    """Operators that use the weights, with the order of the softmax's dimensions in what they are given."""
+    """Operators that use the weights, with the order of the softmax's dimensions in what they are
+    given.
+    """
     forms: dict[int, list[int]] = {op.outputs[0].id: list(range(len(op.outputs[0].shape)))}
     for user in flow.ops:
         if user.index <= op.index:
@@ -137,7 +170,9 @@ def _users(flow: Flow, op: Op) -> Iterator[tuple[Op, Value, list[int]]]:
 
 
 def _widened(op: Op, order: list[int]) -> list[int] | None:
-    """With new dimensions of size 1 (NEW in the order): unsqueeze, or an index of whole slices and None."""
+    """With new dimensions of size 1 (NEW in the order): unsqueeze, or an index of whole slices and
+    None.
+    """
     if op.name == "unsqueeze":
         dim = op.args.get("dim")
         place = dim % (len(order) + 1) if isinstance(dim, int) else None
@@ -151,7 +186,11 @@ def _widened(op: Op, order: list[int]) -> list[int] | None:
     rest = len(order) - sum(p == ":" for p in whole)
     places_left, made = iter(order), []
     for part in parts:
-        made += [NEW] if part == "None" else [next(places_left) for _ in range(1 if part == ":" else rest)]
+        made += (
+            [NEW]
+            if part == "None"
+            else [next(places_left) for _ in range(1 if part == ":" else rest)]
+        )
     return made
 
 
@@ -161,7 +200,11 @@ def _moved(op: Op, order: list[int]) -> list[int] | None:
         return [*order[:-2], order[-1], order[-2]]
     if op.name == "permute":
         dims = op.args.get("dims") or op.args.get("sizes")
-        return [order[d % rank] for d in dims] if isinstance(dims, (list, tuple)) and len(dims) == rank else None
+        return (
+            [order[d % rank] for d in dims]
+            if isinstance(dims, (list, tuple)) and len(dims) == rank
+            else None
+        )
     first, second = op.args.get("dim0"), op.args.get("dim1")
     if not isinstance(first, int) or not isinstance(second, int):
         return None
@@ -179,7 +222,12 @@ def _summed(flow: Flow, user: Op, value: Value, order: list[int]) -> int | None:
         left, _, right = equation.partition("->")
         terms = left.split(",")
         place = next((i for i, v in enumerate(user.inputs) if v.id == value.id), None)
-        if place is None or place >= len(terms) or "." in equation or len(terms[place]) != len(order):
+        if (
+            place is None
+            or place >= len(terms)
+            or "." in equation
+            or len(terms[place]) != len(order)
+        ):
             return None
         gone = [i for i, letter in enumerate(terms[place]) if letter not in right]
         return order[gone[0]] if len(gone) == 1 else None
@@ -199,7 +247,12 @@ def _in_the_loss(run: Run) -> Iterator[Finding]:
     for seen in carrying(run):
         op = seen.maker(frozenset())
         classes = seen.facts.get("class_dim")
-        if op is None or op.name not in ("softmax", "log_softmax") or not isinstance(classes, int) or not op.inputs:
+        if (
+            op is None
+            or op.name not in ("softmax", "log_softmax")
+            or not isinstance(classes, int)
+            or not op.inputs
+        ):
             continue
         axis = _axis(op)
         target = seen.call.target
@@ -212,6 +265,9 @@ def _in_the_loss(run: Run) -> Iterator[Finding]:
         ):
             continue
         shape = op.inputs[0].shape
-        text = f"scores {shape} are normalised over dimension {axis}; the {shape[classes]} classes lie in dimension {classes}"
+        text = (
+            f"scores {shape} are normalised over dimension {axis}; the {shape[classes]} "
+            f"classes lie in dimension {classes}"
+        )
         yield _finding(run, seen.deep, op, text)
         return

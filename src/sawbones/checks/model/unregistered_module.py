@@ -1,15 +1,18 @@
 """Layers that run inside of a model without being part of it
 
 ## What it sees
-On deep steps, modules with parameters that ran inside of a model's forward and are not among its modules: kept in a plain list,
-dict or tuple. The same for single parameters that belong to no module. Fires from step 0 when the loss depends on their trainable
-parameters and no optimizer holds them.
+On deep steps, modules with parameters that ran inside of a model's forward and are not among its
+modules: kept in a plain list, dict or tuple. The same for single parameters that belong to no
+module. Fires from step 0 when the loss depends on their trainable parameters and no optimizer holds
+them.
 
 ## Why it matters
-parameters() does not find them, so they are never trained; to() does not move them and state_dict() does not save them.
+parameters() does not find them, so they are never trained; to() does not move them and state_dict()
+does not save them.
 
 ## Looks like
-The model learns less than it should; on a GPU there is a device error; a loaded checkpoint behaves like an untrained model.
+The model learns less than it should; on a GPU there is a device error; a loaded checkpoint behaves
+like an untrained model.
 
 ## Example
     self.blocks = [Block(width) for _ in range(depth)]
@@ -21,9 +24,9 @@ The model learns less than it should; on a GPU there is a device error; a loaded
 The modules that ran against the modules that the model knows are the proof.
 
 ## False alarms
-A frozen network that is kept out of the model on purpose (a perceptual loss, a teacher) has no trainable parameters or runs
-without gradients. Two models that call each other are both known. Parameters that were handed to an optimizer by themselves are
-trained.
+A frozen network that is kept out of the model on purpose (a perceptual loss, a teacher) has no
+trainable parameters or runs without gradients. Two models that call each other are both known.
+Parameters that were handed to an optimizer by themselves are trained.
 
 ## References
 The PyTorch documentation of ModuleList exists for this reason.
@@ -70,20 +73,37 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(
                 f"{len(loose)} modules with {total} trainable parameters ran inside of the model and are not in its modules(); the "
                 f"model itself knows {known}",
-                "deep", tuple(d.step for d in steps[:5]), float(total), 0.0,
+                "deep",
+                tuple(d.step for d in steps[:5]),
+                float(total),
+                0.0,
             ),
         ),
-        Fix("Keep them in nn.ModuleList or nn.ModuleDict (or assign each as an attribute), so that the model owns them."),
-    )  # fmt: skip
+        Fix(
+            "Keep them in nn.ModuleList or nn.ModuleDict (or assign each as an "
+            "attribute), so that the model owns them."
+        ),
+    )
 
 
 def _parameters(run: Run) -> Iterator[Finding]:
-    """Parameters in a plain list: the loss depends on them, no module has them, and no optimizer holds them."""
+    """Parameters in a plain list: the loss depends on them, no module has them, and no optimizer
+    holds them.
+    """
     held = {t.shape for t in run.tensors if not t.in_model and t.optimizer >= 0}
     steps = [(deep, _loose(deep) - held) for deep in run.deep if deep.losses]
     # Sharded models gather whole parameters for a forward; those are tensors of their own.
-    spread = run.ranks or run.facts.get("sharded") or run.of_kind("parallel") or run.of_kind("collective")
-    apart = spread or run.of_kind("manual_step") or _loose(run.deep[0]) <= {t.shape for t in run.tensors}
+    spread = (
+        run.ranks
+        or run.facts.get("sharded")
+        or run.of_kind("parallel")
+        or run.of_kind("collective")
+    )
+    apart = (
+        spread
+        or run.of_kind("manual_step")
+        or _loose(run.deep[0]) <= {t.shape for t in run.tensors}
+    )
     if not steps or not all(shapes for _, shapes in steps) or apart:
         return
     shapes = set.intersection(*[found for _, found in steps])
@@ -95,7 +115,12 @@ def _parameters(run: Run) -> Iterator[Finding]:
         for row in run.facts.get("data_ops") or ()
         if tuple(row.get("shape") or ()) in shapes and (site := as_site(row.get("site")))
     ]
-    used = [op.site for op in steps[0][0].ops for v in op.inputs if v.requires_grad and v.shape in shapes and op.site is not None]
+    used = [
+        op.site
+        for op in steps[0][0].ops
+        for v in op.inputs
+        if v.requires_grad and v.shape in shapes and op.site is not None
+    ]
     shown = ", ".join(str(shape) for shape in sorted(shapes)[:4])
     yield Finding(
         "model.unregistered-module",
@@ -107,12 +132,22 @@ def _parameters(run: Run) -> Iterator[Finding]:
             Evidence(
                 f"the loss depends on parameters of shapes {shown} that are in no module and in no optimizer; the model itself "
                 f"knows {known} values",
-                "deep", tuple(deep.step for deep, _ in steps[:5]), float(len(shapes)), 0.0,
+                "deep",
+                tuple(deep.step for deep, _ in steps[:5]),
+                float(len(shapes)),
+                0.0,
             ),
         ),
-        Fix("Keep them in nn.ParameterList or nn.ParameterDict (or assign each as an attribute), so that the model owns them."),
-    )  # fmt: skip
+        Fix(
+            "Keep them in nn.ParameterList or nn.ParameterDict (or assign each as an "
+            "attribute), so that the model owns them."
+        ),
+    )
 
 
 def _loose(deep: DeepStep) -> set[tuple[int, ...]]:
-    return {tuple(leaf["shape"]) for leaf in deep.probes.get("loose_leaves") or () if leaf.get("is_parameter")}
+    return {
+        tuple(leaf["shape"])
+        for leaf in deep.probes.get("loose_leaves") or ()
+        if leaf.get("is_parameter")
+    }

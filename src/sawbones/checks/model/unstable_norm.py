@@ -1,13 +1,15 @@
 """A division by a variance or a norm that nothing keeps away from zero
 
 ## What it sees
-A run whose values or weights turned non-finite, and a normalisation written by hand in it: a reciprocal root or a division whose
-divisor is a variance, a standard deviation, a norm or a mean of squares, with no epsilon added and no clamp. Fires when the first
-non-finite value comes out of that division, out of its gradient (the weights are already spoiled at the next step), or when a
-module has eps=0.
+A run whose values or weights turned non-finite, and a normalisation written by hand in it: a
+reciprocal root or a division whose divisor is a variance, a standard deviation, a norm or a mean of
+squares, with no epsilon added and no clamp. Fires when the first non-finite value comes out of that
+division, out of its gradient (the weights are already spoiled at the next step), or when a module
+has eps=0.
 
 ## Why it matters
-Any constant row, padded position or dead channel has variance 0: one of them is enough for NaN in all weights.
+Any constant row, padded position or dead channel has variance 0: one of them is enough for NaN in
+all weights.
 
 ## Looks like
 Loss is NaN from one step to the next, with normal values before; gone with another batch order.
@@ -19,11 +21,12 @@ Loss is NaN from one step to the next, with normal values before; gone with anot
     return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
 
 ## Confirm it
-The first non-finite operator, or the finite loss one step before the weights were spoiled, together with the unguarded division.
+The first non-finite operator, or the finite loss one step before the weights were spoiled, together
+with the unguarded division.
 
 ## False alarms
-Unguarded divisions in a run that stays finite are silent. A learning rate that is too high lets losses and gradients grow before
-they overflow; here the loss is normal right before.
+Unguarded divisions in a run that stays finite are silent. A learning rate that is too high lets
+losses and gradients grow before they overflow; here the loss is normal right before.
 
 ## References
 nn.LayerNorm, BatchNorm and RMSNorm all carry eps for this reason.
@@ -43,11 +46,29 @@ from sawbones.stats.loss_calls import places
 
 NEEDS = ("deep", "ops")
 EXPLAINS = (
-    "optimizer.lr-too-high", "loss.unstable-log", "loop.exploding-gradients", "loop.loss-spike", "data.nonfinite-input",
-    "data.degenerate-samples", "loop.amp-no-scaler",
-)  # fmt: skip
+    "optimizer.lr-too-high",
+    "loss.unstable-log",
+    "loop.exploding-gradients",
+    "loop.loss-spike",
+    "data.nonfinite-input",
+    "data.degenerate-samples",
+    "loop.amp-no-scaler",
+)
 EXPERIMENT = None
-_DIVIDING = ("rsqrt", "div", "__truediv__", "true_divide", "reciprocal", "sqrt", "pow", "std", "norm", "mul", "__rtruediv__", "var")
+_DIVIDING = (
+    "rsqrt",
+    "div",
+    "__truediv__",
+    "true_divide",
+    "reciprocal",
+    "sqrt",
+    "pow",
+    "std",
+    "norm",
+    "mul",
+    "__rtruediv__",
+    "var",
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -61,7 +82,9 @@ def check(run: Run) -> Iterator[Finding]:
     given_bad = any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
     here = candidates.get(birth.site) if birth.op in _DIVIDING and not given_bad else None
     spoiled = spoiled_before(birth) and _calm_before(run, birth.step)
-    later = birth.op not in _DIVIDING and not spoiled_before(birth) and _calm_before(run, birth.step)
+    later = (
+        birth.op not in _DIVIDING and not spoiled_before(birth) and _calm_before(run, birth.step)
+    )
     if here is None and candidates and (spoiled or (later and birth.phase == "backward")):
         here = next(iter(candidates.values()))
     if here is None:
@@ -76,14 +99,23 @@ def check(run: Run) -> Iterator[Finding]:
         "A normalisation divides by a spread that can be zero",
         places(op.site),
         (
-            Evidence(f"{op.name} at {op.site} divides by {made} of the values, nothing is added to it", "ops", (run.deep[0].step,)),
             Evidence(
-                f"first non-finite value at step {birth.step} ({birth.op}); the loss one step before was {before:.4g}",
-                "nonfinite", (birth.step,), before,
+                f"{op.name} at {op.site} divides by {made} of the values, nothing is added to it",
+                "ops",
+                (run.deep[0].step,),
+            ),
+            Evidence(
+                (
+                    f"first non-finite value at step {birth.step} ({birth.op}); the loss one "
+                    f"step before was {before:.4g}"
+                ),
+                "nonfinite",
+                (birth.step,),
+                before,
             ),
         ),
         Fix("Add a small epsilon under the root (or to the divisor), such as 1e-5."),
-    )  # fmt: skip
+    )
 
 
 def _calm_before(run: Run, step: int) -> bool:
@@ -98,10 +130,18 @@ def _module_without_eps(run: Run, step: int) -> Iterator[Finding]:
     for module in run.modules:
         eps = module.settings.get("eps")
         if isinstance(eps, (int, float)) and eps < 1e-30 and "Norm" in module.cls:
-            text = f"{module.cls} {module.path} has eps={eps:g}; first non-finite value at step {step}"
+            text = (
+                f"{module.cls} {module.path} has eps={eps:g}; first non-finite value at step {step}"
+            )
             fix = Fix("Give the normalisation an eps such as 1e-5.")
             title = "A normalisation has no epsilon"
             yield Finding(
-                "model.unstable-norm", "likely", 0.9, title, places(module.built), (Evidence(text, "modules", (step,)),), fix
+                "model.unstable-norm",
+                "likely",
+                0.9,
+                title,
+                places(module.built),
+                (Evidence(text, "modules", (step,)),),
+                fix,
             )
             return

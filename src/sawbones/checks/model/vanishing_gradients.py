@@ -1,9 +1,9 @@
 """Gradients that shrink layer by layer on their way to the first layers
 
 ## What it sees
-The gradient of every weight matrix, per entry, in the order of the layers, on the first recorded step. Fires when there are at
-least six, when the first third gets less than a thousandth of what the last ones get, and when the gradient falls with depth
-(rank correlation over 0.8).
+The gradient of every weight matrix, per entry, in the order of the layers, on the first recorded
+step. Fires when there are at least six, when the first third gets less than a thousandth of what
+the last ones get, and when the gradient falls with depth (rank correlation over 0.8).
 
 ## Why it matters
 The first layers do not learn; the deep model is a shallow one on top of random features.
@@ -23,9 +23,10 @@ Loss stays at chance although everything runs, and a shallower copy of the model
 The gradients themselves are the proof.
 
 ## False alarms
-Embeddings get gradients for few rows and are left out, as are biases and the scales of normalisations. Frozen layers have no
-gradient at all and are not counted. A pretrained or residual network spreads its gradients within a factor of a hundred or so. A
-zero-initialised head shows only in the first step and as zero, not as a slope.
+Embeddings get gradients for few rows and are left out, as are biases and the scales of
+normalisations. Frozen layers have no gradient at all and are not counted. A pretrained or residual
+network spreads its gradients within a factor of a hundred or so. A zero-initialised head shows only
+in the first step and as zero, not as a slope.
 
 ## References
 Hochreiter 1991; Bengio et al. 1994; He et al. 2016 on residual connections.
@@ -76,8 +77,19 @@ def check(run: Run) -> Iterator[Finding]:
         0.95 if _is_gradual(own) else 0.9,
         "Gradients vanish on the way to the first layers",
         _where(run, [tensor for tensor, _ in own]),
-        (Evidence(text, "tensor_statistics", (int(run.tensor_steps[0]),), float(first[1]), float(last[1])),),
-        Fix("Add residual connections or normalisation between the layers, and an activation that does not saturate (ReLU, GELU)."),
+        (
+            Evidence(
+                text,
+                "tensor_statistics",
+                (int(run.tensor_steps[0]),),
+                float(first[1]),
+                float(last[1]),
+            ),
+        ),
+        Fix(
+            "Add residual connections or normalisation between the layers, and an "
+            "activation that does not saturate (ReLU, GELU)."
+        ),
     )
 
 
@@ -85,7 +97,12 @@ def _by_layer(run: Run, row: npt.NDArray[np.float32]) -> list[tuple[Tensor, floa
     found = []
     for tensor in run.tensors:
         measured = tensor.index < len(row) and row[tensor.index] >= 0
-        if len(tensor.shape) >= 2 and tensor.owner not in ("Embedding", "EmbeddingBag") and tensor.requires_grad and measured:
+        if (
+            len(tensor.shape) >= 2
+            and tensor.owner not in ("Embedding", "EmbeddingBag")
+            and tensor.requires_grad
+            and measured
+        ):
             found.append((tensor, float(row[tensor.index]) / math.sqrt(tensor.numel)))
     return found
 
@@ -104,7 +121,9 @@ def _fall(own: list[tuple[Tensor, float]]) -> float | None:
 
 
 def _is_gradual(own: list[tuple[Tensor, float]]) -> bool:
-    """No single layer takes half of the whole fall: then it is depth, and units that no longer fire are a consequence."""
+    """No single layer takes half of the whole fall: then it is depth, and units that no longer fire
+    are a consequence.
+    """
     logs = [math.log(value) for _, value in own if value > 0]
     steps = [after - before for before, after in itertools.pairwise(logs)]
     return len(logs) == len(own) and bool(steps) and max(steps) < 0.5 * (logs[-1] - logs[0])
@@ -122,8 +141,15 @@ def _where(run: Run, tensors: list[Tensor]) -> tuple[Site, ...]:
             forwards.append(module.site)
             if len(forwards) == 2:
                 break
-    ops = [op.site for deep in run.deep[:1] for op in deep.ops if op.module == middle or op.module == middle.rpartition(".")[0]]
+    ops = [
+        op.site
+        for deep in run.deep[:1]
+        for op in deep.ops
+        if op.module == middle or op.module == middle.rpartition(".")[0]
+    ]
     layer = modules.get(middle)
     used = next((site for site in ops if site is not None), None)
     # The layers are mended where they are written, or where one is put behind the other.
-    return places(*saturating[:1], used, *forwards[::-1], layer.built if layer is not None else None)
+    return places(
+        *saturating[:1], used, *forwards[::-1], layer.built if layer is not None else None
+    )

@@ -1,9 +1,10 @@
 """Trainable parameters that no optimizer holds
 
 ## What it sees
-Parameters of the model that got a gradient and that neither an optimizer nor a hand-written update ever held. Which they are
-decides: a part behind the trained ones (the head), or in their midst, has been forgotten, and so have single parameters of a module
-whose parts are all trained; when only whole parts before are left out, somebody may have wanted just that. Step 0 is enough.
+Parameters of the model that got a gradient and that neither an optimizer nor a hand-written update
+ever held. Which they are decides: a part behind the trained ones (the head), or in their midst, has
+been forgotten, and so have single parameters of a module whose parts are all trained; when only
+whole parts before are left out, somebody may have wanted just that. Step 0 is enough.
 
 ## Why it matters
 They stay at their random first values while gradients are computed for them at every step.
@@ -23,9 +24,9 @@ Learning is slow and stops early; a layer's weights are the same in every checkp
 The groups of the optimizers against the parameters that the loss reaches are the proof.
 
 ## False alarms
-A linear probe that hands only the head to the optimizer leaves out what comes before: mentioned at most. Frozen parameters,
-parameters that an earlier phase trained, averaged and target networks (no gradient), and optimizers that own tensors outside of
-any module stay silent.
+A linear probe that hands only the head to the optimizer leaves out what comes before: mentioned at
+most. Frozen parameters, parameters that an earlier phase trained, averaged and target networks (no
+gradient), and optimizers that own tensors outside of any module stay silent.
 
 ## References
 Layers added after the optimizer was built, and learnable losses, are the usual ways to get here.
@@ -52,17 +53,29 @@ def check(run: Run) -> Iterator[Finding]:
     if not held or any(t.optimizer >= 0 and not t.in_model for t in run.tensors):
         return  # a stale optimizer, or one that owns free tensors: another matter
     loose = set(run.facts.get("loose_gradients", ()))
-    left = [t for t in run.tensors if t.index in loose and t.in_model and t.requires_grad and t.optimizer < 0]
+    left = [
+        t
+        for t in run.tensors
+        if t.index in loose and t.in_model and t.requires_grad and t.optimizer < 0
+    ]
     left = [t for t in left if not _ever_updated(run, t)]
     if not left:
         return
     order = {t.name: i for i, t in enumerate(run.tensors)}
     last_held = max(order[t.name] for t in held)
-    behind = [t for t in left if order[t.name] > last_held]  # parameters are listed as their modules were made: input to output
-    amid = [t for t in left if order[t.name] < last_held and order[t.name] > min(order[h.name] for h in held)]
+    behind = [
+        t for t in left if order[t.name] > last_held
+    ]  # parameters are listed as their modules were made: input to output
+    amid = [
+        t
+        for t in left
+        if order[t.name] < last_held and order[t.name] > min(order[h.name] for h in held)
+    ]
     sure = bool(behind or amid) or all(_single(t, held) for t in left)
     shown = ", ".join(t.name for t in (behind or amid or left)[:3])
-    sites = tuple(dict.fromkeys((*_collected(run), *(o.site for o in run.optimizers if o.site is not None))))
+    sites = tuple(
+        dict.fromkeys((*_collected(run), *(o.site for o in run.optimizers if o.site is not None)))
+    )
     yield Finding(
         "optimizer.missing-params",
         "proven" if sure else "suspected",
@@ -71,30 +84,48 @@ def check(run: Run) -> Iterator[Finding]:
         sites[:2],
         (
             Evidence(
-                f"{len(left)} of {len(left) + len(held)} trainable tensors that the loss depends on are in no parameter group",
+                (
+                    f"{len(left)} of {len(left) + len(held)} trainable tensors that the loss "
+                    "depends on are in no parameter group"
+                ),
                 "tensors",
                 (0,),
                 float(len(left)),
                 0.0,
             ),
         ),
-        Fix("Hand all trainable parameters to the optimizer, and build it after the model is complete."),
+        Fix(
+            "Hand all trainable parameters to the optimizer, and build it after the model "
+            "is complete."
+        ),
     )
 
 
 def _collected(run: Run) -> tuple[Site, ...]:
     """Where a function of its own gathers the groups, when the optimizer is built elsewhere."""
     built = {o.site.function for o in run.optimizers if o.site is not None}
-    groups = [g for g in sites_in(run, ("group",)) if g.function not in built and g.function != "<module>"]
+    groups = [
+        g for g in sites_in(run, ("group",)) if g.function not in built and g.function != "<module>"
+    ]
     if len({(g.file, g.function) for g in groups}) != 1:
         return ()
     place = groups[0].file, groups[0].function
-    rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == "append" and (r["file"], r["function"]) == place]
-    return (Site(rows[0]["file"], rows[0]["line"], rows[0]["function"], rows[0]["code"]),) if rows else tuple(groups[:1])
+    rows = [
+        r
+        for r in run.facts.get("source_lines") or ()
+        if r["kind"] == "append" and (r["file"], r["function"]) == place
+    ]
+    return (
+        (Site(rows[0]["file"], rows[0]["line"], rows[0]["function"], rows[0]["code"]),)
+        if rows
+        else tuple(groups[:1])
+    )
 
 
 def _single(tensor: Tensor, held: list[Tensor]) -> bool:
-    """A parameter of its own beside submodules that are trained: a position table, a token, a scale."""
+    """A parameter of its own beside submodules that are trained: a position table, a token, a
+    scale.
+    """
     owner = tensor.name.rpartition(".")[0]
     return sum(h.numel for h in held if not owner or h.name.startswith(owner + ".")) > tensor.numel
 

@@ -1,9 +1,10 @@
 """An optimizer that holds tensors which are no longer the model's
 
 ## What it sees
-Tensors in an optimizer that belong to no module that ran and never got a gradient, while parameters of the model that did get one
-are in no optimizer. Both together say that the model was swapped, rebuilt or extended after the optimizer was made. Step 0. Later:
-an optimizer that had gradients finds none at any of its last steps (ten or more, a fifth of the run) and goes on stepping, while a
+Tensors in an optimizer that belong to no module that ran and never got a gradient, while parameters
+of the model that did get one are in no optimizer. Both together say that the model was swapped,
+rebuilt or extended after the optimizer was made. Step 0. Later: an optimizer that had gradients
+finds none at any of its last steps (ten or more, a fifth of the run) and goes on stepping, while a
 model of the same shapes gets them.
 
 ## Why it matters
@@ -21,12 +22,13 @@ The loss does not move, or only part of the model learns; a freshly replaced hea
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
 ## Confirm it
-The identity of the tensors is the proof: the optimizer's are not in the model, the model's are not in the optimizer.
+The identity of the tensors is the proof: the optimizer's are not in the model, the model's are not
+in the optimizer.
 
 ## False alarms
 Free tensors that are optimised on purpose (latent codes, a learnt temperature) get gradients.
-Linear probes leave no orphans. Parameters of a module that did not
-run yet are only unused when the model's own parameters are left out as well. An optimizer of an earlier phase steps no more.
+Linear probes leave no orphans. Parameters of a module that did not run yet are only unused when the
+model's own parameters are left out as well. An optimizer of an earlier phase steps no more.
 
 ## References
 torch's notes on optimizers: build them after the model is moved and complete.
@@ -38,42 +40,75 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import NO_GRADIENT, NOT_MEASURED, Evidence, Finding, Fix, Optimizer, Run, Tensor
+from sawbones.schema import (
+    NO_GRADIENT,
+    NOT_MEASURED,
+    Evidence,
+    Finding,
+    Fix,
+    Optimizer,
+    Run,
+    Tensor,
+)
 from sawbones.stats.protocol import measured, sites_in, sites_of
 
 NEEDS = ("tensors", "optimizers", "backward")
 EXPLAINS = (
-    "optimizer.missing-params", "model.frozen-params", "optimizer.lr-too-low", "data.labels-misaligned", "loop.no-step",
-    "evaluation.collapsed-prediction", "loop.no-zero-grad", "loop.zero-grad-misplaced",
-)  # fmt: skip
+    "optimizer.missing-params",
+    "model.frozen-params",
+    "optimizer.lr-too-low",
+    "data.labels-misaligned",
+    "loop.no-step",
+    "evaluation.collapsed-prediction",
+    "loop.no-zero-grad",
+    "loop.zero-grad-misplaced",
+)
 EXPERIMENT = None
 
 
 def check(run: Run) -> Iterator[Finding]:
     got = set(run.facts.get("loose_gradients", ()))
-    orphans = [t for t in run.tensors if t.optimizer >= 0 and not t.in_model and not _got_gradient(run, t)]
-    loose = [t for t in run.tensors if t.in_model and t.requires_grad and t.optimizer < 0 and t.index in got]
+    orphans = [
+        t for t in run.tensors if t.optimizer >= 0 and not t.in_model and not _got_gradient(run, t)
+    ]
+    loose = [
+        t
+        for t in run.tensors
+        if t.in_model and t.requires_grad and t.optimizer < 0 and t.index in got
+    ]
     deserted = _deserted(run) if not orphans else None
     if deserted is not None:
         yield from _swapped(run, *deserted, loose)
         return
-    if not orphans or not loose or (len(orphans) < 2 and not any(_alike(o, t) for o in orphans for t in loose)):
+    if (
+        not orphans
+        or not loose
+        or (len(orphans) < 2 and not any(_alike(o, t) for o in orphans for t in loose))
+    ):
         return
     optimizer = next((o for o in run.optimizers if o.index == orphans[0].optimizer), None)
     owners = {t.name.rpartition(".")[0] for t in loose}
     built = [m.built for m in run.modules if m.path in owners and m.built is not None]
     after = [b for b in built if optimizer and optimizer.site and b.file == optimizer.site.file]
-    sites = tuple(dict.fromkeys([*([optimizer.site] if optimizer and optimizer.site else []), *after[:1]]))
+    sites = tuple(
+        dict.fromkeys([*([optimizer.site] if optimizer and optimizer.site else []), *after[:1]])
+    )
     shown = ", ".join(t.name for t in loose[:3])
     yield Finding(
         "optimizer.stale-params",
         "proven",
         0.96,
-        f"The optimizer holds {len(orphans)} tensors that are no longer the model's; {shown} never change",
+        (
+            f"The optimizer holds {len(orphans)} tensors that are no longer the model's; "
+            f"{shown} never change"
+        ),
         sites,
         (
             Evidence(
-                f"{len(orphans)} tensors of the optimizer are in no model that ran and get no gradient",
+                (
+                    f"{len(orphans)} tensors of the optimizer are in no model that ran and "
+                    "get no gradient"
+                ),
                 "tensors",
                 (0,),
                 float(len(orphans)),
@@ -92,7 +127,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _deserted(run: Run) -> tuple[Optimizer, int, int] | None:
-    """(optimizer, its first step without any gradient, how many since) of one that had gradients and goes on stepping with none."""
+    """(optimizer, its first step without any gradient, how many since) of one that had gradients
+    and goes on stepping with none.
+    """
     for optimizer in run.optimizers:
         rows = run.steps["optimizer"] == optimizer.index
         steps, norms = run.steps["step"][rows], run.steps["grad_norm"][rows]
@@ -100,7 +137,11 @@ def _deserted(run: Run) -> tuple[Optimizer, int, int] | None:
         if not len(had):
             continue
         gone = norms[had[-1] + 1 :]
-        if len(gone) >= max(10, 0.2 * len(norms)) and np.all(np.isnan(gone)) and _none_left(run, optimizer, int(steps[-1])):
+        if (
+            len(gone) >= max(10, 0.2 * len(norms))
+            and np.all(np.isnan(gone))
+            and _none_left(run, optimizer, int(steps[-1]))
+        ):
             return optimizer, int(steps[had[-1] + 1]), len(gone)
     return None
 
@@ -108,22 +149,37 @@ def _deserted(run: Run) -> tuple[Optimizer, int, int] | None:
 def _none_left(run: Run, optimizer: Optimizer, step: int) -> bool:
     """At its last step every tensor was looked at and had no gradient."""
     values = measured(run, "grad_l2", step)
-    mine = [values[t.index] for t in run.tensors if t.optimizer == optimizer.index and t.index < len(values)]
+    mine = [
+        values[t.index]
+        for t in run.tensors
+        if t.optimizer == optimizer.index and t.index < len(values)
+    ]
     return bool(mine) and all(v == NO_GRADIENT for v in mine)
 
 
-def _swapped(run: Run, optimizer: Optimizer, first: int, steps: int, loose: list[Tensor]) -> Iterator[Finding]:
+def _swapped(
+    run: Run, optimizer: Optimizer, first: int, steps: int, loose: list[Tensor]
+) -> Iterator[Finding]:
     held = [t for t in run.tensors if t.optimizer == optimizer.index]
     shapes = {t.shape for t in loose}
     if not held or not all(t.shape in shapes for t in held):
         return
-    copies = [c for c in sites_in(run, ("copy",)) if optimizer.site is None or c.line > optimizer.site.line]
-    forward = next((e for e in run.of_kind("forward") if e.step >= first and e.phase == "train"), None)
+    copies = [
+        c
+        for c in sites_in(run, ("copy",))
+        if optimizer.site is None or c.line > optimizer.site.line
+    ]
+    forward = next(
+        (e for e in run.of_kind("forward") if e.step >= first and e.phase == "train"), None
+    )
     yield Finding(
         "optimizer.stale-params",
         "proven",
         0.95,
-        f"From step {first} on the model is another one than the optimizer's: {steps} steps find no gradient at all",
+        (
+            f"From step {first} on the model is another one than the optimizer's: {steps} "
+            "steps find no gradient at all"
+        ),
         (*copies[-1:], *sites_of(forward), *((optimizer.site,) if optimizer.site else ())),
         (
             Evidence(
@@ -135,14 +191,21 @@ def _swapped(run: Run, optimizer: Optimizer, first: int, steps: int, loose: list
                 0.0,
             ),
         ),
-        Fix("Load the values into the model that the optimizer holds (load_state_dict), or build the optimizer anew."),
+        Fix(
+            "Load the values into the model that the optimizer holds (load_state_dict), "
+            "or build the optimizer anew."
+        ),
     )
 
 
 def _alike(old: Tensor, new: Tensor) -> bool:
     """The same shape, or one that was made wider or longer in one dimension."""
     same = sum(a == b for a, b in zip(old.shape, new.shape, strict=False))
-    return len(old.shape) == len(new.shape) and same >= len(old.shape) - 1 and (len(old.shape) > 1 or old.shape == new.shape)
+    return (
+        len(old.shape) == len(new.shape)
+        and same >= len(old.shape) - 1
+        and (len(old.shape) > 1 or old.shape == new.shape)
+    )
 
 
 def _got_gradient(run: Run, tensor: Tensor) -> bool:

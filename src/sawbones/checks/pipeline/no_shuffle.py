@@ -1,17 +1,20 @@
 """Training data in its stored order, sorted by class, or in one order in every epoch
 
 ## What it sees
-The class labels of every training batch in order. Fires when batches are far less mixed than the whole (the mean entropy of a
-batch is under 35 % of the entropy of all labels), and the commonest label of a batch comes in long runs, as it does in sorted data:
-no more changes than two per class and epoch. That the order is the same in every epoch is told beside it. Needs 8 batches.
-Fires when real-valued targets come sorted: nearly every batch begins where the one before it ended.
-Fires too when a loader that shuffles gives two or more passes over the data in exactly the same order, sample by sample.
+The class labels of every training batch in order. Fires when batches are far less mixed than the
+whole (the mean entropy of a batch is under 35 % of the entropy of all labels), and the commonest
+label of a batch comes in long runs, as it does in sorted data: no more changes than two per class
+and epoch. That the order is the same in every epoch is told beside it. Needs 8 batches. Fires when
+real-valued targets come sorted: nearly every batch begins where the one before it ended. Fires too
+when a loader that shuffles gives two or more passes over the data in exactly the same order, sample
+by sample.
 
 ## Why it matters
 Every step pulls towards one class; the model forgets the others until they come round again.
 
 ## Looks like
-The loss saw-tooths: near zero inside of a class, a jump at each border; validation swings with the class seen last.
+The loss saw-tooths: near zero inside of a class, a jump at each border; validation swings with the
+class seen last.
 
 ## Example
     loader = DataLoader(dataset, batch_size=32)
@@ -23,16 +26,17 @@ The loss saw-tooths: near zero inside of a class, a jump at each border; validat
 Nothing is left to confirm: labels are counted batch by batch.
 
 ## False alarms
-Data that lies in random order mixes its batches: read in that order in every epoch, without a loader that shuffles, it is not
-reported. A script that shows the same batches to several models in turn has several optimizers. Samplers that compose batches
-of a few classes on purpose change them from batch to batch. A critic that is told "real" and then "made up" has several losses
-per batch, which say nothing of the order of the data. Full-batch training has one batch per epoch. Truncated backpropagation
-through time needs its order and has no class labels. Targets that drift with time, or grow as a policy gets better, overlap from
-batch to batch.
+Data that lies in random order mixes its batches: read in that order in every epoch, without a
+loader that shuffles, it is not reported. A script that shows the same batches to several models in
+turn has several optimizers. Samplers that compose batches of a few classes on purpose change them
+from batch to batch. A critic that is told "real" and then "made up" has several losses per batch,
+which say nothing of the order of the data. Full-batch training has one batch per epoch. Truncated
+backpropagation through time needs its order and has no class labels. Targets that drift with time,
+or grow as a policy gets better, overlap from batch to batch.
 
 ## References
-Folders read one class after the other; tables sorted by the target; shuffle=False copied from the validation loader; a generator
-seeded again at the start of each epoch.
+Folders read one class after the other; tables sorted by the target; shuffle=False copied from the
+validation loader; a generator seeded again at the start of each epoch.
 """
 
 from __future__ import annotations
@@ -72,7 +76,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _repeated(run: Run) -> Iterator[Finding]:
-    """A loader that shuffles and yet gives every pass over the data in one order: its generator starts anew each time."""
+    """A loader that shuffles and yet gives every pass over the data in one order: its generator
+    starts anew each time.
+    """
     loaders = {f"loader:{x['index']}": x for x in run.facts.get("loaders") or ()}
     passes: dict[tuple[str, int], list[int]] = {}
     for batch in training_batches(run):
@@ -82,7 +88,9 @@ def _repeated(run: Run) -> Iterator[Finding]:
     # A script that trains several models may well show each of them the same batches.
     if len(orders) < 2 or len(run.optimizers) != 1 or len(orders) < len(passes) - 1:
         return
-    if len(set(orders[0])) < 0.5 * len(orders[0]) or any(a != b for o in orders[1:] for a, b in zip(orders[0], o, strict=False)):
+    if len(set(orders[0])) < 0.5 * len(orders[0]) or any(
+        a != b for o in orders[1:] for a, b in zip(orders[0], o, strict=False)
+    ):
         return
     size = min(map(len, orders))
     built = places(*(as_site(loaders[source].get("site")) for source, _ in passes))
@@ -92,16 +100,26 @@ def _repeated(run: Run) -> Iterator[Finding]:
         "likely",
         0.95,
         "Every epoch comes in one and the same order, though the loader shuffles",
-        places(*seeded[:1] if len(built) == 1 and built[0].function != "<module>" else (), *built, *feeding_sites(run))[:4],
+        places(
+            *seeded[:1] if len(built) == 1 and built[0].function != "<module>" else (),
+            *built,
+            *feeding_sites(run),
+        )[:4],
         (
             Evidence(
-                f"{len(orders)} passes over the data begin with the same {size} samples in the same order",
+                (
+                    f"{len(orders)} passes over the data begin with the same {size} samples "
+                    "in the same order"
+                ),
                 "batches",
                 value=float(len(orders)),
                 expected=1.0,
             ),
         ),
-        Fix("Seed the generator once, before the first epoch, and let it run on from epoch to epoch."),
+        Fix(
+            "Seed the generator once, before the first epoch, and let it run on from "
+            "epoch to epoch."
+        ),
     )
 
 
@@ -116,11 +134,19 @@ def _sorted(run: Run) -> Iterator[Finding]:
         return
     rows = sum(sum(b.values()) for b in labels) / len(labels)
     whole = entropy(total)
-    inside = float(np.mean([entropy(b) for b in labels])) / max(min(whole, math.log(max(rows, 2.0))), 1e-9)
+    inside = float(np.mean([entropy(b) for b in labels])) / max(
+        min(whole, math.log(max(rows, 2.0))), 1e-9
+    )
     mains = [max(b, key=lambda k: b[k]) for b in labels]
     period = _period(run, len(labels))
     changes = sum(a != b for a, b in pairwise(mains)) / max(1.0, len(labels) / period)
-    if inside > MIXED or whole < 0.3 or changes > 2 * len(total) + 1 or changes > 0.5 * period or len(set(mains)) < 2:
+    if (
+        inside > MIXED
+        or whole < 0.3
+        or changes > 2 * len(total) + 1
+        or changes > 0.5 * period
+        or len(set(mains)) < 2
+    ):
         return
     repeats = period < len(labels)
     yield Finding(
@@ -131,7 +157,10 @@ def _sorted(run: Run) -> Iterator[Finding]:
         _where(run),
         (
             Evidence(
-                f"the labels of a batch carry {inside:.0%} of the entropy they would have if mixed ({len(total)} classes)",
+                (
+                    f"the labels of a batch carry {inside:.0%} of the entropy they would have "
+                    f"if mixed ({len(total)} classes)"
+                ),
                 "batches",
                 value=inside,
                 expected=1.0,
@@ -143,12 +172,21 @@ def _sorted(run: Run) -> Iterator[Finding]:
                 expected=period * (1 - 1 / len(total)),
             ),
             *(
-                (Evidence(f"the same batches come again every {period} batches", "batches", value=float(period)),)
+                (
+                    Evidence(
+                        f"the same batches come again every {period} batches",
+                        "batches",
+                        value=float(period),
+                    ),
+                )
                 if repeats
                 else ()
             ),
         ),
-        Fix("Shuffle the training data: shuffle=True for the loader, or a new torch.randperm in every epoch."),
+        Fix(
+            "Shuffle the training data: shuffle=True for the loader, or a new "
+            "torch.randperm in every epoch."
+        ),
     )
 
 
@@ -157,14 +195,22 @@ def _sorted_values(run: Run) -> Iterator[Finding]:
     levels: list[tuple[float, float]] = (run.facts.get("samples") or {}).get("levels") or []
     if len(levels) < 10 or not all(map(math.isfinite, (x for pair in levels for x in pair))):
         return
-    # Single values far outside of the others say nothing: neither the range nor what counts as beside it may hang on them.
-    low, high = float(np.quantile([a for a, _ in levels], 0.1)), float(np.quantile([b for _, b in levels], 0.9))
+    # Single values far outside of the others say nothing: neither the range nor what counts as
+    # beside it may hang on them.
+    low, high = (
+        float(np.quantile([a for a, _ in levels], 0.1)),
+        float(np.quantile([b for _, b in levels], 0.9)),
+    )
     width = float(np.median([b - a for a, b in levels]))
     if min(b - a for a, b in levels) <= 0.0 or width > 0.3 * (high - low):
         return
     slack = 0.05 * width
-    above = sum(after[0] >= before[1] - slack for before, after in pairwise(levels)) / (len(levels) - 1)
-    below = sum(after[1] <= before[0] + slack for before, after in pairwise(levels)) / (len(levels) - 1)
+    above = sum(after[0] >= before[1] - slack for before, after in pairwise(levels)) / (
+        len(levels) - 1
+    )
+    below = sum(after[1] <= before[0] + slack for before, after in pairwise(levels)) / (
+        len(levels) - 1
+    )
     if max(above, below) < IN_ORDER:
         return
     order = "above" if above > below else "below"
@@ -183,7 +229,10 @@ def _sorted_values(run: Run) -> Iterator[Finding]:
                 expected=0.0,
             ),
         ),
-        Fix("Shuffle the training data: shuffle=True for the loader, or a new torch.randperm in every epoch."),
+        Fix(
+            "Shuffle the training data: shuffle=True for the loader, or a new "
+            "torch.randperm in every epoch."
+        ),
     )
 
 
@@ -193,7 +242,9 @@ def entropy(counts: Mapping[str, int]) -> float:
 
 
 def _labels(run: Run) -> list[Mapping[str, int]]:
-    """What the losses were told, batch by batch; with several losses per batch, as in adversarial training, what was loaded."""
+    """What the losses were told, batch by batch; with several losses per batch, as in adversarial
+    training, what was loaded.
+    """
     told: list[Mapping[str, int]] = (run.facts.get("samples") or {}).get("labels") or []
     batches = training_batches(run)
     num = max([len(batches), *(b.index + 1 for b in batches)])
@@ -223,7 +274,18 @@ def _where(run: Run) -> tuple[Site, ...]:
     loaders = loader_sites(run)
     if loaders:
         return loaders[:2]
-    size = max((math.prod(r["shape"]) for r in run.facts.get("data_ops") or () if r["op"] == "arange"), default=0)
-    ordered = [as_site(r["site"]) for r in run.facts.get("data_ops") or () if r["op"] == "arange" and math.prod(r["shape"]) == size]
-    indexed = [as_site(r["site"]) for r in run.facts.get("data_ops") or () if r["op"] in ("__getitem__", "index_select")]
+    size = max(
+        (math.prod(r["shape"]) for r in run.facts.get("data_ops") or () if r["op"] == "arange"),
+        default=0,
+    )
+    ordered = [
+        as_site(r["site"])
+        for r in run.facts.get("data_ops") or ()
+        if r["op"] == "arange" and math.prod(r["shape"]) == size
+    ]
+    indexed = [
+        as_site(r["site"])
+        for r in run.facts.get("data_ops") or ()
+        if r["op"] in ("__getitem__", "index_select")
+    ]
     return places(*(ordered[:1] if size > 50 else ()), *feeding_sites(run)[:1], *indexed[:1])[:4]

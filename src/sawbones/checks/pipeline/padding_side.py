@@ -1,17 +1,19 @@
 """A position read for each sequence that is padding, because padding is on the other side
 
 ## What it sees
-On deep steps, operators that read one position per sequence out of (batch, time, features), by value, and the padding of the
-tokens behind it. Fires when such a read, feeding a loss with one target per sequence, lands on padding in padded rows on every
-deep step; also when rows that are padded on the left are packed by their lengths, which keeps the padding and cuts the text. The
+On deep steps, operators that read one position per sequence out of (batch, time, features), by
+value, and the padding of the tokens behind it. Fires when such a read, feeding a loss with one
+target per sequence, lands on padding in padded rows on every deep step; also when rows that are
+padded on the left are packed by their lengths, which keeps the padding and cuts the text. The
 earliest step is 0.
 
 ## Why it matters
-The output for a short sequence is computed from filler: a recurrent state that has run past the text, or a token that does not
-exist.
+The output for a short sequence is computed from filler: a recurrent state that has run past the
+text, or a token that does not exist.
 
 ## Looks like
-Training is slow or stalls; short inputs are judged worse than long ones; results change with the batch they are in.
+Training is slow or stalls; short inputs are judged worse than long ones; results change with the
+batch they are in.
 
 ## Example
     ids = pad_sequence(rows, batch_first=True)
@@ -25,11 +27,13 @@ Training is slow or stalls; short inputs are judged worse than long ones; result
 Nothing is left to confirm: position and padding are read off the tensors.
 
 ## False alarms
-Left padding with the last position, right padding with the first or with the true lengths never land on padding. A loop that
-reads one position after another reads all of them at one line and is left alone; so is a loss with a target per position.
+Left padding with the last position, right padding with the first or with the true lengths never
+land on padding. A loop that reads one position after another reads all of them at one line and is
+left alone; so is a loss with a target per position.
 
 ## References
-Decoder models used as classifiers with the tokenizer's default side; transformers warns of it when generating.
+Decoder models used as classifiers with the tokenizer's default side; transformers warns of it when
+generating.
 """
 
 from __future__ import annotations
@@ -43,7 +47,12 @@ from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("deep", "tokens")
-EXPLAINS = ("data.labels-misaligned", "evaluation.collapsed-prediction", "model.over-masking", "loss.pad-not-ignored")
+EXPLAINS = (
+    "data.labels-misaligned",
+    "evaluation.collapsed-prediction",
+    "model.over-masking",
+    "loss.pad-not-ignored",
+)
 EXPERIMENT = None
 
 
@@ -51,12 +60,20 @@ def check(run: Run) -> Iterator[Finding]:
     hits: list[tuple[DeepStep, Mapping[str, Any]]] = []
     looked = 0
     for deep in run.deep:
-        reads = [r for r in deep.probes.get("reads") or () if r["padded_rows"] > 0 and _one_per_sequence(deep, r)]
+        reads = [
+            r
+            for r in deep.probes.get("reads") or ()
+            if r["padded_rows"] > 0 and _one_per_sequence(deep, r)
+        ]
         sites = [as_site(r["site"]) for r in reads]
         single = [r for r, site in zip(reads, sites, strict=True) if sites.count(site) == 1]
         if single:
             looked += 1
-            hits += [(deep, r) for r in single if r["on_padding"] > 0 and r["on_padding"] >= 0.15 * r["padded_rows"]][:1]
+            hits += [
+                (deep, r)
+                for r in single
+                if r["on_padding"] > 0 and r["on_padding"] >= 0.15 * r["padded_rows"]
+            ][:1]
     if looked < 2 or len(hits) < max(2, 0.6 * looked):
         yield from _packed(run)
         return
@@ -79,7 +96,9 @@ def check(run: Run) -> Iterator[Finding]:
                 0.0,
             ),
         ),
-        Fix("Pad on the other side, or read each sequence at its own last (or first) real position."),
+        Fix(
+            "Pad on the other side, or read each sequence at its own last (or first) real position."
+        ),
     )
 
 
@@ -88,15 +107,27 @@ def _where(run: Run, used: Site | None) -> tuple[Site, ...]:
     pads = outside_of_models(run, marked_lines(run, "pad"))
     collate = loader_sites(run)[1:]
     near = (
-        [s for s in pads if any(c.file == s.file and c.line <= s.line <= c.line + 15 for c in collate)] if collate else list(pads)
+        [
+            s
+            for s in pads
+            if any(c.file == s.file and c.line <= s.line <= c.line + 15 for c in collate)
+        ]
+        if collate
+        else list(pads)
     )
     return places(*near[:1], used, *collate, *loader_sites(run)[:1])[:4]
 
 
 def _packed(run: Run) -> Iterator[Finding]:
-    """Packing keeps the first positions of every row, which are padding when rows are padded on the left."""
+    """Packing keeps the first positions of every row, which are padding when rows are padded on the
+    left.
+    """
     cut = [(deep, token, op) for deep in run.deep for token, op in _packings(deep)]
-    left = [(deep, token, op) for deep, token, op in cut if token.pad_side == "left" and token.pad_share > 0.05]
+    left = [
+        (deep, token, op)
+        for deep, token, op in cut
+        if token.pad_side == "left" and token.pad_share > 0.05
+    ]
     padded = [token for _, token, _ in cut if token.pad_share > 0.05]
     if len(left) < 2 or len(left) < 0.6 * len(padded):
         return
@@ -113,7 +144,10 @@ def _packed(run: Run) -> Iterator[Finding]:
         "Padding is on the left, and packing keeps it instead of the text",
         _where(run, op.site),
         (Evidence(text, "deep", tuple(d.step for d, _, _ in left[:5]), token.pad_share, 0.0),),
-        Fix("Pad on the right before packing: packing keeps the first positions of every row, as many as its length says."),
+        Fix(
+            "Pad on the right before packing: packing keeps the first positions of every "
+            "row, as many as its length says."
+        ),
     )
 
 
@@ -136,6 +170,8 @@ def _one_per_sequence(deep: DeepStep, read: Mapping[str, Any]) -> bool:
         if call.facts.get("main") and call.target is not None:
             size = call.target.shape
             return (
-                bool(size) and size[0] == read["rows"] and (len(size) == 1 or (all(n <= 16 for n in size[1:]) and len(size) == 2))
+                bool(size)
+                and size[0] == read["rows"]
+                and (len(size) == 1 or (all(n <= 16 for n in size[1:]) and len(size) == 2))
             )
     return False

@@ -1,10 +1,12 @@
 """The loop waits for data most of the time
 
 ## What it sees
-For every step, how long the loop waited for the next batch of a loader (without a loader: the time from one step to the next call
-of the model) and how long the whole step took, deep steps left out. Fires when the median of at least 20 steps waits longer than
-60 ms and more than 85 % of its time, in a run whose operators were not listened to. Under `diagnose` they are, which slows down the
-model, and samples that are made of tensors: then, and from 20 ms and 85 % or 30 ms and 60 % on, it is suspected and measured again.
+For every step, how long the loop waited for the next batch of a loader (without a loader: the time
+from one step to the next call of the model) and how long the whole step took, deep steps left out.
+Fires when the median of at least 20 steps waits longer than 60 ms and more than 85 % of its time,
+in a run whose operators were not listened to. Under `diagnose` they are, which slows down the
+model, and samples that are made of tensors: then, and from 20 ms and 85 % or 30 ms and 60 % on, it
+is suspected and measured again.
 
 ## Why it matters
 The model stands idle; the run takes several times as long as it has to.
@@ -20,11 +22,12 @@ Low use of the processor or GPU, steps that take as long for a tiny model as for
     loader = DataLoader(dataset, num_workers=8, persistent_workers=True, prefetch_factor=4)
 
 ## Confirm it
-The script runs again without its operators being watched: confirmed when it then waits for more than 85 % of its time.
+The script runs again without its operators being watched: confirmed when it then waits for more
+than 85 % of its time.
 
 ## False alarms
-Tiny examples wait longer than they compute, but not 20 ms per step; the first batch of an epoch starts workers and is left out by
-the median. Steps that Sawbones itself slows down do not count.
+Tiny examples wait longer than they compute, but not 20 ms per step; the first batch of an epoch
+starts workers and is left out by the median. Steps that Sawbones itself slows down do not count.
 
 ## References
 Decoding images in the main process, one remote request per sample, tokenizing in __getitem__.
@@ -58,7 +61,12 @@ WAIT_MS = 20.0
 
 def check(run: Run) -> Iterator[Finding]:
     found = waiting(run)
-    if found is None or found.wait_ms < WAIT_MS or found.low_ms < WAIT_MS / 2 or found.share < SUSPECT:
+    if (
+        found is None
+        or found.wait_ms < WAIT_MS
+        or found.low_ms < WAIT_MS / 2
+        or found.share < SUSPECT
+    ):
         return
     long = found.share >= SHARE and found.wait_ms >= SURE_MS
     sure = long and not hears_operators(run)
@@ -68,7 +76,9 @@ def check(run: Run) -> Iterator[Finding]:
     reads = data_function(run, "reads")
     reading = Site(reads[0], reads[1], "", "") if reads is not None else None
     how = (
-        f"the loader has {int(loader.get('num_workers') or 0)} workers" if loader else "batches are made between the steps, by hand"
+        f"the loader has {int(loader.get('num_workers') or 0)} workers"
+        if loader
+        else "batches are made between the steps, by hand"
     )
     yield Finding(
         "pipeline.starved",
@@ -78,20 +88,30 @@ def check(run: Run) -> Iterator[Finding]:
         places(reading, *(loader_sites(run) if loader else _made_by_hand(run)))[:4],
         (
             Evidence(
-                f"median wait {found.wait_ms:.1f} ms of {found.step_ms:.1f} ms per step, over {found.steps} steps",
+                (
+                    f"median wait {found.wait_ms:.1f} ms of {found.step_ms:.1f} ms per step, "
+                    f"over {found.steps} steps"
+                ),
                 "steps",
                 value=found.share,
                 expected=0.2,
             ),
             Evidence(how, "steps"),
         ),
-        Fix("Prepare samples once instead of on every access, fetch many at a time, or let workers prepare them (num_workers)."),
+        Fix(
+            "Prepare samples once instead of on every access, fetch many at a time, or "
+            "let workers prepare them (num_workers)."
+        ),
     )
 
 
 def _made_by_hand(run: Run) -> tuple[Site, ...]:
-    """Functions of the user's own that are called where samples are put together, then where the model is called."""
+    """Functions of the user's own that are called where samples are put together, then where the
+    model is called.
+    """
     inside = outside_of_models(run, marked_lines(run, "use"))
     called = {s.function for s in feeding_sites(run)}
-    helpers = [s for s in inside if s.function not in called and s.function not in ("<module>", "__init__")]
+    helpers = [
+        s for s in inside if s.function not in called and s.function not in ("<module>", "__init__")
+    ]
     return places(*helpers[-1:], *feeding_sites(run))

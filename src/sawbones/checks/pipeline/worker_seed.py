@@ -1,13 +1,15 @@
 """Loader workers that draw one and the same random stream
 
 ## What it sees
-After the run, copies of the data set are seeded as two workers, and as one worker in two epochs, would be; the worker_init_fn is
-called for each; the same samples are read from all of them. Fires when samples are drawn at random (two reads of one copy
-differ), and two workers, or a worker in two epochs, draw exactly the same. An IterableDataset is read from its start as two
-workers would; fires when they get the same samples.
+After the run, copies of the data set are seeded as two workers, and as one worker in two epochs,
+would be; the worker_init_fn is called for each; the same samples are read from all of them. Fires
+when samples are drawn at random (two reads of one copy differ), and two workers, or a worker in two
+epochs, draw exactly the same. An IterableDataset is read from its start as two workers would; fires
+when they get the same samples.
 
 ## Why it matters
-Augmentation repeats: with n workers every random choice comes n times, or every epoch shows the same variants again.
+Augmentation repeats: with n workers every random choice comes n times, or every epoch shows the
+same variants again.
 
 ## Looks like
 Nothing but a somewhat larger gap between training and validation.
@@ -24,12 +26,13 @@ Nothing but a somewhat larger gap between training and validation.
 Nothing is left to confirm: the draws are compared value by value.
 
 ## False alarms
-A data set that gives every index its own fixed variant draws nothing when it is read twice. torch, random and NumPy's global
-streams are seeded per worker by the loader. Without workers there is one stream. One epoch cannot repeat.
+A data set that gives every index its own fixed variant draws nothing when it is read twice. torch,
+random and NumPy's global streams are seeded per worker by the loader. Without workers there is one
+stream. One epoch cannot repeat.
 
 ## References
-Most public projects with NumPy augmentation had this fault before PyTorch seeded NumPy in workers; a generator held by the data
-set still has it.
+Most public projects with NumPy augmentation had this fault before PyTorch seeded NumPy in workers;
+a generator held by the data set still has it.
 """
 
 from __future__ import annotations
@@ -55,7 +58,10 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if not drawn or drawn["changed"] < 0.5 or "across_workers" not in drawn:
         return
-    workers, epochs = int(drawn["num_workers"]), 1 + max((b.epoch for b in training_batches(run)), default=0)
+    workers, epochs = (
+        int(drawn["num_workers"]),
+        1 + max((b.epoch for b in training_batches(run)), default=0),
+    )
     between_workers = workers >= 2 and drawn["across_workers"] >= SAME
     between_epochs = epochs >= 2 and drawn["across_epochs"] >= SAME
     if not between_workers and not between_epochs:
@@ -78,7 +84,10 @@ def check(run: Run) -> Iterator[Finding]:
                 expected=0.0,
             ),
         ),
-        Fix("Seed every worker from torch.initial_seed() (or get_worker_info().seed) in worker_init_fn."),
+        Fix(
+            "Seed every worker from torch.initial_seed() (or get_worker_info().seed) in "
+            "worker_init_fn."
+        ),
     )
 
 
@@ -88,7 +97,10 @@ def _one_stream(run: Run, drawn: Mapping[str, Any]) -> Iterator[Finding]:
     reads = data_function(run, "reads")
     inside = lines_in(sites_in(run, ("draw", "seed")), reads)
     start = Site(reads[0], reads[1], "", "") if reads is not None else None
-    text = f"two of {drawn['num_workers']} workers begin with the same {drawn['samples']} samples ({drawn['across_workers']:.0%})"
+    text = (
+        f"two of {drawn['num_workers']} workers begin with the same {drawn['samples']} "
+        f"samples ({drawn['across_workers']:.0%})"
+    )
     yield Finding(
         "pipeline.worker-seed",
         "proven",
@@ -96,5 +108,8 @@ def _one_stream(run: Run, drawn: Mapping[str, Any]) -> Iterator[Finding]:
         f"Each of {drawn['num_workers']} workers reads the same stream",
         places(*inside[:1], start, *loader_sites(run))[:4],
         (Evidence(text, "loaders", value=drawn["across_workers"], expected=0.0),),
-        Fix("Give every worker its own part: seed or slice the stream by torch.utils.data.get_worker_info().id."),
+        Fix(
+            "Give every worker its own part: seed or slice the stream by "
+            "torch.utils.data.get_worker_info().id."
+        ),
     )

@@ -1,1 +1,3 @@
-"""Virtual fixes: one file each with install(recorder, **params). They act in the child process only."""
+"""Virtual fixes: one file each with install(recorder, **params). They act in the child process
+only.
+"""

@@ -1,4 +1,6 @@
-"""Weigh the classes of cross entropy and binary cross entropy by the inverse of how often they have been seen so far."""
+"""Weigh the classes of cross entropy and binary cross entropy by the inverse of how often they have
+been seen so far.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ def install(recorder: Any) -> None:
     real_binary = functional.binary_cross_entropy_with_logits
 
     def seen(target: torch.Tensor) -> None:
-        for value, number in zip(*(t.tolist() for t in torch.unique(target, return_counts=True)), strict=True):
+        for value, number in zip(
+            *(t.tolist() for t in torch.unique(target, return_counts=True)), strict=True
+        ):
             counts[int(value)] = counts.get(int(value), 0) + number
 
     def weights(num_classes: int, like: torch.Tensor) -> torch.Tensor:
@@ -24,7 +28,11 @@ def install(recorder: Any) -> None:
 
     def by_class(original: Any) -> Any:
         def loss(given: Any, target: Any, weight: Any = None, *args: Any, **kwargs: Any) -> Any:
-            indices = isinstance(target, torch.Tensor) and not target.is_floating_point() and given.dim() in (2, 4)
+            indices = (
+                isinstance(target, torch.Tensor)
+                and not target.is_floating_point()
+                and given.dim() in (2, 4)
+            )
             if indices and weight is None and torch.is_grad_enabled():
                 seen(target)
                 weight = weights(given.shape[1], given)
@@ -33,7 +41,9 @@ def install(recorder: Any) -> None:
         return loss
 
     def binary(given: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-        single = given.numel() == given.shape[0] or given.dim() >= 3  # one answer per sample, or per place of a map
+        single = (
+            given.numel() == given.shape[0] or given.dim() >= 3
+        )  # one answer per sample, or per place of a map
         if not args and kwargs.get("pos_weight") is None and torch.is_grad_enabled() and single:
             seen(target)
             pair = weights(2, given)

@@ -1,6 +1,8 @@
-"""The model is told nothing of its examples: float inputs are zero, token ids all the same. Targets stay as they are.
+"""The model is told nothing of its examples: float inputs are zero, token ids all the same. Targets
+stay as they are.
 
-Ids that are the same for every example (positions) and 0/1 masks carry nothing of an example and stay.
+Ids that are the same for every example (positions) and 0/1 masks carry nothing of an example and
+stay.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ def install(recorder: Any) -> None:
         nonlocal inside
         if inside or not has_parameters(self):
             return real_call(self, *args, **kwargs)
-        shapes = {tuple(t.shape) for _, t in tensors_in((args, kwargs)) if not t.is_floating_point()}
+        shapes = {
+            tuple(t.shape) for _, t in tensors_in((args, kwargs)) if not t.is_floating_point()
+        }
         inside += 1
         try:
             recorder.facts["constant_input"] = recorder.facts.get("constant_input", 0) + 1

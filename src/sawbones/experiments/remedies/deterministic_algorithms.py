@@ -1,4 +1,6 @@
-"""Every operator that has a deterministic form uses it; those without warn only. No stream is seeded by this."""
+"""Every operator that has a deterministic form uses it; those without warn only. No stream is
+seeded by this.
+"""
 
 from __future__ import annotations
 

@@ -54,9 +54,11 @@ def install(recorder: Any, name: str, file: str, line: int) -> None:
         return operator
 
     names = {
-        "div": ("div", "__truediv__", "true_divide", "divide"), "rdiv": ("__rtruediv__", "__rdiv__"),
-        "norm": ("norm", "vector_norm"), "vector_norm": ("norm", "vector_norm"),
-    }.get(name, (name,))  # fmt: skip
+        "div": ("div", "__truediv__", "true_divide", "divide"),
+        "rdiv": ("__rtruediv__", "__rdiv__"),
+        "norm": ("norm", "vector_norm"),
+        "vector_norm": ("norm", "vector_norm"),
+    }.get(name, (name,))
     for owner in (torch, torch.Tensor, torch.linalg):
         for spelling in names:
             if callable(getattr(owner, spelling, None)):

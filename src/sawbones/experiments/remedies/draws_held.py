@@ -1,4 +1,6 @@
-"""Hold the random choices of the data set ("data") or of the loop before the model ("loop") at one value."""
+"""Hold the random choices of the data set ("data") or of the loop before the model ("loop") at one
+value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""No dropout anywhere: functional and module forms, inside attention and between the layers of recurrent networks."""
+"""No dropout anywhere: functional and module forms, inside attention and between the layers of
+recurrent networks.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-_NAMES = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "feature_dropout")
+_NAMES = (
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    "feature_dropout",
+)
 
 
 def install(recorder: Any) -> None:

@@ -14,11 +14,20 @@ def install(recorder: Any, loaders: list[int], batch_size: int = 1) -> None:
     def other(loader: Any) -> Any:
         """The same data in smaller batches; None for a loader that stays."""
         plain = loader.batch_size is not None and loader.num_workers == 0 and not loader.drop_last
-        if not plain or type(loader) is not DataLoader or recorder.batches.loader_index(loader) not in loaders:
+        if (
+            not plain
+            or type(loader) is not DataLoader
+            or recorder.batches.loader_index(loader) not in loaders
+        ):
             return None
         found = others.get(id(loader))
         if found is None or found[0] is not loader:
-            small = DataLoader(loader.dataset, batch_size=batch_size, sampler=loader.sampler, collate_fn=loader.collate_fn)
+            small = DataLoader(
+                loader.dataset,
+                batch_size=batch_size,
+                sampler=loader.sampler,
+                collate_fn=loader.collate_fn,
+            )
             found = others[id(loader)] = (loader, small)
         return found[1]
 

@@ -1,6 +1,8 @@
-"""The model computes in float64, from the same initial weights: converted at its first call, and so is what goes into it.
+"""The model computes in float64, from the same initial weights: converted at its first call, and so
+is what goes into it.
 
-Autocast does nothing, and narrowing casts (.float(), .half(), .bfloat16()) widen. Random numbers are drawn as before.
+Autocast does nothing, and narrowing casts (.float(), .half(), .bfloat16()) widen. Random numbers
+are drawn as before.
 """
 
 from __future__ import annotations
@@ -31,7 +33,11 @@ def install(recorder: Any) -> None:
         return real_call(self, *_wide(args), **_wide(kwargs))
 
     def double(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return self.double() if self.is_floating_point() or not recorder.facts.get("float64") else self.to(torch.float64)
+        return (
+            self.double()
+            if self.is_floating_point() or not recorder.facts.get("float64")
+            else self.to(torch.float64)
+        )
 
     nn.Module.__call__ = __call__  # type: ignore[method-assign]
     for name in ("float", "half", "bfloat16"):
@@ -51,7 +57,11 @@ def _wide(value: Any) -> Any:
 
 def _alike(original: Any) -> Any:
     def loss(given: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(target, torch.Tensor) and target.is_floating_point() and isinstance(given, torch.Tensor):
+        if (
+            isinstance(target, torch.Tensor)
+            and target.is_floating_point()
+            and isinstance(given, torch.Tensor)
+        ):
             target = target.to(given.dtype)
         if isinstance(kwargs.get("weight"), torch.Tensor):
             kwargs["weight"] = kwargs["weight"].to(given.dtype)

@@ -1,4 +1,6 @@
-"""No cure but a gauge: the gradient norm right after the last backward pass, and again when the optimizer steps."""
+"""No cure but a gauge: the gradient norm right after the last backward pass, and again when the
+optimizer steps.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ def install(recorder: Any) -> None:
     after: dict[int, float] = {}
 
     def norm(optimizer: torch.optim.Optimizer) -> float:
-        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        grads = [
+            p.grad
+            for group in optimizer.param_groups
+            for p in group["params"]
+            if p.grad is not None
+        ]
         return float(sum(float(g.detach().double().pow(2).sum()) for g in grads) ** 0.5)
 
     def backward(*args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,6 @@
-"""Standardise what enters the first learned layer, feature by feature, with the statistics of the first batch."""
+"""Standardise what enters the first learned layer, feature by feature, with the statistics of the
+first batch.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ def install(recorder: Any) -> None:
     real_call = nn.Module.__call__
 
     def call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        first = isinstance(self, LAYERS) and args and isinstance(args[0], torch.Tensor) and not args[0].requires_grad
+        first = (
+            isinstance(self, LAYERS)
+            and args
+            and isinstance(args[0], torch.Tensor)
+            and not args[0].requires_grad
+        )
         if first and chosen.get("layer") in (None, self) and args[0].is_floating_point():
             if "layer" not in chosen:
                 chosen.update(layer=self, **_statistics(self, args[0].detach()))
@@ -27,7 +34,12 @@ def install(recorder: Any) -> None:
 
 def _statistics(layer: nn.Module, given: torch.Tensor) -> dict[str, torch.Tensor]:
     """Features lie in the last dimension, channels of a convolution in the second."""
-    kept = 1 if isinstance(layer, (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d)) and given.dim() > 2 else given.dim() - 1
+    kept = (
+        1
+        if isinstance(layer, (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d))
+        and given.dim() > 2
+        else given.dim() - 1
+    )
     dims = [d for d in range(given.dim()) if d != kept]
     mean = given.mean(dims, keepdim=True)
     std = (given - mean).square().mean(dims, keepdim=True).sqrt()

@@ -1,4 +1,6 @@
-"""Every DataLoader gives batches that are a factor larger: on one rank, the global batch of that many ranks."""
+"""Every DataLoader gives batches that are a factor larger: on one rank, the global batch of that
+many ranks.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ def install(recorder: Any, factor: int) -> None:
                 sampler.batch_size *= factor
             real_init(self, dataset, batch_size, *args, **kwargs)
         else:
-            real_init(self, dataset, batch_size * factor if batch_size is not None else None, *args, **kwargs)
+            real_init(
+                self,
+                dataset,
+                batch_size * factor if batch_size is not None else None,
+                *args,
+                **kwargs,
+            )
         recorder.facts["larger_batches"] = recorder.facts.get("larger_batches", 0) + 1
 
     DataLoader.__init__ = __init__  # type: ignore[method-assign]

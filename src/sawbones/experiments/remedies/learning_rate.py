@@ -1,10 +1,15 @@
-"""Multiply every learning rate by a factor, whatever sets it: the optimizer sees lr * factor during its step only."""
+"""Multiply every learning rate by a factor, whatever sets it: the optimizer sees lr * factor during
+its step only.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 
 def install(recorder: Any, factor: float) -> None:

@@ -1,4 +1,6 @@
-"""Divide the gradient of every backward's root by a number. The value of the loss stays as the script computed it."""
+"""Divide the gradient of every backward's root by a number. The value of the loss stays as the
+script computed it.
+"""
 
 from __future__ import annotations
 

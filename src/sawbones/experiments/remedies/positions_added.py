@@ -1,4 +1,6 @@
-"""Add sinusoidal codes to the vectors that one layer, or one operator of the script, makes of its input, along their time."""
+"""Add sinusoidal codes to the vectors that one layer, or one operator of the script, makes of its
+input, along their time.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,22 @@ from sawbones.observe.deep.names import name_of
 
 
 def install(
-    recorder: Any, module: str | None, time_dim: int, shape: list[int], channels_first: bool = False,
-    op: str = "", file: str = "", line: int = 0,
-) -> None:  # fmt: skip
+    recorder: Any,
+    module: str | None,
+    time_dim: int,
+    shape: list[int],
+    channels_first: bool = False,
+    op: str = "",
+    file: str = "",
+    line: int = 0,
+) -> None:
     def with_codes(output: Any) -> Any:
-        if not isinstance(output, torch.Tensor) or output.dim() != len(shape) or output.dim() < 3 or not output.is_floating_point():
+        if (
+            not isinstance(output, torch.Tensor)
+            or output.dim() != len(shape)
+            or output.dim() < 3
+            or not output.is_floating_point()
+        ):
             return None
         if channels_first:
             rows = output.flatten(2).transpose(1, 2)
@@ -52,7 +65,12 @@ class _AtLine(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, recorder: Any, op: str, file: str, line: int, with_codes: Any) -> None:
         super().__init__()
-        self._recorder, self._op, self._place, self._with_codes = recorder, op, (file, line), with_codes
+        self._recorder, self._op, self._place, self._with_codes = (
+            recorder,
+            op,
+            (file, line),
+            with_codes,
+        )
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -70,7 +88,10 @@ def _codes(output: torch.Tensor, time_dim: int) -> torch.Tensor:
     """Codes as large as the vectors themselves, so that they are seen next to them."""
     length, width = output.shape[time_dim], output.shape[-1]
     place = torch.arange(length, device=output.device, dtype=torch.float32)[:, None]
-    rate = torch.exp(torch.arange(0, width, 2, device=output.device, dtype=torch.float32) * (-math.log(10_000.0) / width))
+    rate = torch.exp(
+        torch.arange(0, width, 2, device=output.device, dtype=torch.float32)
+        * (-math.log(10_000.0) / width)
+    )
     code = torch.zeros(length, width, device=output.device)
     code[:, 0::2] = torch.sin(place * rate)
     code[:, 1::2] = torch.cos(place * rate)[:, : width // 2]

@@ -1,5 +1,5 @@
-"""Train on the first batches only: each loader gives them again and again; without a loader, what reaches model and loss is
-replaced.
+"""Train on the first batches only: each loader gives them again and again; without a loader, what
+reaches model and loss is replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from sawbones.observe.hooks.losses import LOSSES
 
 def install(recorder: Any, count: int = 1) -> None:
     state: dict[str, Any] = {"from_loader": False, "calls": [], "made": 0, "targets": {}}
-    held: dict[int, tuple[Any, list[Any]]] = {}  # data set -> itself, kept alive, and its first batches: validation has its own
+    held: dict[
+        int, tuple[Any, list[Any]]
+    ] = {}  # data set -> itself, kept alive, and its first batches: validation has its own
     real_next = _BaseDataLoaderIter.__next__
     real_call = nn.Module.__call__
     given: dict[int, int] = {}
@@ -50,7 +52,11 @@ def install(recorder: Any, count: int = 1) -> None:
 
 def _same_target(original: Any, name: str, state: dict[str, Any]) -> Any:
     def loss(given: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-        if not state["from_loader"] and torch.is_grad_enabled() and isinstance(target, torch.Tensor):
+        if (
+            not state["from_loader"]
+            and torch.is_grad_enabled()
+            and isinstance(target, torch.Tensor)
+        ):
             key = (name, target.dim(), state.get("turn", 0))
             target = state["targets"].setdefault(key, target)  # also for a smaller last batch
         return original(given, target, *args, **kwargs)

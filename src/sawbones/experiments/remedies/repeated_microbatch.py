@@ -1,6 +1,8 @@
-"""All micro-batches of an optimizer step are its first one, and the gradient of one large batch of them is measured beside it.
+"""All micro-batches of an optimizer step are its first one, and the gradient of one large batch of
+them is measured beside it.
 
-A large batch of k equal parts has, for a mean, exactly the gradient of one part; for a sum, k times that.
+A large batch of k equal parts has, for a mean, exactly the gradient of one part; for a sum, k times
+that.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ STEPS = 3
 
 
 def install(recorder: Any) -> None:
-    state: dict[str, Any] = {"batch": None, "from_loader": False, "call": None, "loss": None, "large": None}
+    state: dict[str, Any] = {
+        "batch": None,
+        "from_loader": False,
+        "call": None,
+        "loss": None,
+        "large": None,
+    }
     rows: list[list[float]] = []
     recorder.facts["repeated_microbatch"] = rows
     real_next = _BaseDataLoaderIter.__next__
@@ -36,7 +44,12 @@ def install(recorder: Any) -> None:
         return state["batch"]
 
     def same_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if recorder.depth == 0 and not state["from_loader"] and torch.is_grad_enabled() and has_parameters(self):
+        if (
+            recorder.depth == 0
+            and not state["from_loader"]
+            and torch.is_grad_enabled()
+            and has_parameters(self)
+        ):
             if recorder.microstep == 0 or state["call"] is None:
                 state["call"] = (args, kwargs)
             args, kwargs = state["call"]
@@ -57,11 +70,24 @@ def install(recorder: Any) -> None:
         real_backward(tensors, *args, **kwargs)
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        """At the step, since a loop may also divide the gradients themselves; a scaler has undone its scale by now."""
-        held = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        """At the step, since a loop may also divide the gradients themselves; a scaler has undone
+        its scale by now.
+        """
+        held = [
+            p.grad
+            for group in optimizer.param_groups
+            for p in group["params"]
+            if p.grad is not None
+        ]
         if recorder.step < STEPS and state["large"] and held:
             expected = state["large"] * (recorder.microstep if state["loss"][1] == "sum" else 1)
-            rows.append([recorder.microstep, float(torch.stack([g.double().norm() for g in held]).norm()), expected])
+            rows.append(
+                [
+                    recorder.microstep,
+                    float(torch.stack([g.double().norm() for g in held]).norm()),
+                    expected,
+                ]
+            )
 
     def make_clip(original: Any) -> Any:
         def clip(parameters: Any, limit: Any, *args: Any, **kwargs: Any) -> Any:
@@ -75,7 +101,10 @@ def install(recorder: Any) -> None:
     for name in LOSSES:
         if hasattr(functional, name):
             setattr(functional, name, make(getattr(functional, name)))
-    for name in ("clip_grad_norm_", "clip_grad_value_"):  # clipped gradients would compare equal whatever their sum was
+    for name in (
+        "clip_grad_norm_",
+        "clip_grad_value_",
+    ):  # clipped gradients would compare equal whatever their sum was
         for owner in (nn.utils, nn.utils.clip_grad):
             setattr(owner, name, make_clip(getattr(owner, name)))
     register_optimizer_step_pre_hook(before)
@@ -83,5 +112,9 @@ def install(recorder: Any) -> None:
 
 def _gradient_norm(recorder: Any, loss: torch.Tensor) -> float | None:
     parameters = [p for p in recorder.census.trainable() if p.requires_grad]
-    found = [g for g in torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True) if g is not None]
+    found = [
+        g
+        for g in torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
+        if g is not None
+    ]
     return float(torch.stack([g.double().norm() for g in found]).norm()) if found else None

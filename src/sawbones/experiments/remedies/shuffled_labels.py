@@ -1,4 +1,6 @@
-"""Every loss function gets its targets in another order: a fixed permutation of each batch. Ignored targets stay in place."""
+"""Every loss function gets its targets in another order: a fixed permutation of each batch. Ignored
+targets stay in place.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from sawbones.observe.hooks.losses import LOSSES
 
 
 def install(recorder: Any) -> None:
-    generator = torch.Generator().manual_seed(0)  # its own stream: the script's must stay where they are
+    generator = torch.Generator().manual_seed(
+        0
+    )  # its own stream: the script's must stay where they are
 
     def shuffled(target: torch.Tensor, ignore: int) -> torch.Tensor:
         if target.is_floating_point():

@@ -1,4 +1,6 @@
-"""The sigmoid of one line hands its input on. Gates of another form at the same line keep theirs."""
+"""The sigmoid of one line hands its input on. Gates of another form at the same line keep
+theirs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from torch.nn import functional
 def install(recorder: Any, file: str, line: int, tail: list[int]) -> None:
     def make(original: Any) -> Any:
         def sigmoid(input: Any, *args: Any, **kwargs: Any) -> Any:
-            if not isinstance(input, torch.Tensor) or list(input.shape[1:]) != tail or args or kwargs:
+            if (
+                not isinstance(input, torch.Tensor)
+                or list(input.shape[1:]) != tail
+                or args
+                or kwargs
+            ):
                 return original(input, *args, **kwargs)
             site = recorder.sites.find(sys._getframe(1))
             if site is None or (site.file, site.line) != (file, line):
@@ -23,6 +30,9 @@ def install(recorder: Any, file: str, line: int, tail: list[int]) -> None:
         return sigmoid
 
     for owner, name in (
-        (torch, "sigmoid"), (torch.Tensor, "sigmoid"), (functional, "sigmoid"), (torch.special, "expit"),
-    ):  # fmt: skip
+        (torch, "sigmoid"),
+        (torch.Tensor, "sigmoid"),
+        (functional, "sigmoid"),
+        (torch.special, "expit"),
+    ):
         setattr(owner, name, make(getattr(owner, name)))

@@ -1,6 +1,8 @@
-"""The optimizer takes no step from the gradients of the given steps: they are dropped right before it.
+"""The optimizer takes no step from the gradients of the given steps: they are dropped right before
+it.
 
-What the forward pass of such a batch leaves elsewhere (running statistics of a normalisation) stays.
+What the forward pass of such a batch leaves elsewhere (running statistics of a normalisation)
+stays.
 """
 
 from __future__ import annotations

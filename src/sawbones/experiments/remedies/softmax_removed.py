@@ -1,6 +1,8 @@
-"""The softmax of one line gives logarithms of probabilities instead: a loss that takes the softmax of them is then right.
+"""The softmax of one line gives logarithms of probabilities instead: a loss that takes the softmax
+of them is then right.
 
-Only the softmax over that many classes at that line is changed; attention inside the same call keeps its own.
+Only the softmax over that many classes at that line is changed; attention inside the same call
+keeps its own.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ def install(recorder: Any, file: str, line: int, classes: int, ndim: int) -> Non
             dim = kwargs.get("dim", args[0] if args else None)
             dim = dim if isinstance(dim, int) else (0 if ndim in (0, 1, 3) else 1)
             site = recorder.sites.find(sys._getframe(1))
-            if input.shape[dim] != classes or site is None or (site.file, site.line) != (file, line):
+            if (
+                input.shape[dim] != classes
+                or site is None
+                or (site.file, site.line) != (file, line)
+            ):
                 return original(input, *args, **kwargs)
             recorder.facts["softmax_removed"] = recorder.facts.get("softmax_removed", 0) + 1
             busy = True

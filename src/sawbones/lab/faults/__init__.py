@@ -1,1 +1,3 @@
-"""Faults as runnable scripts, by layer. lab/faults/loss/double_softmax.py is the patient for loss.double-softmax."""
+"""Faults as runnable scripts, by layer. lab/faults/loss/double_softmax.py is the patient for
+loss.double-softmax.
+"""

@@ -1,4 +1,6 @@
-"""Activation statistics: spread, zeros, saturation and units that never fire, per leaf module and per activation function."""
+"""Activation statistics: spread, zeros, saturation and units that never fire, per leaf module and
+per activation function.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,34 @@ _BOUNDED = {
 }
 _NEAR = 0.005
 _FUNCTIONS = frozenset(
-    {*_BOUNDED, "relu", "relu_", "gelu", "silu", "leaky_relu", "elu", "selu", "relu6", "softplus", "mish", "tanh_"}
+    {
+        *_BOUNDED,
+        "relu",
+        "relu_",
+        "gelu",
+        "silu",
+        "leaky_relu",
+        "elu",
+        "selu",
+        "relu6",
+        "softplus",
+        "mish",
+        "tanh_",
+    }
 )
 
 
 class _Pending:
     __slots__ = ("cls", "module", "number", "shape", "site", "values")
 
-    def __init__(self, module: nn.Module | None, cls: str, number: int, shape: tuple[int, ...], site: Site | None) -> None:
+    def __init__(
+        self,
+        module: nn.Module | None,
+        cls: str,
+        number: int,
+        shape: tuple[int, ...],
+        site: Site | None,
+    ) -> None:
         self.module, self.cls, self.number, self.shape, self.site = module, cls, number, shape, site
         self.values: list[float] = []
 
@@ -63,13 +85,22 @@ class Activations:
         if op.name not in _FUNCTIONS or not isinstance(result, torch.Tensor):
             return
         module = op.module
-        if module is not None and not module._modules and _function_of(type(module).__name__) == op.name.rstrip("_"):
+        if (
+            module is not None
+            and not module._modules
+            and _function_of(type(module).__name__) == op.name.rstrip("_")
+        ):
             return  # the module's own hook measures the same tensor
         key = (id(module), op.name)
         number = self._numbers[key] = self._numbers.get(key, -1) + 1
         # Over (batch, channels, height, width) a unit is a channel; elsewhere the last dimension.
         unit_dim = 1 if result.dim() in (4, 5) else -1
-        self._measure(result, _Pending(module, op.name, number, tuple(result.shape), op.site), op.name.rstrip("_"), unit_dim)
+        self._measure(
+            result,
+            _Pending(module, op.name, number, tuple(result.shape), op.site),
+            op.name.rstrip("_"),
+            unit_dim,
+        )
 
     def _measure(self, tensor: torch.Tensor, pending: _Pending, kind: str, unit_dim: int) -> None:
         if len(self._pending) >= _MAX or tensor.numel() == 0 or not is_plain(tensor):
@@ -88,11 +119,25 @@ class Activations:
             saturated = torch.zeros_like(mean)
         else:
             room = (bounds[1] - bounds[0]) * _NEAR
-            saturated = ((clean <= bounds[0] + room) | (clean >= bounds[1] - room)).to(torch.float32).mean()
+            saturated = (
+                ((clean <= bounds[0] + room) | (clean >= bounds[1] - room)).to(torch.float32).mean()
+            )
         dead = torch.zeros_like(mean)
-        if kind in ("relu", "relu6") or (kind not in _BOUNDED and not sample.is_cuda and float(zeros) > 0.3):
+        if kind in ("relu", "relu6") or (
+            kind not in _BOUNDED and not sample.is_cuda and float(zeros) > 0.3
+        ):
             dead = _dead_units(tensor, unit_dim)
-        vector = torch.stack((mean, std, clean.abs().amax(), zeros, saturated, dead, (~finite).to(torch.float32).sum()))
+        vector = torch.stack(
+            (
+                mean,
+                std,
+                clean.abs().amax(),
+                zeros,
+                saturated,
+                dead,
+                (~finite).to(torch.float32).sum(),
+            )
+        )
         self._ledger.later(pending, torch.cat((vector, quantiles)))
         self._pending.append(pending)
 
@@ -111,7 +156,19 @@ class Activations:
                 count, quantiles = int(bad) if math.isfinite(bad) else 1, tuple(p.values[7:])
                 shares = (zeros, saturated, dead)
                 made.append(
-                    Activation(paths.of(p.module), p.cls, p.number, p.shape, mean, std, peak, *shares, count, quantiles, p.site)
+                    Activation(
+                        paths.of(p.module),
+                        p.cls,
+                        p.number,
+                        p.shape,
+                        mean,
+                        std,
+                        peak,
+                        *shares,
+                        count,
+                        quantiles,
+                        p.site,
+                    )
                 )
         return tuple(made)
 
@@ -123,7 +180,9 @@ def _function_of(cls: str) -> str:
 
 def _channels(call: ModuleCall) -> int:
     module = call.module
-    if isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.modules.batchnorm._BatchNorm, nn.GroupNorm)):
+    if isinstance(
+        module, (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.modules.batchnorm._BatchNorm, nn.GroupNorm)
+    ):
         return 1
     dims = len(call.outputs[0][1]) if call.outputs else 0
     return 1 if dims in (4, 5) else -1

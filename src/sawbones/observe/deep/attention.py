@@ -1,4 +1,6 @@
-"""Attention where it is visible: SDPA, multi-head attention, and a softmax over scores that a product of two tensors made."""
+"""Attention where it is visible: SDPA, multi-head attention, and a softmax over scores that a
+product of two tensors made.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,22 @@ _MAX_ELEMENTS = 1 << 20  # weights recomputed per call
 _MASKED = 1e-9
 # Between the product and the softmax: scaling, masking, biases.
 _SCORE_OPS = RESHAPING | {
-    "div", "mul", "add", "sub", "masked_fill", "masked_fill_", "where", "div_", "mul_", "add_", "dropout", "clamp", "tanh",
-    "__setitem__", "rsub",
-}  # fmt: skip
+    "div",
+    "mul",
+    "add",
+    "sub",
+    "masked_fill",
+    "masked_fill_",
+    "where",
+    "div_",
+    "mul_",
+    "add_",
+    "dropout",
+    "clamp",
+    "tanh",
+    "__setitem__",
+    "rsub",
+}
 
 
 def find(graph: OpGraph, sources: list[Source], paths: Paths) -> tuple[Attention, ...]:
@@ -38,7 +53,9 @@ def find(graph: OpGraph, sources: list[Source], paths: Paths) -> tuple[Attention
             made = _mha(op, sources, paths)
         elif op.name == "softmax" and op.inputs and op.outputs and len(op.inputs[0].shape) >= 3:
             dim = op.args.get("dim")
-            made = _softmax(op, graph, sources, paths, op.inputs[0], dim if isinstance(dim, int) else -1)
+            made = _softmax(
+                op, graph, sources, paths, op.inputs[0], dim if isinstance(dim, int) else -1
+            )
         elif op.name in by_hand.ENDS and (spelled := by_hand.softmax(op, graph)) is not None:
             made = _softmax(op, graph, sources, paths, *spelled)
         if made is not None:
@@ -117,13 +134,38 @@ def _mha(op: RawOp, sources: list[Source], paths: Paths) -> Attention | None:
         wq, wk = tensors[0].detach(), tensors[1].detach()
     bias_ref = op.arguments.get("in_proj_bias")
     bias = bias_ref.tensor() if bias_ref is not None else None
-    bq, bk = (bias.detach()[:width].float(), bias.detach()[width : 2 * width].float()) if bias is not None else (None, None)
+    bq, bk = (
+        (bias.detach()[:width].float(), bias.detach()[width : 2 * width].float())
+        if bias is not None
+        else (None, None)
+    )
     b, h = _few(batch, heads, length, key.shape[0])
-    q = F.linear(query[:, b].float(), wq.float(), bq).reshape(length, -1, heads, dim).permute(1, 2, 0, 3)[:, :h]
-    k = F.linear(key[:, b].float(), wk.float(), bk).reshape(key.shape[0], -1, heads, dim).permute(1, 2, 0, 3)[:, :h]
+    q = (
+        F.linear(query[:, b].float(), wq.float(), bq)
+        .reshape(length, -1, heads, dim)
+        .permute(1, 2, 0, 3)[:, :h]
+    )
+    k = (
+        F.linear(key[:, b].float(), wk.float(), bk)
+        .reshape(key.shape[0], -1, heads, dim)
+        .permute(1, 2, 0, 3)[:, :h]
+    )
     scores = q @ k.transpose(-1, -2) / math.sqrt(dim)
     raw, facts = _apply_mha_masks(op, scores, b, h, batch, heads)
-    return _summary(op, paths, "mha", raw.softmax(-1), raw, heads, dim, b, sources, facts, float(scores.std()), float(scores.std()))
+    return _summary(
+        op,
+        paths,
+        "mha",
+        raw.softmax(-1),
+        raw,
+        heads,
+        dim,
+        b,
+        sources,
+        facts,
+        float(scores.std()),
+        float(scores.std()),
+    )
 
 
 def _apply_mha_masks(
@@ -137,26 +179,36 @@ def _apply_mha_masks(
     if attn is not None:
         attn = attn.detach()
         small = (
-            attn.reshape(batch, heads, *attn.shape[-2:])[b][:, :h] if attn.dim() == 3 and attn.shape[0] == batch * heads else attn
+            attn.reshape(batch, heads, *attn.shape[-2:])[b][:, :h]
+            if attn.dim() == 3 and attn.shape[0] == batch * heads
+            else attn
         )
-        raw = raw.masked_fill(small, -math.inf) if small.dtype == torch.bool else raw + small.float()
+        raw = (
+            raw.masked_fill(small, -math.inf) if small.dtype == torch.bool else raw + small.float()
+        )
     elif op.args.get("is_causal"):
-        raw = raw.masked_fill(~torch.ones(raw.shape[-2:], dtype=torch.bool, device=raw.device).tril(), -math.inf)
+        raw = raw.masked_fill(
+            ~torch.ones(raw.shape[-2:], dtype=torch.bool, device=raw.device).tril(), -math.inf
+        )
     if keys is not None:
         keys = keys.detach().reshape(batch, -1) if keys.dim() == 2 else keys.detach()[None]
         small = keys[b][:, None, None, :]
-        raw = raw.masked_fill(small, -math.inf) if small.dtype == torch.bool else raw + small.float()
+        raw = (
+            raw.masked_fill(small, -math.inf) if small.dtype == torch.bool else raw + small.float()
+        )
         facts["key_padding"] = {
             "shape": tuple(keys.shape),
             "dtype": str(keys.dtype).removeprefix("torch."),
-            "masked_share": float((keys if keys.dtype == torch.bool else keys < -1e3).float().mean()),
+            "masked_share": float(
+                (keys if keys.dtype == torch.bool else keys < -1e3).float().mean()
+            ),
         }
     return raw, facts
 
 
 def _softmax(
     op: RawOp, graph: OpGraph, sources: list[Source], paths: Paths, given: Ref, dim: int
-) -> Attention | None:  # fmt: skip
+) -> Attention | None:
     scores, weights = given.tensor(), op.outputs[0].tensor()
     product, mask_ops = _product_behind(graph, given, op.index)
     if product is None or scores is None or weights is None or not product.outputs:
@@ -171,7 +223,11 @@ def _softmax(
         return None  # a classifier's softmax over (batch, time, classes), not attention
     b, h = _few(*scores.shape)
     axis = dim % len(given.shape)
-    facts: dict[str, Any] = {"softmax_dim": dim, "axis_is_keys": axis == len(given.shape) - 1, "masks": len(mask_ops)}
+    facts: dict[str, Any] = {
+        "softmax_dim": dim,
+        "axis_is_keys": axis == len(given.shape) - 1,
+        "masks": len(mask_ops),
+    }
     if op.name != "softmax":
         facts["op"] = op.index
     for mask_op in mask_ops:
@@ -233,14 +289,23 @@ def _head_dim(product: RawOp) -> int:
         left, _, right = equation.partition("->")
         first = left.split(",")[0]
         gone = [i for i, letter in enumerate(first) if letter not in right and letter != "."]
-        return operands[0].shape[gone[-1]] if gone and gone[-1] < len(operands[0].shape) else operands[0].shape[-1]
+        return (
+            operands[0].shape[gone[-1]]
+            if gone and gone[-1] < len(operands[0].shape)
+            else operands[0].shape[-1]
+        )
     return operands[0].shape[-1]
 
 
-def _score_spread(graph: OpGraph, product: RawOp, width: int, masks: list[RawOp], given: Ref) -> tuple[float | None, float | None]:
-    """Spread of what entered the softmax, before masking, and what the same product over sqrt(d) would have."""
+def _score_spread(
+    graph: OpGraph, product: RawOp, width: int, masks: list[RawOp], given: Ref
+) -> tuple[float | None, float | None]:
+    """Spread of what entered the softmax, before masking, and what the same product over sqrt(d)
+    would have.
+    """
     made = product.outputs[0]
-    # What the scores went through until the first mask, read off the values: the ratio of the spreads.
+    # What the scores went through until the first mask, read off the values: the ratio of the
+    # spreads.
     last = masks[-1].inputs[0] if masks and masks[-1].inputs else given
     product_spread, actual = _spread(made), _spread(last)
     if not width or product_spread is None:
@@ -249,7 +314,9 @@ def _score_spread(graph: OpGraph, product: RawOp, width: int, masks: list[RawOp]
 
 
 def _spread(ref: Ref) -> float | None:
-    """Where a mask was written into the scores themselves, what they were before was noted when they were made."""
+    """Where a mask was written into the scores themselves, what they were before was noted when
+    they were made.
+    """
     tensor, noted = ref.tensor(), ref.statistic
     if tensor is not None and math.isfinite(float(tensor.detach().float().sum())):
         return float(tensor.detach().float().std())
@@ -300,16 +367,29 @@ def _mask_facts(mask: torch.Tensor | None, is_causal: bool, true_means: str) -> 
     facts |= triangle(allowed)
     if allowed.dim() >= 2 and allowed.shape[-2] > 1:
         whole, none = allowed.all(-1), ~allowed.any(-1)
-        # Rows of one example that see every key beside rows that see none: what is hidden are queries.
-        facts["rows_only"] = bool((whole | none).all()) and bool((whole.any(-1) & none.any(-1)).any())
+        # Rows of one example that see every key beside rows that see none: what is hidden are
+        # queries.
+        facts["rows_only"] = bool((whole | none).all()) and bool(
+            (whole.any(-1) & none.any(-1)).any()
+        )
     facts["lower_triangular"] = facts.get("triangle") == "lower"
     return facts
 
 
 def _summary(
-    op: RawOp, paths: Paths, kind: str, weights: torch.Tensor, raw: torch.Tensor, heads: int, dim: int, rows: slice,
-    sources: list[Source], facts: dict[str, Any], spread: float | None, expected: float | None,
-) -> Attention:  # fmt: skip
+    op: RawOp,
+    paths: Paths,
+    kind: str,
+    weights: torch.Tensor,
+    raw: torch.Tensor,
+    heads: int,
+    dim: int,
+    rows: slice,
+    sources: list[Source],
+    facts: dict[str, Any],
+    spread: float | None,
+    expected: float | None,
+) -> Attention:
     queries, keys = weights.shape[-2:]
     masked = ~torch.isfinite(weights).all(-1) | (raw <= -1e4).all(-1)
     clean = torch.nan_to_num(weights)
@@ -324,16 +404,37 @@ def _summary(
     row_error = float((clean.sum(-1) - 1.0).abs()[~masked].max()) if bool((~masked).any()) else 0.0
     axis_error = float((clean.sum(-2) - 1.0).abs().max())
     return Attention(
-        op.site, paths.of(op.module), kind, heads, queries, keys, dim, evenness, future, diagonal,
-        _pad_mass(clean, rows, sources), int(masked.sum()), row_error, axis_error, spread, expected, facts,
-    )  # fmt: skip
+        op.site,
+        paths.of(op.module),
+        kind,
+        heads,
+        queries,
+        keys,
+        dim,
+        evenness,
+        future,
+        diagonal,
+        _pad_mass(clean, rows, sources),
+        int(masked.sum()),
+        row_error,
+        axis_error,
+        spread,
+        expected,
+        facts,
+    )
 
 
 def _pad_mass(weights: torch.Tensor, rows: slice, sources: list[Source]) -> float | None:
-    """Mass of real queries on padded keys, for the token input that has as many positions as there are keys."""
+    """Mass of real queries on padded keys, for the token input that has as many positions as there
+    are keys.
+    """
     for source in sources:
         padding = source.padding
-        if padding is None or padding.shape[1] != weights.shape[-1] or padding.shape[0] < weights.shape[0]:
+        if (
+            padding is None
+            or padding.shape[1] != weights.shape[-1]
+            or padding.shape[0] < weights.shape[0]
+        ):
             continue
         keys = padding[rows].to(weights.device)
         mass = (weights * keys[:, None, None, :]).sum(-1)

@@ -1,4 +1,6 @@
-"""Padding of inputs that are numbers, not tokens: rows of zeros at an end, and which masks let exactly those through."""
+"""Padding of inputs that are numbers, not tokens: rows of zeros at an end, and which masks let
+exactly those through.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _MAX_ELEMENTS = 1 << 24
 
 
 def fill(graph: OpGraph, masks: tuple[dict[str, Any], ...]) -> None:
-    """Adds to every mask how well it equals the blank and the filled positions of a float input of its size."""
+    """Adds to every mask how well it equals the blank and the filled positions of a float input of
+    its size.
+    """
     blanks = positions(graph)
     ops = {op.index: op for op in graph.ops}
     for facts in masks if blanks else ():
@@ -34,12 +38,19 @@ def fill(graph: OpGraph, masks: tuple[dict[str, Any], ...]) -> None:
 
 
 def positions(graph: OpGraph) -> list[torch.Tensor]:
-    """(batch, time), True where all features of a float input are zero, in runs to one end of some examples but not all."""
+    """(batch, time), True where all features of a float input are zero, in runs to one end of some
+    examples but not all.
+    """
     found: list[torch.Tensor] = []
     seen: set[int] = set()
     for op in graph.ops:
         for ref in op.inputs:
-            fresh = not op.silent and not ref.requires_grad and not ref.is_parameter and ref.dtype.startswith(("float", "bfloat"))
+            fresh = (
+                not op.silent
+                and not ref.requires_grad
+                and not ref.is_parameter
+                and ref.dtype.startswith(("float", "bfloat"))
+            )
             if not fresh or len(ref.shape) != 3 or ref.shape[-1] < _MIN_FEATURES or len(found) >= 4:
                 continue
             tensor = ref.tensor()
@@ -47,7 +58,9 @@ def positions(graph: OpGraph) -> list[torch.Tensor]:
                 continue
             seen.add(id(tensor))
             zero = (tensor.detach() == 0).all(-1)
-            found += [blank for blank in (zero, zero.t()) if _fills_ends(blank)][:1]  # batch first, or time first
+            found += [blank for blank in (zero, zero.t()) if _fills_ends(blank)][
+                :1
+            ]  # batch first, or time first
     return found
 
 
@@ -55,4 +68,8 @@ def _fills_ends(blank: torch.Tensor) -> bool:
     turns = (blank[:, 1:] != blank[:, :-1]).sum(1)
     lengths = (~blank).sum(1)
     to_an_end = bool((turns <= 1).all()) and bool((lengths > 0).all())
-    return to_an_end and 0.02 < float(blank.float().mean()) < 0.98 and int(lengths.unique().numel()) > 1
+    return (
+        to_an_end
+        and 0.02 < float(blank.float().mean()) < 0.98
+        and int(lengths.unique().numel()) > 1
+    )

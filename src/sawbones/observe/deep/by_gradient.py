@@ -1,7 +1,8 @@
 """Cross-entropy recognised by its gradient, however it was written.
 
-With respect to the scores it is softmax(s) - onehot(target), times a weight: every row sums to zero and has one negative entry,
-which is the target. No other common loss has that form, so scores and targets are found without reading the code.
+With respect to the scores it is softmax(s) - onehot(target), times a weight: every row sums to zero
+and has one negative entry, which is the target. No other common loss has that form, so scores and
+targets are found without reading the code.
 """
 
 from __future__ import annotations
@@ -24,14 +25,25 @@ def find(region: list[RawOp], root: Ref) -> list[Found]:
     candidates: dict[int, tuple[Ref, RawOp]] = {}
     for op in region:
         for ref in op.inputs:
-            if ref.requires_grad and not ref.is_parameter and len(ref.shape) >= 2 and ref.id not in candidates:
+            if (
+                ref.requires_grad
+                and not ref.is_parameter
+                and len(ref.shape) >= 2
+                and ref.id not in candidates
+            ):
                 candidates[ref.id] = (ref, op)
     # The first tensors of the region are what the model gave out.
-    chosen = [(ref, op, t) for ref, op in list(candidates.values())[::-1] if (t := ref.tensor()) is not None]
+    chosen = [
+        (ref, op, t)
+        for ref, op in list(candidates.values())[::-1]
+        if (t := ref.tensor()) is not None
+    ]
     chosen = [c for c in chosen if c[2].numel() <= _MAX_ELEMENTS][:_MAX_CANDIDATES]
     if not chosen:
         return []
-    grads = torch.autograd.grad(top, [t for _, _, t in chosen], torch.ones_like(top), retain_graph=True, allow_unused=True)
+    grads = torch.autograd.grad(
+        top, [t for _, _, t in chosen], torch.ones_like(top), retain_graph=True, allow_unused=True
+    )
     fits: list[Found] = []
     for (ref, op, scores), grad in zip(chosen, grads, strict=True):
         if grad is None or not bool(torch.isfinite(grad).all()):
@@ -39,7 +51,9 @@ def find(region: list[RawOp], root: Ref) -> list[Found]:
         for dim in dict.fromkeys((scores.dim() - 1, 1)):
             targets = _targets(scores.detach(), grad, dim)
             if targets is not None:
-                fits.append(Found(op, "cross_entropy", ref, _same(region, targets), root, dim, by_hand=True))
+                fits.append(
+                    Found(op, "cross_entropy", ref, _same(region, targets), root, dim, by_hand=True)
+                )
                 break
     # Of several forms (x, x - max, log_softmax(x)) the last is nearest to what the loss was given.
     probabilities = [f for f in fits if _is_probability(f)]
@@ -47,7 +61,9 @@ def find(region: list[RawOp], root: Ref) -> list[Found]:
 
 
 def _targets(scores: torch.Tensor, grad: torch.Tensor, dim: int) -> torch.Tensor | None:
-    """The class of every row, when the gradient is that of a cross-entropy; -1 in rows without gradient."""
+    """The class of every row, when the gradient is that of a cross-entropy; -1 in rows without
+    gradient.
+    """
     classes = scores.shape[dim]
     if classes < 2:
         return None

@@ -1,4 +1,6 @@
-"""Forecasts of numbers: whether the targets are the model's own float input ahead of time, and whether outputs see it coming."""
+"""Forecasts of numbers: whether the targets are the model's own float input ahead of time, and
+whether outputs see it coming.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,16 @@ _MAX_PARAMETERS = 200_000_000
 
 
 def probe(call: ModuleCall, loss: Found) -> dict[str, Any] | None:
-    """How much outputs before a cut change when the input after it does; None when this is no forecast of the input."""
+    """How much outputs before a cut change when the input after it does; None when this is no
+    forecast of the input.
+    """
     target = loss.target.tensor() if loss.target is not None else None
-    if target is None or not target.is_floating_point() or target.dim() < 2 or target.shape != loss.input.shape:
+    if (
+        target is None
+        or not target.is_floating_point()
+        or target.dim() < 2
+        or target.shape != loss.input.shape
+    ):
         return None
     if sum(p.numel() for p in call.module.parameters()) > _MAX_PARAMETERS:
         return None
@@ -36,18 +45,33 @@ def probe(call: ModuleCall, loss: Found) -> dict[str, Any] | None:
 
 
 def _fed(call: ModuleCall, goal: torch.Tensor) -> dict[str, Any] | None:
-    """One of several inputs is the target itself: whether the output at a place depends on it there, and not before."""
+    """One of several inputs is the target itself: whether the output at a place depends on it
+    there, and not before.
+    """
     inputs = list(tensors_in((call.args, call.kwargs)))
     same = [t for t in inputs if t.is_floating_point() and _is_goal(t.detach(), goal)]
     others = [t for t in inputs if t.numel() > 1 and not any(t is s for s in same)]
-    if len(same) != 1 or not others or goal.dim() != 2 or goal.shape[1] < _SHORTEST or float(goal.std(1).min()) <= 0:
+    if (
+        len(same) != 1
+        or not others
+        or goal.dim() != 2
+        or goal.shape[1] < _SHORTEST
+        or float(goal.std(1).min()) <= 0
+    ):
         return None
     moved = _perturb(call, same[0], tuple(goal.shape), 1, 1)
-    return moved and {"ahead": 0, "own": moved["at"], "earlier": moved["before"], "shape": tuple(same[0].shape)}
+    return moved and {
+        "ahead": 0,
+        "own": moved["at"],
+        "earlier": moved["before"],
+        "shape": tuple(same[0].shape),
+    }
 
 
 def _is_goal(given: torch.Tensor, goal: torch.Tensor) -> bool:
-    return any(form.shape == goal.shape and torch.equal(form, goal) for form in (given, given.squeeze(-1)))
+    return any(
+        form.shape == goal.shape and torch.equal(form, goal) for form in (given, given.squeeze(-1))
+    )
 
 
 def _forms(given: torch.Tensor, dims: int) -> Iterator[tuple[torch.Tensor, int | None]]:
@@ -61,21 +85,28 @@ def _forms(given: torch.Tensor, dims: int) -> Iterator[tuple[torch.Tensor, int |
 
 
 def _ahead(given: torch.Tensor, goal: torch.Tensor) -> tuple[int, int, int] | None:
-    """(time in the input, time in the targets, steps ahead) under which the targets are the input itself, later."""
+    """(time in the input, time in the targets, steps ahead) under which the targets are the input
+    itself, later.
+    """
     for form, taken in _forms(given, goal.dim()):
         if form.shape != goal.shape or torch.equal(form, goal):
             continue
         for dim in range(goal.dim()):
             length = goal.shape[dim]
             for ahead in _AHEAD if length >= _SHORTEST else ():
-                later, wanted = form.narrow(dim, ahead, length - ahead), goal.narrow(dim, 0, length - ahead)
+                later, wanted = (
+                    form.narrow(dim, ahead, length - ahead),
+                    goal.narrow(dim, 0, length - ahead),
+                )
                 # A constant series equals itself under every shift.
                 if torch.equal(later, wanted) and float(wanted.std(dim).min()) > 0:
                     return (dim + 1 if taken is not None and dim >= taken else dim), dim, ahead
     return None
 
 
-def _perturb(call: ModuleCall, given: torch.Tensor, shape: tuple[int, ...], dim: int, goal_dim: int) -> dict[str, Any] | None:
+def _perturb(
+    call: ModuleCall, given: torch.Tensor, shape: tuple[int, ...], dim: int, goal_dim: int
+) -> dict[str, Any] | None:
     model = copy.deepcopy(call.module).eval()
     length = given.shape[dim]
     cut = length // 2
@@ -97,7 +128,11 @@ def _perturb(call: ModuleCall, given: torch.Tensor, shape: tuple[int, ...], dim:
 
 
 def _run(
-    model: torch.nn.Module, call: ModuleCall, old: torch.Tensor, new: torch.Tensor, shape: tuple[int, ...]
+    model: torch.nn.Module,
+    call: ModuleCall,
+    old: torch.Tensor,
+    new: torch.Tensor,
+    shape: tuple[int, ...],
 ) -> torch.Tensor | None:
     def swap(value: Any) -> Any:
         if value is old:

@@ -1,4 +1,6 @@
-"""Walking the operator trace: which operator made a value, through reshapes and slices, and what lies behind it."""
+"""Walking the operator trace: which operator made a value, through reshapes and slices, and what
+lies behind it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ class OpGraph:
         for position, op in enumerate(ops):
             for ref in op.outputs:
                 if op.silent and ref.is_parameter:
-                    continue  # an optimizer's write: the parameter is where the model begins all the same
+                    # an optimizer's write: the parameter is where the model begins all the same
+                    continue
                 self._made.setdefault(ref.id, []).append(position)
             for ref in op.inputs:
                 self._used.setdefault(ref.id, []).append(position)
@@ -35,7 +38,9 @@ class OpGraph:
     def origin(
         self, ref: Ref, before: int | None = None, through: frozenset[str] = RESHAPING | SLICING
     ) -> tuple[Ref, RawOp | None]:
-        """Back through operators that only hand values on: the value as it was made, and the operator that made it."""
+        """Back through operators that only hand values on: the value as it was made, and the
+        operator that made it.
+        """
         for _ in range(64):
             op = self.producer(ref, before)
             if op is None or op.name not in through or not op.inputs:
@@ -43,7 +48,9 @@ class OpGraph:
             ref, before = op.inputs[0], op.index
         return ref, None
 
-    def chain(self, ref: Ref, before: int | None = None, through: frozenset[str] = RESHAPING) -> Iterator[Ref]:
+    def chain(
+        self, ref: Ref, before: int | None = None, through: frozenset[str] = RESHAPING
+    ) -> Iterator[Ref]:
         """The value and its forms before each reshape, nearest first."""
         yield ref
         for _ in range(64):
@@ -54,9 +61,15 @@ class OpGraph:
             yield ref
 
     def ancestors(
-        self, ref: Ref, stop: Callable[[RawOp], bool] = lambda op: False, limit: int = 6000, before: int | None = None
+        self,
+        ref: Ref,
+        stop: Callable[[RawOp], bool] = lambda op: False,
+        limit: int = 6000,
+        before: int | None = None,
     ) -> list[RawOp]:
-        """Every operator behind a value, nearest first; those at which `stop` is true are included but not passed."""
+        """Every operator behind a value, nearest first; those at which `stop` is true are included
+        but not passed.
+        """
         found: dict[int, RawOp] = {}
         waiting = [(ref, before)]
         while waiting and len(found) < limit:

@@ -1,4 +1,6 @@
-"""The host's state around own computations: random streams and buffers are as before, whatever happens inside."""
+"""The host's state around own computations: random streams and buffers are as before, whatever
+happens inside.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,24 @@ _MAX_BUFFER = 1 << 20
 
 @contextlib.contextmanager
 def untouched(models: Sequence[nn.Module]) -> Iterator[None]:
-    """Restores RNG streams, and buffers that a recomputed forward (activation checkpointing) wrote to."""
+    """Restores RNG streams, and buffers that a recomputed forward (activation checkpointing) wrote
+    to.
+    """
     cpu = torch.random.get_rng_state()
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
-    drawn = (random.getstate(), np.random.get_state())  # a forward may toss a coin: teacher forcing, stochastic depth
+    cuda = (
+        torch.cuda.get_rng_state_all()
+        if torch.cuda.is_available() and torch.cuda.is_initialized()
+        else []
+    )
+    drawn = (
+        random.getstate(),
+        np.random.get_state(),
+    )  # a forward may toss a coin: teacher forcing, stochastic depth
     buffers = [
-        b for model in models for b in model.buffers() if b.numel() <= _MAX_BUFFER and not b.is_meta and type(b) is torch.Tensor
+        b
+        for model in models
+        for b in model.buffers()
+        if b.numel() <= _MAX_BUFFER and not b.is_meta and type(b) is torch.Tensor
     ]
     kept = [(b, b._version, b.detach().clone()) for b in buffers if not b.is_inference()]
     try:

@@ -1,4 +1,6 @@
-"""The influence map: which outputs depend on which inputs, by example and by position, from a few extra backward passes."""
+"""The influence map: which outputs depend on which inputs, by example and by position, from a few
+extra backward passes.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,19 @@ from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.schema import Influence, Site
 
 _SECONDS = 20.0
-_FEWEST, _SLOW = 3, 0.008  # places, and seconds for each from which on so few must do while a run is watched
+_FEWEST, _SLOW = (
+    3,
+    0.008,
+)  # places, and seconds for each from which on so few must do while a run is watched
 _MAP = 32
 _MAX_SOURCES = 4
 _MIXES_EXAMPLES = frozenset({"batch_norm", "instance_norm"})
 
 
 class _Target:
-    """A tensor whose gradient is asked for: the vectors of one token input, or the first learned features."""
+    """A tensor whose gradient is asked for: the vectors of one token input, or the first learned
+    features.
+    """
 
     def __init__(
         self,
@@ -39,22 +46,31 @@ class _Target:
         self.aligned = True  # position t of this input belongs to position t of the output
 
 
-def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Source], brief: bool = False) -> tuple[Influence, ...]:
+def measure(
+    graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Source], brief: bool = False
+) -> tuple[Influence, ...]:
     """`brief`: where each place takes long, half of them must do."""
     output_ref = scores_form(loss, frame, graph)
     output = output_ref.tensor()
     if output is None or not output.requires_grad or output.dim() == 0:
         return ()
-    if frame is not None and output.dim() == 2 and output.shape[0] == frame.shape[0] * frame.shape[1]:
+    if (
+        frame is not None
+        and output.dim() == 2
+        and output.shape[0] == frame.shape[0] * frame.shape[1]
+    ):
         # Flattened before the last layer: the rows are still in the order of the targets.
         with torch.enable_grad():
             output = output.reshape(*frame.shape, -1)
-    batch_dim, time_dim = _output_dims(output, frame, loss.class_dim if len(loss.input.shape) == 3 else None)
+    batch_dim, time_dim = _output_dims(
+        output, frame, loss.class_dim if len(loss.input.shape) == 3 else None
+    )
     targets = _targets(graph, sources, output_ref, output.shape[batch_dim])
     if not targets:
         return ()
     if frame is not None and frame.source is not None:
-        # The targets are a shifted copy of one input; another one (an encoder's) has positions of its own.
+        # The targets are a shifted copy of one input; another one (an encoder's) has positions of
+        # its own.
         for target in targets:
             target.aligned = target.source is None or target.source is frame.source
     found = _Collected(targets, time_dim, output.shape)
@@ -65,32 +81,55 @@ def measure(graph: OpGraph, loss: Found, frame: Frame | None, sources: list[Sour
         if passed > _SECONDS or (brief and done >= _FEWEST and passed > _SLOW * done):
             break
         seed = torch.zeros_like(output)
-        spot = seed.select(max(batch_dim, time_dim), position if time_dim > batch_dim else example) if time_dim >= 0 else seed
+        spot = (
+            seed.select(max(batch_dim, time_dim), position if time_dim > batch_dim else example)
+            if time_dim >= 0
+            else seed
+        )
         spot = (
             spot.select(min(batch_dim, time_dim), example if time_dim > batch_dim else position)
             if time_dim >= 0
             else spot.select(batch_dim, example)
         )
-        # Uneven weights: a plain sum over classes is constant after a softmax and would hide every dependence.
-        weights = torch.cos(torch.arange(spot.numel(), device=seed.device, dtype=torch.float32) * 1.7 + 0.3)
+        # Uneven weights: a plain sum over classes is constant after a softmax and would hide every
+        # dependence.
+        weights = torch.cos(
+            torch.arange(spot.numel(), device=seed.device, dtype=torch.float32) * 1.7 + 0.3
+        )
         spot.copy_(weights.reshape(spot.shape).to(seed.dtype))
-        grads = torch.autograd.grad(output, [t.tensor for t in targets], seed, retain_graph=True, allow_unused=True)
+        grads = torch.autograd.grad(
+            output, [t.tensor for t in targets], seed, retain_graph=True, allow_unused=True
+        )
         found.add(example, position, grads)
     start = frame.start if frame is not None else 0
     mixes = tuple(
         sorted(
-            {op.name for op in graph.ops if op.name in _MIXES_EXAMPLES and op.args.get("training", op.args.get("use_input_stats"))}
+            {
+                op.name
+                for op in graph.ops
+                if op.name in _MIXES_EXAMPLES
+                and op.args.get("training", op.args.get("use_input_stats"))
+            }
         )
     )
-    return tuple(found.record(number, start, batch_dim, time_dim, mixes) for number in range(len(targets)))
+    return tuple(
+        found.record(number, start, batch_dim, time_dim, mixes) for number in range(len(targets))
+    )
 
 
-def _output_dims(output: torch.Tensor, frame: Frame | None, class_dim: int | None) -> tuple[int, int]:
+def _output_dims(
+    output: torch.Tensor, frame: Frame | None, class_dim: int | None
+) -> tuple[int, int]:
     """(batch, time) of the scored output; time is -1 when an output belongs to a whole example."""
     if frame is not None and output.dim() == 3 and class_dim == 1:
         return (0, 2) if frame.time_dim == 1 else (2, 0)  # (batch, classes, time)
     if frame is None or output.dim() < 3 or tuple(output.shape[:2]) != frame.shape:
-        if frame is not None and output.dim() == 3 and output.shape[0] == frame.shape[0] and output.shape[2] == frame.shape[1]:
+        if (
+            frame is not None
+            and output.dim() == 3
+            and output.shape[0] == frame.shape[0]
+            and output.shape[2] == frame.shape[1]
+        ):
             return (0, 2) if frame.time_dim == 1 else (2, 0)  # (batch, classes, time)
         return 0, -1
     return 1 - frame.time_dim, frame.time_dim
@@ -105,7 +144,17 @@ def _targets(graph: OpGraph, sources: list[Source], output: Ref, batch: int) -> 
         ref = _learned_form(graph, source)
         tensor = ref.tensor() if ref is not None else None
         if ref is not None and tensor is not None:
-            found.append(_Target(f"embedding:{number}", tensor, ref, source.op.site, 1 - source.time_dim, source.time_dim, source))
+            found.append(
+                _Target(
+                    f"embedding:{number}",
+                    tensor,
+                    ref,
+                    source.op.site,
+                    1 - source.time_dim,
+                    source.time_dim,
+                    source,
+                )
+            )
     if not found:
         for op in sorted((op for op in graph.ops if op.index in behind), key=lambda op: op.index):
             if _is_first_learned(op) and batch in op.outputs[0].shape[:2]:
@@ -141,8 +190,16 @@ def _is_first_learned(op: RawOp) -> bool:
     if op.silent or not op.outputs or not op.outputs[0].requires_grad or op.outputs[0].is_parameter:
         return False
     learned = any(r.is_parameter and r.requires_grad and len(r.shape) > 1 for r in op.inputs)
-    fresh = any(not r.requires_grad and r.dtype.startswith(("float", "bfloat")) and len(r.shape) > 1 for r in op.inputs)
-    return learned and fresh and not op.name.startswith(("lstm", "gru", "rnn")) and op.name != "embedding"
+    fresh = any(
+        not r.requires_grad and r.dtype.startswith(("float", "bfloat")) and len(r.shape) > 1
+        for r in op.inputs
+    )
+    return (
+        learned
+        and fresh
+        and not op.name.startswith(("lstm", "gru", "rnn"))
+        and op.name != "embedding"
+    )
 
 
 def _feature_dims(tensor: torch.Tensor, batch: int, by_time: bool) -> tuple[int, int]:
@@ -152,21 +209,31 @@ def _feature_dims(tensor: torch.Tensor, batch: int, by_time: bool) -> tuple[int,
 
 
 def _places(
-    output: torch.Tensor, batch_dim: int, time_dim: int, counted: torch.Tensor | None, targets: list[_Target]
+    output: torch.Tensor,
+    batch_dim: int,
+    time_dim: int,
+    counted: torch.Tensor | None,
+    targets: list[_Target],
 ) -> list[tuple[int, int]]:
     """Three positions of two examples, on real tokens; one example is the most padded one."""
     examples = output.shape[batch_dim]
     length = output.shape[time_dim] if time_dim >= 0 else 1
     lengths = [length] * examples
     starts = [0] * examples
-    mine = next((t for t in targets if t.padding is not None and t.padding.shape[0] == examples), None)
+    mine = next(
+        (t for t in targets if t.padding is not None and t.padding.shape[0] == examples), None
+    )
     padded = None
     if mine is not None and mine.padding is not None:
         padded = mine.padding.sum(1)
         if mine.padding.shape[1] >= length:
             lengths = [max(int(v), 1) for v in (~mine.padding[:, :length]).sum(1).tolist()]
-            starts = [int(v) for v in mine.padding[:, :length].to(torch.long).cumprod(1).sum(1).tolist()]
-    chosen = [int(padded.argmax()), int(padded.argmin())] if padded is not None else [0, examples - 1]
+            starts = [
+                int(v) for v in mine.padding[:, :length].to(torch.long).cumprod(1).sum(1).tolist()
+            ]
+    chosen = (
+        [int(padded.argmax()), int(padded.argmin())] if padded is not None else [0, examples - 1]
+    )
     chosen = list(dict.fromkeys(chosen)) if examples > 1 else [0]
     if len(chosen) == 1 and examples > 1:
         chosen.append((chosen[0] + 1) % examples)
@@ -180,18 +247,27 @@ def _places(
             # A prefix or masked positions that the loss leaves out may see whatever they like.
             places += [(example, scored[int(len(scored) * share)]) for share in (0.25, 0.5, 0.75)]
         else:
-            places += [(example, min(starts[example] + int(n * share), length - 1)) for share in (0.25, 0.5, 0.75)]
+            places += [
+                (example, min(starts[example] + int(n * share), length - 1))
+                for share in (0.25, 0.5, 0.75)
+            ]
     return list(dict.fromkeys(places))
 
 
 def _in_turns(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Every other one first: of three positions of two examples, the first three are of both examples and all positions."""
+    """Every other one first: of three positions of two examples, the first three are of both
+    examples and all positions.
+    """
     return places[::2] + places[1::2]
 
 
 def _counted(loss: Found, frame: Frame | None) -> torch.Tensor | None:
     """Which targets the loss counts, as (batch, time)."""
-    if frame is None or loss.counted is None or loss.counted.numel() != frame.shape[0] * frame.shape[1]:
+    if (
+        frame is None
+        or loss.counted is None
+        or loss.counted.numel() != frame.shape[0] * frame.shape[1]
+    ):
         return None
     return frame.by_time(loss.counted.reshape(-1)).bool().cpu()
 
@@ -213,12 +289,26 @@ class _Collected:
                 self.grids[number].append(None)
                 continue
             if target.time_dim >= 0:
-                size = grad.detach().float().movedim((target.batch_dim, target.time_dim), (0, 1)).flatten(2).norm(dim=2)
+                size = (
+                    grad.detach()
+                    .float()
+                    .movedim((target.batch_dim, target.time_dim), (0, 1))
+                    .flatten(2)
+                    .norm(dim=2)
+                )
             else:
-                size = grad.detach().float().movedim(target.batch_dim, 0).flatten(1).norm(dim=1)[:, None]
+                size = (
+                    grad.detach()
+                    .float()
+                    .movedim(target.batch_dim, 0)
+                    .flatten(1)
+                    .norm(dim=1)[:, None]
+                )
             self.grids[number].append(torch.nan_to_num(size).cpu().double())
 
-    def record(self, number: int, start: int, batch_dim: int, time_dim: int, mixes: tuple[str, ...]) -> Influence:
+    def record(
+        self, number: int, start: int, batch_dim: int, time_dim: int, mixes: tuple[str, ...]
+    ) -> Influence:
         target = self.targets[number]
         sums = {"future": 0.0, "past": 0.0, "self": 0.0, "other": 0.0, "padding": 0.0, "total": 0.0}
         offsets: dict[int, float] = {}
@@ -250,14 +340,25 @@ class _Collected:
         has_examples = target.tensor.shape[target.batch_dim] > 1
         pad = sums["padding"] / n if target.padding is not None else None
         return Influence(
-            source=target.name, source_shape=tuple(target.tensor.shape), output_shape=self.output_shape, site=target.site,
-            batch_dim=target.batch_dim, time_dim=target.time_dim, future=sums["future"] / n if aligned and counted else None,
-            past=sums["past"] / n if aligned and counted else None, self=sums["self"] / n if aligned and counted else None,
-            other_examples=sums["other"] / n if has_examples and counted else None, padding=pad if counted else None,
+            source=target.name,
+            source_shape=tuple(target.tensor.shape),
+            output_shape=self.output_shape,
+            site=target.site,
+            batch_dim=target.batch_dim,
+            time_dim=target.time_dim,
+            future=sums["future"] / n if aligned and counted else None,
+            past=sums["past"] / n if aligned and counted else None,
+            self=sums["self"] / n if aligned and counted else None,
+            other_examples=sums["other"] / n if has_examples and counted else None,
+            padding=pad if counted else None,
             nonpadding=1.0 - pad - sums["other"] / n if pad is not None and counted else None,
-            by_offset={k: v / n for k, v in sorted(offsets.items())}, probes=len(self.places), map=_small_map(rows),
-            dependent=counted, mixes=mixes, outputs=tuple(self.places),
-        )  # fmt: skip
+            by_offset={k: v / n for k, v in sorted(offsets.items())},
+            probes=len(self.places),
+            map=_small_map(rows),
+            dependent=counted,
+            mixes=mixes,
+            outputs=tuple(self.places),
+        )
 
 
 def _small_map(rows: dict[int, torch.Tensor]) -> tuple[tuple[float, ...], ...]:

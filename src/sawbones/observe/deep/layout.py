@@ -1,4 +1,6 @@
-"""Which dimension of the input the sequence layers take for time, through the transpositions on the way to them."""
+"""Which dimension of the input the sequence layers take for time, through the transpositions on the
+way to them.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,16 @@ from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.trace import RawOp, Ref
 
 _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
-_ATTENDING = "multi_head_attention_forward"  # takes (time, batch, features) whatever its layer was told
+_ATTENDING = (
+    "multi_head_attention_forward"  # takes (time, batch, features) whatever its layer was told
+)
 _MAX_WAY = 64
 
 
 def input_is_time_first(graph: OpGraph) -> bool | None:
-    """As the first recurrent or attention layer believes of what it is made from; None when none ran."""
+    """As the first recurrent or attention layer believes of what it is made from; None when none
+    ran.
+    """
     for op in graph.ops:
         if op.silent or not op.inputs or not (op.name == _ATTENDING or op.name in _RECURRENT):
             continue
@@ -24,7 +30,9 @@ def input_is_time_first(graph: OpGraph) -> bool | None:
 
 
 def _turned(graph: OpGraph, ref: Ref, before: int) -> bool:
-    """Whether the first two dimensions change places an odd number of times on the way from the input."""
+    """Whether the first two dimensions change places an odd number of times on the way from the
+    input.
+    """
     odd = False
     for _ in range(_MAX_WAY):
         op = graph.producer(ref, before)
@@ -42,6 +50,8 @@ def _swaps(op: RawOp) -> bool:
     if op.name == "transpose":
         dims = op.args.get("dim0"), op.args.get("dim1")
         rank = len(op.inputs[0].shape)
-        return all(isinstance(d, int) for d in dims) and {d % rank for d in dims if isinstance(d, int)} == {0, 1}
+        return all(isinstance(d, int) for d in dims) and {
+            d % rank for d in dims if isinstance(d, int)
+        } == {0, 1}
     sizes = op.args.get("sizes", op.args.get("dims")) if op.name == "permute" else None
     return isinstance(sizes, (list, tuple)) and tuple(sizes[:2]) == (1, 0)

@@ -1,7 +1,9 @@
-"""How much each target really counts: from the gradient of the backward's root with respect to the scores.
+"""How much each target really counts: from the gradient of the backward's root with respect to the
+scores.
 
-For a known loss the gradient of one target has a known direction (softmax(s) - onehot for cross-entropy); the length along it is
-the weight of that target, whatever code masked, weighted, averaged or summed. Padding that is ignored has weight 0.
+For a known loss the gradient of one target has a known direction (softmax(s) - onehot for
+cross-entropy); the length along it is the weight of that target, whatever code masked, weighted,
+averaged or summed. Padding that is ignored has weight 0.
 """
 
 from __future__ import annotations
@@ -20,12 +22,21 @@ _MAX_ELEMENTS = 1 << 26
 _MAX_CLASSES = 64
 
 
-def measure(loss: Found, frame: Frame | None, sources: list[Source], root: torch.Tensor, graph: OpGraph) -> None:
+def measure(
+    loss: Found, frame: Frame | None, sources: list[Source], root: torch.Tensor, graph: OpGraph
+) -> None:
     scores = loss.input.tensor()
     target = loss.target.tensor() if loss.target is not None else None
-    if scores is None or target is None or not scores.requires_grad or scores.numel() > _MAX_ELEMENTS:
+    if (
+        scores is None
+        or target is None
+        or not scores.requires_grad
+        or scores.numel() > _MAX_ELEMENTS
+    ):
         return
-    (gradient,) = torch.autograd.grad(root, [scores], torch.ones_like(root), retain_graph=True, allow_unused=True)
+    (gradient,) = torch.autograd.grad(
+        root, [scores], torch.ones_like(root), retain_graph=True, allow_unused=True
+    )
     if gradient is None or not bool(torch.isfinite(gradient).all()):
         return
     found = _weights(loss, scores.detach().float(), target.detach(), gradient.float())
@@ -36,9 +47,14 @@ def measure(loss: Found, frame: Frame | None, sources: list[Source], root: torch
     top = float(size.max()) if size.numel() else 0.0
     used = size > 1e-6 * top if top > 0 else torch.zeros_like(size, dtype=torch.bool)
     facts: dict[str, Any] = {
-        "rows": int(weights.numel()), "used": int(used.sum()), "sum": float(weights.double().sum()), "fit": fit,
-        "min": float(weights.min()), "max": float(weights.max()), "root": float(root.detach().double().sum()),
-    }  # fmt: skip
+        "rows": int(weights.numel()),
+        "used": int(used.sum()),
+        "sum": float(weights.double().sum()),
+        "fit": fit,
+        "min": float(weights.min()),
+        "max": float(weights.max()),
+        "root": float(root.detach().double().sum()),
+    }
     loss.facts["weights"] = facts
     flat = target.detach().reshape(-1)
     binary = loss.fn.startswith("binary") and loss.facts.get("target_is_whole")
@@ -50,7 +66,9 @@ def measure(loss: Found, frame: Frame | None, sources: list[Source], root: torch
         _blank(loss, blanks.positions(graph), target.detach(), weights.abs())
 
 
-def _weights(loss: Found, scores: torch.Tensor, target: torch.Tensor, gradient: torch.Tensor) -> tuple[torch.Tensor, float] | None:
+def _weights(
+    loss: Found, scores: torch.Tensor, target: torch.Tensor, gradient: torch.Tensor
+) -> tuple[torch.Tensor, float] | None:
     if loss.class_dim is not None and not target.is_floating_point():
         rows, grads = class_rows(loss, scores), class_rows(loss, gradient)
         flat = target.reshape(-1).long()
@@ -61,7 +79,9 @@ def _weights(loss: Found, scores: torch.Tensor, target: torch.Tensor, gradient: 
         smoothing = float(loss.facts.get("smoothing") or 0.0)
         if smoothing:
             direction = direction - smoothing / rows.shape[1]
-        direction.scatter_add_(1, torch.where(inside, flat, 0)[:, None], torch.full_like(rows[:, :1], smoothing - 1.0))
+        direction.scatter_add_(
+            1, torch.where(inside, flat, 0)[:, None], torch.full_like(rows[:, :1], smoothing - 1.0)
+        )
         return _along(direction, grads, inside)
     if scores.shape != target.shape:
         return None
@@ -81,7 +101,9 @@ def _weights(loss: Found, scores: torch.Tensor, target: torch.Tensor, gradient: 
     return _along(direction.reshape(-1, 1), gradient.reshape(-1, 1), None)
 
 
-def _along(direction: torch.Tensor, gradient: torch.Tensor, inside: torch.Tensor | None) -> tuple[torch.Tensor, float]:
+def _along(
+    direction: torch.Tensor, gradient: torch.Tensor, inside: torch.Tensor | None
+) -> tuple[torch.Tensor, float]:
     norm = (direction * direction).sum(-1)
     weights = (direction * gradient).sum(-1) / norm.clamp(min=1e-20)
     weights = torch.where(norm > 1e-12, weights, torch.zeros_like(weights))
@@ -92,7 +114,9 @@ def _along(direction: torch.Tensor, gradient: torch.Tensor, inside: torch.Tensor
     return weights, 1.0 - float((rest * rest).sum()) / total if total > 0 else 0.0
 
 
-def _by_class(flat: torch.Tensor, weights: torch.Tensor, used: torch.Tensor) -> dict[int, list[float]]:
+def _by_class(
+    flat: torch.Tensor, weights: torch.Tensor, used: torch.Tensor
+) -> dict[int, list[float]]:
     """class -> [targets, mean weight of those that count, targets that count]"""
     values, counts = torch.unique(flat, return_counts=True)
     found: dict[int, list[float]] = {}
@@ -100,26 +124,42 @@ def _by_class(flat: torch.Tensor, weights: torch.Tensor, used: torch.Tensor) -> 
         mine = flat == values[i]
         counting = mine & used
         number = int(counting.sum())
-        found[int(values[i])] = [float(counts[i]), float(weights[counting].mean()) if number else 0.0, float(number)]
+        found[int(values[i])] = [
+            float(counts[i]),
+            float(weights[counting].mean()) if number else 0.0,
+            float(number),
+        ]
     return found
 
 
 def _padding(
-    loss: Found, frame: Frame, sources: list[Source], flat: torch.Tensor, weights: torch.Tensor, used: torch.Tensor
-) -> None:  # fmt: skip
+    loss: Found,
+    frame: Frame,
+    sources: list[Source],
+    flat: torch.Tensor,
+    weights: torch.Tensor,
+    used: torch.Tensor,
+) -> None:
     goal, weight, counts = (frame.by_time(t.cpu()) for t in (flat, weights, used))
     length = goal.shape[1]
     classes = loss.facts.get("num_classes")
     tokens = [s for s in sources if s.role == "tokens" and s.index.dim() == 2]
-    # The input whose shifted copy the targets are knows best; then one of the same vocabulary; then any of the same form.
-    for source in sorted(tokens, key=lambda s: (s is not frame.source, s.num_embeddings != classes)):
+    # The input whose shifted copy the targets are knows best; then one of the same vocabulary; then
+    # any of the same form.
+    for source in sorted(
+        tokens, key=lambda s: (s is not frame.source, s.num_embeddings != classes)
+    ):
         time_dim = frame.source_time_dim if source is frame.source else frame.time_dim
         ids = source.index.t() if time_dim == 0 else source.index
         pad_id = source.pad_id
         if pad_id is None or ids.shape[0] != goal.shape[0] or ids.shape[1] < frame.start + length:
             continue
         # Where the id fills an end, not where it serves as a start token.
-        filled = source.padding if source.time_dim == time_dim and source.padding is not None else torch.eq(ids, pad_id)
+        filled = (
+            source.padding
+            if source.time_dim == time_dim and source.padding is not None
+            else torch.eq(ids, pad_id)
+        )
         padded: torch.Tensor = filled[:, frame.start : frame.start + length]
         same_vocabulary = source is frame.source or source.num_embeddings == classes
         if source is not frame.source and not same_vocabulary and ids.shape[1] != length:
@@ -131,16 +171,25 @@ def _padding(
         common = int(values.mode().values)
         total = float(weight.abs().sum())
         loss.facts["padding"] = {
-            "source": sources.index(source), "pad_id": pad_id, "same_vocabulary": same_vocabulary, "rows": number,
-            "row_share": number / padded.numel(), "counted": int((padded & counts).sum()),
+            "source": sources.index(source),
+            "pad_id": pad_id,
+            "same_vocabulary": same_vocabulary,
+            "rows": number,
+            "row_share": number / padded.numel(),
+            "counted": int((padded & counts).sum()),
             "weight_share": float(weight[padded].abs().sum()) / total if total else 0.0,
-            "target": common, "target_share": float((values == common).float().mean()),
-        }  # fmt: skip
+            "target": common,
+            "target_share": float((values == common).float().mean()),
+        }
         return
 
 
-def _blank(loss: Found, blank: list[torch.Tensor], target: torch.Tensor, weights: torch.Tensor) -> None:
-    """The same for inputs of numbers: positions at the ends of rows at which every feature is zero."""
+def _blank(
+    loss: Found, blank: list[torch.Tensor], target: torch.Tensor, weights: torch.Tensor
+) -> None:
+    """The same for inputs of numbers: positions at the ends of rows at which every feature is
+    zero.
+    """
     for padded in blank:
         flattened = target.dim() == 1 and target.numel() == padded.numel()
         rows = padded.shape if flattened else target.shape[:2]
@@ -151,9 +200,11 @@ def _blank(loss: Found, blank: list[torch.Tensor], target: torch.Tensor, weights
         common = goal[padded].reshape(-1).mode().values
         total = float(weight.sum())
         loss.facts["blank"] = {
-            "rows": int(padded.sum()), "counted": int((weight[padded] > 1e-6 * float(weight.max())).sum()),
-            "weight_share": float(weight[padded].sum()) / total if total else 0.0, "target": float(common),
+            "rows": int(padded.sum()),
+            "counted": int((weight[padded] > 1e-6 * float(weight.max())).sum()),
+            "weight_share": float(weight[padded].sum()) / total if total else 0.0,
+            "target": float(common),
             "target_share": float((goal[padded] == common).float().mean()),
             "elsewhere": float((goal[~padded] == common).float().mean()),
-        }  # fmt: skip
+        }
         return

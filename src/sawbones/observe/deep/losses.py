@@ -1,4 +1,6 @@
-"""Loss calls: library functions and hand-written ones, and the properties of what they were given."""
+"""Loss calls: library functions and hand-written ones, and the properties of what they were
+given.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,10 @@ def find_library_losses(graph: OpGraph) -> list[Found]:
         if op.name not in LOSSES or op.silent or not op.outputs or len(found) >= _MAX_LOSSES:
             continue
         first = (
-            op.arguments.get("input") or op.arguments.get("log_probs") or op.arguments.get("anchor") or op.arguments.get("input1")
+            op.arguments.get("input")
+            or op.arguments.get("log_probs")
+            or op.arguments.get("anchor")
+            or op.arguments.get("input1")
         )
         if first is None and op.inputs:
             first = op.inputs[0]
@@ -76,7 +81,9 @@ def find_library_losses(graph: OpGraph) -> list[Found]:
 
 
 def describe(loss: Found, graph: OpGraph, root: Ref | None) -> None:
-    """Fills `facts` with everything that needs only this loss: values, classes, targets, reduction."""
+    """Fills `facts` with everything that needs only this loss: values, classes, targets,
+    reduction.
+    """
     facts = loss.facts
     facts["by_hand"] = loss.by_hand
     for source, name in (
@@ -125,7 +132,8 @@ def _made_by(loss: Found, graph: OpGraph) -> None:
     for _ in range(4):
         if (
             maker is None
-            or maker.name not in ("clamp", "clamp_", "add", "clamp_min", "clamp_max", "dropout", "mul")
+            or maker.name
+            not in ("clamp", "clamp_", "add", "clamp_min", "clamp_max", "dropout", "mul")
             or not maker.inputs
         ):
             break
@@ -143,13 +151,22 @@ def _input_range(loss: Found, scores: torch.Tensor) -> None:
     facts = loss.facts
     statistic = loss.input.statistic
     if statistic is not None and not statistic.filled:
-        low, high = (float(v) for v in torch.aminmax(scores if scores.numel() <= _CHUNK else scores.reshape(-1)[:_CHUNK]))
+        low, high = (
+            float(v)
+            for v in torch.aminmax(
+                scores if scores.numel() <= _CHUNK else scores.reshape(-1)[:_CHUNK]
+            )
+        )
     else:
         low = statistic.min if statistic is not None and statistic.min is not None else math.nan
         high = statistic.max if statistic is not None and statistic.max is not None else math.nan
     facts["input_min"], facts["input_max"] = low, high
     facts["input_in_unit_interval"] = low >= 0.0 and high <= 1.0
-    dim = loss.class_dim if loss.class_dim is not None else (scores.dim() - 1 if scores.dim() > 1 else None)
+    dim = (
+        loss.class_dim
+        if loss.class_dim is not None
+        else (scores.dim() - 1 if scores.dim() > 1 else None)
+    )
     if dim is None or scores.shape[dim] < 2:
         return
     if loss.class_dim is not None or loss.fn == "kl_div":
@@ -157,9 +174,13 @@ def _input_range(loss: Found, scores: torch.Tensor) -> None:
     some = scores.movedim(dim, -1)
     some = some.reshape(-1, some.shape[-1])[:1024].float()
     sums = some.sum(-1)
-    facts["input_is_probability"] = bool(low >= 0.0 and torch.allclose(sums, torch.ones_like(sums), atol=2e-3))
+    facts["input_is_probability"] = bool(
+        low >= 0.0 and torch.allclose(sums, torch.ones_like(sums), atol=2e-3)
+    )
     mass = some.double().logsumexp(-1)
-    facts["input_is_log_probability"] = bool(high <= 1e-6 and torch.allclose(mass, torch.zeros_like(mass), atol=2e-3))
+    facts["input_is_log_probability"] = bool(
+        high <= 1e-6 and torch.allclose(mass, torch.zeros_like(mass), atol=2e-3)
+    )
 
 
 def _targets(loss: Found, target: torch.Tensor) -> None:
@@ -179,8 +200,14 @@ def _targets(loss: Found, target: torch.Tensor) -> None:
         pairs = zip(values[order].tolist(), counts[order].tolist(), strict=True)
         facts["target_counts"] = {int(v): int(c) for v, c in pairs if math.isfinite(v)}
         facts["target_num_values"] = int(values.numel())
-    classes = facts.get("class_dim", 1 if target.dim() == 2 and loss.fn.startswith("binary") else None)
-    if target.is_floating_point() and isinstance(classes, int) and tuple(target.shape) == loss.input.shape:
+    classes = facts.get(
+        "class_dim", 1 if target.dim() == 2 and loss.fn.startswith("binary") else None
+    )
+    if (
+        target.is_floating_point()
+        and isinstance(classes, int)
+        and tuple(target.shape) == loss.input.shape
+    ):
         sums = (target.exp() if loss.args.get("log_target") else target).sum(classes)
         facts["target_row_sum"] = [float(sums.min()), float(sums.max())]
     ignore = facts.get("ignore_index")
@@ -197,10 +224,15 @@ def _weights(loss: Found) -> None:
 
 
 _ELEMENTWISE: dict[str, Callable[..., torch.Tensor]] = {
-    "mse_loss": F.mse_loss, "l1_loss": F.l1_loss, "smooth_l1_loss": F.smooth_l1_loss, "huber_loss": F.huber_loss,
-    "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits, "kl_div": F.kl_div,
-    "binary_cross_entropy": F.binary_cross_entropy, "poisson_nll_loss": F.poisson_nll_loss,
-}  # fmt: skip
+    "mse_loss": F.mse_loss,
+    "l1_loss": F.l1_loss,
+    "smooth_l1_loss": F.smooth_l1_loss,
+    "huber_loss": F.huber_loss,
+    "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits,
+    "kl_div": F.kl_div,
+    "binary_cross_entropy": F.binary_cross_entropy,
+    "poisson_nll_loss": F.poisson_nll_loss,
+}
 
 
 def class_rows(loss: Found, scores: torch.Tensor) -> torch.Tensor:
@@ -209,7 +241,9 @@ def class_rows(loss: Found, scores: torch.Tensor) -> torch.Tensor:
     return scores.movedim(dim, -1).reshape(-1, scores.shape[dim])
 
 
-def per_element(loss: Found, scores: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+def per_element(
+    loss: Found, scores: torch.Tensor, target: torch.Tensor
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     """The loss of every target without weights and smoothing, and which targets count."""
     if loss.class_dim is not None and not target.is_floating_point():
         rows, flat = class_rows(loss, scores), target.reshape(-1).long()
@@ -235,11 +269,17 @@ def per_element(loss: Found, scores: torch.Tensor, target: torch.Tensor) -> tupl
     if function is None:
         if loss.class_dim is not None and target.shape == scores.shape:
             logs = scores.float().log_softmax(loss.class_dim)
-            loss.facts["accuracy"] = float((scores.argmax(loss.class_dim) == target.argmax(loss.class_dim)).float().mean())
+            loss.facts["accuracy"] = float(
+                (scores.argmax(loss.class_dim) == target.argmax(loss.class_dim)).float().mean()
+            )
             found = -(logs * target.float()).sum(loss.class_dim).reshape(-1)
             return found, torch.ones_like(found, dtype=torch.bool)
         return None, None
-    options = {k: loss.args[k] for k in ("beta", "delta", "log_target", "log_input", "full") if k in loss.args}
+    options = {
+        k: loss.args[k]
+        for k in ("beta", "delta", "log_target", "log_input", "full")
+        if k in loss.args
+    }
     wide, goal = torch.broadcast_tensors(scores.float(), target.float())
     found = function(wide, goal, reduction="none", **options).reshape(-1)
     if loss.fn.startswith("binary"):
@@ -249,7 +289,9 @@ def per_element(loss: Found, scores: torch.Tensor, target: torch.Tensor) -> tupl
 
 
 def _reduction(loss: Found, root: Ref | None) -> None:
-    """What the elements were really reduced by, from values: a mean, a sum, or a mean over only a part."""
+    """What the elements were really reduced by, from values: a mean, a sum, or a mean over only a
+    part.
+    """
     assert loss.per_element is not None and loss.counted is not None
     facts = loss.facts
     total = float(loss.per_element.double().sum())
@@ -260,7 +302,13 @@ def _reduction(loss: Found, root: Ref | None) -> None:
     root_value = root.tensor() if root is not None else None
     if value is None and root_value is not None and root_value.numel() == 1:
         value = float(root_value.detach())  # reduction "none", reduced by hand afterwards
-    if value is None or not math.isfinite(value) or not math.isfinite(mean) or mean == 0 or count == 0:
+    if (
+        value is None
+        or not math.isfinite(value)
+        or not math.isfinite(mean)
+        or mean == 0
+        or count == 0
+    ):
         return
     facts["value_over_mean"] = value / mean
     if count == 1 or math.isclose(value, mean, rel_tol=0.02):
@@ -283,7 +331,11 @@ def main_loss(losses: list[Found]) -> Found | None:
         return None
     chosen = max(
         reaching,
-        key=lambda loss: (loss.class_dim is not None, loss.target is not None, loss.facts.get("target_num", 0)),
+        key=lambda loss: (
+            loss.class_dim is not None,
+            loss.target is not None,
+            loss.facts.get("target_num", 0),
+        ),
     )
     chosen.facts["main"] = True
     return chosen

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-# A whole pass is taken up to here, a strided subset beyond: min and max of logits of a large model would need copies.
+# A whole pass is taken up to here, a strided subset beyond: min and max of logits of a large model
+# would need copies.
 _WHOLE = 1 << 21
 _SUBSET = 1 << 14
 _ROWS = 256  # samples kept on a device before they are reduced
@@ -16,7 +17,9 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Only ordinary dense tensors are looked into; sharded, nested, sparse and fake ones keep their secrets."""
+    """Only ordinary dense tensors are looked into; sharded, nested, sparse and fake ones keep their
+    secrets.
+    """
     return (
         type(tensor) in _PLAIN
         and tensor.layout is torch.strided
@@ -28,9 +31,17 @@ def is_plain(tensor: torch.Tensor) -> bool:
 
 
 def subset(tensor: torch.Tensor, limit: int = _SUBSET) -> torch.Tensor:
-    """At most about `limit` elements of a tensor as one dimension, taken at even distances in memory, without a copy first."""
-    while 0 in tensor.stride() and any(n > 1 and s == 0 for n, s in zip(tensor.shape, tensor.stride(), strict=True)):
-        dim = next(d for d, (n, s) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)) if n > 1 and s == 0)
+    """At most about `limit` elements of a tensor as one dimension, taken at even distances in
+    memory, without a copy first.
+    """
+    while 0 in tensor.stride() and any(
+        n > 1 and s == 0 for n, s in zip(tensor.shape, tensor.stride(), strict=True)
+    ):
+        dim = next(
+            d
+            for d, (n, s) in enumerate(zip(tensor.shape, tensor.stride(), strict=True))
+            if n > 1 and s == 0
+        )
         tensor = tensor.select(dim, 0)
     count = tensor.numel()
     if count <= limit:
@@ -46,7 +57,9 @@ def subset(tensor: torch.Tensor, limit: int = _SUBSET) -> torch.Tensor:
 
 
 class Statistic:
-    """min, max, mean, std and the number of non-finite values of a tensor; filled in when the ledger is read."""
+    """min, max, mean, std and the number of non-finite values of a tensor; filled in when the
+    ledger is read.
+    """
 
     __slots__ = ("filled", "max", "mean", "min", "nonfinite", "std")
 
@@ -69,7 +82,8 @@ class Statistic:
 
 
 class _Samples:
-    """Tensors of one device whose extremes were taken and of which a sample was kept: their statistics are made all at once,
+    """Tensors of one device whose extremes were taken and of which a sample was kept: their
+    statistics are made all at once,
     since on a device each of them would cost a dozen launches."""
 
     def __init__(self, device: torch.device) -> None:
@@ -94,8 +108,10 @@ class _Samples:
         self._owners.append(owner)
 
     def statistics(self) -> tuple[list[Statistic], torch.Tensor]:
-        """A row for each: min, max, mean, std, non-finite. Extremes are those of the whole tensor as long as it is finite, else
-        of the finite values in the sample; a non-finite value outside of the sample counts as one."""
+        """A row for each: min, max, mean, std, non-finite. Extremes are those of the whole tensor
+        as long as it is finite, else
+        of the finite values in the sample; a non-finite value outside of the sample counts as
+        one."""
         values = self._values[: len(self._owners)]
         sizes = torch.tensor(self._sizes, device=values.device)[:, None]
         taken = torch.arange(_SUBSET, device=values.device) < sizes
@@ -111,12 +127,17 @@ class _Samples:
             extremes[self._places[dtype]] = torch.stack(pairs).reshape(-1, 2).to(torch.float32)
         whole = torch.isfinite(extremes).all(dim=1)
         bad = torch.maximum(sizes[:, 0] - count, (~whole).to(torch.float64))
-        low, high = torch.where(whole, extremes[:, 0], low), torch.where(whole, extremes[:, 1], high)
+        low, high = (
+            torch.where(whole, extremes[:, 0], low),
+            torch.where(whole, extremes[:, 1], high),
+        )
         return self._owners, torch.stack((low.double(), high.double(), mean, std, bad), dim=1)
 
 
 class Ledger:
-    """Statistics asked for during a step. On a GPU they stay there until `read`, so that one copy brings them all."""
+    """Statistics asked for during a step. On a GPU they stay there until `read`, so that one copy
+    brings them all.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[torch.device, list[tuple[Any, torch.Tensor]]] = {}
@@ -171,7 +192,13 @@ class _Rows:
 def _on_host(tensor: torch.Tensor) -> list[float]:
     if tensor.dtype == torch.bool:
         share = float(subset(tensor, _WHOLE).to(torch.float32).mean())
-        return [float(share >= 1.0), float(share > 0.0), share, math.sqrt(max(share * (1 - share), 0.0)), 0.0]
+        return [
+            float(share >= 1.0),
+            float(share > 0.0),
+            share,
+            math.sqrt(max(share * (1 - share), 0.0)),
+            0.0,
+        ]
     small = subset(tensor)
     if not tensor.is_floating_point():
         low, high = torch.aminmax(tensor)

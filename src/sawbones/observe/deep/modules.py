@@ -1,4 +1,6 @@
-"""Which module runs inside which, with what shapes: temporary global module hooks of one deep step."""
+"""Which module runs inside which, with what shapes: temporary global module hooks of one deep
+step.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class ModuleCall:
         "training",
     )
 
-    def __init__(self, module: nn.Module, number: int, depth: int, site: Site | None, inputs: list[Any]) -> None:
+    def __init__(
+        self, module: nn.Module, number: int, depth: int, site: Site | None, inputs: list[Any]
+    ) -> None:
         self.module = module
         self.cls = type(module).__name__
         self.number = number
@@ -53,8 +57,13 @@ class ModuleCall:
 
 
 def shapes(value: Any) -> list[Any]:
-    """Dtype and shape of each tensor; a nested one, as torch's encoder makes of padded batches in eval mode, has no shape."""
-    return [[str(t.dtype).removeprefix("torch."), [] if t.is_nested else list(t.shape)] for t in list(tensors_in(value))[:8]]
+    """Dtype and shape of each tensor; a nested one, as torch's encoder makes of padded batches in
+    eval mode, has no shape.
+    """
+    return [
+        [str(t.dtype).removeprefix("torch."), [] if t.is_nested else list(t.shape)]
+        for t in list(tensors_in(value))[:8]
+    ]
 
 
 class ModuleWatch:
@@ -73,7 +82,8 @@ class ModuleWatch:
         self._sites = sites
         self._counts: dict[int, int] = {}
         self._handles: list[Any] = []
-        # Transformer layers choose a fused kernel in inference only while no torch function mode is active.
+        # Transformer layers choose a fused kernel in inference only while no torch function mode is
+        # active.
         self._suspended: list[tuple[nn.Module, Any]] = []
 
     def innermost(self) -> nn.Module | None:
@@ -82,13 +92,16 @@ class ModuleWatch:
     def start(self) -> None:
         self._handles = [
             global_hooks.register_module_forward_pre_hook(self._before),
-            global_hooks.register_module_forward_hook(self._after, with_kwargs=True, always_call=True),
+            global_hooks.register_module_forward_hook(
+                self._after, with_kwargs=True, always_call=True
+            ),
         ]
 
     def stop(self) -> None:
         for handle in self._handles:
             handle.remove()
-            # torch forgets this entry, and a compiled module would warn of global hooks for the rest of the run.
+            # torch forgets this entry, and a compiled module would warn of global hooks for the
+            # rest of the run.
             global_hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
         self._handles = []
         while self._suspended:
@@ -104,7 +117,11 @@ class ModuleWatch:
         try:
             with torch._C.DisableTorchFunction():
                 number = self._counts[id(module)] = self._counts.get(id(module), -1) + 1
-                site = self._sites.find() if len(self.stack) < 2 or id(module) not in self.ran else None
+                site = (
+                    self._sites.find()
+                    if len(self.stack) < 2 or id(module) not in self.ran
+                    else None
+                )
                 call = ModuleCall(module, number, len(self.stack), site, shapes(args))
                 self.ran[id(module)] = module
                 if not self.stack and len(self.top_calls) < 16:
@@ -113,14 +130,17 @@ class ModuleWatch:
                 self.stack.append(call)
                 if len(self.calls) < _MAX_CALLS:
                     self.calls.append(call)
-            if isinstance(module, (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)):
+            if isinstance(
+                module, (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)
+            ):
                 self._suspend(module, args)
         except Exception as error:
             self._note(error)
 
     def _suspend(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         learns = torch.is_grad_enabled() and (
-            any(p.requires_grad for p in module.parameters()) or any(t.requires_grad for t in tensors_in(args))
+            any(p.requires_grad for p in module.parameters())
+            or any(t.requires_grad for t in tensors_in(args))
         )
         if not module.training and not learns:
             guard = torch._C.DisableTorchFunction()
@@ -155,7 +175,8 @@ class ModuleWatch:
             self._note(error)
 
     def _keep_crash(self, output: Any) -> None:
-        # The hook also runs, with nothing, when the module raised: the innermost one comes first and has the whole chain.
+        # The hook also runs, with nothing, when the module raised: the innermost one comes first
+        # and has the whole chain.
         error = sys.exc_info()[1]
         if output is None and error is not None and error is not self._last_error:
             self._last_error = error
@@ -171,7 +192,9 @@ def is_compiled(module: nn.Module) -> bool:
     if getattr(getattr(compiler, "_stance", None), "stance", None) == "force_eager":
         return False
     optimized = getattr(compiler, "OptimizedModule", None)
-    return (optimized is not None and isinstance(module, optimized)) or getattr(module, "_compiled_call_impl", None) is not None
+    return (optimized is not None and isinstance(module, optimized)) or getattr(
+        module, "_compiled_call_impl", None
+    ) is not None
 
 
 class Paths:

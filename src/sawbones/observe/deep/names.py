@@ -9,61 +9,217 @@ from typing import Any
 import torch
 
 _ALIASES = {
-    "__rsub__": "rsub", "__rdiv__": "rdiv", "__rpow__": "rpow", "__radd__": "add", "__rmul__": "mul", "__add__": "add",
-    "__mul__": "mul", "__sub__": "sub", "__matmul__": "matmul", "__rmatmul__": "matmul", "__neg__": "neg", "negative": "neg",
-    "__truediv__": "div", "true_divide": "div", "divide": "div", "__rtruediv__": "rdiv", "__pow__": "pow", "multiply": "mul",
-    "subtract": "sub", "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_", "__idiv__": "div_",
-    "__and__": "logical_and", "__or__": "logical_or", "__invert__": "bitwise_not", "special_logsumexp": "logsumexp",
-    "special_expit": "sigmoid", "special_softmax": "softmax", "special_log_softmax": "log_softmax", "absolute": "abs",
-    "__abs__": "abs", "concat": "cat", "concatenate": "cat", "t": "t", "swapaxes": "transpose", "swapdims": "transpose",
-    "__eq__": "eq", "__ne__": "ne", "__gt__": "gt", "__lt__": "lt", "__ge__": "ge", "__le__": "le", "clip": "clamp",
-    "clip_": "clamp_", "_masked_softmax": "softmax", "float_power": "pow",
-}  # fmt: skip
+    "__rsub__": "rsub",
+    "__rdiv__": "rdiv",
+    "__rpow__": "rpow",
+    "__radd__": "add",
+    "__rmul__": "mul",
+    "__add__": "add",
+    "__mul__": "mul",
+    "__sub__": "sub",
+    "__matmul__": "matmul",
+    "__rmatmul__": "matmul",
+    "__neg__": "neg",
+    "negative": "neg",
+    "__truediv__": "div",
+    "true_divide": "div",
+    "divide": "div",
+    "__rtruediv__": "rdiv",
+    "__pow__": "pow",
+    "multiply": "mul",
+    "subtract": "sub",
+    "__iadd__": "add_",
+    "__isub__": "sub_",
+    "__imul__": "mul_",
+    "__itruediv__": "div_",
+    "__idiv__": "div_",
+    "__and__": "logical_and",
+    "__or__": "logical_or",
+    "__invert__": "bitwise_not",
+    "special_logsumexp": "logsumexp",
+    "special_expit": "sigmoid",
+    "special_softmax": "softmax",
+    "special_log_softmax": "log_softmax",
+    "absolute": "abs",
+    "__abs__": "abs",
+    "concat": "cat",
+    "concatenate": "cat",
+    "t": "t",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+    "__eq__": "eq",
+    "__ne__": "ne",
+    "__gt__": "gt",
+    "__lt__": "lt",
+    "__ge__": "ge",
+    "__le__": "le",
+    "clip": "clamp",
+    "clip_": "clamp_",
+    "_masked_softmax": "softmax",
+    "float_power": "pow",
+}
 
-# Properties that give a tensor; every other property (shape, dtype, device, ...) is not an operation.
+# Properties that give a tensor; every other property (shape, dtype, device, ...) is not an
+# operation.
 _TENSOR_PROPERTIES = {"data", "T", "mT", "H", "mH", "real", "imag"}
 
-# Positional arguments of C functions, whose signatures Python cannot read. The first tensor is left out.
+# Positional arguments of C functions, whose signatures Python cannot read. The first tensor is left
+# out.
 _POSITIONAL: dict[str, tuple[str, ...]] = {
-    "softmax": ("dim", "dtype"), "log_softmax": ("dim", "dtype"), "logsumexp": ("dim", "keepdim"), "sum": ("dim", "keepdim"),
-    "mean": ("dim", "keepdim"), "std": ("dim",), "var": ("dim",), "amax": ("dim",), "amin": ("dim",), "max": ("dim",),
-    "argmax": ("dim",), "masked_fill": ("mask", "value"), "masked_fill_": ("mask", "value"), "transpose": ("dim0", "dim1"),
-    "gather": ("dim", "index"), "index_select": ("dim", "index"), "clamp": ("min", "max"), "clamp_": ("min", "max"),
-    "pow": ("exponent",), "chunk": ("chunks", "dim"), "split": ("split_size", "dim"), "tril": ("diagonal",),
-    "triu": ("diagonal",), "unsqueeze": ("dim",), "squeeze": ("dim",), "flatten": ("start_dim", "end_dim"),
-    "dropout": ("p", "training"), "norm": ("p", "dim"), "cumsum": ("dim",), "select": ("dim", "index"),
-    "narrow": ("dim", "start", "length"), "unbind": ("dim",), "repeat_interleave": ("repeats", "dim"), "roll": ("shifts", "dims"),
-    "flip": ("dims",), "bmm": ("mat2",), "matmul": ("other",), "cat": ("dim",), "stack": ("dim",), "cumprod": ("dim",),
-    "scatter": ("dim", "index", "src"), "scatter_": ("dim", "index", "src"), "normalize": ("p", "dim", "eps"), "argsort": ("dim",),
-    "scaled_dot_product_attention": ("key", "value", "attn_mask", "dropout_p", "is_causal"), "linear": ("weight", "bias"),
-    "topk": ("k", "dim"), "index_copy": ("dim", "index"), "take_along_dim": ("indices", "dim"), "one_hot": ("num_classes",),
-}  # fmt: skip
+    "softmax": ("dim", "dtype"),
+    "log_softmax": ("dim", "dtype"),
+    "logsumexp": ("dim", "keepdim"),
+    "sum": ("dim", "keepdim"),
+    "mean": ("dim", "keepdim"),
+    "std": ("dim",),
+    "var": ("dim",),
+    "amax": ("dim",),
+    "amin": ("dim",),
+    "max": ("dim",),
+    "argmax": ("dim",),
+    "masked_fill": ("mask", "value"),
+    "masked_fill_": ("mask", "value"),
+    "transpose": ("dim0", "dim1"),
+    "gather": ("dim", "index"),
+    "index_select": ("dim", "index"),
+    "clamp": ("min", "max"),
+    "clamp_": ("min", "max"),
+    "pow": ("exponent",),
+    "chunk": ("chunks", "dim"),
+    "split": ("split_size", "dim"),
+    "tril": ("diagonal",),
+    "triu": ("diagonal",),
+    "unsqueeze": ("dim",),
+    "squeeze": ("dim",),
+    "flatten": ("start_dim", "end_dim"),
+    "dropout": ("p", "training"),
+    "norm": ("p", "dim"),
+    "cumsum": ("dim",),
+    "select": ("dim", "index"),
+    "narrow": ("dim", "start", "length"),
+    "unbind": ("dim",),
+    "repeat_interleave": ("repeats", "dim"),
+    "roll": ("shifts", "dims"),
+    "flip": ("dims",),
+    "bmm": ("mat2",),
+    "matmul": ("other",),
+    "cat": ("dim",),
+    "stack": ("dim",),
+    "cumprod": ("dim",),
+    "scatter": ("dim", "index", "src"),
+    "scatter_": ("dim", "index", "src"),
+    "normalize": ("p", "dim", "eps"),
+    "argsort": ("dim",),
+    "scaled_dot_product_attention": ("key", "value", "attn_mask", "dropout_p", "is_causal"),
+    "linear": ("weight", "bias"),
+    "topk": ("k", "dim"),
+    "index_copy": ("dim", "index"),
+    "take_along_dim": ("indices", "dim"),
+    "one_hot": ("num_classes",),
+}
 _VARIADIC = {"view", "reshape", "expand", "permute", "repeat", "tile", "movedim"}
 
 # Operations that hand on the same values in another shape, order or type.
-RESHAPING = frozenset({
-    "view", "reshape", "transpose", "permute", "t", "T", "mT", "contiguous", "squeeze", "unsqueeze", "flatten", "unflatten",
-    "expand", "expand_as", "view_as", "clone", "to", "float", "double", "half", "bfloat16", "long", "int", "type", "type_as",
-    "movedim", "detach", "data", "reshape_as", "squeeze_", "unsqueeze_", "cpu", "cuda", "ravel", "alias", "requires_grad_",
-    "broadcast_to", "rearrange", "bool", "as_tensor", "resolve_neg", "resolve_conj", "asarray", "pin_memory", "contiguous_",
-})  # fmt: skip
-SLICING = frozenset({
-    "__getitem__", "narrow", "select", "unbind", "chunk", "split", "index_select", "masked_select", "tensor_split",
-    "split_with_sizes", "narrow_copy",
-})  # fmt: skip
-DOT_PRODUCTS = frozenset({"matmul", "bmm", "einsum", "baddbmm", "mm", "linear", "addmm", "mv", "dot", "tensordot"})
+RESHAPING = frozenset(
+    {
+        "view",
+        "reshape",
+        "transpose",
+        "permute",
+        "t",
+        "T",
+        "mT",
+        "contiguous",
+        "squeeze",
+        "unsqueeze",
+        "flatten",
+        "unflatten",
+        "expand",
+        "expand_as",
+        "view_as",
+        "clone",
+        "to",
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "long",
+        "int",
+        "type",
+        "type_as",
+        "movedim",
+        "detach",
+        "data",
+        "reshape_as",
+        "squeeze_",
+        "unsqueeze_",
+        "cpu",
+        "cuda",
+        "ravel",
+        "alias",
+        "requires_grad_",
+        "broadcast_to",
+        "rearrange",
+        "bool",
+        "as_tensor",
+        "resolve_neg",
+        "resolve_conj",
+        "asarray",
+        "pin_memory",
+        "contiguous_",
+    }
+)
+SLICING = frozenset(
+    {
+        "__getitem__",
+        "narrow",
+        "select",
+        "unbind",
+        "chunk",
+        "split",
+        "index_select",
+        "masked_select",
+        "tensor_split",
+        "split_with_sizes",
+        "narrow_copy",
+    }
+)
+DOT_PRODUCTS = frozenset(
+    {"matmul", "bmm", "einsum", "baddbmm", "mm", "linear", "addmm", "mv", "dot", "tensordot"}
+)
 
-LOSSES = frozenset({
-    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
-    "smooth_l1_loss", "huber_loss", "kl_div", "gaussian_nll_loss", "poisson_nll_loss", "cosine_embedding_loss",
-    "triplet_margin_loss", "triplet_margin_with_distance_loss", "margin_ranking_loss", "multi_margin_loss",
-    "multilabel_margin_loss", "multilabel_soft_margin_loss", "hinge_embedding_loss", "soft_margin_loss", "ctc_loss",
-    "linear_cross_entropy",
-})  # fmt: skip
+LOSSES = frozenset(
+    {
+        "cross_entropy",
+        "nll_loss",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "kl_div",
+        "gaussian_nll_loss",
+        "poisson_nll_loss",
+        "cosine_embedding_loss",
+        "triplet_margin_loss",
+        "triplet_margin_with_distance_loss",
+        "margin_ranking_loss",
+        "multi_margin_loss",
+        "multilabel_margin_loss",
+        "multilabel_soft_margin_loss",
+        "hinge_embedding_loss",
+        "soft_margin_loss",
+        "ctc_loss",
+        "linear_cross_entropy",
+    }
+)
 
 
 def name_of(func: Callable[..., Any]) -> str | None:
-    """The normal name of a torch function, or None for something that is not an operation on values."""
+    """The normal name of a torch function, or None for something that is not an operation on
+    values.
+    """
     name = getattr(func, "__name__", None)
     if name is None:
         return type(func).__name__
@@ -81,27 +237,41 @@ _signatures: dict[Any, tuple[str, ...] | None] = {}
 def _signature(func: Callable[..., Any]) -> tuple[str, ...] | None:
     if func not in _signatures:
         try:
-            _signatures[func] = tuple(inspect.signature(func).parameters) if inspect.isfunction(func) else None
+            _signatures[func] = (
+                tuple(inspect.signature(func).parameters) if inspect.isfunction(func) else None
+            )
         except (TypeError, ValueError):
             _signatures[func] = None
     return _signatures[func]
 
 
-def bind(name: str, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Every argument by name, tensors included. The first positional argument is called "input" where no name is known."""
+def bind(
+    name: str, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Every argument by name, tensors included. The first positional argument is called "input"
+    where no name is known.
+    """
     bound: dict[str, Any] = {}
     names = _signature(func)
     if name == "einsum":  # its signature says no more than *args
         bound["equation"] = args[0] if args else ""
         operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
-        bound.update({("input" if i == 0 else f"operand{i}"): operand for i, operand in enumerate(operands)})
+        bound.update(
+            {("input" if i == 0 else f"operand{i}"): operand for i, operand in enumerate(operands)}
+        )
     elif names is not None:
         bound.update(zip(names, args, strict=False))
     elif name in _VARIADIC and args:
         rest = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
         bound["input"], bound["sizes"] = args[0], tuple(rest)
-    elif name == "where" and len(args) == 3 and isinstance(args[0], torch.Tensor) and args[0].dtype != torch.bool:
-        # Tensor.where(condition, other) puts the tensor first, torch.where(condition, input, other) the condition.
+    elif (
+        name == "where"
+        and len(args) == 3
+        and isinstance(args[0], torch.Tensor)
+        and args[0].dtype != torch.bool
+    ):
+        # Tensor.where(condition, other) puts the tensor first, torch.where(condition, input, other)
+        # the condition.
         bound["input"], bound["condition"], bound["other"] = args
     elif name == "where":
         bound.update(zip(("condition", "input", "other"), args, strict=False))
@@ -109,7 +279,11 @@ def bind(name: str, func: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
         bound["input"] = args[0]
         known = _POSITIONAL.get(name, ())
         for position, value in enumerate(args[1:]):
-            bound[known[position] if position < len(known) else ("other" if position == 0 else f"arg{position + 1}")] = value
+            bound[
+                known[position]
+                if position < len(known)
+                else ("other" if position == 0 else f"arg{position + 1}")
+            ] = value
     bound.update(kwargs)
     return bound
 
@@ -120,7 +294,10 @@ def index_text(index: Any, depth: int = 0) -> str:
         return "[" + ", ".join(index_text(i, 1) for i in index) + "]"
     text: str
     if isinstance(index, slice):
-        parts = ["" if p is None else str(int(p)) if not isinstance(p, torch.Tensor) else "t" for p in (index.start, index.stop)]
+        parts = [
+            "" if p is None else str(int(p)) if not isinstance(p, torch.Tensor) else "t"
+            for p in (index.start, index.stop)
+        ]
         text = ":".join(parts) + ("" if index.step is None else f":{index.step}")
     elif index is Ellipsis:
         text = "..."
@@ -145,7 +322,11 @@ def scalars(name: str, bound: Mapping[str, Any]) -> dict[str, Any]:
             kept[key] = value
         elif isinstance(value, torch.dtype):
             kept[key] = str(value).removeprefix("torch.")
-        elif isinstance(value, (tuple, list)) and len(value) <= 8 and all(isinstance(v, (bool, int, float)) for v in value):
+        elif (
+            isinstance(value, (tuple, list))
+            and len(value) <= 8
+            and all(isinstance(v, (bool, int, float)) for v in value)
+        ):
             kept[key] = tuple(value)
         elif isinstance(value, torch.Tensor) and key not in ("input", "other"):
             kept[key] = "tensor"

@@ -1,4 +1,6 @@
-"""One deep step from start to record. Nothing of the host run changes, and no error of an analysis leaves this file."""
+"""One deep step from start to record. Nothing of the host run changes, and no error of an analysis
+leaves this file.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ _CHAIN = 40
 
 
 class DeepObserver:
-    """Watches one microstep. `busy` is true while Sawbones itself runs models or backwards: other hooks should look away."""
+    """Watches one microstep. `busy` is true while Sawbones itself runs models or backwards: other
+    hooks should look away.
+    """
 
     busy = False
 
@@ -59,7 +63,13 @@ class DeepObserver:
         probe: bool = False,
         brief: bool = False,
     ) -> None:
-        self._step, self._microstep, self._roots, self._probe, self._brief = step, microstep, roots, probe, brief
+        self._step, self._microstep, self._roots, self._probe, self._brief = (
+            step,
+            microstep,
+            roots,
+            probe,
+            brief,
+        )
         self._ledger = Ledger()
         self._modules = ModuleWatch(sites)
         self._tracer = Tracer(sites, self._ledger, self._modules.innermost)
@@ -72,7 +82,9 @@ class DeepObserver:
         self._probes: dict[str, Any] = {}
         self._errors: list[str] = []
         self._sources: list[roles.Source] = []
-        self._decoded: roles.Source | None = None  # the token input that the targets are a shifted copy of
+        self._decoded: roles.Source | None = (
+            None  # the token input that the targets are a shifted copy of
+        )
         self._main: losses.Found | None = None
         self._seconds = 0.0
         self._analysed = False
@@ -89,22 +101,33 @@ class DeepObserver:
         self._seconds += time.perf_counter() - began
 
     def _enter(self) -> None:
-        self._versions = [(b, b._version) for root in self._roots() for b in root.buffers() if not b.is_inference()]
+        self._versions = [
+            (b, b._version)
+            for root in self._roots()
+            for b in root.buffers()
+            if not b.is_inference()
+        ]
         self._modules.start()
         _push_mode(self._tracer)
         self._watching = True
-        self._compile_callbacks = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
+        self._compile_callbacks = getattr(
+            sys.modules.get("torch._dynamo.callback"), "callback_handler", None
+        )
         if self._compile_callbacks is not None:
             self._compile_callbacks.register_start_callback(self._give_way)
 
     def _give_way(self, *_: Any) -> None:
-        """A compiled module or function comes up: neither hooks nor mode may be there when it is traced or guarded."""
+        """A compiled module or function comes up: neither hooks nor mode may be there when it is
+        traced or guarded.
+        """
         self._watching = False
         self._probes["skipped"] = "torch.compile"
         self._leave()
 
     def before_backward(self, root: torch.Tensor) -> None:
-        """Looks at the graph while it still is there. The trace ends here: the user's backward runs without the mode."""
+        """Looks at the graph while it still is there. The trace ends here: the user's backward runs
+        without the mode.
+        """
         if self._analysed:
             return
         began = time.perf_counter()
@@ -127,15 +150,20 @@ class DeepObserver:
         if self._errors:
             self._probes["errors"] = self._errors[:50]
         known = {key: value for key, value in self._fields.items() if value is not None}
-        self._record = DeepStep(self._step, self._microstep, probes=self._probes, seconds=self._seconds, **known)
+        self._record = DeepStep(
+            self._step, self._microstep, probes=self._probes, seconds=self._seconds, **known
+        )
         self._free()
         return self._record
 
     def crash_context(self) -> dict[str, Any]:
-        """What ran until an exception ended the step: modules with shapes, and the operator that failed with its values."""
+        """What ran until an exception ended the step: modules with shapes, and the operator that
+        failed with its values.
+        """
         return self._contained("crash", self._crash, {}) or {}
 
-    # -- leaving ------------------------------------------------------------------------------------------------------
+    # -- leaving
+    # ------------------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
         self._tracer.paused = True
@@ -158,11 +186,23 @@ class DeepObserver:
     def _free(self) -> None:
         self._tracer.release()
         self._tracer.ops = []
-        self._modules.calls, self._modules.top_calls, self._modules.ran, self._modules.stack = [], [], {}, []
+        self._modules.calls, self._modules.top_calls, self._modules.ran, self._modules.stack = (
+            [],
+            [],
+            {},
+            [],
+        )
         self._modules.crash = []
-        self._sources, self._decoded, self._fields, self._versions, self._main = [], None, {}, [], None
+        self._sources, self._decoded, self._fields, self._versions, self._main = (
+            [],
+            None,
+            {},
+            [],
+            None,
+        )
 
-    # -- analysing ----------------------------------------------------------------------------------------------------
+    # -- analysing
+    # ----------------------------------------------------------------------------------------------------
 
     def _analyse(self, root: torch.Tensor | None) -> None:
         self._analysed = True
@@ -185,29 +225,53 @@ class DeepObserver:
         graph = OpGraph(self._tracer.ops)
         paths = Paths(self._tops())
         fields = self._fields
-        root_ref = self._contained("root", lambda: self._root_ref(root), None) if root is not None else None
-        sources = self._sources = self._contained("tokens", lambda: roles.find_sources(graph), []) or []
+        root_ref = (
+            self._contained("root", lambda: self._root_ref(root), None)
+            if root is not None
+            else None
+        )
+        sources = self._sources = (
+            self._contained("tokens", lambda: roles.find_sources(graph), []) or []
+        )
         for source in sources:
             self._contained("padding", partial(roles.infer_padding, source), None)
-        fields["first_nonfinite"] = self._contained("nonfinite", lambda: nonfinite.first(graph, paths), None)
+        fields["first_nonfinite"] = self._contained(
+            "nonfinite", lambda: nonfinite.first(graph, paths), None
+        )
         found, main, frame = self._losses(graph, root_ref)
         self._main = main
         self._decoded = frame.source if frame is not None else None
         target = main.target.shape if main is not None and main.target is not None else None
-        self._contained("layout", lambda: roles.settle_layout(sources, target, self._time_first(graph)), None)
-        fields["tokens"] = self._contained("tokens", lambda: tuple(s.record(paths) for s in sources), ())
-        fields["masks"] = self._contained("masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ())
+        self._contained(
+            "layout", lambda: roles.settle_layout(sources, target, self._time_first(graph)), None
+        )
+        fields["tokens"] = self._contained(
+            "tokens", lambda: tuple(s.record(paths) for s in sources), ()
+        )
+        fields["masks"] = self._contained(
+            "masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ()
+        )
         self._contained("blanks", lambda: blanks.fill(graph, fields["masks"]), None)
         self._probes["reads"] = self._contained("reads", lambda: reads.find(graph, sources), [])
         self._probes["answers"] = self._contained("answers", lambda: roles.answers(sources), [])
-        fields["attention"] = self._contained("attention", lambda: attention.find(graph, sources, paths), ())
+        fields["attention"] = self._contained(
+            "attention", lambda: attention.find(graph, sources, paths), ()
+        )
         if root is not None:
             self._reach(graph, paths, root, root_ref)
             self._influence(graph, root, main, frame, sources, paths)
-        fields["unregistered"] = self._contained("unregistered", lambda: reach.unregistered(self._roots(), self._modules, root), ())
-        fields["losses"] = self._contained("losses", lambda: tuple(loss.record(paths) for loss in found), ())
-        fields["activations"] = self._contained("activations", lambda: self._activations.records(paths), ())
-        fields["ops"] = self._contained("ops", lambda: tuple(op.record(paths.of) for op in self._shown()), ())
+        fields["unregistered"] = self._contained(
+            "unregistered", lambda: reach.unregistered(self._roots(), self._modules, root), ()
+        )
+        fields["losses"] = self._contained(
+            "losses", lambda: tuple(loss.record(paths) for loss in found), ()
+        )
+        fields["activations"] = self._contained(
+            "activations", lambda: self._activations.records(paths), ()
+        )
+        fields["ops"] = self._contained(
+            "ops", lambda: tuple(op.record(paths.of) for op in self._shown()), ()
+        )
 
     def _shown(self) -> list[RawOp]:
         """A long trace keeps its beginning and its end."""
@@ -218,10 +282,17 @@ class DeepObserver:
         known = self._tracer.known(root)
         return known if known is not None else self._tracer.ref(root)
 
-    def _losses(self, graph: OpGraph, root: Ref | None) -> tuple[list[losses.Found], losses.Found | None, shift.Frame | None]:
+    def _losses(
+        self, graph: OpGraph, root: Ref | None
+    ) -> tuple[list[losses.Found], losses.Found | None, shift.Frame | None]:
         found = self._contained("losses", lambda: losses.find_library_losses(graph), []) or []
         if root is not None:
-            found = found + (self._contained("handwritten", lambda: handwritten.find_handwritten(graph, root), []) or [])
+            found = found + (
+                self._contained(
+                    "handwritten", lambda: handwritten.find_handwritten(graph, root), []
+                )
+                or []
+            )
         for loss in found:
             self._contained("loss facts", partial(losses.describe, loss, graph, root), None)
         main = self._contained("main loss", lambda: losses.main_loss(found), None)
@@ -241,7 +312,11 @@ class DeepObserver:
 
     def _time_first(self, graph: OpGraph) -> bool | None:
         """What the sequence modules that ran believe of the input; None when none ran."""
-        flags = [bool(m.batch_first) for m in self._modules.ran.values() if isinstance(getattr(m, "batch_first", None), bool)]
+        flags = [
+            bool(m.batch_first)
+            for m in self._modules.ran.values()
+            if isinstance(getattr(m, "batch_first", None), bool)
+        ]
         believed = layout.input_is_time_first(graph)
         if believed is None and flags:
             believed = not all(flags)
@@ -249,33 +324,55 @@ class DeepObserver:
             self._probes["layout"] = {"batch_first": not believed, "modules": len(flags)}
         return believed
 
-    def _reach(self, graph: OpGraph, paths: Paths, root: torch.Tensor, root_ref: Ref | None) -> None:
-        self._fields["unreached"] = self._contained("unreached", lambda: reach.unreached(root, self._modules, paths), ())
-        self._probes["cuts"] = self._contained("cuts", lambda: reach.cuts(graph, self._modules, paths, root_ref), [])
+    def _reach(
+        self, graph: OpGraph, paths: Paths, root: torch.Tensor, root_ref: Ref | None
+    ) -> None:
+        self._fields["unreached"] = self._contained(
+            "unreached", lambda: reach.unreached(root, self._modules, paths), ()
+        )
+        self._probes["cuts"] = self._contained(
+            "cuts", lambda: reach.cuts(graph, self._modules, paths, root_ref), []
+        )
         loose = self._contained("leaves", lambda: reach.loose_leaves(root, paths), [])
         if loose:
             self._probes["loose_leaves"] = loose
 
     def _influence(
-        self, graph: OpGraph, root: torch.Tensor, main: losses.Found | None, frame: shift.Frame | None, sources: list[roles.Source],
+        self,
+        graph: OpGraph,
+        root: torch.Tensor,
+        main: losses.Found | None,
+        frame: shift.Frame | None,
+        sources: list[roles.Source],
         paths: Paths,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if self._has_hooks():
             # A user's hook on the graph would run once more for every extra pass.
             self._note_text("influence: left out, the graph carries backward hooks")
             return
         if main is not None and root.requires_grad:
-            self._contained("loss weights", lambda: loss_weights.measure(main, frame, sources, root, graph), None)
+            self._contained(
+                "loss weights",
+                lambda: loss_weights.measure(main, frame, sources, root, graph),
+                None,
+            )
             self._contained("stepwise", lambda: self._stepwise(graph, main, frame), None)
         if self._tracer.unpacks and not self._may_recompute(root):
             self._note_text("influence: left out, the backward recomputes or fetches what it needs")
             return
         if self._fields.get("first_nonfinite") is None and root.requires_grad:
-            backward = self._contained("backward", lambda: nonfinite.in_backward(graph, root, paths), None)
+            backward = self._contained(
+                "backward", lambda: nonfinite.in_backward(graph, root, paths), None
+            )
             self._fields["first_nonfinite"] = backward
         if main is None:
             return
-        found = self._contained("influence", lambda: influence.measure(graph, main, frame, sources, self._brief), ()) or ()
+        found = (
+            self._contained(
+                "influence", lambda: influence.measure(graph, main, frame, sources, self._brief), ()
+            )
+            or ()
+        )
         self._fields["influence"] = found
         if frame is not None and frame.source is not None and frame.offset is not None:
             name = f"embedding:{sources.index(frame.source)}"
@@ -291,7 +388,8 @@ class DeepObserver:
             stepwise.fill(main, frame, self._sources, scores)
 
     def _may_recompute(self, root: torch.Tensor) -> bool:
-        # A checkpointed forward is recomputed once, by whoever comes first: its writes to buffers would then be missing in
+        # A checkpointed forward is recomputed once, by whoever comes first: its writes to buffers
+        # would then be missing in
         # the user's own backward, and what it recomputed stays in memory.
         wrote = any(buffer._version != version for buffer, version in self._versions)
         known = {id(buffer) for buffer, _ in self._versions}
@@ -302,23 +400,36 @@ class DeepObserver:
         return not wrote and not unknown
 
     def _has_hooks(self) -> bool:
-        hooked = nn.modules.module._global_backward_hooks or nn.modules.module._global_backward_pre_hooks
+        hooked = (
+            nn.modules.module._global_backward_hooks or nn.modules.module._global_backward_pre_hooks
+        )
         return (
             bool(hooked)
             or self._tracer.hooked
             or any(m._backward_hooks or m._backward_pre_hooks for m in self._modules.ran.values())
         )
 
-    # -- probing, crashing ----------------------------------------------------------------------------------------------
+    # -- probing, crashing
+    # ----------------------------------------------------------------------------------------------
 
     def _run_probes(self) -> None:
-        calls = [c for c in self._modules.top_calls if c.output is not None and any(True for _ in c.module.parameters())]
+        calls = [
+            c
+            for c in self._modules.top_calls
+            if c.output is not None and any(True for _ in c.module.parameters())
+        ]
         if not calls:
             return
         call = max(calls, key=lambda c: sum(p.numel() for p in c.module.parameters()))
         DeepObserver.busy = True
         try:
-            with torch._C.DisableTorchFunction(), torch.no_grad(), _quiet(), _no_autocast(), untouched(self._tops()):
+            with (
+                torch._C.DisableTorchFunction(),
+                torch.no_grad(),
+                _quiet(),
+                _no_autocast(),
+                untouched(self._tops()),
+            ):
                 self._probes.update(probes.run(call, self._sources, self._decoded))
                 if (main := self._main) is not None:
                     for name, probe in (("forecast", forecast.probe), ("window", windows.overlap)):
@@ -329,7 +440,9 @@ class DeepObserver:
 
     def _crash(self) -> dict[str, Any]:
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            with contextlib.suppress(Exception):  # after a device error nothing can be read any more
+            with contextlib.suppress(
+                Exception
+            ):  # after a device error nothing can be read any more
                 self._ledger.read()
             paths = Paths(self._tops())
             failing = {id(call) for call in self._modules.crash}
@@ -342,7 +455,8 @@ class DeepObserver:
             last = [_op_record(op, paths) for op in self._tracer.ops[-12:]]
         return {"modules": chain, "operator": operator, "last_operators": last}
 
-    # -- containing ---------------------------------------------------------------------------------------------------
+    # -- containing
+    # ---------------------------------------------------------------------------------------------------
 
     def _tops(self) -> list[nn.Module]:
         known = list(self._roots())
@@ -394,13 +508,21 @@ def _no_autocast() -> Iterator[None]:
 
 def _call_record(call: ModuleCall, paths: Paths, failed: bool) -> dict[str, Any]:
     return {
-        "path": paths.of(call.module), "class": call.cls, "inputs": call.inputs, "outputs": None if failed else call.outputs,
-        "depth": call.depth, "failed": failed, "site": call.site,
-    }  # fmt: skip
+        "path": paths.of(call.module),
+        "class": call.cls,
+        "inputs": call.inputs,
+        "outputs": None if failed else call.outputs,
+        "depth": call.depth,
+        "failed": failed,
+        "site": call.site,
+    }
 
 
 def _op_record(op: RawOp, paths: Paths) -> dict[str, Any]:
     return {
-        "name": op.name, "site": op.site, "module": paths.of(op.module), "inputs": [nonfinite.range_of(r) for r in op.inputs],
+        "name": op.name,
+        "site": op.site,
+        "module": paths.of(op.module),
+        "inputs": [nonfinite.range_of(r) for r in op.inputs],
         "outputs": [nonfinite.range_of(r) for r in op.outputs],
-    }  # fmt: skip
+    }

@@ -1,4 +1,6 @@
-"""Property tests on a copy of the model with the captured call: order, causality, other examples, padding, training mode."""
+"""Property tests on a copy of the model with the captured call: order, causality, other examples,
+padding, training mode.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _MAX_PARAMETERS = 200_000_000
 
 
 class Patient:
-    """A deep copy of the model, called with the captured arguments, one token input replaced at a time."""
+    """A deep copy of the model, called with the captured arguments, one token input replaced at a
+    time.
+    """
 
     def __init__(self, call: ModuleCall, source: Source) -> None:
         self.model = copy.deepcopy(call.module)
@@ -37,7 +41,10 @@ class Patient:
         if rows is not None and self._tokens is not None:
             ids = rows.t() if self._source.time_dim == 0 else rows
             fresh = ids.to(self._tokens.device, self._tokens.dtype).reshape(self._tokens.shape)
-            args, kwargs = _swapped(args, self._tokens, fresh), _swapped(kwargs, self._tokens, fresh)
+            args, kwargs = (
+                _swapped(args, self._tokens, fresh),
+                _swapped(kwargs, self._tokens, fresh),
+            )
         return _answer(self.model(*args, **kwargs))
 
     def trimmed(self, example: int, batch: int, length: int, kept: int) -> torch.Tensor | None:
@@ -47,7 +54,9 @@ class Patient:
         if sum(length in t.shape for t in integers if int(t.max()) > 1) != 1:
             return None  # another sequence of the same length would be cut with it
         self.model.eval()
-        args, kwargs = (_cut(value, example, batch, length, kept) for value in (self._args, self._kwargs))
+        args, kwargs = (
+            _cut(value, example, batch, length, kept) for value in (self._args, self._kwargs)
+        )
         return _answer(self.model(*args, **kwargs))
 
 
@@ -70,7 +79,11 @@ def _cut(value: Any, example: int, batch: int, length: int, kept: int) -> Any:
         return tuple(_cut(v, example, batch, length, kept) for v in value)
     if isinstance(value, list):
         return [_cut(v, example, batch, length, kept) for v in value]
-    return {k: _cut(v, example, batch, length, kept) for k, v in value.items()} if type(value) is dict else value
+    return (
+        {k: _cut(v, example, batch, length, kept) for k, v in value.items()}
+        if type(value) is dict
+        else value
+    )
 
 
 def _detached(value: Any) -> Any:
@@ -106,7 +119,9 @@ def run(call: ModuleCall, sources: list[Source], preferred: Source | None = None
     """Every probe that applies, each with its own numbers; a probe that fails says why."""
     if sum(p.numel() for p in call.module.parameters()) > _MAX_PARAMETERS:
         return {"skipped": "the model is too large to copy"}
-    tokens = next((s for s in sorted(sources, key=lambda s: s is not preferred) if _is_given(call, s)), None)
+    tokens = next(
+        (s for s in sorted(sources, key=lambda s: s is not preferred) if _is_given(call, s)), None
+    )
     results: dict[str, Any] = {}
     if tokens is None:
         if call.args:
@@ -128,7 +143,11 @@ def run(call: ModuleCall, sources: list[Source], preferred: Source | None = None
 
 
 def _is_given(call: ModuleCall, source: Source) -> bool:
-    return source.role == "tokens" and source.index.dim() == 2 and _find_tokens((call.args, call.kwargs), source) is not None
+    return (
+        source.role == "tokens"
+        and source.index.dim() == 2
+        and _find_tokens((call.args, call.kwargs), source) is not None
+    )
 
 
 def _plain_patient(call: ModuleCall) -> Patient:
@@ -158,7 +177,11 @@ def _grid(output: torch.Tensor, source: Source) -> torch.Tensor | None:
 
 def _shuffled(length: int) -> torch.Tensor:
     """A fixed permutation without fixed points, made without a random stream."""
-    step = next(s for s in range(max(2, length // 3), length + 2) if torch.gcd(torch.tensor(s), torch.tensor(length)) == 1)
+    step = next(
+        s
+        for s in range(max(2, length // 3), length + 2)
+        if torch.gcd(torch.tensor(s), torch.tensor(length)) == 1
+    )
     return (torch.arange(length) * step + 1) % length
 
 
@@ -166,8 +189,12 @@ def _relative(a: torch.Tensor, b: torch.Tensor) -> float:
     return float((a - b).norm() / (b.norm() + 1e-12))
 
 
-def _permutation(patient: Patient, source: Source, reference: torch.Tensor) -> dict[str, Any] | None:
-    """Distance of output(permuted input) from permuted output: 0 when the order of the input carries nothing."""
+def _permutation(
+    patient: Patient, source: Source, reference: torch.Tensor
+) -> dict[str, Any] | None:
+    """Distance of output(permuted input) from permuted output: 0 when the order of the input
+    carries nothing.
+    """
     rows = source.rows
     order = _shuffled(rows.shape[1])
     result = patient.run(rows[:, order])
@@ -178,17 +205,25 @@ def _permutation(patient: Patient, source: Source, reference: torch.Tensor) -> d
     # The same token in all places: without positions every position then answers the same.
     same = patient.run(rows[:, :1].expand_as(rows).contiguous())
     flat = _grid(same, source) if same is not None else None
-    spread = float(flat.std(dim=1, correction=0).mean() / (flat.std(correction=0) + 1e-12)) if flat is not None else None
+    spread = (
+        float(flat.std(dim=1, correction=0).mean() / (flat.std(correction=0) + 1e-12))
+        if flat is not None
+        else None
+    )
     batch_spread = None
     if flat is not None and rows.shape[0] > 1:
         one = patient.run(rows[:1, :1].expand_as(rows).contiguous())
         ones = _grid(one, source) if one is not None else None
         if ones is not None:
-            batch_spread = float(ones.std(dim=0, correction=0).mean() / (ones.std(correction=0) + 1e-12))
+            batch_spread = float(
+                ones.std(dim=0, correction=0).mean() / (ones.std(correction=0) + 1e-12)
+            )
     return {
-        "distance": _relative(grid, expected), "change": _relative(grid, base),
-        "position_spread": spread, "batch_spread": batch_spread,
-    }  # fmt: skip
+        "distance": _relative(grid, expected),
+        "change": _relative(grid, base),
+        "position_spread": spread,
+        "batch_spread": batch_spread,
+    }
 
 
 def _other(rows: torch.Tensor, source: Source) -> torch.Tensor:
@@ -208,7 +243,11 @@ def _causality(patient: Patient, source: Source, reference: torch.Tensor) -> dic
     cut = rows.shape[1] // 2
     changed = rows.clone()
     tail = _other(rows[:, cut:], source)
-    changed[:, cut:] = tail if source.pad_id is None else torch.where(rows[:, cut:] == source.pad_id, rows[:, cut:], tail)
+    changed[:, cut:] = (
+        tail
+        if source.pad_id is None
+        else torch.where(rows[:, cut:] == source.pad_id, rows[:, cut:], tail)
+    )
     result = patient.run(changed)
     grid, base = (_grid(result, source) if result is not None else None), _grid(reference, source)
     if grid is None or base is None:
@@ -239,7 +278,9 @@ def _batch(patient: Patient, source: Source, reference: torch.Tensor) -> dict[st
 
 
 def _padding(patient: Patient, source: Source, reference: torch.Tensor) -> dict[str, Any] | None:
-    """How much a padded example's answer on real tokens changes when it comes without its padding, alone."""
+    """How much a padded example's answer on real tokens changes when it comes without its padding,
+    alone.
+    """
     padding = source.padding
     if padding is None or source.pad_sides.get(source.time_dim) != "right":
         return None
@@ -254,7 +295,12 @@ def _padding(patient: Patient, source: Source, reference: torch.Tensor) -> dict[
     grid, base = _trimmed_grid(result, kept, source), _grid(reference, source)
     if grid is not None and base is not None:
         return {"real": _relative(grid, base[example, :kept]), "cut": length - kept}
-    if result is None or result.shape[0] != 1 or reference.shape[0] != batch or result.shape[1:] != reference.shape[1:]:
+    if (
+        result is None
+        or result.shape[0] != 1
+        or reference.shape[0] != batch
+        or result.shape[1:] != reference.shape[1:]
+    ):
         return None
     return {"real": _relative(result[0], reference[example]), "cut": length - kept}
 
@@ -272,5 +318,9 @@ def _eval_gap(patient: Patient) -> dict[str, Any] | None:
     if calm is None or lively is None or calm.shape != lively.shape:
         return None
     norms = [m for m in patient.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    drops = [m for m in patient.model.modules() if isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0]
+    drops = [
+        m
+        for m in patient.model.modules()
+        if isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
+    ]
     return {"distance": _relative(lively, calm), "batchnorm": len(norms), "dropout": len(drops)}

@@ -1,4 +1,6 @@
-"""What the loss reaches: parameters that get no gradient, modules that are not part of the model, and where the graph is cut."""
+"""What the loss reaches: parameters that get no gradient, modules that are not part of the model,
+and where the graph is cut.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _CUTS = frozenset(
 
 
 def leaves(root: torch.Tensor) -> dict[int, torch.Tensor] | None:
-    """Every leaf that the backward from `root` would give a gradient; None when the graph is too large to walk."""
+    """Every leaf that the backward from `root` would give a gradient; None when the graph is too
+    large to walk.
+    """
     found: dict[int, torch.Tensor] = {}
     if root.grad_fn is None:
         return {id(root): root} if root.requires_grad else found
@@ -54,13 +58,17 @@ def leaves(root: torch.Tensor) -> dict[int, torch.Tensor] | None:
 
 
 def unreached(root: torch.Tensor, watch: ModuleWatch, paths: Paths) -> tuple[str, ...]:
-    """Trainable parameters of modules that ran with gradients on, which the loss does not depend on."""
+    """Trainable parameters of modules that ran with gradients on, which the loss does not depend
+    on.
+    """
     reached = leaves(root)
     if reached is None:
         return ()
     missing: dict[str, None] = {}
     ran = {id(call.module): call.module for call in watch.calls if call.grad}
-    silent = {id(call.module): call.module for call in watch.calls if not call.grad and call.training}
+    silent = {
+        id(call.module): call.module for call in watch.calls if not call.grad and call.training
+    }
     for module in [*ran.values(), *silent.values()]:
         for name, parameter in module._parameters.items():
             if parameter is not None and parameter.requires_grad and id(parameter) not in reached:
@@ -78,10 +86,20 @@ def loose_leaves(root: torch.Tensor, paths: Paths) -> list[dict[str, Any]]:
     ][:50]
 
 
-def unregistered(roots: Sequence[nn.Module], watch: ModuleWatch, root: torch.Tensor | None) -> tuple[dict[str, Any], ...]:
+def unregistered(
+    roots: Sequence[nn.Module], watch: ModuleWatch, root: torch.Tensor | None
+) -> tuple[dict[str, Any], ...]:
     """Modules with parameters that ran inside of a model without being part of it."""
-    members = {id(module) for top in [*roots, *(call.module for call in watch.top_calls)] for module in top.modules()}
-    owned = {id(p) for top in [*roots, *(call.module for call in watch.top_calls)] for p in top.parameters()}
+    members = {
+        id(module)
+        for top in [*roots, *(call.module for call in watch.top_calls)]
+        for module in top.modules()
+    }
+    owned = {
+        id(p)
+        for top in [*roots, *(call.module for call in watch.top_calls)]
+        for p in top.parameters()
+    }
     reached = leaves(root) if root is not None else None
     found: dict[int, dict[str, Any]] = {}
     for call in watch.calls:
@@ -92,16 +110,23 @@ def unregistered(roots: Sequence[nn.Module], watch: ModuleWatch, root: torch.Ten
         if not parameters or any(id(module) in entry["inside"] for entry in found.values()):
             continue
         found[id(module)] = {
-            "class": call.cls, "site": call.site, "built": built_at(module), "num_params": sum(p.numel() for p in parameters),
+            "class": call.cls,
+            "site": call.site,
+            "built": built_at(module),
+            "num_params": sum(p.numel() for p in parameters),
             "trainable": sum(p.numel() for p in parameters if p.requires_grad),
             "reached": None if reached is None else any(id(p) in reached for p in parameters),
             "inside": {id(m) for m in module.modules()},
-        }  # fmt: skip
+        }
     return tuple({k: v for k, v in entry.items() if k != "inside"} for entry in found.values())
 
 
-def cuts(graph: OpGraph, watch: ModuleWatch, paths: Paths, root: Ref | None) -> list[dict[str, Any]]:
-    """Places where a value that carried gradients goes on without them; `feeds_loss` says that the loss uses the result."""
+def cuts(
+    graph: OpGraph, watch: ModuleWatch, paths: Paths, root: Ref | None
+) -> list[dict[str, Any]]:
+    """Places where a value that carried gradients goes on without them; `feeds_loss` says that the
+    loss uses the result.
+    """
     behind = {op.index for op in graph.ancestors(root)} if root is not None else set()
     inside = _inside_custom_functions(graph)
     found = []
@@ -113,23 +138,36 @@ def cuts(graph: OpGraph, watch: ModuleWatch, paths: Paths, root: Ref | None) -> 
         learned = any(r.requires_grad and not r.is_parameter for r in op.inputs)
         floats = any(r.dtype.startswith(("float", "bfloat")) for r in op.outputs)
         if (op.name in _CUTS and carried) or (op.silent and carried and dropped and floats):
-            found.append({
-                "op": op.index, "name": op.name, "site": op.site, "module": paths.of(op.module), "no_grad": op.silent,
-                "learned_input": learned, "feeds_loss": op.index in behind, "switched": op.switched,
-            })  # fmt: skip
+            found.append(
+                {
+                    "op": op.index,
+                    "name": op.name,
+                    "site": op.site,
+                    "module": paths.of(op.module),
+                    "no_grad": op.silent,
+                    "learned_input": learned,
+                    "feeds_loss": op.index in behind,
+                    "switched": op.switched,
+                }
+            )
     ordered = sorted(found, key=lambda cut: not cut["feeds_loss"])
     return ordered[:64]
 
 
 def _inside_custom_functions(graph: OpGraph) -> set[int]:
-    """Operators of a custom autograd function's forward: it runs without gradients, and its result has them nevertheless."""
+    """Operators of a custom autograd function's forward: it runs without gradients, and its result
+    has them nevertheless.
+    """
     found: set[int] = set()
     for op in reversed(graph.ops):
         if not op.silent:
             continue
         for out in op.outputs:
             users = graph.users(out)
-            if any(r.id == out.id and r.requires_grad for user in users for r in user.inputs) and not out.is_parameter:
+            if (
+                any(r.id == out.id and r.requires_grad for user in users for r in user.inputs)
+                and not out.is_parameter
+            ):
                 found.add(op.index)
             if any(user.index in found for user in users):
                 found.add(op.index)

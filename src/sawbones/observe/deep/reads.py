@@ -1,6 +1,8 @@
-"""Single positions that a model reads out of a sequence (its last state, a token at an index), and whether padding stands there.
+"""Single positions that a model reads out of a sequence (its last state, a token at an index), and
+whether padding stands there.
 
-By value: an operator that turns (batch, time, features) into (batch, features) and whose every row is a copy of one position.
+By value: an operator that turns (batch, time, features) into (batch, features) and whose every row
+is a copy of one position.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import torch
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.roles import Source
 
-_READING = frozenset({"__getitem__", "select", "gather", "take_along_dim", "index_select", "squeeze", "narrow"})
+_READING = frozenset(
+    {"__getitem__", "select", "gather", "take_along_dim", "index_select", "squeeze", "narrow"}
+)
 _MAX_READS = 8
 
 
@@ -23,7 +27,13 @@ def find(graph: OpGraph, sources: list[Source]) -> list[dict[str, Any]]:
         if padding is None or source.role != "tokens" or source.index.dim() != 2:
             continue
         for op in graph.ops:
-            if op.silent or op.name not in _READING or not op.inputs or not op.outputs or len(found) >= _MAX_READS:
+            if (
+                op.silent
+                or op.name not in _READING
+                or not op.inputs
+                or not op.outputs
+                or len(found) >= _MAX_READS
+            ):
                 continue
             states = _by_example(op.inputs[0].tensor(), padding)
             read = op.outputs[0].tensor()
@@ -36,12 +46,23 @@ def find(graph: OpGraph, sources: list[Source]) -> list[dict[str, Any]]:
             if places is None:
                 continue
             padded = padding.any(1)
-            on_padding = padding.gather(1, places.clamp(min=0).unsqueeze(1)).squeeze(1) & (places >= 0)
-            found.append({
-                "op": op.index, "name": op.name, "site": op.site, "rows": len(places), "padded_rows": int(padded.sum()),
-                "on_padding": int(on_padding.sum()), "pad_side": source.pad_sides.get(source.time_dim),
-                "at": places[:16].tolist(), "lengths": (~padding).sum(1)[:16].tolist(), "width": int(padding.shape[1]),
-            })  # fmt: skip
+            on_padding = padding.gather(1, places.clamp(min=0).unsqueeze(1)).squeeze(1) & (
+                places >= 0
+            )
+            found.append(
+                {
+                    "op": op.index,
+                    "name": op.name,
+                    "site": op.site,
+                    "rows": len(places),
+                    "padded_rows": int(padded.sum()),
+                    "on_padding": int(on_padding.sum()),
+                    "pad_side": source.pad_sides.get(source.time_dim),
+                    "at": places[:16].tolist(),
+                    "lengths": (~padding).sum(1)[:16].tolist(),
+                    "width": int(padding.shape[1]),
+                }
+            )
     return found
 
 
@@ -50,11 +71,17 @@ def _by_example(states: torch.Tensor | None, padding: torch.Tensor) -> torch.Ten
         return None
     if tuple(states.shape[:2]) == tuple(padding.shape):
         return states
-    return states.transpose(0, 1) if (states.shape[1], states.shape[0]) == tuple(padding.shape) else None
+    return (
+        states.transpose(0, 1)
+        if (states.shape[1], states.shape[0]) == tuple(padding.shape)
+        else None
+    )
 
 
 def _places(states: torch.Tensor, read: torch.Tensor) -> torch.Tensor | None:
-    """For every example the position whose state was read, the last of equal ones; None when the rows are not copies."""
+    """For every example the position whose state was read, the last of equal ones; None when the
+    rows are not copies.
+    """
     equal = (states == read.unsqueeze(1)).all(-1)
     if not bool(equal.any(1).all()):
         return None

@@ -1,4 +1,6 @@
-"""Sequences in the loss: which dimension is time, and by how much the targets are shifted against the inputs."""
+"""Sequences in the loss: which dimension is time, and by how much the targets are shifted against
+the inputs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Frame:
         return grid.t() if self.time_dim == 0 else grid
 
 
-def find_frame(loss: Found, graph: OpGraph, sources: list[Source], recurrent_time_first: bool | None) -> Frame | None:
+def find_frame(
+    loss: Found, graph: OpGraph, sources: list[Source], recurrent_time_first: bool | None
+) -> Frame | None:
     """None when the targets are not a sequence."""
     grid = _grid(loss, graph)
     target = loss.target.tensor() if loss.target is not None else None
@@ -77,7 +81,8 @@ def _grid(loss: Found, graph: OpGraph) -> tuple[int, int] | None:
 
 def scores_form(loss: Found, frame: Frame | None, graph: OpGraph) -> Ref:
     """The scores in the form that shows batch and time, when there is one."""
-    # (batch, classes, time) says itself which is which; sizes do not when there are as many classes as positions.
+    # (batch, classes, time) says itself which is which; sizes do not when there are as many classes
+    # as positions.
     if frame is not None and not (loss.class_dim == 1 and len(loss.input.shape) == 3):
         for form in graph.chain(loss.input, loss.op.index, RESHAPING):
             if len(form.shape) == 3 and form.shape[:2] == frame.shape and form.requires_grad:
@@ -94,16 +99,26 @@ def _start(loss: Found, graph: OpGraph) -> int:
             break
         if op.name in SLICING and len(op.inputs[0].shape) == 3 and len(op.outputs[0].shape) == 3:
             small, whole = op.outputs[0].tensor(), op.inputs[0].tensor()
-            if small is not None and whole is not None and small.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr():
+            if (
+                small is not None
+                and whole is not None
+                and small.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
+            ):
                 skipped = small.storage_offset() - whole.storage_offset()
                 time = 1 if small.shape[1] != whole.shape[1] else 0
-                start += skipped // max(whole.stride(time), 1) if small.shape[time] != whole.shape[time] else 0
+                start += (
+                    skipped // max(whole.stride(time), 1)
+                    if small.shape[time] != whole.shape[time]
+                    else 0
+                )
         ref, before = op.inputs[0], op.index
     return start
 
 
 def _match(frame: Frame, target: torch.Tensor, tokens: list[Source], ignore: int | None) -> None:
-    """The token input, the time dimension and the shift under which most targets equal an input token."""
+    """The token input, the time dimension and the shift under which most targets equal an input
+    token.
+    """
     best = 0.0
     for source in tokens:
         for time_dim, source_time_dim in ((1, 1), (0, 0), (1, 0), (0, 1)):
@@ -128,12 +143,16 @@ def _match(frame: Frame, target: torch.Tensor, tokens: list[Source], ignore: int
 
 
 def _stands_out(shares: dict[int, float], offset: int) -> bool:
-    """A shift in time is met at one offset; examples made after one pattern are alike at all of them."""
+    """A shift in time is met at one offset; examples made after one pattern are alike at all of
+    them.
+    """
     others = sorted(share for k, share in shares.items() if k != offset)
     return shares[offset] >= 0.97 or not others or shares[offset] >= others[len(others) // 2] + 0.3
 
 
-def copy_shares(goal: torch.Tensor, ids: torch.Tensor, start: int, ignore: int | None, pad: int | None) -> dict[int, float]:
+def copy_shares(
+    goal: torch.Tensor, ids: torch.Tensor, start: int, ignore: int | None, pad: int | None
+) -> dict[int, float]:
     """For every shift k, the share of counted targets at t that equal the input token at t + k."""
     shares: dict[int, float] = {}
     length = goal.shape[1]
@@ -155,13 +174,18 @@ def copy_shares(goal: torch.Tensor, ids: torch.Tensor, start: int, ignore: int |
 
 
 def _vote(frame: Frame, tokens: list[Source], recurrent_time_first: bool | None) -> None:
-    """Without a shift to go by: the padding of an input of the same shape, then what the modules believe."""
-    alike = [s for s in tokens if "padding" in s.layout_votes and tuple(s.index.shape) == frame.shape]
+    """Without a shift to go by: the padding of an input of the same shape, then what the modules
+    believe.
+    """
+    alike = [
+        s for s in tokens if "padding" in s.layout_votes and tuple(s.index.shape) == frame.shape
+    ]
     if alike:
         frame.time_dim = frame.source_time_dim = alike[0].layout_votes["padding"]
     elif recurrent_time_first is not None:
         frame.source_time_dim = 0 if recurrent_time_first else 1
-        # A model may turn its output back: then the targets lie the other way round than what its layers were given.
+        # A model may turn its output back: then the targets lie the other way round than what its
+        # layers were given.
         shapes = {tuple(s.index.shape) for s in tokens}
         turned = frame.shape not in shapes and (frame.shape[1], frame.shape[0]) in shapes
         frame.time_dim = 1 - frame.source_time_dim if turned else frame.source_time_dim
@@ -179,11 +203,21 @@ def _like(frame: Frame, source: Source) -> int:
 
 
 def scan(loss: Found, frame: Frame) -> dict[int, dict[str, Any]]:
-    """Mean loss with the targets moved by k steps, and how many targets the input shows k steps ahead."""
-    result: dict[int, dict[str, Any]] = {k: {"copies": share} for k, share in (frame.copies or {}).items()}
+    """Mean loss with the targets moved by k steps, and how many targets the input shows k steps
+    ahead.
+    """
+    result: dict[int, dict[str, Any]] = {
+        k: {"copies": share} for k, share in (frame.copies or {}).items()
+    }
     scores = loss.input.tensor()
     target = loss.target.tensor() if loss.target is not None else None
-    if scores is None or target is None or loss.class_dim is None or target.is_floating_point() or loss.counted is None:
+    if (
+        scores is None
+        or target is None
+        or loss.class_dim is None
+        or target.is_floating_point()
+        or loss.counted is None
+    ):
         return result
     rows, flat = class_rows(loss, scores.detach()), target.detach().reshape(-1).long()
     # (time, batch) order of the flat targets: the step to the next time is the size of the batch.
@@ -217,21 +251,31 @@ def fill_sequence(loss: Found, frame: Frame, sources: list[Source]) -> None:
     if frame.source is not None:
         facts["copied_from"] = sources.index(frame.source)
         facts["copied_at"] = frame.offset
-    if loss.per_element is not None and loss.counted is not None and loss.per_element.numel() == frame.shape[0] * frame.shape[1]:
+    if (
+        loss.per_element is not None
+        and loss.counted is not None
+        and loss.per_element.numel() == frame.shape[0] * frame.shape[1]
+    ):
         values, counts = frame.by_time(loss.per_element), frame.by_time(loss.counted)
         means = values.sum(1) / counts.sum(1).clamp(min=1)
         facts["per_sample"] = [round(v, 6) for v in means[:1024].tolist()]
-        facts["per_position"] = [round(v, 6) for v in (values.sum(0) / counts.sum(0).clamp(min=1))[:256].tolist()]
+        facts["per_position"] = [
+            round(v, 6) for v in (values.sum(0) / counts.sum(0).clamp(min=1))[:256].tolist()
+        ]
 
 
 def fill_packed(loss: Found, sources: list[Source]) -> None:
-    """Packed sequences have no (batch, time): how many targets are the token at the very same place."""
+    """Packed sequences have no (batch, time): how many targets are the token at the very same
+    place.
+    """
     target = loss.target.tensor() if loss.target is not None else None
     if target is None or target.dim() != 1 or target.is_floating_point():
         return
     for number, source in enumerate(sources):
         if source.role == "tokens" and source.index.shape == target.shape:
-            loss.facts["packed_copies"] = float((source.index == target.detach().cpu()).float().mean())
+            loss.facts["packed_copies"] = float(
+                (source.index == target.detach().cpu()).float().mean()
+            )
             loss.facts["packed_from"] = number
 
 
@@ -241,10 +285,16 @@ def pad_share(loss: Found, frame: Frame | None, sources: list[Source]) -> None:
     if target is None or not loss.facts.get("target_is_index"):
         return
     matched = frame.source if frame is not None else None
-    candidates = [matched] if matched is not None else [s for s in sources if s.num_embeddings == loss.facts.get("num_classes")]
+    candidates = (
+        [matched]
+        if matched is not None
+        else [s for s in sources if s.num_embeddings == loss.facts.get("num_classes")]
+    )
     pad = next((s.pad_id for s in candidates if s is not None and s.pad_id is not None), None)
     if pad is None and frame is not None:
         pad = next((s.pad_id for s in sources if s.pad_id is not None and s.role == "tokens"), None)
     if pad is not None and frame is not None:
         loss.facts["pad_id"] = pad
-        loss.facts["target_pad_share"] = float((target == pad).float().mean()) if pad != loss.facts.get("ignore_index") else 0.0
+        loss.facts["target_pad_share"] = (
+            float((target == pad).float().mean()) if pad != loss.facts.get("ignore_index") else 0.0
+        )

@@ -1,6 +1,8 @@
-"""A softmax that is written out: exp(s - logsumexp(s)), exp(s) / sum(exp(s)), or the exponential of a log-softmax.
+"""A softmax that is written out: exp(s - logsumexp(s)), exp(s) / sum(exp(s)), or the exponential of
+a log-softmax.
 
-Recognised by its values, which are not negative and sum to one along a dimension, and by the exponential that they come from.
+Recognised by its values, which are not negative and sum to one along a dimension, and by the
+exponential that they come from.
 """
 
 from __future__ import annotations
@@ -10,7 +12,12 @@ from sawbones.observe.deep.names import RESHAPING
 from sawbones.observe.deep.trace import RawOp, Ref
 
 ENDS = frozenset({"exp", "div", "div_", "exp_"})
-_ON_THE_WAY = RESHAPING | {"mul", "mul_", "masked_fill", "where"}  # a mask may be multiplied in after the exponential
+_ON_THE_WAY = RESHAPING | {
+    "mul",
+    "mul_",
+    "masked_fill",
+    "where",
+}  # a mask may be multiplied in after the exponential
 _SHIFTS = frozenset({"sub", "sub_"})
 _SUM_ERROR = 1e-3
 _MAX_ELEMENTS = 1 << 22
@@ -18,7 +25,12 @@ _MAX_ELEMENTS = 1 << 22
 
 def softmax(op: RawOp, graph: OpGraph) -> tuple[Ref, int] | None:
     """The scores and the dimension that is summed over, of an operator that gives the weights."""
-    if not op.outputs or len(op.outputs[0].shape) < 3 or not op.outputs[0].requires_grad or not op.inputs:
+    if (
+        not op.outputs
+        or len(op.outputs[0].shape) < 3
+        or not op.outputs[0].requires_grad
+        or not op.inputs
+    ):
         return None
     power = op if op.name.startswith("exp") else _exponential(op, graph)
     if power is None or not power.inputs:
@@ -42,10 +54,18 @@ def _exponential(op: RawOp, graph: OpGraph) -> RawOp | None:
 
 
 def _unshifted(given: Ref, before: int, graph: OpGraph) -> Ref:
-    """The scores before their maximum or log-sum was taken off, which changes nothing about the weights."""
+    """The scores before their maximum or log-sum was taken off, which changes nothing about the
+    weights.
+    """
     maker = graph.producer(given, before)
-    if maker is not None and maker.inputs and (maker.name == "log_softmax" or maker.name in _SHIFTS):
+    if (
+        maker is not None
+        and maker.inputs
+        and (maker.name == "log_softmax" or maker.name in _SHIFTS)
+    ):
         taken = maker.inputs[1] if len(maker.inputs) > 1 else None
-        if maker.name == "log_softmax" or (taken is not None and 1 in taken.shape and len(taken.shape) == len(given.shape)):
+        if maker.name == "log_softmax" or (
+            taken is not None and 1 in taken.shape and len(taken.shape) == len(given.shape)
+        ):
             return maker.inputs[0]
     return given

@@ -1,4 +1,6 @@
-"""Decoders written as a loop over time: one look-up per step. Together the look-ups are a sequence, and its shift can be read."""
+"""Decoders written as a loop over time: one look-up per step. Together the look-ups are a sequence,
+and its shift can be read.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _ENOUGH = 0.5
 
 
 def fill(loss: Found, frame: Frame, sources: list[Source], scores: torch.Tensor | None) -> None:
-    """Adds copies, copied_at, copied_from and `stepwise` to the facts of a loss whose targets no whole input explains."""
+    """Adds copies, copied_at, copied_from and `stepwise` to the facts of a loss whose targets no
+    whole input explains.
+    """
     target = loss.target.tensor() if loss.target is not None else None
     if frame.source is not None or target is None or target.is_floating_point():
         return
@@ -24,7 +28,9 @@ def fill(loss: Found, frame: Frame, sources: list[Source], scores: torch.Tensor 
         ids = torch.stack([source.index.reshape(-1) for source in group], dim=1)
         # The trace keeps the first look-ups only.
         length = min(ids.shape[1], goal.shape[1])
-        copies = copy_shares(goal[:, :length], ids[:, :length], frame.start, loss.facts.get("ignore_index"), None)
+        copies = copy_shares(
+            goal[:, :length], ids[:, :length], frame.start, loss.facts.get("ignore_index"), None
+        )
         best = max(copies, key=lambda k: (round(copies[k], 3), -abs(k)), default=None)
         if best is None or copies[best] < _ENOUGH:
             continue
@@ -52,9 +58,18 @@ def _groups(sources: list[Source], batch: int) -> list[list[Source]]:
     return [group for group in tables.values() if len(group) >= _FEWEST]
 
 
-def _visible(frame: Frame, scores: torch.Tensor | None, group: Sequence[Source], length: int) -> bool | None:
-    """Whether the scores of a step depend on that step's own look-up; None when the scores do not show time."""
-    if scores is None or scores.dim() != 3 or tuple(scores.shape[:2]) != frame.shape or not scores.requires_grad:
+def _visible(
+    frame: Frame, scores: torch.Tensor | None, group: Sequence[Source], length: int
+) -> bool | None:
+    """Whether the scores of a step depend on that step's own look-up; None when the scores do not
+    show time.
+    """
+    if (
+        scores is None
+        or scores.dim() != 3
+        or tuple(scores.shape[:2]) != frame.shape
+        or not scores.requires_grad
+    ):
         return None
     step = length - 1
     at = scores[:, step] if frame.time_dim == 1 else scores[step]

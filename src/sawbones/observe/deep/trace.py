@@ -1,4 +1,6 @@
-"""The operator trace: every torch function of a step, with call site, module and the values that went in and out."""
+"""The operator trace: every torch function of a step, with call site, module and the values that
+went in and out.
+"""
 
 from __future__ import annotations
 
@@ -19,32 +21,53 @@ from sawbones.observe.tracing import is_tracing
 from sawbones.schema import Op, Site, Value
 
 MAX_OPS = 6000  # with statistics, and in the record
-_MAX_LIGHT_OPS = 30_000  # after that by name and identity only, so that the way from the loss to the inputs stays known
-_MAX_DATA_OPS = 1500  # before the model: collating a batch takes thousands of slices, the last ones matter
+# after that by name and identity only, so that the way from the loss to the inputs stays known
+_MAX_LIGHT_OPS = 30_000
+_MAX_DATA_OPS = (
+    1500  # before the model: collating a batch takes thousands of slices, the last ones matter
+)
 _MAX_SILENT_OPS = 1000  # recorded in no_grad regions, without statistics
 _MAX_INPUTS = 16
-# Tensors of the step are kept alive for the analyses before the backward, up to so many bytes; beyond it only by weak reference.
+# Tensors of the step are kept alive for the analyses before the backward, up to so many bytes;
+# beyond it only by weak reference.
 _KEEP_CPU = 1 << 30
 _KEEP_CUDA = 4 << 30
 
-_LEAVES_TORCH = frozenset({"item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"})
+_LEAVES_TORCH = frozenset(
+    {"item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"}
+)
 _ALWAYS_KEPT = LOSSES | {"embedding"}
 _HOOKS = frozenset({"register_hook", "retain_grad", "register_post_accumulate_grad_hook"})
-_IGNORED = frozenset({"backward", "grad", "_set_grad_enabled", "__bool__", "__len__", "__iter__", "is_grad_enabled"})
+_IGNORED = frozenset(
+    {"backward", "grad", "_set_grad_enabled", "__bool__", "__len__", "__iter__", "is_grad_enabled"}
+)
 
 
 class Ref:
     """A tensor as one operator saw it."""
 
-    __slots__ = ("dtype", "entry", "id", "is_parameter", "requires_grad", "shape", "statistic", "version")
+    __slots__ = (
+        "dtype",
+        "entry",
+        "id",
+        "is_parameter",
+        "requires_grad",
+        "shape",
+        "statistic",
+        "version",
+    )
 
-    def __init__(self, entry: _Entry, tensor: torch.Tensor, statistic: Statistic | None, version: int) -> None:
+    def __init__(
+        self, entry: _Entry, tensor: torch.Tensor, statistic: Statistic | None, version: int
+    ) -> None:
         self.entry = entry
         self.id = entry.id
         self.shape = tuple(tensor.shape)
         self.dtype = str(tensor.dtype).removeprefix("torch.")
         self.requires_grad = tensor.requires_grad
-        self.is_parameter = (tensor.requires_grad and tensor.is_leaf) or isinstance(tensor, torch.nn.Parameter)
+        self.is_parameter = (tensor.requires_grad and tensor.is_leaf) or isinstance(
+            tensor, torch.nn.Parameter
+        )
         self.statistic = statistic
         self.version = version
 
@@ -57,7 +80,17 @@ class Ref:
         s = self.statistic
         if s is None:
             return Value(self.id, self.shape, self.dtype, requires_grad=self.requires_grad)
-        return Value(self.id, self.shape, self.dtype, s.min, s.max, s.mean, s.std, s.nonfinite, self.requires_grad)
+        return Value(
+            self.id,
+            self.shape,
+            self.dtype,
+            s.min,
+            s.max,
+            s.mean,
+            s.std,
+            s.nonfinite,
+            self.requires_grad,
+        )
 
 
 _CHECKPOINTING = os.path.join("torch", "utils", "checkpoint.py")
@@ -76,7 +109,19 @@ class _Entry:
 class RawOp:
     """One operator while the step runs; `arguments` names the tensors among its arguments."""
 
-    __slots__ = ("args", "arguments", "index", "inputs", "module", "name", "outputs", "phase", "silent", "site", "switched")
+    __slots__ = (
+        "args",
+        "arguments",
+        "index",
+        "inputs",
+        "module",
+        "name",
+        "outputs",
+        "phase",
+        "silent",
+        "site",
+        "switched",
+    )
 
     def __init__(self, index: int, name: str, site: Site | None, module: Any, silent: bool) -> None:
         self.index = index
@@ -89,13 +134,21 @@ class RawOp:
         self.arguments: dict[str, Ref] = {}
         self.args: dict[str, Any] = {}
         self.phase = "forward"
-        self.switched: Site | None = None  # where gradients were switched off, for an operator of trained weights
+        self.switched: Site | None = (
+            None  # where gradients were switched off, for an operator of trained weights
+        )
 
     def record(self, path: Callable[[Any], str]) -> Op:
         return Op(
-            self.index, self.name, self.site, path(self.module), tuple(r.value() for r in self.inputs),
-            tuple(r.value() for r in self.outputs), self.args, self.phase,
-        )  # fmt: skip
+            self.index,
+            self.name,
+            self.site,
+            path(self.module),
+            tuple(r.value() for r in self.inputs),
+            tuple(r.value() for r in self.outputs),
+            self.args,
+            self.phase,
+        )
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -110,7 +163,9 @@ def _saves_through_hooks(frame: Any) -> bool:
     top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
     if top is not None:
         return top(True) is not None
-    while frame is not None:  # torch 2.6 does not tell: there only torch's own checkpointing is recognised
+    while (
+        frame is not None
+    ):  # torch 2.6 does not tell: there only torch's own checkpointing is recognised
         if frame.f_code.co_filename.endswith(_CHECKPOINTING):
             return True
         frame = frame.f_back
@@ -136,7 +191,8 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.ops: list[RawOp] = []
         self.failed: dict[str, Any] | None = None
         self.hooked = False
-        self.unpacks = False  # saved tensors are recomputed or fetched in the backward: checkpointing, offloading
+        # saved tensors are recomputed or fetched in the backward: checkpointing, offloading
+        self.unpacks = False
         self.errors: list[str] = []
         self.phase = "forward"
         self.paused = False
@@ -162,7 +218,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if self.paused or is_tracing():
             return func(*args, **kwargs)
         name = name_of(func)
-        if name is None or name in _IGNORED or (len(self.ops) >= _MAX_LIGHT_OPS and name not in LOSSES):
+        if (
+            name is None
+            or name in _IGNORED
+            or (len(self.ops) >= _MAX_LIGHT_OPS and name not in LOSSES)
+        ):
             return func(*args, **kwargs)
         silent = not torch.is_grad_enabled()
         before: list[Ref] | None = None
@@ -175,7 +235,9 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             self._contained(lambda: self._fail(name, args, kwargs, frame, text))
             raise
         frame = sys._getframe(1)
-        self._contained(lambda: self._record(name, func, args, kwargs, result, before, frame, silent))
+        self._contained(
+            lambda: self._record(name, func, args, kwargs, result, before, frame, silent)
+        )
         return result
 
     def _contained(self, action: Callable[[], Any]) -> Any:
@@ -221,7 +283,12 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         for key, value in bound.items():
             if isinstance(value, torch.Tensor):
                 op.arguments[key] = self.ref(value, light)
-                if key == "other" and name == "__getitem__" and op.inputs and op.inputs[0].is_parameter:
+                if (
+                    key == "other"
+                    and name == "__getitem__"
+                    and op.inputs
+                    and op.inputs[0].is_parameter
+                ):
                     op.arguments["index0"] = op.arguments[key]  # rows of a table
             elif key == "other" and name == "__getitem__":
                 indices = [t for t in tensors_in(value) if not t.is_floating_point()]
@@ -244,11 +311,15 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             self.on_op(op, result)
 
     def _forget_data(self) -> None:
-        """Drops the older half of the operators that prepared data, and the tensors that only they knew."""
+        """Drops the older half of the operators that prepared data, and the tensors that only they
+        knew.
+        """
         budget = self._data_ops // 2
         kept: list[RawOp] = []
         for op in self.ops:
-            is_data = op.module is None and not any(ref.requires_grad for ref in (*op.inputs, *op.outputs))
+            is_data = op.module is None and not any(
+                ref.requires_grad for ref in (*op.inputs, *op.outputs)
+            )
             if is_data and budget > 0:
                 budget -= 1
                 for ref in op.outputs:
@@ -260,7 +331,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.ops = kept
 
     def _inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any], silent: bool) -> list[Ref]:
-        return [self.ref(t, silent) for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)]
+        return [
+            self.ref(t, silent)
+            for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)
+        ]
 
     def ref(self, tensor: torch.Tensor, silent: bool = False) -> Ref:
         entry = self._entries.get(id(tensor))
@@ -271,8 +345,16 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 self._keep(entry, tensor)
         version = version_of(tensor)
         known = entry.ref
-        current = known is not None and known.version == version and known.requires_grad == tensor.requires_grad
-        if known is not None and current and (silent or known.statistic is not None or not is_plain(tensor)):
+        current = (
+            known is not None
+            and known.version == version
+            and known.requires_grad == tensor.requires_grad
+        )
+        if (
+            known is not None
+            and current
+            and (silent or known.statistic is not None or not is_plain(tensor))
+        ):
             return known
         statistic = None if silent else self._ledger.statistic(tensor)
         entry.ref = Ref(entry, tensor, statistic, version)
@@ -280,7 +362,11 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def known(self, tensor: torch.Tensor) -> Ref | None:
         entry = self._entries.get(id(tensor))
-        return entry.ref if entry is not None and (entry.strong is tensor or entry.weak() is tensor) else None
+        return (
+            entry.ref
+            if entry is not None and (entry.strong is tensor or entry.weak() is tensor)
+            else None
+        )
 
     def _keep(self, entry: _Entry, tensor: torch.Tensor) -> None:
         if not is_plain(tensor):
@@ -301,13 +387,21 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         if ref.entry.strong is None:
             ref.entry.strong = ref.entry.weak()
 
-    def _fail(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], frame: Any, text: str) -> None:
-        inputs = [self.ref(t) for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)]
+    def _fail(
+        self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], frame: Any, text: str
+    ) -> None:
+        inputs = [
+            self.ref(t)
+            for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)
+        ]
         bound = {f"arg{i}": value for i, value in enumerate(args)} | dict(kwargs)
         self.failed = {
-            "op": name, "site": self._sites.find(frame), "inputs": inputs, "args": scalars(name, bound),
+            "op": name,
+            "site": self._sites.find(frame),
+            "inputs": inputs,
+            "args": scalars(name, bound),
             "error": text,
-        }  # fmt: skip
+        }
 
     def release(self) -> None:
         """Lets go of every tensor; what has been recorded stays."""

@@ -1,4 +1,6 @@
-"""One file per place that touches torch. Each has install(recorder, patches); the originals come back on exit."""
+"""One file per place that touches torch. Each has install(recorder, patches); the originals come
+back on exit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Backward passes: `Tensor.backward` goes through `torch.autograd.backward`, so one wrapper sees both."""
+"""Backward passes: `Tensor.backward` goes through `torch.autograd.backward`, so one wrapper sees
+both.
+"""
 
 from __future__ import annotations
 

@@ -23,9 +23,15 @@ def install(recorder: Recorder, patches: Patches) -> None:
     buffers: dict[Site, dict[str, Any]] = {}
 
     def make_buffer(original: Any) -> Any:
-        def register_buffer(self: nn.Module, name: str, tensor: Any, *args: Any, **kwargs: Any) -> None:
+        def register_buffer(
+            self: nn.Module, name: str, tensor: Any, *args: Any, **kwargs: Any
+        ) -> None:
             original(self, name, tensor, *args, **kwargs)
-            if isinstance(tensor, torch.Tensor) and not torch.compiler.is_compiling() and recorder.is_host():
+            if (
+                isinstance(tensor, torch.Tensor)
+                and not torch.compiler.is_compiling()
+                and recorder.is_host()
+            ):
                 recorder.guard("building", kept, tensor, sys._getframe(1))
 
         return register_buffer
@@ -33,7 +39,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def kept(tensor: torch.Tensor, frame: Any) -> None:
         site = recorder.sites.find(frame)
         if site is not None and len(buffers) < _MAX_BUFFERS:
-            row = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).removeprefix("torch."), "site": site}
+            row = {
+                "shape": list(tensor.shape),
+                "dtype": str(tensor.dtype).removeprefix("torch."),
+                "site": site,
+            }
             buffers.setdefault(site, row)
             recorder.facts["buffers"] = list(buffers.values())
 

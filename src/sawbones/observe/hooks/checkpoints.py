@@ -40,11 +40,17 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _note(recorder: Recorder, kind: str, obj: Any, f: Any) -> None:
-    name = f if isinstance(f, str) else getattr(f, "name", None) or (str(f) if hasattr(f, "__fspath__") else "")
+    name = (
+        f
+        if isinstance(f, str)
+        else getattr(f, "name", None) or (str(f) if hasattr(f, "__fspath__") else "")
+    )
     kinds, keys = set(), []
     # A generator's state beside others does not make the whole a generator's state.
     nested = isinstance(obj, Mapping) and any(isinstance(v, Mapping) for v in obj.values())
-    if isinstance(obj, Mapping) and (state_kind(obj) == "other" or (nested and state_kind(obj) == "rng")):
+    if isinstance(obj, Mapping) and (
+        state_kind(obj) == "other" or (nested and state_kind(obj) == "rng")
+    ):
         for key, value in list(obj.items())[:64]:
             keys.append(str(key))
             kinds.add(state_kind(value, str(key)))
@@ -66,7 +72,11 @@ def state_kind(value: Any, key: str = "") -> str:
             return "scheduler"
         tensors = sum(isinstance(v, torch.Tensor) for v in value.values())
         if tensors and tensors >= len(value) * 0.8:
-            return "rng" if all(_is_rng(v) for v in value.values() if isinstance(v, torch.Tensor)) else "model"
+            return (
+                "rng"
+                if all(_is_rng(v) for v in value.values() if isinstance(v, torch.Tensor))
+                else "model"
+            )
         if value and any(_is_rng(v) for v in value.values()):
             return "rng"
         return "other"

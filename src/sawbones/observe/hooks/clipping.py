@@ -23,7 +23,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
             if recorder.is_host() and recorder.wants("clip") and not is_tracing():
                 count = 1 if isinstance(parameters, torch.Tensor) else len(parameters)
                 limit = args[0] if args else kwargs.get("max_norm", kwargs.get("clip_value"))
-                data: dict[str, Any] = {"fn": original.__name__, "max_norm": _plain(limit), "num_tensors": count}
+                data: dict[str, Any] = {
+                    "fn": original.__name__,
+                    "max_norm": _plain(limit),
+                    "num_tensors": count,
+                }
                 recorder.guard("clip", _note, recorder, data, result)
             return result
 

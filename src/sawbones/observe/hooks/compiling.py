@@ -1,6 +1,8 @@
-"""torch.compile while diagnosing: everything stays as the script built it, but runs eagerly, so that deep steps can look inside.
+"""torch.compile while diagnosing: everything stays as the script built it, but runs eagerly, so
+that deep steps can look inside.
 
-Under `sawbones run` compiled code stays compiled: there the run matters, and its numbers must not change by a bit.
+Under `sawbones run` compiled code stays compiled: there the run matters, and its numbers must not
+change by a bit.
 """
 
 from __future__ import annotations
@@ -28,15 +30,23 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
         return compile
 
-    patches.replace(torch, "compile", make)  # Module.compile and the decorator come through here too
+    patches.replace(
+        torch, "compile", make
+    )  # Module.compile and the decorator come through here too
 
 
 def _stay_eager(recorder: Recorder, patches: Patches) -> None:
-    torch.compiler.set_stance("force_eager")  # brings in the compiler, a second of imports: only for those who compile
+    torch.compiler.set_stance(
+        "force_eager"
+    )  # brings in the compiler, a second of imports: only for those who compile
     patches.on_exit(lambda: torch.compiler.set_stance("default"))
     wrapper = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
     if wrapper is not None:  # its own __call__ only adds a warning about the hooks of deep steps
         patches.replace(
-            wrapper, "__call__", lambda _: lambda module, *args, **kwargs: torch.nn.Module.__call__(module, *args, **kwargs)
+            wrapper,
+            "__call__",
+            lambda _: (
+                lambda module, *args, **kwargs: torch.nn.Module.__call__(module, *args, **kwargs)
+            ),
         )
     recorder.facts["compile_off"] = True

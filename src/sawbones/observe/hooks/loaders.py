@@ -1,4 +1,6 @@
-"""DataLoader: when it is built, when an epoch begins, and every batch with the time that the loop waited for it."""
+"""DataLoader: when it is built, when an epoch begins, and every batch with the time that the loop
+waited for it.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
             "drop_last": bool(loader.drop_last),
             "sampler": type(loader.sampler).__name__ if loader.sampler is not None else None,
             "sampler_shuffles": getattr(loader.sampler, "shuffle", None),
-            "batch_sampler": type(loader.batch_sampler).__name__ if loader.batch_sampler is not None else None,
+            "batch_sampler": type(loader.batch_sampler).__name__
+            if loader.batch_sampler is not None
+            else None,
             "dataset": type(dataset).__name__,
             "size": size,
             "length": length,
@@ -53,9 +57,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
             "generator": loader.generator is not None,
             "site": site,
             "collate_site": _definition(loader.collate_fn),
-            "stream_site": _definition(type(dataset).__iter__) if isinstance(dataset, IterableDataset) else None,
+            "stream_site": _definition(type(dataset).__iter__)
+            if isinstance(dataset, IterableDataset)
+            else None,
         }
-        if recorder.fitted is not None:  # statistics of the data may be gone once the function that builds loaders has returned
+        if (
+            recorder.fitted is not None
+        ):  # statistics of the data may be gone once the function that builds loaders has returned
             recorder.guard("fitted", recorder.fitted.look, sys._getframe(1))
         known = recorder.facts.setdefault("loaders", [])
         if recorder.vocabularies is not None and len(known) < 4:
@@ -72,7 +80,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def _definition(function: Any) -> Site | None:
         """Where a function of the user's own is defined; None for a library's."""
         function = getattr(function, "func", function)  # functools.partial
-        function = getattr(function, "data_collator", function)  # the wrapper of Hugging Face's Trainer
+        function = getattr(
+            function, "data_collator", function
+        )  # the wrapper of Hugging Face's Trainer
         code = getattr(function, "__code__", None)
         if code is None:
             code = getattr(vars(type(function)).get("__call__"), "__code__", None)
@@ -107,9 +117,18 @@ def install(recorder: Recorder, patches: Patches) -> None:
         recorder.depth = 0
         brief.fetched(iterator)
         recorder.steps.wait_ms += wait_s * 1e3
-        index = recorder.batches.fetched(iterator, wait_s, value, recorder.step, recorder.microstep, recorder.phase)
+        index = recorder.batches.fetched(
+            iterator, wait_s, value, recorder.step, recorder.microstep, recorder.phase
+        )
         if recorder.wants("batch"):
-            recorder.event("batch", {"loader": index, "wait_ms": round(wait_s * 1e3, 3), "tensors": shapes_of(tensors_in(value))})
+            recorder.event(
+                "batch",
+                {
+                    "loader": index,
+                    "wait_ms": round(wait_s * 1e3, 3),
+                    "tensors": shapes_of(tensors_in(value)),
+                },
+            )
         if recorder.capture is not None:
             recorder.tell(recorder.capture.batch, iterator, value, sys._getframe(1))
 

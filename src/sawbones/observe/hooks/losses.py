@@ -1,4 +1,6 @@
-"""Loss functions of torch.nn.functional: which one, with which settings and shapes, and what it gave."""
+"""Loss functions of torch.nn.functional: which one, with which settings and shapes, and what it
+gave.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,29 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 LOSSES = (
-    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",
-    "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "hinge_embedding_loss",
-    "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss", "ctc_loss",
-    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss", "linear_cross_entropy",
-)  # fmt: skip
+    "cross_entropy",
+    "nll_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "kl_div",
+    "poisson_nll_loss",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "cosine_embedding_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "ctc_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "soft_margin_loss",
+    "linear_cross_entropy",
+)
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -37,9 +57,16 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 result = original(*args, **kwargs)
             finally:
                 inside = False
-            if recorder.options.journal or recorder.graded or recorder.phase == "eval" or recorder.wants("loss"):
+            if (
+                recorder.options.journal
+                or recorder.graded
+                or recorder.phase == "eval"
+                or recorder.wants("loss")
+            ):
                 recorder.guard("loss", _note, recorder, original.__name__, args, kwargs, result)
-            elif not torch.is_grad_enabled():  # nothing of it is kept on this step but what it says of the phase
+            elif (
+                not torch.is_grad_enabled()
+            ):  # nothing of it is kept on this step but what it says of the phase
                 recorder.phase = "eval"
             return result
 
@@ -52,12 +79,16 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) -> None:
     if isinstance(result, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(result):
         return  # a loss inside vmap or grad: its value is not known before the transform is done
-    tensors = [a for a in args if isinstance(a, torch.Tensor)] + [v for v in kwargs.values() if isinstance(v, torch.Tensor)]
+    tensors = [a for a in args if isinstance(a, torch.Tensor)] + [
+        v for v in kwargs.values() if isinstance(v, torch.Tensor)
+    ]
     given = tensors[0] if tensors else None
     target = kwargs.get("target", tensors[1] if len(tensors) > 1 else None)
     weight = kwargs.get("weight")
     grad = bool(isinstance(result, torch.Tensor) and result.requires_grad)
-    learns = torch.is_grad_enabled() and not torch.is_inference_mode_enabled() and not recorder.graded
+    learns = (
+        torch.is_grad_enabled() and not torch.is_inference_mode_enabled() and not recorder.graded
+    )
     recorder.phase = "train" if learns else "eval"
     if grad and isinstance(target, torch.Tensor):
         recorder.target_seen(target, given, kwargs.get("ignore_index"))

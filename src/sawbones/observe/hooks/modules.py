@@ -1,7 +1,8 @@
 """Top-level module calls and train()/eval().
 
-torch's global forward hooks are not told the keyword arguments, which is how most frameworks pass a batch, so
-`Module.__call__` is wrapped instead; below the top level the wrapper is one attribute read.
+torch's global forward hooks are not told the keyword arguments, which is how most frameworks pass a
+batch, so `Module.__call__` is wrapped instead; below the top level the wrapper is one attribute
+read.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if is_compiling() or getattr(calls, "depth", False) or not recorder.active:
                 return original(self, *args, **kwargs)
-            # Inside torch.func transforms tensors stand for many values at once: there is nothing to read.
+            # Inside torch.func transforms tensors stand for many values at once: there is nothing
+            # to read.
             if is_tracing() or transformed() is not None:
                 return original(self, *args, **kwargs)
             if recorder.is_host() and not (brief.on and brief(brief.forward, self, args, kwargs)):
@@ -55,7 +57,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
             finally:
                 depth -= 1
                 if not depth and recorder.is_host() and has_parameters(self):
-                    recorder.guard("mode", recorder.event, "mode", {"module": type(self).__name__, "training": bool(mode)})
+                    recorder.guard(
+                        "mode",
+                        recorder.event,
+                        "mode",
+                        {"module": type(self).__name__, "training": bool(mode)},
+                    )
 
         return train
 

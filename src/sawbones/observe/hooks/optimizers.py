@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from sawbones.observe.patches import Patches
 from sawbones.observe.tracing import is_tracing
@@ -16,15 +19,20 @@ if TYPE_CHECKING:
 
 
 class _Nesting:
-    """Optimizers that step by calling another one (ZeRO's redundancy optimizer, Lookahead, SAM): the outermost is the step."""
+    """Optimizers that step by calling another one (ZeRO's redundancy optimizer, Lookahead, SAM):
+    the outermost is the step.
+    """
 
     def __init__(self) -> None:
         self._outer: int | None = None
         self._inner: set[int] = set()
-        self._began: tuple[int, int] | None = None  # step and backward passes; None where a closure may make some
+        self._began: tuple[int, int] | None = (
+            None  # step and backward passes; None where a closure may make some
+        )
 
     def is_inner(self, optimizer: torch.optim.Optimizer, now: tuple[int, int] | None) -> bool:
-        # A step that raised never ended: a backward pass since shows it. Without one, a class calls its parent's step.
+        # A step that raised never ended: a backward pass since shows it. Without one, a class calls
+        # its parent's step.
         known = self._began is not None and now is not None
         left = now != self._began if known else self._outer == id(optimizer)
         if self._outer is None or left:
@@ -62,7 +70,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
         closure = _closure(args, kwargs)
         if brief.on and brief(brief.step_begins, optimizer, closure):
             return None
-        if nesting.is_inner(optimizer, None if closure is not None else (recorder.step, recorder.microstep)):
+        if nesting.is_inner(
+            optimizer, None if closure is not None else (recorder.step, recorder.microstep)
+        ):
             brief.never()
             return None
         recorder.guard("step", recorder.step_begins, optimizer, closure is not None)
@@ -90,7 +100,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
         if brief.is_open:
             brief(brief.step_ends)
         else:
-            recorder.guard("step", recorder.step_ends, optimizer, in_closure.pop(id(optimizer), False))
+            recorder.guard(
+                "step", recorder.step_ends, optimizer, in_closure.pop(id(optimizer), False)
+            )
 
     patches.on_exit(register_optimizer_step_pre_hook(before).remove)
     patches.on_exit(register_optimizer_step_post_hook(after).remove)
@@ -99,7 +111,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def __init__(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
             if recorder.is_host():
-                recorder.guard("optimizer", lambda: recorder.census.built(self, recorder.sites.find()))
+                recorder.guard(
+                    "optimizer", lambda: recorder.census.built(self, recorder.sites.find())
+                )
 
         return __init__
 
@@ -108,7 +122,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
             def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
                 watched = recorder.options.journal and recorder.is_host() and not is_tracing()
                 params = _params(self) if watched else []
-                unused = recorder.guard("zero_grad", recorder.steps.marks.unused, params) if params else None
+                unused = (
+                    recorder.guard("zero_grad", recorder.steps.marks.unused, params)
+                    if params
+                    else None
+                )
                 result = original(self, *args, **kwargs)
                 if params:
                     recorder.guard("zero_grad", recorder.steps.marks.cleared, params, unused or ())
@@ -136,6 +154,7 @@ def _params(owner: Any) -> list[torch.Tensor]:
 
 
 def _closure(args: Any, kwargs: Any) -> Any:
-    # The hooks see (self, closure); Lightning always passes one, an empty one when the script does the backward pass by hand.
+    # The hooks see (self, closure); Lightning always passes one, an empty one when the script does
+    # the backward pass by hand.
     values = (*args[1:], kwargs.get("closure"))
     return next((v for v in values if callable(v)), None)

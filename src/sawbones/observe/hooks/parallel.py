@@ -1,4 +1,6 @@
-"""Distributed training: wrapping in DDP or FSDP, no_sync, collectives, and the watch over ranks that wait for each other."""
+"""Distributed training: wrapping in DDP or FSDP, no_sync, collectives, and the watch over ranks
+that wait for each other.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils.data import DistributedSampler
 
 from sawbones.observe.agreement import Agreement
@@ -24,9 +29,20 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 COLLECTIVES = (
-    "all_reduce", "broadcast", "all_gather", "all_gather_into_tensor", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-    "all_to_all", "barrier", "scatter", "gather", "all_gather_object", "broadcast_object_list",
-)  # fmt: skip
+    "all_reduce",
+    "broadcast",
+    "all_gather",
+    "all_gather_into_tensor",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "all_to_all",
+    "barrier",
+    "scatter",
+    "gather",
+    "all_gather_object",
+    "broadcast_object_list",
+)
 CALLERS = 3  # frames of the user's around a collective, that are kept with it
 
 
@@ -36,7 +52,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     watchdog: Watchdog | None = None
 
     def meet(world_size: int) -> None:
-        """A launcher says at once how many ranks there are; a process that the script started knows when it has met the others."""
+        """A launcher says at once how many ranks there are; a process that the script started knows
+        when it has met the others.
+        """
         nonlocal watchdog
         if watchdog is not None or world_size < 2:
             return
@@ -66,7 +84,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
             met()
             original(self, module, *args, **kwargs)
             if recorder.is_host():
-                data = {"cls": "DistributedDataParallel", "world_size": distributed.get_world_size()}
+                data = {
+                    "cls": "DistributedDataParallel",
+                    "world_size": distributed.get_world_size(),
+                }
                 data["find_unused_parameters"] = bool(kwargs.get("find_unused_parameters", False))
                 data["broadcast_buffers"] = bool(getattr(self, "broadcast_buffers", True))
                 recorder.guard("parallel", recorder.event, "parallel", data)
@@ -94,8 +115,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
             elif comparing:
                 comparing[0].saw(original.__name__, shape, args)
             site = recorder.sites.find()
-            # A call inside a function of the user's own is one rank's alone because of whoever called that function.
-            data["callers"] = callers = [[c.file, c.line, c.function, c.code[:80]] for c in recorder.sites.callers(CALLERS)]
+            # A call inside a function of the user's own is one rank's alone because of whoever
+            # called that function.
+            data["callers"] = callers = [
+                [c.file, c.line, c.function, c.code[:80]] for c in recorder.sites.callers(CALLERS)
+            ]
             recorder.guard("collective", recorder.event, "collective", data, site)
             if watchdog is None:
                 return original(*args, **kwargs)
@@ -115,7 +139,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def make_iter(original: Any) -> Any:
         def __iter__(self: Any) -> Any:
-            if recorder.is_host() and recorder.options.journal and "epoch_loop" not in recorder.facts:
+            if (
+                recorder.is_host()
+                and recorder.options.journal
+                and "epoch_loop" not in recorder.facts
+            ):
                 recorder.facts["epoch_loop"] = recorder.guard("sampler", epoch_site, recorder.sites)
             return original(self)
 
@@ -163,7 +191,9 @@ def _watch_writes(recorder: Recorder, patches: Patches, writes: WriteLog) -> Non
 
 
 def _compare_ranks(recorder: Recorder, patches: Patches) -> list[Agreement]:
-    """From the first step in a process group of several ranks until it is destroyed. The list holds at most one."""
+    """From the first step in a process group of several ranks until it is destroyed. The list holds
+    at most one.
+    """
     current: list[Agreement] = []
 
     def make_backward(original: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Under `diagnose`: which state was put back, and whether a checkpoint file still holds what was written to it."""
+"""Under `diagnose`: which state was put back, and whether a checkpoint file still holds what was
+written to it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 _MAX_ROWS = 100
 _MAX_ELEMENTS = 1 << 22
-_ARCHIVE, _END = b"PK\x03\x04", b"PK\x05\x06"  # how a zip archive begins, and its directory's last record
+_ARCHIVE, _END = (
+    b"PK\x03\x04",
+    b"PK\x05\x06",
+)  # how a zip archive begins, and its directory's last record
 _TAIL = 1 << 16
 
 
@@ -32,7 +37,16 @@ def install(recorder: Recorder, patches: Patches) -> None:
         rows = recorder.facts.setdefault("restored", [])
         if len(rows) < _MAX_ROWS:
             site = recorder.sites.find()
-            rows.append({"kind": kind, "index": index, "step": recorder.step, "seq": recorder.seq, "site": site, "empty": empty})
+            rows.append(
+                {
+                    "kind": kind,
+                    "index": index,
+                    "step": recorder.step,
+                    "seq": recorder.seq,
+                    "site": site,
+                    "empty": empty,
+                }
+            )
 
     def make_restore(kind: str) -> Any:
         def make(original: Any) -> Any:
@@ -49,8 +63,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
         return make
 
     def note_file(action: str, obj: Any, file: Any, error: str = "") -> None:
-        path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else getattr(file, "name", "")
-        in_memory = isinstance(file, io.BytesIO) and bool(error)  # bytes that the script read itself, and that do not load
+        path = (
+            os.fspath(file) if isinstance(file, (str, os.PathLike)) else getattr(file, "name", "")
+        )
+        in_memory = isinstance(file, io.BytesIO) and bool(
+            error
+        )  # bytes that the script read itself, and that do not load
         path = "<memory>" if in_memory else path
         rows = recorder.facts.setdefault("files", [])
         if not isinstance(path, str) or not path or len(rows) >= _MAX_ROWS:
@@ -59,7 +77,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
             size = file.getbuffer().nbytes if in_memory else os.path.getsize(path)
         except OSError:
             size = -1
-        row = {"action": action, "path": path, "size": size, "step": recorder.step, "site": recorder.sites.find()}
+        row = {
+            "action": action,
+            "path": path,
+            "size": size,
+            "step": recorder.step,
+            "site": recorder.sites.find(),
+        }
         row["num_steps"] = recorder.step
         if error:
             row["error"] = error
@@ -108,17 +132,25 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _is_empty(state_dict: Any = None, **_: Any) -> bool:
-    """State of an optimizer that has not stepped: frameworks hand it back to itself when they move it."""
+    """State of an optimizer that has not stepped: frameworks hand it back to itself when they move
+    it.
+    """
     return isinstance(state_dict, dict) and not state_dict.get("state", True)
 
 
 def _is_cut(file: Any) -> bool:
-    """Whether what did not load begins as an archive of torch.save and lacks the directory that ends one."""
+    """Whether what did not load begins as an archive of torch.save and lacks the directory that
+    ends one.
+    """
     if isinstance(file, io.BytesIO):
         content = bytes(file.getbuffer())
         return content[:4] == _ARCHIVE and _END not in content[-_TAIL:]
     try:
-        with open(file, "rb") if isinstance(file, (str, os.PathLike)) else open(file.name, "rb") as stored:
+        with (
+            open(file, "rb")
+            if isinstance(file, (str, os.PathLike))
+            else open(file.name, "rb") as stored
+        ):
             begins = stored.read(4) == _ARCHIVE
             stored.seek(max(0, os.fstat(stored.fileno()).st_size - _TAIL))
             return begins and _END not in stored.read()
@@ -130,6 +162,10 @@ def _digest(obj: Any) -> list[float]:
     """Sums of the tensors, in order: equal for what was written and what is read back."""
     sums = []
     for _, tensor in tensors_in(obj)[:256]:
-        if tensor.device.type == "cpu" and 0 < tensor.numel() <= _MAX_ELEMENTS and not tensor.is_complex():
+        if (
+            tensor.device.type == "cpu"
+            and 0 < tensor.numel() <= _MAX_ELEMENTS
+            and not tensor.is_complex()
+        ):
             sums.append(float(tensor.detach().double().sum()))
     return sums

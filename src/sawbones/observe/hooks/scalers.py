@@ -18,7 +18,9 @@ MAX_SCALERS = 500  # described; a script may build one per step
 
 def install(recorder: Recorder, patches: Patches) -> None:
     scaler_class = torch.amp.GradScaler
-    inside: list[Any] = []  # scalers whose step is running: what they call themselves is no event of the loop's
+    inside: list[
+        Any
+    ] = []  # scalers whose step is running: what they call themselves is no event of the loop's
 
     def seen(scaler: Any) -> bool:
         return recorder.is_host() and scaler.is_enabled()
@@ -26,7 +28,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def submit_scale(scaler: Any, data: dict[str, Any], key: str) -> None:
         """Now, or when it has come from the device."""
         value = getattr(scaler, "_scale", None)
-        recorder.scalars.submit(_scale(scaler) if value is None else value, lambda number: data.__setitem__(key, number))
+        recorder.scalars.submit(
+            _scale(scaler) if value is None else value, lambda number: data.__setitem__(key, number)
+        )
 
     def make_init(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,6 @@
-"""LR schedulers. Every class of torch that defines its own step() is wrapped; users' subclasses inherit one of them."""
+"""LR schedulers. Every class of torch that defines its own step() is wrapped; users' subclasses
+inherit one of them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
             finally:
                 depth -= 1
             if not depth and recorder.is_host():
-                recorder.guard("schedule", note, self, before, args[0] if args else kwargs.get("metrics"))
+                recorder.guard(
+                    "schedule", note, self, before, args[0] if args else kwargs.get("metrics")
+                )
             return result
 
         return step
@@ -50,7 +54,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
         frame = inspect.currentframe()
         initial = False
         while frame is not None:
-            if frame.f_code.co_name == "__init__" and isinstance(frame.f_locals.get("self"), lr_scheduler.LRScheduler):
+            if frame.f_code.co_name == "__init__" and isinstance(
+                frame.f_locals.get("self"), lr_scheduler.LRScheduler
+            ):
                 initial = True
                 break
             frame = frame.f_back
@@ -59,17 +65,25 @@ def install(recorder: Recorder, patches: Patches) -> None:
         tell(scheduler, before, initial, given)
 
     def tell(scheduler: Any, before: list[float], initial: bool, given: Any = None) -> None:
-        settings = {k: v for k, v in vars(scheduler).items() if isinstance(v, (int, float, str, bool)) and not k.startswith("_")}
+        settings = {
+            k: v
+            for k, v in vars(scheduler).items()
+            if isinstance(v, (int, float, str, bool)) and not k.startswith("_")
+        }
         data: dict[str, Any] = {
             "cls": type(scheduler).__name__,
-            "scheduler": len(built) if id(scheduler) not in built else list(built).index(id(scheduler)),
+            "scheduler": len(built)
+            if id(scheduler) not in built
+            else list(built).index(id(scheduler)),
             "lr_before": before[:8],
             "lr_after": _lrs(scheduler)[:8],
             "initial": initial,
         }
         if initial:
             data["settings"] = settings
-        elif isinstance(scheduler, lr_scheduler.ReduceLROnPlateau) and isinstance(given, (int, float)):
+        elif isinstance(scheduler, lr_scheduler.ReduceLROnPlateau) and isinstance(
+            given, (int, float)
+        ):
             data["metric"] = float(given)
         recorder.event("schedule", data)
 
@@ -83,4 +97,7 @@ def _lrs(scheduler: Any) -> list[float]:
     if optimizer is None:
         return []
     lrs = [group["lr"] for group in optimizer.param_groups]
-    return [float(lr) if not isinstance(lr, torch.Tensor) or lr.device.type == "cpu" else float("nan") for lr in lrs]
+    return [
+        float(lr) if not isinstance(lr, torch.Tensor) or lr.device.type == "cpu" else float("nan")
+        for lr in lrs
+    ]

@@ -1,4 +1,6 @@
-"""Seeding calls of torch, NumPy and the standard library, and whether the global streams of the latter two were drawn from."""
+"""Seeding calls of torch, NumPy and the standard library, and whether the global streams of the
+latter two were drawn from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    marks: dict[str, Any] = {}  # library -> state of its global stream when it was last seeded, or at the start
+    marks: dict[
+        str, Any
+    ] = {}  # library -> state of its global stream when it was last seeded, or at the start
 
     def mark(library: str) -> None:
         marks[library] = state_of(library)
@@ -27,7 +31,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     for library in ("random", "numpy"):
         mark(library)
 
-    inside = False  # torch.manual_seed seeds the devices itself: that is one call of the user's, not two
+    inside = (
+        False  # torch.manual_seed seeds the devices itself: that is one call of the user's, not two
+    )
 
     def make(library: str) -> Any:
         def wrap(original: Any) -> Any:
@@ -45,7 +51,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
                         recorder.guard("seed", mark, library)
                     given = args[0] if args else kwargs.get("seed", kwargs.get("a"))
                     value = given if isinstance(given, (int, float, str)) else None
-                    recorder.guard("seed", recorder.event, "seed", {"library": library, "value": value})
+                    recorder.guard(
+                        "seed", recorder.event, "seed", {"library": library, "value": value}
+                    )
                 return result
 
             return seed

@@ -1,4 +1,6 @@
-"""Processes that the script starts to train in are watched too: their function is wrapped when they are started."""
+"""Processes that the script starts to train in are watched too: their function is wrapped when they
+are started.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def wrap(process: Any) -> None:
         target = process._target
-        # torch's spawn starts its own function, which is handed the user's as its first argument, or a trainer's that calls the
+        # torch's spawn starts its own function, which is handed the user's as its first argument,
+        # or a trainer's that calls the
         # user's. Nobody starts processes that way to load data.
-        through_torch = getattr(target, "__module__", "") == "torch.multiprocessing.spawn" and process._args
+        through_torch = (
+            getattr(target, "__module__", "") == "torch.multiprocessing.spawn" and process._args
+        )
         function = process._args[0] if through_torch else target
         if recorder.for_process is None or not (through_torch or _is_users(function)):
             return

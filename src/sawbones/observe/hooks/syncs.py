@@ -1,4 +1,5 @@
-"""Values that the host reads from a CUDA device during training: each one makes it wait until the device has caught up.
+"""Values that the host reads from a CUDA device during training: each one makes it wait until the
+device has caught up.
 
 Under `diagnose` only, in the steps whose operators the journal sees; lines and counts, no timing.
 """
@@ -23,12 +24,19 @@ def install(recorder: Recorder, patches: Patches) -> None:
     journal = recorder.journal
     if journal is None or not torch.cuda.is_available():
         return
-    rows: dict[tuple[str, Site], list[Any]] = {}  # operator and line -> count, steps in which it was seen
+    rows: dict[
+        tuple[str, Site], list[Any]
+    ] = {}  # operator and line -> count, steps in which it was seen
     watched: set[int] = set()  # steps whose operators were seen
 
     def read(name: str, args: Any, result: Any, frame: FrameType) -> None:
         source = args[0] if args else None
-        if not isinstance(source, torch.Tensor) or source.device.type != "cuda" or recorder.phase != "train" or not recorder.step:
+        if (
+            not isinstance(source, torch.Tensor)
+            or source.device.type != "cuda"
+            or recorder.phase != "train"
+            or not recorder.step
+        ):
             return
         if name == "to" and not (isinstance(result, torch.Tensor) and result.device.type == "cpu"):
             return
@@ -47,7 +55,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
             write()
 
     def write() -> None:
-        lines = [{"op": op, "site": site, "count": count, "steps": len(steps)} for (op, site), (count, steps) in rows.items()]
+        lines = [
+            {"op": op, "site": site, "count": count, "steps": len(steps)}
+            for (op, site), (count, steps) in rows.items()
+        ]
         recorder.facts["syncs"] = {"steps": len(watched), "lines": lines}
 
     journal.on_read = lambda *given: recorder.guard("syncs", read, *given)

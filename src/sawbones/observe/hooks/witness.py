@@ -1,6 +1,7 @@
 """Under `diagnose`: one function mode below all others, which hears of every operator of the run.
 
-It serves the signals that look between steps: what an evaluation makes of the outputs, and which graphs are kept.
+It serves the signals that look between steps: what an evaluation makes of the outputs, and which
+graphs are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.overrides import (
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
 
 from sawbones.observe.census import has_parameters
 from sawbones.observe.deep import DeepObserver
@@ -68,22 +74,51 @@ class _Witness:
         if self.busy or DeepObserver.busy or not self.r.active or is_tracing():
             return None
         name = getattr(func, "__name__", "")
-        if name == "numpy" and self.evaluations.waits and self.model is None and self.thread == threading.get_ident():
+        if (
+            name == "numpy"
+            and self.evaluations.waits
+            and self.model is None
+            and self.thread == threading.get_ident()
+        ):
             self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
             return self.r.guard("evaluation", self.evaluations.as_array, args[0], result)
         if name == "__getitem__" and self.model is None and self.thread == threading.get_ident():
             self.guarded("streams", self.streams.sliced, args, result, self.r.sites.find())
         if torch.is_grad_enabled() and not self.graded:
-            carries = isinstance(result, torch.Tensor) and result.requires_grad and result.grad_fn is not None
-            if self.model is None and carries and name != "__get__" and self.thread == threading.get_ident():
+            carries = (
+                isinstance(result, torch.Tensor)
+                and result.requires_grad
+                and result.grad_fn is not None
+            )
+            if (
+                self.model is None
+                and carries
+                and name != "__get__"
+                and self.thread == threading.get_ident()
+            ):
                 self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
-            elif self.model is None and self.evaluations.waits and not carries:  # after the block without gradients
+            elif (
+                self.model is None and self.evaluations.waits and not carries
+            ):  # after the block without gradients
                 self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
         elif self.model is not None:
-            self.guarded("evaluation", self.evaluations.inside, name, args, kwargs, result, self.model.training)
+            self.guarded(
+                "evaluation",
+                self.evaluations.inside,
+                name,
+                args,
+                kwargs,
+                result,
+                self.model.training,
+            )
         else:
             self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
-            if self.graded and isinstance(result, torch.Tensor) and result.grad_fn is not None and name != "__get__":
+            if (
+                self.graded
+                and isinstance(result, torch.Tensor)
+                and result.grad_fn is not None
+                and name != "__get__"
+            ):
                 self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
         return None
 
@@ -101,7 +136,14 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 return original(self, *args, **kwargs)
             phase = "eval" if recorder.evaluates(self) else "train"
             witness.graded = phase == "eval" and torch.is_grad_enabled()
-            witness.guarded("evaluation", witness.evaluations.called, phase, recorder.step, (args, kwargs), recorder.batches.latest)
+            witness.guarded(
+                "evaluation",
+                witness.evaluations.called,
+                phase,
+                recorder.step,
+                (args, kwargs),
+                recorder.batches.latest,
+            )
             witness.guarded("streams", witness.streams.called, phase, recorder.step)
             if torch.is_grad_enabled():
                 witness.graphs.model_called()
@@ -112,7 +154,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 witness.model = None
             witness.guarded("evaluation", witness.evaluations.returned, phase, result)
             if torch.is_grad_enabled():
-                witness.guarded("kept graphs", witness.graphs.output, next((t for _, t in tensors_in(result)), None), recorder.step)
+                witness.guarded(
+                    "kept graphs",
+                    witness.graphs.output,
+                    next((t for _, t in tensors_in(result)), None),
+                    recorder.step,
+                )
             return result
 
         return __call__
@@ -130,9 +177,15 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def print(*values: Any, **options: Any) -> None:
             original(*values, **options)
             if recorder.is_host() and options.get("file") in (None, sys.stdout):
-                text = str(options.get("sep") or " ").join(v for v in values if isinstance(v, str)) if values else ""
+                text = (
+                    str(options.get("sep") or " ").join(v for v in values if isinstance(v, str))
+                    if values
+                    else ""
+                )
                 numbers = " ".join(repr(v) for v in values if isinstance(v, float))
-                witness.guarded("evaluation", witness.evaluations.printed, recorder.step, f"{text} {numbers}")
+                witness.guarded(
+                    "evaluation", witness.evaluations.printed, recorder.step, f"{text} {numbers}"
+                )
 
         return print
 
@@ -140,7 +193,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
         def handle(self: logging.Logger, record: logging.LogRecord) -> None:
             original(self, record)
             if recorder.is_host():
-                witness.guarded("evaluation", lambda: witness.evaluations.printed(recorder.step, record.getMessage()))
+                witness.guarded(
+                    "evaluation",
+                    lambda: witness.evaluations.printed(recorder.step, record.getMessage()),
+                )
 
         return handle
 

@@ -1,7 +1,8 @@
-"""Outputs of a model that leave torch for NumPy: an array that tells what is done with it, and is like any other otherwise.
+"""Outputs of a model that leave torch for NumPy: an array that tells what is done with it, and is
+like any other otherwise.
 
-Only arrays made by `.numpy()` from outputs of an evaluation are of this kind, and what NumPy makes from them. Anything that asks
-for a plain array (np.asarray, scikit-learn) gets one.
+Only arrays made by `.numpy()` from outputs of an evaluation are of this kind, and what NumPy makes
+from them. Anything that asks for a plain array (np.asarray, scikit-learn) gets one.
 """
 
 from __future__ import annotations
@@ -16,10 +17,23 @@ import numpy.typing as npt
 Tell = Callable[[str, tuple[Any, ...], Mapping[str, Any], Any], tuple[str, tuple[int, ...]] | None]
 
 _NAMES = {
-    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "equal": "eq", "not_equal": "ne", "multiply": "mul",
-    "logical_and": "logical_and", "bitwise_and": "bitwise_and", "rint": "round", "true_divide": "div", "divide": "div",
-    "expit": "sigmoid", "subtract": "sub", "logical_or": "logical_or", "bitwise_or": "bitwise_or",
-}  # fmt: skip
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "equal": "eq",
+    "not_equal": "ne",
+    "multiply": "mul",
+    "logical_and": "logical_and",
+    "bitwise_and": "bitwise_and",
+    "rint": "round",
+    "true_divide": "div",
+    "divide": "div",
+    "expit": "sigmoid",
+    "subtract": "sub",
+    "logical_or": "logical_or",
+    "bitwise_or": "bitwise_or",
+}
 
 
 class Told(np.ndarray):
@@ -38,25 +52,37 @@ class Told(np.ndarray):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         plain = tuple(x.view(np.ndarray) if isinstance(x, Told) else x for x in inputs)
         if "out" in kwargs:
-            kwargs["out"] = tuple(x.view(np.ndarray) if isinstance(x, Told) else x for x in kwargs["out"])
+            kwargs["out"] = tuple(
+                x.view(np.ndarray) if isinstance(x, Told) else x for x in kwargs["out"]
+            )
         result = getattr(ufunc, method)(*plain, **kwargs)
-        name = _NAMES.get(ufunc.__name__, ufunc.__name__) if method == "__call__" else f"{ufunc.__name__}.{method}"
+        name = (
+            _NAMES.get(ufunc.__name__, ufunc.__name__)
+            if method == "__call__"
+            else f"{ufunc.__name__}.{method}"
+        )
         return self._said(name, inputs, {}, result)
 
     def __getitem__(self, key: Any) -> Any:
         return self._said("__getitem__", (self, key), {}, self.view(np.ndarray)[_plain(key)])
 
     def argmax(self, *args: Any, **kwargs: Any) -> Any:
-        return self._said("argmax", (self, *args), kwargs, self.view(np.ndarray).argmax(*args, **kwargs))
+        return self._said(
+            "argmax", (self, *args), kwargs, self.view(np.ndarray).argmax(*args, **kwargs)
+        )
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
-        return self._said("mean", (self, *args), kwargs, self.view(np.ndarray).mean(*args, **kwargs))
+        return self._said(
+            "mean", (self, *args), kwargs, self.view(np.ndarray).mean(*args, **kwargs)
+        )
 
     def sum(self, *args: Any, **kwargs: Any) -> Any:
         return self._said("sum", (self, *args), kwargs, self.view(np.ndarray).sum(*args, **kwargs))
 
     def round(self, *args: Any, **kwargs: Any) -> Any:
-        return self._said("round", (self, *args), kwargs, self.view(np.ndarray).round(*args, **kwargs))
+        return self._said(
+            "round", (self, *args), kwargs, self.view(np.ndarray).round(*args, **kwargs)
+        )
 
     def __reduce__(self) -> Any:
         return self.view(np.ndarray).__reduce__()  # a copy elsewhere tells nothing
@@ -64,7 +90,9 @@ class Told(np.ndarray):
     def __deepcopy__(self, memo: Any) -> Any:
         return self.view(np.ndarray).copy()
 
-    def _said(self, name: str, given: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
+    def _said(
+        self, name: str, given: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
+    ) -> Any:
         told = self.tell(name, given, kwargs, result) if self.tell is not None else None
         if not isinstance(result, np.ndarray) or result.ndim == 0:
             return result

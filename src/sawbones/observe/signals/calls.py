@@ -1,4 +1,5 @@
-"""Calls in the user's own source that shuffle, sort, draw, seed, step, cast or write, and the numbers and types written there.
+"""Calls in the user's own source that shuffle, sort, draw, seed, step, cast or write, and the
+numbers and types written there.
 
 A location aid: no check concludes anything from it alone.
 """
@@ -13,19 +14,86 @@ from typing import Any
 from sawbones.observe.sites import SiteFinder, is_user_file
 
 ORDERING = {
-    "randperm", "permutation", "shuffle", "sort", "sorted", "argsort", "roll", "flip", "reversed", "reverse", "repeat",
-    "repeat_interleave", "tile", "sample", "choice", "choices", "permuted", "sort_values",
-}  # fmt: skip
+    "randperm",
+    "permutation",
+    "shuffle",
+    "sort",
+    "sorted",
+    "argsort",
+    "roll",
+    "flip",
+    "reversed",
+    "reverse",
+    "repeat",
+    "repeat_interleave",
+    "tile",
+    "sample",
+    "choice",
+    "choices",
+    "permuted",
+    "sort_values",
+}
 DRAWING = {
-    "rand", "randn", "randint", "random", "normal", "uniform", "gauss", "standard_normal", "default_rng", "RandomState", "urandom",
-    "time", "time_ns", "set", "frozenset", "uuid4", "token_bytes", "getrandbits", "randrange", "Generator", "hash", "listdir",
-    "glob", "integers", "bernoulli", "multinomial", "random_split", "perf_counter", "getpid", "binomial", "poisson", "SystemRandom",
-    "Random", "PCG64", "SeedSequence", "Philox", "MT19937", "dirichlet", "exponential", "beta", "triangular", "token_hex",
-    "randbits", "now", "iterdir", "scandir",
-}  # fmt: skip
+    "rand",
+    "randn",
+    "randint",
+    "random",
+    "normal",
+    "uniform",
+    "gauss",
+    "standard_normal",
+    "default_rng",
+    "RandomState",
+    "urandom",
+    "time",
+    "time_ns",
+    "set",
+    "frozenset",
+    "uuid4",
+    "token_bytes",
+    "getrandbits",
+    "randrange",
+    "Generator",
+    "hash",
+    "listdir",
+    "glob",
+    "integers",
+    "bernoulli",
+    "multinomial",
+    "random_split",
+    "perf_counter",
+    "getpid",
+    "binomial",
+    "poisson",
+    "SystemRandom",
+    "Random",
+    "PCG64",
+    "SeedSequence",
+    "Philox",
+    "MT19937",
+    "dirichlet",
+    "exponential",
+    "beta",
+    "triangular",
+    "token_hex",
+    "randbits",
+    "now",
+    "iterdir",
+    "scandir",
+}
 SEEDING = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "initial_seed"}
 LOOPING = {"step", "zero_grad", "backward", "update", "unscale_"}
-WRITING = {"write", "write_bytes", "copyfileobj", "copyfile", "copy2", "truncate", "dump", "tofile", "sendfile"}
+WRITING = {
+    "write",
+    "write_bytes",
+    "copyfileobj",
+    "copyfile",
+    "copy2",
+    "truncate",
+    "dump",
+    "tofile",
+    "sendfile",
+}
 COPYING = {"deepcopy"}
 CASTING = {"half", "bfloat16", "set_default_dtype", "to"}
 _HALF = ("float16", "half", "bfloat16")
@@ -57,7 +125,9 @@ def user_calls(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
                     "function": function,
                     "code": code,
                 }
-                row["num_args"] = len(call.args) + len(call.keywords) if isinstance(call, ast.Call) else 0
+                row["num_args"] = (
+                    len(call.args) + len(call.keywords) if isinstance(call, ast.Call) else 0
+                )
                 found.append(row)
     return found
 
@@ -77,14 +147,24 @@ def user_numbers(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
             if len(found) >= _MAX_CALLS:
                 break
             code = lines[node.lineno - 1].strip()[:200]
-            found.append({"value": float(node.value), "name": name, "file": sites.shown(file), "line": node.lineno, "code": code})  # type: ignore[arg-type]
+            found.append(
+                {
+                    "value": float(node.value),  # type: ignore[arg-type]
+                    "name": name,
+                    "file": sites.shown(file),
+                    "line": node.lineno,
+                    "code": code,
+                }
+            )
     return found
 
 
 def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
     def walk(node: ast.AST, name: str) -> Iterator[tuple[ast.Constant, str]]:
         if isinstance(node, ast.Constant):
-            if isinstance(node.value, float) or (isinstance(node.value, int) and not isinstance(node.value, bool) and name):
+            if isinstance(node.value, float) or (
+                isinstance(node.value, int) and not isinstance(node.value, bool) and name
+            ):
                 yield node, name
             return
         if (large := _large_power(node)) is not None:
@@ -92,7 +172,9 @@ def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
             return
         if isinstance(node, ast.arguments):
             plain = [*node.posonlyargs, *node.args]
-            for argument, default in zip(plain[len(plain) - len(node.defaults) :], node.defaults, strict=True):
+            for argument, default in zip(
+                plain[len(plain) - len(node.defaults) :], node.defaults, strict=True
+            ):
                 yield from walk(default, argument.arg)
             for argument, given in zip(node.kwonlyargs, node.kw_defaults, strict=True):
                 if given is not None:
@@ -103,18 +185,37 @@ def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
                 yield from walk(value, str(key.value) if isinstance(key, ast.Constant) else name)
             return
         if isinstance(node, ast.Call):
-            flag = next((str(a.value) for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)), "")
+            flag = next(
+                (
+                    str(a.value)
+                    for a in node.args
+                    if isinstance(a, ast.Constant) and isinstance(a.value, str)
+                ),
+                "",
+            )
             for child in ast.iter_child_nodes(node):
                 is_default = isinstance(child, ast.keyword) and child.arg == "default"
-                given_to = child.arg or name if isinstance(child, ast.keyword) and not is_default else flag or name
+                given_to = (
+                    child.arg or name
+                    if isinstance(child, ast.keyword) and not is_default
+                    else flag or name
+                )
                 yield from walk(child.value if isinstance(child, ast.keyword) else child, given_to)
             return
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+        ):
             for target, value in zip(node.targets[0].elts, node.value.elts, strict=False):
                 yield from walk(value, _dotted(target) or name)
             return
         if isinstance(node, ast.Assign):
-            name = _dotted(node.targets[0]) if isinstance(node.targets[0], (ast.Name, ast.Attribute)) else name
+            name = (
+                _dotted(node.targets[0])
+                if isinstance(node.targets[0], (ast.Name, ast.Attribute))
+                else name
+            )
         elif isinstance(node, ast.AnnAssign):
             name = _dotted(node.target)
         for child in ast.iter_child_nodes(node):
@@ -125,10 +226,19 @@ def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
 
 def _large_power(node: ast.AST) -> ast.Constant | None:
     """2.0**16 and 1 << 20 are numbers that somebody wrote."""
-    if not (isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)):
+    if not (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.left, ast.Constant)
+        and isinstance(node.right, ast.Constant)
+    ):
         return None
     base, count = node.left.value, node.right.value
-    if not (isinstance(base, (int, float)) and isinstance(count, (int, float)) and 1 <= abs(base) <= 10 and 0 < count <= 128):
+    if not (
+        isinstance(base, (int, float))
+        and isinstance(count, (int, float))
+        and 1 <= abs(base) <= 10
+        and 0 < count <= 128
+    ):
         return None
     if isinstance(node.op, ast.Pow):
         value = float(base) ** count if base > 0 else 0.0
@@ -136,14 +246,18 @@ def _large_power(node: ast.AST) -> ast.Constant | None:
         value = float(base << count)
     else:
         return None
-    return ast.copy_location(ast.Constant(value), node) if value >= 1024.0 else None  # what is small is written out
+    return (
+        ast.copy_location(ast.Constant(value), node) if value >= 1024.0 else None
+    )  # what is small is written out
 
 
 def user_files(script: str | None) -> set[str]:
     files = {
         str(f)
         for m in list(sys.modules.values())
-        if isinstance(f := getattr(m, "__file__", None), str) and f.endswith(".py") and is_user_file(f)
+        if isinstance(f := getattr(m, "__file__", None), str)
+        and f.endswith(".py")
+        and is_user_file(f)
     }
     return files | ({script} if script else set())
 
@@ -155,35 +269,65 @@ def _kind(node: ast.expr, last: str) -> str | None:
         return {"set": "draw", "params": "group", "lr": "rate"}.get(last, "bare")
     if last in CASTING:
         given = " ".join(_dotted(a) for a in (*node.args, *(k.value for k in node.keywords)))
-        return "cast" if last in ("half", "bfloat16") or any(word in given for word in _HALF) else None
-    if last == "zip" and any(_is_repeated(a.value) for a in node.args if isinstance(a, ast.Starred)):
+        return (
+            "cast" if last in ("half", "bfloat16") or any(word in given for word in _HALF) else None
+        )
+    if last == "zip" and any(
+        _is_repeated(a.value) for a in node.args if isinstance(a, ast.Starred)
+    ):
         return "window"
-    named = (("order", ORDERING), ("draw", DRAWING), ("seed", SEEDING), ("loop", LOOPING), ("write", WRITING), ("copy", COPYING))
+    named = (
+        ("order", ORDERING),
+        ("draw", DRAWING),
+        ("seed", SEEDING),
+        ("loop", LOOPING),
+        ("write", WRITING),
+        ("copy", COPYING),
+    )
     return next((kind for kind, names in named if last in names), None)
 
 
 def _calls(tree: ast.AST) -> Iterator[tuple[ast.expr, str, str]]:
-    """Calls, sets written out, parameter groups, learning rates that are set, half-precision types outside of autocast, and methods
+    """Calls, sets written out, parameter groups, learning rates that are set, half-precision types
+    outside of autocast, and methods
     of the loop that are named but not called (`optimizer.step`)."""
 
     def walk(node: ast.AST, function: str) -> Iterator[tuple[ast.expr, str, str]]:
         for child in ast.iter_child_nodes(node):
-            inside = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
+            inside = (
+                child.name
+                if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+                else function
+            )
             if isinstance(child, ast.Call) and (name := _dotted(child.func)):
                 yield child, name, inside
                 if name.rsplit(".", 1)[-1] == "autocast":
                     continue
             elif isinstance(child, ast.keyword) and child.arg == "mixed_precision":
                 continue
-            elif isinstance(child, ast.expr) and (half := _half_name(child)) and child is not getattr(node, "func", None):
+            elif (
+                isinstance(child, ast.expr)
+                and (half := _half_name(child))
+                and child is not getattr(node, "func", None)
+            ):
                 yield child, half, inside
             elif isinstance(child, (ast.Set, ast.SetComp)):
                 yield child, "set", inside
-            elif isinstance(child, ast.Dict) and any(isinstance(k, ast.Constant) and k.value == "params" for k in child.keys):
+            elif isinstance(child, ast.Dict) and any(
+                isinstance(k, ast.Constant) and k.value == "params" for k in child.keys
+            ):
                 yield child, "params", inside  # a parameter group of an optimizer
-            elif isinstance(child, ast.Subscript) and isinstance(child.ctx, ast.Store) and _is_rate(child.slice):
+            elif (
+                isinstance(child, ast.Subscript)
+                and isinstance(child.ctx, ast.Store)
+                and _is_rate(child.slice)
+            ):
                 yield child, "lr", inside  # group["lr"] = ...
-            elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Attribute) and child.value.attr in LOOPING:
+            elif (
+                isinstance(child, ast.Expr)
+                and isinstance(child.value, ast.Attribute)
+                and child.value.attr in LOOPING
+            ):
                 yield child.value, _dotted(child.value), inside
             yield from walk(child, inside)
 
@@ -194,11 +338,19 @@ def _half_name(node: ast.AST) -> str:
     """The name of a half-precision type, written as an attribute (torch.float16) or as a string."""
     if isinstance(node, ast.Attribute):
         return node.attr if node.attr in _HALF else ""
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _HALF_NAMES else ""
+    return (
+        node.value
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value in _HALF_NAMES
+        else ""
+    )
 
 
 def _is_repeated(node: ast.AST) -> bool:
-    """One iterator several times over, as in zip(*[it] * n): windows of n, of which a partial last one is dropped."""
+    """One iterator several times over, as in zip(*[it] * n): windows of n, of which a partial last
+    one is dropped.
+    """
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.Mult)
     return isinstance(node, ast.Call) and _dotted(node.func).rsplit(".", 1)[-1] == "repeat"

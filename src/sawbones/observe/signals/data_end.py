@@ -18,7 +18,9 @@ def write_data_signals(recorder: Recorder) -> None:
     """Each on its own: one that fails leaves the others standing."""
     main = sys.modules.get("__main__")
     files = user_files(getattr(main, "__file__", None))
-    recorder.facts["source_lines"] = recorder.guard("source lines", user_lines, recorder.sites, files, vars(main) if main else {})
+    recorder.facts["source_lines"] = recorder.guard(
+        "source lines", user_lines, recorder.sites, files, vars(main) if main else {}
+    )
     if recorder.samples is not None:
         found = recorder.guard("samples", recorder.samples.record)
         if found:
@@ -29,7 +31,9 @@ def write_data_signals(recorder: Recorder) -> None:
             recorder.writer.record("vocabularies", 0, found)
     if recorder.fitted is not None:
         recorder.facts["fitted"] = recorder.guard("fitted", recorder.fitted.record)
-    recorder.facts["metric_libraries"] = [name for name in ("sklearn.metrics", "torchmetrics") if name in sys.modules]
+    recorder.facts["metric_libraries"] = [
+        name for name in ("sklearn.metrics", "torchmetrics") if name in sys.modules
+    ]
     loader = recorder.batches.training_loader()
     if loader is not None:
         dataset, init, num_workers = loader
@@ -50,5 +54,7 @@ def _defined(recorder: Recorder, function: Any) -> list[Any] | None:
     code = getattr(function, "__code__", None)
     if code is None or not is_user_file(code.co_filename):
         return None
-    last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
+    last = max(
+        (line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno
+    )
     return [recorder.sites.shown(code.co_filename), code.co_firstlineno, last]

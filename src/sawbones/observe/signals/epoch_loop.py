@@ -1,6 +1,8 @@
-"""Where the loop over epochs stands: the user's line, inside of a loop, from which a sampler is started anew each time.
+"""Where the loop over epochs stands: the user's line, inside of a loop, from which a sampler is
+started anew each time.
 
-The loop over batches is often in a function of its own; what belongs at the start of an epoch goes one level up.
+The loop over batches is often in a function of its own; what belongs at the start of an epoch goes
+one level up.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ def epoch_site(sites: SiteFinder, start: FrameType | None = None) -> Site | None
     frame: FrameType | None = start if start is not None else sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if is_user_file(name) and any(first < frame.f_lineno <= last for first, last in _loops(name)):
+        if is_user_file(name) and any(
+            first < frame.f_lineno <= last for first, last in _loops(name)
+        ):
             return sites.of_frame(frame)
         frame = frame.f_back
     return None
@@ -37,4 +41,6 @@ def _loops(file: str) -> tuple[tuple[int, int], ...]:
     except (OSError, SyntaxError, ValueError):
         return ()
     found = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
-    return tuple((node.body[0].lineno - 1, node.body[-1].end_lineno or node.lineno) for node in found)
+    return tuple(
+        (node.body[0].lineno - 1, node.body[-1].end_lineno or node.lineno) for node in found
+    )

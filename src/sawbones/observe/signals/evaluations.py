@@ -1,7 +1,9 @@
-"""What is done with a model's outputs where no gradient is wanted: the metric, as far as torch operators make it.
+"""What is done with a model's outputs where no gradient is wanted: the metric, as far as torch
+operators make it.
 
-Every operator that a model output, or something made from one, went into is kept once per place, with the values that met
-there. Also which layers were random or took batch statistics in such a pass, and what inputs the model was given in either phase.
+Every operator that a model output, or something made from one, went into is kept once per place,
+with the values that met there. Also which layers were random or took batch statistics in such a
+pass, and what inputs the model was given in either phase.
 """
 
 from __future__ import annotations
@@ -26,10 +28,25 @@ _MAX_ELEMENTS = 1 << 18
 _MAX_READS = 600
 _ROWS_COMPARED = 32
 _MAX_PRINTED = 400
-_DIFFERS = frozenset({"sub", "__sub__", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"})
+_DIFFERS = frozenset(
+    {"sub", "__sub__", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"}
+)
 _TAKEN = frozenset({"item", "__float__"})
-_SILENT = frozenset({"__get__", "dim", "size", "__len__", "is_floating_point", "stride", "__set__", "_set_grad_enabled"})
-_DROPS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"})
+_SILENT = frozenset(
+    {
+        "__get__",
+        "dim",
+        "size",
+        "__len__",
+        "is_floating_point",
+        "stride",
+        "__set__",
+        "_set_grad_enabled",
+    }
+)
+_DROPS = frozenset(
+    {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
+)
 _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 
 
@@ -38,16 +55,28 @@ class EvaluationLog:
 
     def __init__(self, sites: SiteFinder) -> None:
         self._sites = sites
-        self._tags: dict[int, tuple[Any, str, tuple[int, ...]]] = {}  # tensor -> weak reference, role, nodes it came from
+        self._tags: dict[
+            int, tuple[Any, str, tuple[int, ...]]
+        ] = {}  # tensor -> weak reference, role, nodes it came from
         self._nodes: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._active: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._sizes: dict[int, int] = {}  # node -> how many values its latest call took in
         self._step = -1
-        self._following = False  # the model call in progress is looked through for a result that is the same for all samples
+        # the model call in progress is looked through for a result that is the same for all samples
+        self._following = False
         self._before = ""
-        self._touched: list[dict[str, Any]] = []  # rows of `active` that the latest model call led to
+        self._touched: list[
+            dict[str, Any]
+        ] = []  # rows of `active` that the latest model call led to
         self._num_inputs = {"train": 0, "eval": 0}
-        self.record: dict[str, Any] = {"active": [], "nodes": [], "passes": [], "inputs": [], "printed": [], "constant": []}
+        self.record: dict[str, Any] = {
+            "active": [],
+            "nodes": [],
+            "passes": [],
+            "inputs": [],
+            "printed": [],
+            "constant": [],
+        }
 
     # the model
 
@@ -59,9 +88,16 @@ class EvaluationLog:
         if phase == "eval":
             if step != self._step:
                 self._step = step
-                self.record["passes"] = [*self.record["passes"], {"step": step, "calls": 0, "predictions": {}}][-400:]
+                self.record["passes"] = [
+                    *self.record["passes"],
+                    {"step": step, "calls": 0, "predictions": {}},
+                ][-400:]
             self.record["passes"][-1]["calls"] += 1
-            self._following = step >= 20 and self.record["passes"][-1]["calls"] == 1 and len(self.record["passes"]) <= 20
+            self._following = (
+                step >= 20
+                and self.record["passes"][-1]["calls"] == 1
+                and len(self.record["passes"]) <= 20
+            )
             inputs = {id(t) for _, t in tensors_in(given)}
             for _, tensor in tensors_in(batch) if batch is not None else ():
                 if id(tensor) not in inputs:
@@ -86,7 +122,9 @@ class EvaluationLog:
         else:
             return
         counts = self.record["passes"][-1]["predictions"].setdefault(kind, {})
-        for value, count in zip(*[x.tolist() for x in classes.unique(return_counts=True)], strict=True):
+        for value, count in zip(
+            *[x.tolist() for x in classes.unique(return_counts=True)], strict=True
+        ):
             counts[str(value)] = counts.get(str(value), 0) + count
 
     def _note_inputs(self, phase: str, step: int, given: Any) -> None:
@@ -95,23 +133,41 @@ class EvaluationLog:
             return
         site = self._sites.find()
         for path, tensor in tensors_in(given)[:4]:
-            if tensor.device.type != "cpu" or not 0 < tensor.numel() <= _MAX_ELEMENTS or tensor.layout is not torch.strided:
+            if (
+                tensor.device.type != "cpu"
+                or not 0 < tensor.numel() <= _MAX_ELEMENTS
+                or tensor.layout is not torch.strided
+            ):
                 continue
             if not tensor.is_floating_point():
                 continue
             plain = tensor.detach()
-            row = {"phase": phase, "step": step, "path": path, "shape": list(plain.shape), "site": site, **value_range(plain)}
+            row = {
+                "phase": phase,
+                "step": step,
+                "path": path,
+                "shape": list(plain.shape),
+                "site": site,
+                **value_range(plain),
+            }
             if plain.dim() >= 2 and 2 <= plain.shape[1] <= _MAX_FEATURES and plain.shape[0] >= 4:
                 features = plain.double().transpose(0, 1).reshape(plain.shape[1], -1)
-                row["feature_mean"], row["feature_std"] = features.mean(1).tolist(), features.std(1).tolist()
+                row["feature_mean"], row["feature_std"] = (
+                    features.mean(1).tolist(),
+                    features.std(1).tolist(),
+                )
             if plain.dim() >= 2 and plain[0].numel() >= 4:
                 row["within"] = float(plain.double().flatten(1).std(1).median())  # of one sample
             self.record["inputs"].append(row)
 
     # operators
 
-    def inside(self, name: str, args: Any, kwargs: Mapping[str, Any], result: Any, training: bool) -> None:
-        """An operator of a model that runs without gradients: does it draw, or use the statistics of the batch?"""
+    def inside(
+        self, name: str, args: Any, kwargs: Mapping[str, Any], result: Any, training: bool
+    ) -> None:
+        """An operator of a model that runs without gradients: does it draw, or use the statistics
+        of the batch?
+        """
         if self._following:
             self._follow(name, args, result)
         kind = _random_or_batchwise(name, args, kwargs)
@@ -124,25 +180,43 @@ class EvaluationLog:
             if len(self._active) >= _MAX_NODES:
                 return
             row = self._active[key] = {
-                "op": name, "kind": kind, "site": site, "training": training, "step": self._step, "count": 0,
+                "op": name,
+                "kind": kind,
+                "site": site,
+                "training": training,
+                "step": self._step,
+                "count": 0,
                 "used": False,  # whether anything was done with the outputs
-            }  # fmt: skip
+            }
             self.record["active"].append(row)
         row["count"] += 1
         if not row["used"]:
             self._touched.append(row)
 
     def _follow(self, name: str, args: Any, result: Any) -> None:
-        """The first operator whose results are the same for all samples although what went in was not."""
+        """The first operator whose results are the same for all samples although what went in was
+        not.
+        """
         if not isinstance(result, torch.Tensor) or not _by_row(result):
             return
         given = [t for _, t in tensors_in(args) if _by_row(t) and t.shape[0] == result.shape[0]]
         scale = max((float(t.detach()[:_ROWS_COMPARED].abs().max()) for t in given), default=0.0)
         small = 1e-5 * max(scale, 1e-12)
-        alike = bool(given) and _spread_over_rows(given[0]) > 100 * small and _spread_over_rows(result) <= small
+        alike = (
+            bool(given)
+            and _spread_over_rows(given[0]) > 100 * small
+            and _spread_over_rows(result) <= small
+        )
         if alike or any(_one_choice(t, result) for t in given[:2]):
-            self._following = not alike  # hidden features may agree on the largest by chance: the last place counts
-            row = {"op": name, "site": self._sites.find(), "step": self._step, "after": self._before}
+            self._following = (
+                not alike
+            )  # hidden features may agree on the largest by chance: the last place counts
+            row = {
+                "op": name,
+                "site": self._sites.find(),
+                "step": self._step,
+                "after": self._before,
+            }
             self.record["constant"] = [*self.record["constant"], row][-6:]
         self._before = name
 
@@ -152,7 +226,10 @@ class EvaluationLog:
             return
         given = [t for _, t in tensors_in((args, dict(kwargs)))]
         tags = [self._tags.get(id(t)) for t in given]
-        tags = [tag if tag is not None and tag[0]() is tensor else None for tag, tensor in zip(tags, given, strict=True)]
+        tags = [
+            tag if tag is not None and tag[0]() is tensor else None
+            for tag, tensor in zip(tags, given, strict=True)
+        ]
         if not any(tags):
             return
         roles = tuple(tag[1] if tag else "other" for tag in tags)
@@ -167,9 +244,17 @@ class EvaluationLog:
             if len(self._nodes) >= _MAX_NODES:
                 return
             node = self._nodes[key] = {
-                "id": len(self._nodes), "op": name, "site": site, "roles": list(roles), "args": list(_scalars(args, kwargs)),
-                "sources": [], "count": 0, "given": [{} for _ in given], "result": {}, "steps": [],
-            }  # fmt: skip
+                "id": len(self._nodes),
+                "op": name,
+                "site": site,
+                "roles": list(roles),
+                "args": list(_scalars(args, kwargs)),
+                "sources": [],
+                "count": 0,
+                "given": [{} for _ in given],
+                "result": {},
+                "steps": [],
+            }
             self.record["nodes"].append(node)
         node["count"] += 1
         if self._step not in node["steps"]:
@@ -178,15 +263,25 @@ class EvaluationLog:
             node["sources"] += [n for n in (tag[2] if tag else ()) if n not in node["sources"]]
         outputs = [t for _, t in tensors_in(result)]
         self._sizes[node["id"]] = min((t.numel() for t in given[:2] if t.dim()), default=1)
-        if name in _TAKEN and given[0].numel() == 1 and len(node.setdefault("reads", [])) < _MAX_READS:
+        if (
+            name in _TAKEN
+            and given[0].numel() == 1
+            and len(node.setdefault("reads", [])) < _MAX_READS
+        ):
             size = max((self._sizes.get(n, 1) for tag in tags if tag for n in tag[2]), default=1)
             node["reads"].append([self._step, float(given[0].detach()), size])
         if node["count"] <= 200:
             for summary, tensor in zip(node["given"], given, strict=False):
                 _widen(summary, tensor)
             if outputs:
-                _widen(node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0])
-            if name in ("gather", "take_along_dim") and len(given) == 2 and given[1].dim() == given[0].dim():
+                _widen(
+                    node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0]
+                )
+            if (
+                name in ("gather", "take_along_dim")
+                and len(given) == 2
+                and given[1].dim() == given[0].dim()
+            ):
                 wanted = given[1].squeeze(-1) if given[1].shape[-1] == 1 else given[1]
                 _compare(node, wanted, wanted)
             if name in _DIFFERS and len(given) >= 2:
@@ -194,7 +289,10 @@ class EvaluationLog:
             if name in ("eq", "__eq__") and len(given) == 2:
                 _compare(node, given[0], given[1])
                 _count_targets(node, given[1])
-        if name in ("eq", "__eq__"):  # what outputs are compared with is the target, wherever it came from
+        if name in (
+            "eq",
+            "__eq__",
+        ):  # what outputs are compared with is the target, wherever it came from
             for tag, tensor in zip(tags, given, strict=True):
                 if tag is None:
                     self._tag(tensor, "target", ())
@@ -204,7 +302,11 @@ class EvaluationLog:
 
     def printed(self, step: int, text: str) -> None:
         """A line that the script prints once outputs of an evaluation were seen."""
-        if self._step == step and len(self.record["printed"]) < _MAX_PRINTED and any(c == "." for c in text):
+        if (
+            self._step == step
+            and len(self.record["printed"]) < _MAX_PRINTED
+            and any(c == "." for c in text)
+        ):
             self.record["printed"].append([step, text[:400]])
 
     # arrays
@@ -212,7 +314,13 @@ class EvaluationLog:
     def as_array(self, tensor: torch.Tensor, array: Any) -> Any:
         """What `.numpy()` gives: an array that goes on telling, where the tensor is an output."""
         tag = self._tags.get(id(tensor))
-        if tag is None or tag[0]() is not tensor or tag[1] != "output" or type(array) is not np.ndarray or array.ndim == 0:
+        if (
+            tag is None
+            or tag[0]() is not tensor
+            or tag[1] != "output"
+            or type(array) is not np.ndarray
+            or array.ndim == 0
+        ):
             return array
         return wrap(array, self._array_used, "output", tag[2])
 
@@ -245,16 +353,34 @@ class EvaluationLog:
 
 
 def _by_row(tensor: torch.Tensor) -> bool:
-    plain = tensor.is_floating_point() and tensor.dim() >= 2 and tensor.shape[0] >= 8 and tensor.device.type == "cpu"
-    return plain and not isinstance(tensor, torch.nn.Parameter) and tensor.numel() > 0 and not tensor.is_nested
+    plain = (
+        tensor.is_floating_point()
+        and tensor.dim() >= 2
+        and tensor.shape[0] >= 8
+        and tensor.device.type == "cpu"
+    )
+    return (
+        plain
+        and not isinstance(tensor, torch.nn.Parameter)
+        and tensor.numel() > 0
+        and not tensor.is_nested
+    )
 
 
 def _one_choice(before: torch.Tensor, after: torch.Tensor) -> bool:
     """Scores of classes that chose different ones now all choose the same."""
-    if before.shape != after.shape or after.dim() != 2 or not 2 <= after.shape[1] <= _MAX_CLASSES or after.requires_grad:
+    if (
+        before.shape != after.shape
+        or after.dim() != 2
+        or not 2 <= after.shape[1] <= _MAX_CLASSES
+        or after.requires_grad
+    ):
         return False
     chosen, then = after.detach().argmax(1), before.detach().argmax(1)
-    return bool((chosen == chosen[0]).all()) and float((then == then.mode().values).float().mean()) < 0.8
+    return (
+        bool((chosen == chosen[0]).all())
+        and float((then == then.mode().values).float().mean()) < 0.8
+    )
 
 
 def _spread_over_rows(tensor: torch.Tensor) -> float:
@@ -265,10 +391,16 @@ def _spread_over_rows(tensor: torch.Tensor) -> float:
 def _as_tensor(value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "fiub":
         return torch.tensor(value.item())
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub" or value.size > _MAX_ELEMENTS:
+    if (
+        not isinstance(value, np.ndarray)
+        or value.dtype.kind not in "fiub"
+        or value.size > _MAX_ELEMENTS
+    ):
         return value
     plain = np.array(value)
-    return torch.from_numpy(plain.astype(np.int64) if plain.dtype.kind == "u" and plain.dtype.itemsize > 1 else plain)
+    return torch.from_numpy(
+        plain.astype(np.int64) if plain.dtype.kind == "u" and plain.dtype.itemsize > 1 else plain
+    )
 
 
 def _random_or_batchwise(name: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
@@ -276,24 +408,43 @@ def _random_or_batchwise(name: str, args: Any, kwargs: Mapping[str, Any]) -> str
         return kwargs.get(key, args[place] if len(args) > place else default)
 
     if name in _DROPS:
-        return "dropout" if argument(2, "training", True) and 0 < argument(1, "p", 0.5) < 1 else None
-    if name == "batch_norm":  # without running statistics a layer has nothing but those of the batch: meant so
-        return "batch statistics" if argument(5, "training", False) and argument(1, "running_mean", None) is not None else None
+        return (
+            "dropout" if argument(2, "training", True) and 0 < argument(1, "p", 0.5) < 1 else None
+        )
+    if (
+        name == "batch_norm"
+    ):  # without running statistics a layer has nothing but those of the batch: meant so
+        return (
+            "batch statistics"
+            if argument(5, "training", False) and argument(1, "running_mean", None) is not None
+            else None
+        )
     if name == "multi_head_attention_forward":
-        return "dropout" if kwargs.get("training", True) and argument(10, "dropout_p", 0.0) > 0 else None
+        return (
+            "dropout"
+            if kwargs.get("training", True) and argument(10, "dropout_p", 0.0) > 0
+            else None
+        )
     if name == "scaled_dot_product_attention":
         return "dropout" if argument(4, "dropout_p", 0.0) > 0 else None
     if name in _RECURRENT:
         numbers = [a for a in args if isinstance(a, float)]
         flags = [a for a in args if isinstance(a, bool)]
         layers = next((a for a in args if isinstance(a, int) and not isinstance(a, bool)), 1)
-        return "dropout" if numbers and numbers[0] > 0 and layers > 1 and len(flags) > 1 and flags[1] else None
+        return (
+            "dropout"
+            if numbers and numbers[0] > 0 and layers > 1 and len(flags) > 1 and flags[1]
+            else None
+        )
     return None
 
 
 def _scalars(args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     plain = [a for a in args if isinstance(a, (int, float, bool, str))]
-    return (*plain, *(f"{k}={v}" for k, v in kwargs.items() if isinstance(v, (int, float, bool, str))))
+    return (
+        *plain,
+        *(f"{k}={v}" for k, v in kwargs.items() if isinstance(v, (int, float, bool, str))),
+    )
 
 
 def _widen(summary: dict[str, Any], tensor: torch.Tensor) -> None:
@@ -303,19 +454,36 @@ def _widen(summary: dict[str, Any], tensor: torch.Tensor) -> None:
     if shape not in shapes and len(shapes) < 6:
         shapes.append(shape)
     summary["dtype"] = str(tensor.dtype).removeprefix("torch.")
-    if tensor.device.type != "cpu" or tensor.is_complex() or not 0 < tensor.numel() <= _MAX_ELEMENTS:
+    if (
+        tensor.device.type != "cpu"
+        or tensor.is_complex()
+        or not 0 < tensor.numel() <= _MAX_ELEMENTS
+    ):
         return
     plain = tensor.detach()
     low, high = float(plain.min()), float(plain.max())
-    summary["min"], summary["max"] = min(summary.get("min", low), low), max(summary.get("max", high), high)
+    summary["min"], summary["max"] = (
+        min(summary.get("min", low), low),
+        max(summary.get("max", high), high),
+    )
     number = summary["num"] = summary.get("num", 0) + plain.numel()
     mean = float(plain.double().mean())
-    summary["mean"] = summary.get("mean", mean) + (mean - summary.get("mean", mean)) * plain.numel() / number
+    summary["mean"] = (
+        summary.get("mean", mean) + (mean - summary.get("mean", mean)) * plain.numel() / number
+    )
 
 
 def _compare(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
-    """How much of a comparison lies on padding: -100, or the one value that fills the ends of rows."""
-    if a.device.type != "cpu" or a.shape != b.shape or a.dim() != 2 or a.shape[1] < 2 or a.numel() > _MAX_ELEMENTS:
+    """How much of a comparison lies on padding: -100, or the one value that fills the ends of
+    rows.
+    """
+    if (
+        a.device.type != "cpu"
+        or a.shape != b.shape
+        or a.dim() != 2
+        or a.shape[1] < 2
+        or a.numel() > _MAX_ELEMENTS
+    ):
         return
     if b.is_floating_point() or a.is_floating_point():
         return
@@ -329,7 +497,10 @@ def _compare(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
         same = (target == value).flip(1).long().cumprod(1).flip(1).bool()
         pads = same & (same.sum(1, keepdim=True) >= 2)
     equal = predicted == target
-    seen = node.setdefault("padding", {"value": value, "positions": 0, "padded": 0, "equal": 0, "equal_padded": 0, "rows": {}})
+    seen = node.setdefault(
+        "padding",
+        {"value": value, "positions": 0, "padded": 0, "equal": 0, "equal_padded": 0, "rows": {}},
+    )
     if seen["value"] != value:
         return
     seen["positions"] += target.numel()
@@ -341,11 +512,19 @@ def _compare(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 def _compare_reals(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
-    """How much of a difference lies where both are one and the same number up to the end of the row: blanked out on either side.
+    """How much of a difference lies where both are one and the same number up to the end of the
+    row: blanked out on either side.
 
-    Real-valued predictions hit a target exactly nowhere else. What is equal inside of rows is counted beside it.
+    Real-valued predictions hit a target exactly nowhere else. What is equal inside of rows is
+    counted beside it.
     """
-    if a.device.type != "cpu" or a.shape != b.shape or not 2 <= a.dim() <= 3 or a.shape[1] < 2 or a.numel() > _MAX_ELEMENTS:
+    if (
+        a.device.type != "cpu"
+        or a.shape != b.shape
+        or not 2 <= a.dim() <= 3
+        or a.shape[1] < 2
+        or a.numel() > _MAX_ELEMENTS
+    ):
         return
     if not (a.is_floating_point() and b.is_floating_point()):
         return
@@ -354,7 +533,10 @@ def _compare_reals(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> No
     if equal.dim() == 3:
         equal = equal.all(-1)
     ends = equal.flip(1).long().cumprod(1).flip(1).bool()
-    seen = node.setdefault("blanks", {"positions": 0, "padded": 0, "equal_inside": 0, "full_rows": 0, "batches": 0, "rows": {}})
+    seen = node.setdefault(
+        "blanks",
+        {"positions": 0, "padded": 0, "equal_inside": 0, "full_rows": 0, "batches": 0, "rows": {}},
+    )
     seen["positions"] += ends.numel()
     seen["padded"] += int(ends.sum())
     seen["equal_inside"] += int((equal & ~ends).sum())
@@ -365,7 +547,12 @@ def _compare_reals(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> No
 
 
 def _count_targets(node: dict[str, Any], target: torch.Tensor) -> None:
-    if target.device.type != "cpu" or target.dim() != 1 or target.is_floating_point() or target.numel() > _MAX_ELEMENTS:
+    if (
+        target.device.type != "cpu"
+        or target.dim() != 1
+        or target.is_floating_point()
+        or target.numel() > _MAX_ELEMENTS
+    ):
         return
     values, counts = target.unique(return_counts=True)
     if len(values) <= _MAX_CLASSES:

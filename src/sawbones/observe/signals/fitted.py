@@ -1,8 +1,10 @@
-"""What was fitted to the data before it reached the model: statistics in the user's hands, and the rows they were taken from.
+"""What was fitted to the data before it reached the model: statistics in the user's hands, and the
+rows they were taken from.
 
-Rows of numbers that the model is given are kept, each once, apart for training and evaluation. Looked for in the variables of the
-user's frames: an estimator of scikit-learn that counts the rows it was fitted to, and a mean with a spread that are those of a
-whole array that is held as well. A generator of data that standardises what it returns leaves neither behind.
+Rows of numbers that the model is given are kept, each once, apart for training and evaluation.
+Looked for in the variables of the user's frames: an estimator of scikit-learn that counts the rows
+it was fitted to, and a mean with a spread that are those of a whole array that is held as well. A
+generator of data that standardises what it returns leaves neither behind.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ _MAX_DEPTH = 7  # a scaler in a pipeline in a column transformer
 _MAX_LOOKS = 10
 _MAX_FOUND = 32
 _LEAST_ROWS = 50
-NEAR, APART = 1e-5, 5e-5  # distance of the moments of a standardised column from 0 and 1, and of one that is not
+NEAR, APART = (
+    1e-5,
+    5e-5,
+)  # distance of the moments of a standardised column from 0 and 1, and of one that is not
 
 Rows = npt.NDArray[np.float64]
 
@@ -47,13 +52,21 @@ class FittedLog:
         given = next((t for _, t in found if t.is_floating_point() and t.dim() >= 2), None)
         if self._full or known is None or given is None:
             return
-        if given.device.type != "cpu" or given.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(given):
+        if (
+            given.device.type != "cpu"
+            or given.requires_grad
+            or torch._C._functorch.is_functorch_wrapped_tensor(given)
+        ):
             return
         shape = tuple(given.shape[1:])
         if self._shape is None:
             self._shape = shape
         width = int(np.prod(shape))
-        if shape != self._shape or not 0 < width <= _MAX_WIDTH or given.dtype not in (torch.float32, torch.float64):
+        if (
+            shape != self._shape
+            or not 0 < width <= _MAX_WIDTH
+            or given.dtype not in (torch.float32, torch.float64)
+        ):
             self._full = True  # rows of several shapes, or too wide: nothing is told
             return
         for row in given.detach().contiguous().numpy():
@@ -76,10 +89,14 @@ class FittedLog:
             frame = frame.f_back
         self._compare(arrays)
 
-    def _visit(self, root: str, value: Any, visited: set[int], arrays: list[tuple[str, Rows]], depth: int) -> None:
+    def _visit(
+        self, root: str, value: Any, visited: set[int], arrays: list[tuple[str, Rows]], depth: int
+    ) -> None:
         if id(value) in visited or len(visited) > _MAX_VISITED or depth > _MAX_DEPTH:
             return
-        if isinstance(value, (types.ModuleType, types.FunctionType, type, str, bytes, torch.nn.Module)):
+        if isinstance(
+            value, (types.ModuleType, types.FunctionType, type, str, bytes, torch.nn.Module)
+        ):
             return
         visited.add(id(value))
         numbers = as_numbers(value)
@@ -107,19 +124,37 @@ class FittedLog:
         for name, rows in arrays:
             if rows.ndim and len(rows) >= _LEAST_ROWS:
                 width = rows[0].size
-                self._series.add(name, rows, [n for n, a in small if a.size == width and not np.all(np.isin(a, (0.0, 1.0)))][:64])
+                self._series.add(
+                    name,
+                    rows,
+                    [n for n, a in small if a.size == width and not np.all(np.isin(a, (0.0, 1.0)))][
+                        :64
+                    ],
+                )
         for _, rows in whole:
             for axes in _groupings(rows.ndim):
                 mean, spread = rows.mean(axes).reshape(-1), rows.std(axes).reshape(-1)
                 unbiased = rows.std(axes, ddof=1).reshape(-1)
-                if len(self._own) >= _MAX_FOUND or not np.all(np.isfinite(spread)) or _is_standard(mean, spread):
+                if (
+                    len(self._own) >= _MAX_FOUND
+                    or not np.all(np.isfinite(spread))
+                    or _is_standard(mean, spread)
+                ):
                     continue
                 same = [(n, a) for n, a in small if a.shape == mean.shape]
                 tolerance = 1e-5 * (np.abs(spread) + np.abs(mean)) + 1e-12
                 means = [n for n, a in same if np.all(np.abs(a - mean) <= tolerance)]
-                spreads = [n for n, a in same if any(np.all(np.abs(a - s) <= tolerance) for s in (spread, unbiased))]
+                spreads = [
+                    n
+                    for n, a in same
+                    if any(np.all(np.abs(a - s) <= tolerance) for s in (spread, unbiased))
+                ]
                 for first, second in zip(means, spreads, strict=False):
-                    entry = {"cls": "", "names": list(dict.fromkeys((first, second))), "rows": len(rows)}
+                    entry = {
+                        "cls": "",
+                        "names": list(dict.fromkeys((first, second))),
+                        "rows": len(rows),
+                    }
                     self._own[(first, second, len(rows))] = entry
 
     def record(self) -> dict[str, Any] | None:
@@ -142,7 +177,9 @@ class FittedLog:
 
 
 def _sign(own: Rows, both: Rows, axes: tuple[int, ...]) -> dict[str, Any] | None:
-    """Columns that are standardised, centred or between 0 and 1 over all rows together and not over those of training."""
+    """Columns that are standardised, centred or between 0 and 1 over all rows together and not over
+    those of training.
+    """
     spread = both.std(axes)
     live = np.reshape(spread > 1e-9, -1)
     if not live.any() or not np.all(np.isfinite(both)):
@@ -152,21 +189,38 @@ def _sign(own: Rows, both: Rows, axes: tuple[int, ...]) -> dict[str, Any] | None
     if standard.any() and not own_standard.any():
         worst = int(np.flatnonzero(standard)[np.argmax(own_off[standard])])
         return {
-            "kind": "standardised", "columns": int(standard.sum()), "of": len(off),
-            "off": float(off[standard].max()), "own_off": float(own_off[worst]),
-        }  # fmt: skip
+            "kind": "standardised",
+            "columns": int(standard.sum()),
+            "of": len(off),
+            "off": float(off[standard].max()),
+            "own_off": float(own_off[worst]),
+        }
     if axes != (0,):
         return None
     shift = (np.abs(both.mean(0)) / np.maximum(spread, 1e-9)).reshape(-1)[live]
     own_shift = (np.abs(own.mean(0)) / np.maximum(spread, 1e-9)).reshape(-1)[live]
     if np.all(shift <= NEAR) and np.all(own_shift > APART):
         away = float(own_shift.max())
-        return {"kind": "centred", "columns": len(shift), "of": len(shift), "off": float(shift.max()), "own_off": away}
-    low, high = (np.abs(f(both, 0) - edge).reshape(-1)[live] for f, edge in ((np.min, 0.0), (np.max, 1.0)))
+        return {
+            "kind": "centred",
+            "columns": len(shift),
+            "of": len(shift),
+            "off": float(shift.max()),
+            "own_off": away,
+        }
+    low, high = (
+        np.abs(f(both, 0) - edge).reshape(-1)[live] for f, edge in ((np.min, 0.0), (np.max, 1.0))
+    )
     own_edge = np.maximum(own.min(0), 1.0 - own.max(0)).reshape(-1)[live]
     if np.all(np.maximum(low, high) <= 1e-6) and np.any(own_edge > 1e-4):
         count = int((own_edge > 1e-4).sum())
-        return {"kind": "ranged", "columns": count, "of": len(low), "off": float(low.max()), "own_off": float(own_edge.max())}
+        return {
+            "kind": "ranged",
+            "columns": count,
+            "of": len(low),
+            "off": float(low.max()),
+            "own_off": float(own_edge.max()),
+        }
     return None
 
 
@@ -175,18 +229,26 @@ def _is_standard(mean: Rows, spread: Rows) -> bool:
 
 
 def _groupings(ndim: int) -> list[tuple[int, ...]]:
-    """Axes over which statistics are commonly taken: rows; all but features, at the end or in front; everything."""
+    """Axes over which statistics are commonly taken: rows; all but features, at the end or in
+    front; everything.
+    """
     every = tuple(range(ndim))
     return list(dict.fromkeys([(0,), every[:-1], (0, *every[2:]), every]))
 
 
 def as_numbers(value: Any) -> Rows | None:
-    """A number, an array, a tensor or a table of numbers as an array; None for what is none of these."""
+    """A number, an array, a tensor or a table of numbers as an array; None for what is none of
+    these.
+    """
     if isinstance(value, torch.Tensor):
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             return None  # a part of a sharded one has no array of its own
         plain = value.detach()
-        if plain.device.type != "cpu" or plain.layout is not torch.strided or not plain.dtype.is_floating_point:
+        if (
+            plain.device.type != "cpu"
+            or plain.layout is not torch.strided
+            or not plain.dtype.is_floating_point
+        ):
             return None
         return plain.double().numpy() if 0 < plain.numel() <= _MAX_ARRAY else None
     if isinstance(value, float):

@@ -1,8 +1,10 @@
-"""Groups in the user's hands: a column of ids whose rows lie on both sides of a split, and whether the target is the group's own.
+"""Groups in the user's hands: a column of ids whose rows lie on both sides of a split, and whether
+the target is the group's own.
 
-Looked for in the variables of the user's frames, and in the data sets and user's objects that a trainer was handed: pairs of pandas
-tables that share their columns, pairs of data sets of one kind, and pairs of index lists that part one table or array. Of a column
-that repeats (users, patients, documents) it is told how many held-out rows belong to a group that is trained on, and whether the
+Looked for in the variables of the user's frames, and in the data sets and user's objects that a
+trainer was handed: pairs of pandas tables that share their columns, pairs of data sets of one kind,
+and pairs of index lists that part one table or array. Of a column that repeats (users, patients,
+documents) it is told how many held-out rows belong to a group that is trained on, and whether the
 targets that the script holds for training are the same all over each group.
 """
 
@@ -38,23 +40,34 @@ class _Hands:
         self.columns: list[tuple[str, Codes]] = []
         self.parts: list[tuple[str, Codes]] = []
         self.sets: list[tuple[str, Any]] = []
-        self.numbered: set[int] = set()  # columns that count from 0 or 1 on, by the id of their codes
+        self.numbered: set[int] = (
+            set()
+        )  # columns that count from 0 or 1 on, by the id of their codes
         self._visited: set[int] = set()
 
     def visit(self, root: str, value: Any, depth: int) -> None:
         if id(value) in self._visited or len(self._visited) > _MAX_VISITED or depth > _MAX_DEPTH:
             return
-        if isinstance(value, (types.ModuleType, types.FunctionType, type, str, bytes, int, float, torch.nn.Module)):
+        if isinstance(
+            value,
+            (types.ModuleType, types.FunctionType, type, str, bytes, int, float, torch.nn.Module),
+        ):
             return
         self._visited.add(id(value))
         if type(value).__module__.split(".")[0] == "pandas":
-            if hasattr(value, "columns") and _LEAST_ROWS <= len(value) <= _MAX_ROWS and len(self.tables) < _MAX_TABLES:
+            if (
+                hasattr(value, "columns")
+                and _LEAST_ROWS <= len(value) <= _MAX_ROWS
+                and len(self.tables) < _MAX_TABLES
+            ):
                 self.tables.append((root, value))
             elif hasattr(value, "to_numpy") and not hasattr(value, "columns"):
                 self._take(root, value.to_numpy())
             return
         if isinstance(value, (np.ndarray, torch.Tensor)):
-            if isinstance(value, torch.Tensor) and (type(value) is not torch.Tensor or value.device.type != "cpu"):
+            if isinstance(value, torch.Tensor) and (
+                type(value) is not torch.Tensor or value.device.type != "cpu"
+            ):
                 return
             self._take(root, value.detach().numpy() if isinstance(value, torch.Tensor) else value)
             return
@@ -74,7 +87,12 @@ class _Hands:
             self.columns.append((root, codes))
             if _is_numbered(array):
                 self.numbered.add(id(codes))
-        if array.dtype.kind in "iu" and len(self.parts) < _MAX_PARTS and array.min() >= 0 and len(np.unique(array)) == len(array):
+        if (
+            array.dtype.kind in "iu"
+            and len(self.parts) < _MAX_PARTS
+            and array.min() >= 0
+            and len(np.unique(array)) == len(array)
+        ):
             self.parts.append((root, array.astype(np.int64)))
 
 
@@ -88,7 +106,9 @@ def held_groups(frame: types.FrameType | None) -> list[dict[str, Any]]:
                         hands.visit(name, value, 0)
         else:
             for name, value in list(frame.f_locals.items()):
-                if isinstance(value, (torch.utils.data.Dataset, torch.utils.data.DataLoader)) or _is_users(value):
+                if isinstance(
+                    value, (torch.utils.data.Dataset, torch.utils.data.DataLoader)
+                ) or _is_users(value):
                     hands.visit(name, value, 0)
         frame = frame.f_back
     return [*_of_tables(hands), *_of_sets(hands), *_of_parts(hands)][:16]
@@ -109,10 +129,14 @@ def _of_tables(hands: _Hands) -> Iterator[dict[str, Any]]:
         if train.index.is_unique and test.index.isin(train.index).all():
             continue  # the whole, and a part of it
         for column in list(train.columns)[:_MAX_COLUMNS]:
-            both = np.concatenate([np.asarray(train[column], dtype=object), np.asarray(test[column], dtype=object)])
+            both = np.concatenate(
+                [np.asarray(train[column], dtype=object), np.asarray(test[column], dtype=object)]
+            )
             codes = _codes(both) if train[column].dtype.kind != "f" else None
             numbered = codes is not None and _is_numbered(both)
-            found = _shared(codes, len(train), hands, numbered=numbered) if codes is not None else None
+            found = (
+                _shared(codes, len(train), hands, numbered=numbered) if codes is not None else None
+            )
             if found is not None:
                 yield {"column": str(column), "names": [own, other], **found}
 
@@ -123,21 +147,33 @@ def _of_sets(hands: _Hands) -> Iterator[dict[str, Any]]:
         if type(one) is not type(two):
             continue
         ours, theirs = _columns(one), _columns(two)
-        if ours.keys() != theirs.keys() or not ours or len(next(iter(ours.values()))) == len(next(iter(theirs.values()))):
+        if (
+            ours.keys() != theirs.keys()
+            or not ours
+            or len(next(iter(ours.values()))) == len(next(iter(theirs.values())))
+        ):
             continue
         if len(next(iter(ours.values()))) < len(next(iter(theirs.values()))):
             (a, ours), (b, theirs) = (b, theirs), (a, ours)
         for name, column in ours.items():
             both = np.concatenate([column, theirs[name]])
             codes = _codes(both) if both.dtype.kind != "f" else None
-            targets = [c for other, x in ours.items() if other != name and (c := _codes(x)) is not None]
-            found = _shared(codes, len(column), hands, targets, _is_numbered(both)) if codes is not None else None
+            targets = [
+                c for other, x in ours.items() if other != name and (c := _codes(x)) is not None
+            ]
+            found = (
+                _shared(codes, len(column), hands, targets, _is_numbered(both))
+                if codes is not None
+                else None
+            )
             if found is not None:
                 yield {"column": name, "names": [a, b], **found}
 
 
 def _columns(data: Any) -> dict[str, npt.NDArray[Any]]:
-    """What a data set holds one value of for each of its rows: arrays, lists, and what its records have at one place."""
+    """What a data set holds one value of for each of its rows: arrays, lists, and what its records
+    have at one place.
+    """
     try:
         count = len(data)
     except (TypeError, NotImplementedError):
@@ -145,9 +181,18 @@ def _columns(data: Any) -> dict[str, npt.NDArray[Any]]:
     if not 10 <= count <= _MAX_ROWS:
         return {}
     found: dict[str, npt.NDArray[Any]] = {}
-    parts = list(enumerate(data.tensors)) if isinstance(data, torch.utils.data.TensorDataset) else list(vars(data).items())
+    parts = (
+        list(enumerate(data.tensors))
+        if isinstance(data, torch.utils.data.TensorDataset)
+        else list(vars(data).items())
+    )
     for name, value in parts[:64]:
-        if isinstance(value, torch.Tensor) and value.dim() == 1 and len(value) == count and value.device.type == "cpu":
+        if (
+            isinstance(value, torch.Tensor)
+            and value.dim() == 1
+            and len(value) == count
+            and value.device.type == "cpu"
+        ):
             found[str(name)] = value.detach().numpy()
         elif isinstance(value, np.ndarray) and value.shape == (count,):
             found[str(name)] = value
@@ -160,7 +205,9 @@ def _of_records(name: str, rows: list[Any]) -> dict[str, npt.NDArray[Any]]:
     first = rows[0]
     if isinstance(first, (int, str)) and all(type(row) is type(first) for row in rows):
         return {name: np.asarray(rows)}
-    if not isinstance(first, (tuple, dict)) or not all(type(r) is type(first) and len(r) == len(first) for r in rows):
+    if not isinstance(first, (tuple, dict)) or not all(
+        type(r) is type(first) and len(r) == len(first) for r in rows
+    ):
         return {}
     places = list(first) if isinstance(first, dict) else list(range(len(first)))
     found: dict[str, npt.NDArray[Any]] = {}
@@ -179,10 +226,24 @@ def _of_parts(hands: _Hands) -> Iterator[dict[str, Any]]:
     for (a, one), (b, two) in combinations(hands.parts, 2):
         (own, train), (other, test) = sorted([(a, one), (b, two)], key=lambda item: -len(item[1]))
         rows = np.concatenate([train, test])
-        if len(rows) < _LEAST_ROWS or len(np.unique(rows)) != len(rows) or rows.max() != len(rows) - 1:
+        if (
+            len(rows) < _LEAST_ROWS
+            or len(np.unique(rows)) != len(rows)
+            or rows.max() != len(rows) - 1
+        ):
             continue
-        tabled = [(str(c), t[c]) for _, t in hands.tables if len(t) == len(rows) for c in t.columns if t[c].dtype.kind != "f"]
-        coded = [(name, codes) for name, column in tabled if (codes := _codes(column.to_numpy())) is not None]
+        tabled = [
+            (str(c), t[c])
+            for _, t in hands.tables
+            if len(t) == len(rows)
+            for c in t.columns
+            if t[c].dtype.kind != "f"
+        ]
+        coded = [
+            (name, codes)
+            for name, column in tabled
+            if (codes := _codes(column.to_numpy())) is not None
+        ]
         for name, codes in [*(c for c in hands.columns if len(c[1]) == len(rows)), *coded]:
             whole = [c[rows] for _, c in hands.columns if len(c) == len(rows) and c is not codes]
             found = _shared(codes[rows], len(train), hands, whole, id(codes) in hands.numbered)
@@ -191,7 +252,11 @@ def _of_parts(hands: _Hands) -> Iterator[dict[str, Any]]:
 
 
 def _shared(
-    codes: Codes, count: int, hands: _Hands, whole: list[Codes] | None = None, numbered: bool = False
+    codes: Codes,
+    count: int,
+    hands: _Hands,
+    whole: list[Codes] | None = None,
+    numbered: bool = False,
 ) -> dict[str, Any] | None:
     """How many of the rows after the first `count` belong to a group among those."""
     groups = len(np.unique(codes))
@@ -203,35 +268,50 @@ def _shared(
         "groups": groups,
         "rows": [count, len(codes) - count],
         "share": share,
-        "classes": max((_classes_of_groups(codes[:count], target, numbered) for target in targets), default=0),
+        "classes": max(
+            (_classes_of_groups(codes[:count], target, numbered) for target in targets), default=0
+        ),
     }
 
 
 def _classes_of_groups(codes: Codes, target: Codes, numbered: bool) -> int:
-    """Classes of a target that is one and the same all over each group, with several groups of every class; else 0."""
+    """Classes of a target that is one and the same all over each group, with several groups of
+    every class; else 0.
+    """
     classes = np.unique(target)
-    if not 2 <= len(classes) <= _MAX_CLASSES or len(classes) * _GROUPS_OF_A_CLASS > len(np.unique(codes)):
+    if not 2 <= len(classes) <= _MAX_CLASSES or len(classes) * _GROUPS_OF_A_CLASS > len(
+        np.unique(codes)
+    ):
         return 0
     pairs = np.unique(np.stack([codes, target]), axis=1)
     if pairs.shape[1] != len(np.unique(codes)):
         return 0
-    if min(np.sum(pairs[1] == c) for c in classes) < _GROUPS_OF_A_CLASS or not _is_by_chance(pairs[1], numbered):
+    if min(np.sum(pairs[1] == c) for c in classes) < _GROUPS_OF_A_CLASS or not _is_by_chance(
+        pairs[1], numbered
+    ):
         return 0
     return len(classes)
 
 
 def _is_numbered(array: npt.NDArray[Any]) -> bool:
-    """Whether the values are all the whole numbers from 0 or 1 to some other, as ids that were given out one after another."""
+    """Whether the values are all the whole numbers from 0 or 1 to some other, as ids that were
+    given out one after another.
+    """
     try:
         values = np.unique(array.astype(np.int64) if array.dtype.kind == "O" else array)
     except (TypeError, ValueError):
         return False
-    return values.dtype.kind in "iu" and values[0] in (0, 1) and bool(values[-1] - values[0] == len(values) - 1)
+    return (
+        values.dtype.kind in "iu"
+        and values[0] in (0, 1)
+        and bool(values[-1] - values[0] == len(values) - 1)
+    )
 
 
 def _is_by_chance(classes: Codes, numbered: bool) -> bool:
-    """Whether the class changes from one id to the next about as often as by chance. Ids have no order that would say anything of
-    the class; an age, a count or a score that decides it does, and is a feature of the row. Ids that were given out in turns, one
+    """Whether the class changes from one id to the next about as often as by chance. Ids have no
+    order that would say anything of the class; an age, a count or a score that decides it does, and
+    is a feature of the row. Ids that were given out in turns, one
     for each class, change it more often."""
     shares = np.unique(classes, return_counts=True)[1] / len(classes)
     expected = (len(classes) - 1) * (1.0 - float(np.sum(shares**2)))
@@ -242,12 +322,18 @@ def _is_by_chance(classes: Codes, numbered: bool) -> bool:
 def _codes(array: npt.NDArray[Any]) -> Codes | None:
     """Numbers for the values of a column of whole numbers or texts."""
     if array.dtype.kind == "f":
-        if not np.all(np.isfinite(array)) or not np.array_equal(array, np.round(array)) or len(np.unique(array)) > _MAX_CLASSES:
+        if (
+            not np.all(np.isfinite(array))
+            or not np.array_equal(array, np.round(array))
+            or len(np.unique(array)) > _MAX_CLASSES
+        ):
             return None
     elif array.dtype.kind not in "iubUO":
         return None
     try:
-        return np.unique(array.astype(str) if array.dtype.kind == "O" else array, return_inverse=True)[1].astype(np.int64)
+        return np.unique(
+            array.astype(str) if array.dtype.kind == "O" else array, return_inverse=True
+        )[1].astype(np.int64)
     except (TypeError, ValueError):
         return None
 

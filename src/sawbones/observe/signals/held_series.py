@@ -1,8 +1,9 @@
-"""Arrays in the user's hands that are scaled as a whole, and from which both the training rows and the evaluated ones come.
+"""Arrays in the user's hands that are scaled as a whole, and from which both the training rows and
+the evaluated ones come.
 
-The model is often given windows of a series, so that its rows are not those of the array: single steps are looked up in it. An
-array scaled over the training part alone is not scaled exactly as a whole; one that holds the training part alone does not hold
-the evaluated steps.
+The model is often given windows of a series, so that its rows are not those of the array: single
+steps are looked up in it. An array scaled over the training part alone is not scaled exactly as a
+whole; one that holds the training part alone does not hold the evaluated steps.
 """
 
 from __future__ import annotations
@@ -26,13 +27,20 @@ class HeldSeries:
         self._held: dict[tuple[str, int, int], dict[str, Any]] = {}
 
     def add(self, name: str, array: Rows, small: list[str]) -> None:
-        """An array that the script holds; `small` are the names of arrays with one value for each of its columns."""
+        """An array that the script holds; `small` are the names of arrays with one value for each
+        of its columns.
+        """
         rows = np.asarray(array, np.float64).reshape(len(array), -1)
         key = (name, *rows.shape)
         if key in self._held:
             self._held[key]["small"] |= set(small)
             return
-        if len(self._held) >= MAX_HELD or rows.size > MAX_VALUES or len(rows) < _LEAST_ROWS or not np.all(np.isfinite(rows)):
+        if (
+            len(self._held) >= MAX_HELD
+            or rows.size > MAX_VALUES
+            or len(rows) < _LEAST_ROWS
+            or not np.all(np.isfinite(rows))
+        ):
             return
         scaled = _scaled(rows)
         if scaled is not None:
@@ -44,14 +52,34 @@ class HeldSeries:
                 continue
             known, own, new = (_steps(part, width) for part in (series["rows"], train, held_out))
             new -= own
-            whole = len(known) >= 0.9 * count and len(own | new) >= 0.5 * count  # nearly all steps differ, and most are used
-            if not whole or len(new) < max(_LEAST_NEW, 0.02 * count) or len((own | new) & known) < 0.99 * len(own | new):
+            whole = (
+                len(known) >= 0.9 * count and len(own | new) >= 0.5 * count
+            )  # nearly all steps differ, and most are used
+            if (
+                not whole
+                or len(new) < max(_LEAST_NEW, 0.02 * count)
+                or len((own | new) & known) < 0.99 * len(own | new)
+            ):
                 continue
             used = np.frombuffer(b"".join(own), np.float32).reshape(-1, width).astype(np.float64)
-            away = off_standard(used) if series["kind"] == "standardised" else np.maximum(used.min(0), 1.0 - used.max(0))
-            sign = {"kind": series["kind"], "columns": width, "of": width, "off": series["off"], "own_off": float(away.max())}
+            away = (
+                off_standard(used)
+                if series["kind"] == "standardised"
+                else np.maximum(used.min(0), 1.0 - used.max(0))
+            )
+            sign = {
+                "kind": series["kind"],
+                "columns": width,
+                "of": width,
+                "off": series["off"],
+                "own_off": float(away.max()),
+            }
             small = sorted(series["small"])
-            assumed = [{"cls": "", "names": small, "rows": count, "assumed": True}] if len(small) >= 2 else []
+            assumed = (
+                [{"cls": "", "names": small, "rows": count, "assumed": True}]
+                if len(small) >= 2
+                else []
+            )
             if sign["own_off"] > 1e-4:
                 return {"train_rows": len(own), "rows": count, "signs": [sign], "holders": assumed}
         return None
@@ -66,9 +94,13 @@ def _scaled(rows: Rows) -> dict[str, Any] | None:
 
 
 def off_standard(rows: Rows, axes: tuple[int, ...] = (0,)) -> Rows:
-    """How far mean and spread over these axes are from 0 and 1, whichever way the spread was divided."""
+    """How far mean and spread over these axes are from 0 and 1, whichever way the spread was
+    divided.
+    """
     mean, biased, unbiased = rows.mean(axes), rows.std(axes), rows.std(axes, ddof=1)
-    found: Rows = np.maximum(np.abs(mean), np.minimum(np.abs(biased - 1), np.abs(unbiased - 1))).reshape(-1)
+    found: Rows = np.maximum(
+        np.abs(mean), np.minimum(np.abs(biased - 1), np.abs(unbiased - 1))
+    ).reshape(-1)
     return found
 
 

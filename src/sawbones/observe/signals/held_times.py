@@ -1,7 +1,9 @@
-"""Moments in the user's hands: two tables of one series in time, cut at one moment or dealt out row by row.
+"""Moments in the user's hands: two tables of one series in time, cut at one moment or dealt out row
+by row.
 
-Looked for in the variables of the user's frames: tables and series of pandas and arrays of NumPy that hold dates. Of two that share
-no moment it is told how evenly both together are spaced, and how often one follows the other in time.
+Looked for in the variables of the user's frames: tables and series of pandas and arrays of NumPy
+that hold dates. Of two that share no moment it is told how evenly both together are spaced, and how
+often one follows the other in time.
 """
 
 from __future__ import annotations
@@ -48,10 +50,34 @@ def held_times(frame: types.FrameType | None) -> list[dict[str, Any]]:
     ]
 
 
-def _visit(root: str, value: Any, visited: set[int], found: dict[tuple[str, bytes], tuple[str, Moments]], depth: int) -> None:
-    if id(value) in visited or len(visited) > _MAX_VISITED or depth > _MAX_DEPTH or len(found) >= _MAX_SERIES:
+def _visit(
+    root: str,
+    value: Any,
+    visited: set[int],
+    found: dict[tuple[str, bytes], tuple[str, Moments]],
+    depth: int,
+) -> None:
+    if (
+        id(value) in visited
+        or len(visited) > _MAX_VISITED
+        or depth > _MAX_DEPTH
+        or len(found) >= _MAX_SERIES
+    ):
         return
-    if isinstance(value, (types.ModuleType, types.FunctionType, type, str, bytes, int, float, torch.Tensor, torch.nn.Module)):
+    if isinstance(
+        value,
+        (
+            types.ModuleType,
+            types.FunctionType,
+            type,
+            str,
+            bytes,
+            int,
+            float,
+            torch.Tensor,
+            torch.nn.Module,
+        ),
+    ):
         return
     visited.add(id(value))
     if type(value).__module__.split(".")[0] in ("pandas", "numpy"):
@@ -72,7 +98,9 @@ def _held(value: Any) -> list[Any]:
 
 
 def _moments(value: Any) -> Iterator[tuple[str, Moments]]:
-    """(column, one moment per row): of the index if that holds dates, else of every column that does."""
+    """(column, one moment per row): of the index if that holds dates, else of every column that
+    does.
+    """
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "M" and value.ndim == 1:
             yield "", _whole(value)
@@ -93,7 +121,11 @@ def _whole(dates: Any) -> Moments:
     """Nanoseconds; dates with a zone are those of UTC."""
     if getattr(getattr(dates, "dtype", None), "tz", None) is not None:
         zoned = dates.dt if hasattr(dates, "dt") else dates
-        dates = zoned.tz_convert("UTC").tz_localize(None) if zoned is dates else zoned.tz_convert("UTC").dt.tz_localize(None)
+        dates = (
+            zoned.tz_convert("UTC").tz_localize(None)
+            if zoned is dates
+            else zoned.tz_convert("UTC").dt.tz_localize(None)
+        )
     return np.asarray(dates).astype("datetime64[ns]").astype(np.int64)
 
 
@@ -101,7 +133,10 @@ def _compared(a: str, ours: Moments, b: str, theirs: Moments) -> dict[str, Any] 
     both = np.concatenate([ours, theirs])
     order = np.argsort(both, kind="stable")
     gaps = np.diff(both[order])
-    if np.any(gaps <= 0) or np.iinfo(np.int64).min in (ours.min(), theirs.min()):  # a moment twice, or none at all
+    if np.any(gaps <= 0) or np.iinfo(np.int64).min in (
+        ours.min(),
+        theirs.min(),
+    ):  # a moment twice, or none at all
         return None
     usual = float(np.median(gaps))
     even = (gaps <= 4 * gaps.min()) | (np.abs(gaps - usual) <= 0.15 * usual)
@@ -112,6 +147,10 @@ def _compared(a: str, ours: Moments, b: str, theirs: Moments) -> dict[str, Any] 
         "even": float(np.mean(even)),
         "turns": int(np.sum(first[1:] != first[:-1])),
         "turns_if_dealt": 2.0 * len(ours) * len(theirs) / len(both),
-        "first": [str(x.min().astype("datetime64[ns]").astype("datetime64[s]")) for x in (ours, theirs)],
-        "last": [str(x.max().astype("datetime64[ns]").astype("datetime64[s]")) for x in (ours, theirs)],
+        "first": [
+            str(x.min().astype("datetime64[ns]").astype("datetime64[s]")) for x in (ours, theirs)
+        ],
+        "last": [
+            str(x.max().astype("datetime64[ns]").astype("datetime64[s]")) for x in (ours, theirs)
+        ],
     }

@@ -1,4 +1,6 @@
-"""Who keeps tensors with graphs of steps long past: the container, the name it goes by, and the lines that fill it."""
+"""Who keeps tensors with graphs of steps long past: the container, the name it goes by, and the
+lines that fill it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.schema import Site
 
 _LEAST = 8  # tensors in one container
-_FILLS = frozenset({"append", "extend", "add", "appendleft", "insert", "update", "setdefault", "put"})
+_FILLS = frozenset(
+    {"append", "extend", "add", "appendleft", "insert", "update", "setdefault", "put"}
+)
 _KINDS = (list, deque, dict, set)
 
 
@@ -24,7 +28,11 @@ def filling_lines(sites: SiteFinder) -> list[Site]:
     frames = list(_user_frames())
     names = {name for container in _containers(frames) for name in _names_of(container, frames)}
     files = {frame.f_code.co_filename for frame in frames}
-    files |= {str(f) for m in list(sys.modules.values()) if (f := getattr(m, "__file__", None)) and is_user_file(str(f))}
+    files |= {
+        str(f)
+        for m in list(sys.modules.values())
+        if (f := getattr(m, "__file__", None)) and is_user_file(str(f))
+    }
     found = [site for file in sorted(files) for site in _fills(file, names, sites)]
     return found[:3]
 
@@ -64,11 +72,20 @@ def _carries(value: Any) -> bool:
 
 
 def _names_of(container: Any, frames: list[Any]) -> set[str]:
-    found = {name for frame in frames for name, value in [*frame.f_locals.items(), *frame.f_globals.items()] if value is container}
+    found = {
+        name
+        for frame in frames
+        for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]
+        if value is container
+    }
     for holder in gc.get_referrers(container):
         inside = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
         if isinstance(inside, dict):
-            found |= {name for name, value in list(inside.items()) if value is container and isinstance(name, str)}
+            found |= {
+                name
+                for name, value in list(inside.items())
+                if value is container and isinstance(name, str)
+            }
     return found
 
 
@@ -82,7 +99,11 @@ def _fills(file: str, names: set[str], sites: SiteFinder) -> Iterator[Site]:
     lines = text.splitlines()
     for node in ast.walk(tree):
         target: ast.AST | None = None
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _FILLS
+        ):
             target = node.func.value
         elif isinstance(node, ast.AugAssign):
             target = node.target
@@ -90,6 +111,12 @@ def _fills(file: str, names: set[str], sites: SiteFinder) -> Iterator[Site]:
             target = node.targets[0].value
         while isinstance(target, ast.Subscript):
             target = target.value
-        name = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+        name = (
+            target.attr
+            if isinstance(target, ast.Attribute)
+            else target.id
+            if isinstance(target, ast.Name)
+            else ""
+        )
         if name in names and isinstance(node, (ast.expr, ast.stmt)):
             yield Site(sites.shown(file), node.lineno, "", lines[node.lineno - 1].strip()[:200])

@@ -1,7 +1,8 @@
 """Which steps' graphs are still alive long after their backward pass, and which line keeps them.
 
-A mark in the metadata of the loss's own graph node lives exactly as long as the node does, whoever holds it. The same for a
-model's output, and for the earliest node of the graph, which whatever is kept out of the middle of the model keeps too.
+A mark in the metadata of the loss's own graph node lives exactly as long as the node does, whoever
+holds it. The same for a model's output, and for the earliest node of the graph, which whatever is
+kept out of the middle of the model keeps too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _OLD = 12  # steps: the observer itself may hold the last few losses
 _MARKED_IN_FULL = 300
 _MAX_RESULTS = 400
 _MAX_DEPTH = 2000
-_TELLING = 8  # graphs kept, all but a few of those made: from then on the holder is looked for, once
+_TELLING = (
+    8  # graphs kept, all but a few of those made: from then on the holder is looked for, once
+)
 
 
 class _Mark:
@@ -67,15 +70,21 @@ class KeptGraphs:
             self._results.append((self._iteration, site, weakref.ref(tensor)))
 
     def _vote(self) -> None:
-        """What an earlier iteration made and is still there when the next one goes backward is kept by somebody."""
+        """What an earlier iteration made and is still there when the next one goes backward is kept
+        by somebody.
+        """
         before = [row for row in self._results if row[0] < self._iteration]
-        self._votes.update({site for _, site, ref in before if site is not None and ref() is not None})
+        self._votes.update(
+            {site for _, site, ref in before if site is not None and ref() is not None}
+        )
         self._results = [row for row in self._results if row[0] >= self._iteration]
 
     def stepped(self, step: int) -> None:
         if step % 5:
             return
-        kept, made = max(self._kept(marks, step) for marks in (self._marks, self._outputs, self._earliest))
+        kept, made = max(
+            self._kept(marks, step) for marks in (self._marks, self._outputs, self._earliest)
+        )
         if self._holders is None and kept >= _TELLING and kept >= 0.8 * made:
             self._holders = list(filling_lines(self._sites))
             self.record["holders"] = self._holders

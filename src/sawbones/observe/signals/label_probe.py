@@ -1,9 +1,11 @@
-"""The label probe: do the inputs say anything about the labels, and would they under another pairing?
+"""The label probe: do the inputs say anything about the labels, and would they under another
+pairing?
 
-Two readings, each of at most 600 samples: `batches`, the pairs that reached the model and the loss while training; and
-`dataset`, the training loader's data set in its own order, read for at most two seconds after the run has ended. A
-nearest-neighbour vote and a ridge fit on half of the samples predict the other half; the score is compared with the same on
-permuted labels. Token targets of every position are judged by what one input token says about its target.
+Two readings, each of at most 600 samples: `batches`, the pairs that reached the model and the loss
+while training; and `dataset`, the training loader's data set in its own order, read for at most two
+seconds after the run has ended. A nearest-neighbour vote and a ridge fit on half of the samples
+predict the other half; the score is compared with the same on permuted labels. Token targets of
+every position are judged by what one input token says about its target.
 """
 
 from __future__ import annotations
@@ -40,23 +42,43 @@ class PairLog:
 
     @property
     def full(self) -> bool:
-        return len(self._labels) >= MAX_SAMPLES or len(self._tokens) >= 40 or self._num_offered >= 4 * MAX_SAMPLES
+        return (
+            len(self._labels) >= MAX_SAMPLES
+            or len(self._tokens) >= 40
+            or self._num_offered >= 4 * MAX_SAMPLES
+        )
 
     def add(self, given: Any, target: torch.Tensor) -> None:
-        candidates = [t for _, t in tensors_in(given) if t.dim() >= 1 and t.shape[0] > 1 and t.device.type == "cpu"]
+        candidates = [
+            t
+            for _, t in tensors_in(given)
+            if t.dim() >= 1 and t.shape[0] > 1 and t.device.type == "cpu"
+        ]
         if not candidates or target.device.type != "cpu" or target.dim() == 0:
             return
         value = max(candidates, key=lambda t: t.numel())
         whole = not value.dtype.is_floating_point
-        if whole and not target.dtype.is_floating_point and value.dim() == 2 and target.numel() == value.numel():
-            self._tokens.append((value.detach().clone().numpy(), target.detach().clone().reshape(value.shape).numpy()))
+        if (
+            whole
+            and not target.dtype.is_floating_point
+            and value.dim() == 2
+            and target.numel() == value.numel()
+        ):
+            self._tokens.append(
+                (
+                    value.detach().clone().numpy(),
+                    target.detach().clone().reshape(value.shape).numpy(),
+                )
+            )
         elif target.numel() == value.shape[0]:
             labels = target.detach().to(torch.float64).flatten().tolist()
             if len(set(labels)) < 2 or labels == list(range(len(labels))):
-                return  # real against fake, or the index of the matching partner: no label of the sample
+                # real against fake, or the index of the matching partner: no label of the sample
+                return
             for row, label in zip(value.detach().clone(), labels, strict=True):
                 self._num_offered += 1
-                # A sample of an earlier epoch is its own nearest neighbour and would answer for itself, whatever its label.
+                # A sample of an earlier epoch is its own nearest neighbour and would answer for
+                # itself, whatever its label.
                 content = raw_bytes(row).tobytes() if row.numel() and row.dim() else b""
                 if not content or content not in self._known:
                     self._known.add(content)
@@ -72,8 +94,12 @@ class PairLog:
 
 
 def probe_tokens(batches: list[tuple[Any, Any]]) -> dict[str, Any] | None:
-    """How well one input token predicts a target, at the best of several alignments: some offsets, and read backwards."""
-    alignments: dict[str, Callable[[Any], Any]] = {f"offset {k}": partial(np.roll, shift=-k, axis=1) for k in range(-4, 5)}
+    """How well one input token predicts a target, at the best of several alignments: some offsets,
+    and read backwards.
+    """
+    alignments: dict[str, Callable[[Any], Any]] = {
+        f"offset {k}": partial(np.roll, shift=-k, axis=1) for k in range(-4, 5)
+    }
     alignments["backwards"] = np.fliplr
     target = np.concatenate([b.ravel() for _, b in batches])
     keep = target >= 0
@@ -90,7 +116,14 @@ def probe_tokens(batches: list[tuple[Any, Any]]) -> dict[str, Any] | None:
     null = np.array([_token_score(best, rng.permutation(target)) for _ in range(8)])
     own = max(scores.values())
     z = float((own - null.mean()) / (null.std() + 2e-3))
-    return {"kind": "tokens", "num": len(target), "score": own, "chance": float(null.mean()), "spread": float(null.std()), "z": z}
+    return {
+        "kind": "tokens",
+        "num": len(target),
+        "score": own,
+        "chance": float(null.mean()),
+        "spread": float(null.std()),
+        "z": z,
+    }
 
 
 def _token_score(given: Any, target: Any) -> float:
@@ -114,7 +147,8 @@ def probe_dataset(dataset: Any) -> dict[str, Any] | None:
     inputs, labels = [], []
     ends = time.perf_counter() + MAX_SECONDS
     step = max(1, len(dataset) // size)
-    # Neighbours matter for an off-by-one, spread for the classes: half in a row, half spread over the set.
+    # Neighbours matter for an off-by-one, spread for the classes: half in a row, half spread over
+    # the set.
     indices = [*range(size // 2), *range(size // 2, len(dataset), step)][:size]
     try:
         for i in indices:
@@ -133,7 +167,9 @@ def probe_dataset(dataset: Any) -> dict[str, Any] | None:
 
 
 def split_sample(sample: Any) -> tuple[Any, Any] | None:
-    """(input, label) of one sample: the last scalar is the label, the largest tensor before it the input."""
+    """(input, label) of one sample: the last scalar is the label, the largest tensor before it the
+    input.
+    """
     found = [t for _, t in tensors_in(sample)]
     scalars = _plain_scalars(sample)
     if scalars is not None and found:
@@ -144,8 +180,18 @@ def split_sample(sample: Any) -> tuple[Any, Any] | None:
 
 
 def _plain_scalars(sample: Any) -> float | None:
-    values = list(sample.values()) if isinstance(sample, dict) else list(sample) if isinstance(sample, (tuple, list)) else []
-    last = [v for v in values if isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool)]
+    values = (
+        list(sample.values())
+        if isinstance(sample, dict)
+        else list(sample)
+        if isinstance(sample, (tuple, list))
+        else []
+    )
+    last = [
+        v
+        for v in values
+        if isinstance(v, (int, float, np.integer, np.floating)) and not isinstance(v, bool)
+    ]
     return float(last[-1]) if last else None
 
 
@@ -153,7 +199,9 @@ def features(value: Any) -> Floats:
     tensor = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value))
     tensor = tensor.detach().cpu()
     if not tensor.dtype.is_floating_point and tensor.dim() == 1 and tensor.numel() > 1:
-        counts = np.zeros(_FEATURES)  # a token sequence: which tokens occur, and which stand first and last
+        counts = np.zeros(
+            _FEATURES
+        )  # a token sequence: which tokens occur, and which stand first and last
         ids = tensor.numpy().astype(np.int64) % (_FEATURES - 2)
         np.add.at(counts, ids, 1.0)
         return counts
@@ -190,17 +238,25 @@ def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> dict
         "z": float((own - null.mean()) / (null.std() + 1e-3)),
     }
     shares = np.unique(y, return_counts=True)[1] / len(y)
-    found["baseline"] = float(-(shares * np.log(shares)).sum()) if classes else float(y.var())  # loss of the best constant answer
+    found["baseline"] = (
+        float(-(shares * np.log(shares)).sum()) if classes else float(y.var())
+    )  # loss of the best constant answer
     found["best"] = _best_pairing(x[:num_in_row], y[:num_in_row], score)
     return found
 
 
-def _best_pairing(x: Floats, y: Floats, score: Callable[[Floats, Floats, Any], float]) -> dict[str, Any] | None:
-    """Simple ways to come apart: shifted by a few rows, reversed. Judged on the rows read one after another."""
+def _best_pairing(
+    x: Floats, y: Floats, score: Callable[[Floats, Floats, Any], float]
+) -> dict[str, Any] | None:
+    """Simple ways to come apart: shifted by a few rows, reversed. Judged on the rows read one after
+    another.
+    """
     if len(y) < 40:
         return None
     neighbours = _neighbours(x)
-    pairings = {f"shifted by {k}": np.roll(y, k) for k in (-2, -1, 1, 2)} | {"reversed": y[::-1].copy()}
+    pairings = {f"shifted by {k}": np.roll(y, k) for k in (-2, -1, 1, 2)} | {
+        "reversed": y[::-1].copy()
+    }
     scores = {name: score(x, labels, neighbours) for name, labels in pairings.items()}
     name = max(scores, key=lambda n: scores[n])
     return {"pairing": name, "score": scores[name], "as_is": score(x, y, neighbours)}
@@ -229,7 +285,9 @@ def _class_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> flo
 def _value_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> float:
     near = _correlation(y[neighbours].mean(1), y)
     half = len(y) // 2
-    linear = _correlation(_ridge(x[:half], y[:half, None] - y[:half].mean(), x[half:])[:, 0], y[half:])
+    linear = _correlation(
+        _ridge(x[:half], y[:half, None] - y[:half].mean(), x[half:])[:, 0], y[half:]
+    )
     return max(near, linear)
 
 

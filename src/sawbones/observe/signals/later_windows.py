@@ -1,8 +1,10 @@
-"""Windows of one series in time: whether evaluated ones are overlapped by trained ones that reach further into the future.
+"""Windows of one series in time: whether evaluated ones are overlapped by trained ones that reach
+further into the future.
 
-The last few steps of an evaluated window are looked up inside the trained windows. Found before the end of one, that window goes
-on to what comes after: what the evaluated window is asked for. Whether a target is such a later step is told from the trained
-windows, whose own future other trained windows hold. Steps are compared bit by bit, several in a row, so chance plays no part.
+The last few steps of an evaluated window are looked up inside the trained windows. Found before the
+end of one, that window goes on to what comes after: what the evaluated window is asked for. Whether
+a target is such a later step is told from the trained windows, whose own future other trained
+windows hold. Steps are compared bit by bit, several in a row, so chance plays no part.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ Keys = npt.NDArray[np.uint64]
 class LaterWindows:
     def __init__(self) -> None:
         self._rows: dict[str, dict[bytes, Values]] = {"train": {}, "eval": {}}
-        self._answers: dict[bytes, tuple[float, float]] = {}  # the first value of each target, and the last
+        self._answers: dict[
+            bytes, tuple[float, float]
+        ] = {}  # the first value of each target, and the last
         self._shape: tuple[int, ...] | None = None
         self._latest: list[bytes] = []  # the rows that the next target belongs to
 
@@ -35,13 +39,21 @@ class LaterWindows:
         kept = self._rows.get(phase)
         self._latest = []
         limit = MAX_TRAINED if phase == "train" else MAX_EVALUATED
-        floats = [t for t in given if t.is_floating_point() and t.dim() in (2, 3) and t.device.type == "cpu"]
+        floats = [
+            t
+            for t in given
+            if t.is_floating_point() and t.dim() in (2, 3) and t.device.type == "cpu"
+        ]
         if kept is None or len(kept) >= limit or not floats:
             return
         rows = max(floats, key=lambda t: t.numel()).detach()
         shape = tuple(rows.shape[1:])
         self._shape = self._shape or shape
-        if shape != self._shape or not _LEAST_TIME <= max(shape) <= _MAX_TIME or len(kept) * rows[0].numel() > MAX_VALUES:
+        if (
+            shape != self._shape
+            or not _LEAST_TIME <= max(shape) <= _MAX_TIME
+            or len(kept) * rows[0].numel() > MAX_VALUES
+        ):
             return
         plain = rows.to(torch.float32).numpy()
         keys = [row.tobytes() for row in plain]
@@ -50,54 +62,106 @@ class LaterWindows:
         self._latest = keys if phase == "train" else []
 
     def asked(self, target: torch.Tensor) -> None:
-        if self._latest and target.is_floating_point() and target.dim() >= 1 and len(target) == len(self._latest):
+        if (
+            self._latest
+            and target.is_floating_point()
+            and target.dim() >= 1
+            and len(target) == len(self._latest)
+        ):
             flat = target.detach().reshape(len(target), -1)
-            self._answers.update(zip(self._latest, zip(flat[:, 0].tolist(), flat[:, -1].tolist(), strict=True), strict=True))
+            self._answers.update(
+                zip(
+                    self._latest,
+                    zip(flat[:, 0].tolist(), flat[:, -1].tolist(), strict=True),
+                    strict=True,
+                )
+            )
         self._latest = []
 
     def record(self) -> dict[str, Any] | None:
         trained = self._rows["train"]
         new = [row for key, row in self._rows["eval"].items() if key not in trained]
-        if not _LEAST_TRAINED <= len(trained) < MAX_TRAINED or len(new) < _LEAST_EVALUATED or len(self._answers) < _LEAST_PAIRS:
+        if (
+            not _LEAST_TRAINED <= len(trained) < MAX_TRAINED
+            or len(new) < _LEAST_EVALUATED
+            or len(self._answers) < _LEAST_PAIRS
+        ):
             return None
-        known, answers = np.stack(list(trained.values())), [self._answers.get(key, (np.nan, np.nan)) for key in trained]
-        for ordered in ((0, 1, 2), (0, 2, 1)):  # time first, as recurrent layers want it, or channels first
-            ours, theirs = (r[:, :, None] if r.ndim == 2 else r.transpose(ordered) for r in (known, np.stack(new)))
+        known, answers = (
+            np.stack(list(trained.values())),
+            [self._answers.get(key, (np.nan, np.nan)) for key in trained],
+        )
+        for ordered in (
+            (0, 1, 2),
+            (0, 2, 1),
+        ):  # time first, as recurrent layers want it, or channels first
+            ours, theirs = (
+                r[:, :, None] if r.ndim == 2 else r.transpose(ordered)
+                for r in (known, np.stack(new))
+            )
             for wanted in np.asarray(answers).T:
-                if ours.shape[1] >= _LEAST_TIME and (found := _compared(ours, theirs, wanted)) is not None:
+                if (
+                    ours.shape[1] >= _LEAST_TIME
+                    and (found := _compared(ours, theirs, wanted)) is not None
+                ):
                     return found
         return None
 
 
-def _compared(trained: Values, evaluated: Values, answers: npt.NDArray[np.float64]) -> dict[str, Any] | None:
+def _compared(
+    trained: Values, evaluated: Values, answers: npt.NDArray[np.float64]
+) -> dict[str, Any] | None:
     time = trained.shape[1]
     length = min(max(time // 3, 3), _MAX_SEGMENT)
     ours, theirs = _segments(trained, length), _segments(evaluated, length)
-    if len(np.unique(ours[:, -1])) < _DISTINCT * len(ours):  # a series that repeats itself has no one place in time
+    if len(np.unique(ours[:, -1])) < _DISTINCT * len(
+        ours
+    ):  # a series that repeats itself has no one place in time
         return None
-    inside, places = np.unique(ours[:, :-1].T.reshape(-1), return_index=True)  # of several, the one that reaches furthest
+    inside, places = np.unique(
+        ours[:, :-1].T.reshape(-1), return_index=True
+    )  # of several, the one that reaches furthest
     ahead = _steps_ahead(ours[:, -1], inside, places, trained, length, answers)
     if ahead is None:
         return None
     later = np.isin(theirs[:, -1], inside)
-    return {"evaluated": len(evaluated), "trained": len(trained), "later": float(later.mean()), "steps": time, "ahead": ahead}
+    return {
+        "evaluated": len(evaluated),
+        "trained": len(trained),
+        "later": float(later.mean()),
+        "steps": time,
+        "ahead": ahead,
+    }
 
 
 def _segments(rows: Values, length: int) -> Keys:
     """A number for every `length` steps in a row, equal where all their bits are."""
-    random = np.random.default_rng(0).integers(1, 1 << 62, rows.shape[2] + length).astype(np.uint64) * np.uint64(2) + np.uint64(1)
+    random = np.random.default_rng(0).integers(1, 1 << 62, rows.shape[2] + length).astype(
+        np.uint64
+    ) * np.uint64(2) + np.uint64(1)
     bits = np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64)
     steps = (bits * random[: rows.shape[2]]).sum(2, dtype=np.uint64)
     mixed = steps ^ (steps >> np.uint64(29))
     count = rows.shape[1] - length + 1
-    found: Keys = np.sum([mixed[:, i : i + count] * random[rows.shape[2] + i] for i in range(length)], axis=0, dtype=np.uint64)
+    found: Keys = np.sum(
+        [mixed[:, i : i + count] * random[rows.shape[2] + i] for i in range(length)],
+        axis=0,
+        dtype=np.uint64,
+    )
     return found
 
 
 def _steps_ahead(
-    ends: Keys, inside: Keys, places: npt.NDArray[np.int64], trained: Values, length: int, answers: npt.NDArray[np.float64]
+    ends: Keys,
+    inside: Keys,
+    places: npt.NDArray[np.int64],
+    trained: Values,
+    length: int,
+    answers: npt.NDArray[np.float64],
 ) -> int | None:
-    """How many steps after the end of its window the target lies, as a column of a later window has it; None where none does."""
+    """How many steps after the end of its window the target lies, as a column of a later window has
+    it; None where none does.
+    """
     at = np.minimum(np.searchsorted(inside, ends), len(inside) - 1)
     rows = np.flatnonzero((inside[at] == ends) & np.isfinite(answers))
     start, other = np.divmod(places[at[rows]], len(trained))
@@ -109,7 +173,9 @@ def _steps_ahead(
         wanted = answers[rows[reach]]
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = after.std(0) * wanted.std()
-            alike = np.abs(((after - after.mean(0)) * (wanted - wanted.mean())[:, None]).mean(0) / spread)
+            alike = np.abs(
+                ((after - after.mean(0)) * (wanted - wanted.mean())[:, None]).mean(0) / spread
+            )
         if np.any(alike[spread > 1e-9] > 0.9999):
             return ahead
     return None

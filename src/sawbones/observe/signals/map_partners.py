@@ -1,7 +1,8 @@
 """Whether the label maps of a data set lie beside other pictures than their own.
 
-Every picture is compared with every map. Where pictures and maps come apart as a whole (one list sorted by name, the other by
-number), each picture still has one map in the set that fits it far better than all others do, and it is not the one beside it.
+Every picture is compared with every map. Where pictures and maps come apart as a whole (one list
+sorted by name, the other by number), each picture still has one map in the set that fits it far
+better than all others do, and it is not the one beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def probe_partners(dataset: Any) -> dict[str, Any] | None:
-    """How many pictures have one map that fits clearly best, and for how many of these it is their own."""
+    """How many pictures have one map that fits clearly best, and for how many of these it is their
+    own.
+    """
     try:
         size = len(dataset)
     except (TypeError, NotImplementedError):
@@ -57,7 +60,9 @@ def compare_all(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, Any
         return None  # a picture as target, not a map of labels
     masks = _rows((labels != values[counts.argmax()])[:, None].double())[0]
     pictures = torch.stack([p for p, _ in pairs]).double()
-    around = torch.nn.functional.avg_pool2d(pictures, 5, stride=1, padding=2, count_include_pad=False)
+    around = torch.nn.functional.avg_pool2d(
+        pictures, 5, stride=1, padding=2, count_include_pad=False
+    )
     best: dict[str, Any] | None = None
     for seen in (*_rows(pictures), *_rows((pictures - around).abs())):
         fit = np.abs(seen @ masks.T)
@@ -78,7 +83,9 @@ def compare_all(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, Any
 
 
 def _rows(maps: torch.Tensor) -> list[Floats]:
-    """For each channel the samples as rows of unit length, without what all samples share at a place."""
+    """For each channel the samples as rows of unit length, without what all samples share at a
+    place.
+    """
     side = min(MAX_SIDE, *maps.shape[-2:])
     small = torch.nn.functional.adaptive_avg_pool2d(maps, side).flatten(2)
     small = small - small.mean(0, keepdim=True)

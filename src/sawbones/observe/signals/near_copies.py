@@ -1,7 +1,9 @@
-"""Whether samples that are evaluated lie right beside samples that are trained on, far nearer than anything else does.
+"""Whether samples that are evaluated lie right beside samples that are trained on, far nearer than
+anything else does.
 
-For each evaluated sample: the distance to the nearest trained one over that to the tenth. Between independent samples the two
-distances differ little; a copy with a little noise lies a fraction as far away as any other sample.
+For each evaluated sample: the distance to the nearest trained one over that to the tenth. Between
+independent samples the two distances differ little; a copy with a little noise lies a fraction as
+far away as any other sample.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ class NearCopies:
         limit = MAX_TRAINED if phase == "train" else MAX_EVALUATED
         if kept is None or len(kept) >= limit:
             return
-        floats = [t for _, t in tensors_in(given) if t.is_floating_point() and t.dim() >= 2 and t.device.type == "cpu"]
+        floats = [
+            t
+            for _, t in tensors_in(given)
+            if t.is_floating_point() and t.dim() >= 2 and t.device.type == "cpu"
+        ]
         if not floats:
             return
         rows = max(floats, key=lambda t: t.numel()).detach()
@@ -43,14 +49,18 @@ class NearCopies:
             kept.setdefault(values.tobytes(), values)
 
     def record(self) -> dict[str, Any] | None:
-        """Of the evaluated samples that were not trained on as they are, the share that has a near copy among the trained ones."""
+        """Of the evaluated samples that were not trained on as they are, the share that has a near
+        copy among the trained ones.
+        """
         trained = self._rows["train"]
         new = [values for key, values in self._rows["eval"].items() if key not in trained]
         if len(trained) < 10 * _NEIGHBOURS or len(trained) >= MAX_TRAINED or len(new) < 40:
             return None
         x, y = np.stack(list(trained.values())), np.stack(new)
         squares = (y**2).sum(1)[:, None] + (x**2).sum(1)[None, :] - 2.0 * y @ x.T
-        nearest = np.sqrt(np.maximum(np.partition(squares, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS], 0.0))
+        nearest = np.sqrt(
+            np.maximum(np.partition(squares, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS], 0.0)
+        )
         first, tenth = nearest.min(1), nearest.max(1)
         known = tenth > 1e-6 * max(float(np.abs(x).max()), 1e-12)
         if known.sum() < 40:

@@ -1,7 +1,9 @@
-"""Whether a data set draws at random when a sample is read, and whether loader workers would draw the same.
+"""Whether a data set draws at random when a sample is read, and whether loader workers would draw
+the same.
 
-A worker gets a copy of the data set and its own seeds. Two copies are made here, seeded as two workers (and as one worker in two
-epochs) would be, and asked for the same samples. Everything happens after the run; the random streams are put back.
+A worker gets a copy of the data set and its own seeds. Two copies are made here, seeded as two
+workers (and as one worker in two epochs) would be, and asked for the same samples. Everything
+happens after the run; the random streams are put back.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ MAX_NUMBERS = 32  # a longer label is a picture or a series, not a few numbers
 MAX_PLACES = 4
 
 
-def probe_redraw(dataset: Any, init: Callable[[int], Any] | None, num_workers: int) -> dict[str, Any] | None:
+def probe_redraw(
+    dataset: Any, init: Callable[[int], Any] | None, num_workers: int
+) -> dict[str, Any] | None:
     if isinstance(dataset, IterableDataset):
         with _streams_put_back():
             try:
@@ -52,25 +56,36 @@ def probe_redraw(dataset: Any, init: Callable[[int], Any] | None, num_workers: i
             return None
 
 
-def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, indices: list[int]) -> dict[str, Any] | None:
+def _compare(
+    dataset: Any, init: Callable[[int], Any] | None, num_workers: int, indices: list[int]
+) -> dict[str, Any] | None:
     ends = time.perf_counter() + MAX_SECONDS
     began = time.perf_counter()
-    # The user's own object keeps the state of its generators, and workers get it unread: one that makes its generator at the first
+    # The user's own object keeps the state of its generators, and workers get it unread: one that
+    # makes its generator at the first
     # read must make it as a worker.
     unread, dataset = dataset, copy.deepcopy(dataset)
     once = _draw(dataset, indices)
     again = _draw(dataset, indices)
     if once is None or again is None or time.perf_counter() - began > MAX_SECONDS / 3:
         return None
-    found: dict[str, Any] = {"samples": len(indices), "changed": _differ(once, again), "num_workers": num_workers}
-    found["label_changed"] = _differ([s[-1:] for s in once], [s[-1:] for s in again]) if len(once[0]) > 1 else 0.0
+    found: dict[str, Any] = {
+        "samples": len(indices),
+        "changed": _differ(once, again),
+        "num_workers": num_workers,
+    }
+    found["label_changed"] = (
+        _differ([s[-1:] for s in once], [s[-1:] for s in again]) if len(once[0]) > 1 else 0.0
+    )
     found["spread"] = _spread(once, again)
     if found["changed"] >= 0.25 and found["label_changed"] == 0.0:
         found["probes"] = _probes(dataset)
         found["maps"] = _maps(dataset)
     if found["changed"] < 0.5 or num_workers < 1 or time.perf_counter() > ends:
         return found
-    workers = [_as_worker(unread, init, number, 1000, max(num_workers, 2), indices) for number in (0, 1)]
+    workers = [
+        _as_worker(unread, init, number, 1000, max(num_workers, 2), indices) for number in (0, 1)
+    ]
     epoch = _as_worker(unread, init, 0, 9000, max(num_workers, 2), indices)
     if workers[0] is not None and workers[1] is not None and epoch is not None:
         found["across_workers"] = 1.0 - _differ(workers[0], workers[1])
@@ -79,13 +94,18 @@ def _compare(dataset: Any, init: Callable[[int], Any] | None, num_workers: int, 
 
 
 def _probes(dataset: Any) -> dict[str, Any] | None:
-    """What inputs say about their labels as they are drawn, and with every sample drawn from one state of the random streams.
+    """What inputs say about their labels as they are drawn, and with every sample drawn from one
+    state of the random streams.
 
     Of a label of several numbers (a box, a pose) the one that loses most by the draws.
     """
     size = min(len(dataset), MAX_PROBED)
     # In no order of their own, so that a slow data set may be left part of the way.
-    indices = np.random.default_rng(0).permutation(np.linspace(0, len(dataset) - 1, size).astype(int)).tolist()
+    indices = (
+        np.random.default_rng(0)
+        .permutation(np.linspace(0, len(dataset) - 1, size).astype(int))
+        .tolist()
+    )
     read: dict[str, tuple[list[Any], list[list[float]]]] = {}
     for name in ("free", "held"):
         inputs, labels = [], []
@@ -102,15 +122,26 @@ def _probes(dataset: Any) -> dict[str, Any] | None:
                 break
         indices = indices[: len(inputs)]
         read[name] = (inputs, labels)
-    read = {name: (inputs[: len(indices)], labels[: len(indices)]) for name, (inputs, labels) in read.items()}
-    if len(indices) < 100 or len({len(label) for _, labels in read.values() for label in labels}) != 1:
+    read = {
+        name: (inputs[: len(indices)], labels[: len(indices)])
+        for name, (inputs, labels) in read.items()
+    }
+    if (
+        len(indices) < 100
+        or len({len(label) for _, labels in read.values() for label in labels}) != 1
+    ):
         return None
     found = []
     for place in range(min(len(read["free"][1][0]), MAX_PLACES)):
-        scores = {name: probe_pairs(x, [label[place] for label in y], num_in_row=0) for name, (x, y) in read.items()}
+        scores = {
+            name: probe_pairs(x, [label[place] for label in y], num_in_row=0)
+            for name, (x, y) in read.items()
+        }
         free, held = scores["free"], scores["held"]
         if free is not None and held is not None:
-            found.append((held["score"] - free["score"], {"free": free, "held": held, "place": place}))
+            found.append(
+                (held["score"] - free["score"], {"free": free, "held": held, "place": place})
+            )
     return max(found, key=lambda f: f[0])[1] if found else None
 
 
@@ -133,7 +164,11 @@ def _labelled(sample: Any) -> tuple[Any, list[float]] | None:
     if pair is not None:
         return pair[0], [float(pair[1])]
     tensors = [t for _, t in tensors_in(sample)]
-    if len(tensors) != 2 or not tensors[1].is_floating_point() or not 2 <= tensors[1].numel() <= MAX_NUMBERS:
+    if (
+        len(tensors) != 2
+        or not tensors[1].is_floating_point()
+        or not 2 <= tensors[1].numel() <= MAX_NUMBERS
+    ):
         return None
     return tensors[0], tensors[1].flatten().tolist()
 
@@ -144,7 +179,9 @@ def _seed(number: int) -> None:
     np.random.seed(number)
 
 
-def _compare_streams(dataset: Any, init: Callable[[int], Any] | None, num_workers: int) -> dict[str, Any] | None:
+def _compare_streams(
+    dataset: Any, init: Callable[[int], Any] | None, num_workers: int
+) -> dict[str, Any] | None:
     """What two workers would read from a stream first."""
     began = time.perf_counter()
     first = _as_worker(dataset, init, 0, 1000, num_workers, None)
@@ -153,15 +190,29 @@ def _compare_streams(dataset: Any, init: Callable[[int], Any] | None, num_worker
     second = _as_worker(dataset, init, 1, 1000, num_workers, None)
     if second is None or len(first) != len(second) or len(first) < 4:
         return None
-    return {"samples": len(first), "stream": True, "num_workers": num_workers, "across_workers": 1.0 - _differ(first, second)}
+    return {
+        "samples": len(first),
+        "stream": True,
+        "num_workers": num_workers,
+        "across_workers": 1.0 - _differ(first, second),
+    }
 
 
-def _as_worker(dataset: Any, init: Any, number: int, base_seed: int, num_workers: int, indices: list[int] | None) -> Any:
+def _as_worker(
+    dataset: Any,
+    init: Any,
+    number: int,
+    base_seed: int,
+    num_workers: int,
+    indices: list[int] | None,
+) -> Any:
     own = copy.deepcopy(dataset)
     seed = base_seed + number
     _seed(seed)
     before = worker_module._worker_info
-    worker_module._worker_info = worker_module.WorkerInfo(id=number, num_workers=num_workers, seed=seed, dataset=own)
+    worker_module._worker_info = worker_module.WorkerInfo(
+        id=number, num_workers=num_workers, seed=seed, dataset=own
+    )
     try:
         if init is not None:
             init(number)
@@ -173,11 +224,17 @@ def _as_worker(dataset: Any, init: Any, number: int, base_seed: int, num_workers
 def _draw(dataset: Any, indices: list[int] | None) -> list[list[Any]] | None:
     """The samples at these places; without places, the first of a stream."""
     samples = []
-    for sample in islice(iter(dataset), NUM_SAMPLES) if indices is None else (dataset[i] for i in indices):
+    for sample in (
+        islice(iter(dataset), NUM_SAMPLES) if indices is None else (dataset[i] for i in indices)
+    ):
         values = [t.detach().clone() for _, t in tensors_in(sample)]
         if not values:
             arrays = sample if isinstance(sample, (tuple, list)) else [sample]
-            values = [torch.as_tensor(np.asarray(a)) for a in arrays if isinstance(a, (np.ndarray, int, float))]
+            values = [
+                torch.as_tensor(np.asarray(a))
+                for a in arrays
+                if isinstance(a, (np.ndarray, int, float))
+            ]
         if not values:
             return None
         samples.append(values)
@@ -197,7 +254,9 @@ def _same(first: list[Any], second: list[Any]) -> bool:
 
 
 def _spread(once: list[list[Any]], again: list[list[Any]]) -> float | None:
-    """Mean distance between two draws of a sample over the mean distance between different samples."""
+    """Mean distance between two draws of a sample over the mean distance between different
+    samples.
+    """
     a, b = [s[0] for s in once], [s[0] for s in again]
     if len({tuple(t.shape) for t in (*a, *b)}) != 1:
         return None

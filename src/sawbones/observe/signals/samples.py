@@ -1,6 +1,8 @@
-"""What the model was given and asked for, kept for a number of batches: token rows, token targets, predictions by class.
+"""What the model was given and asked for, kept for a number of batches: token rows, token targets,
+predictions by class.
 
-Rows are read after the run: which id pads them and on which side, how long they are, how they end, which of their targets count.
+Rows are read after the run: which id pads them and on which side, how long they are, how they end,
+which of their targets count.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class SampleLog:
         self._latest = -1  # the batch that the next target belongs to
         self._calls: deque[dict[int, list[int]]] = deque(maxlen=LAST_CALLS)
         self._labels: list[dict[str, int]] = []  # counts of class labels, call by call
-        self._levels: list[tuple[float, float]] = []  # least and largest of real-valued targets, call by call
+        self._levels: list[
+            tuple[float, float]
+        ] = []  # least and largest of real-valued targets, call by call
         self._void: list[int] = []  # training calls all of whose targets are ignored
         self._num_calls = 0
         self._maps = False  # labels of places, not of samples, were among the predictions
@@ -46,11 +50,15 @@ class SampleLog:
         self._token_copies = TokenCopies()
         self._later = LaterWindows()
         self._given: Ids | None = None  # the token rows of the call in progress
-        self._answers: deque[tuple[Ids, Ids, Ids]] = deque(maxlen=LAST_CALLS)  # rows, label of each, whether it was answered right
+        self._answers: deque[tuple[Ids, Ids, Ids]] = deque(
+            maxlen=LAST_CALLS
+        )  # rows, label of each, whether it was answered right
         self._of_call: list[int] = []  # the training call that each kept batch came with
         self._histograms = {"train": np.zeros(0, np.int64), "eval": np.zeros(0, np.int64)}
 
-    def saw(self, found: Sequence[tuple[str, torch.Tensor]], phase: str, loaded: Any = None) -> None:
+    def saw(
+        self, found: Sequence[tuple[str, torch.Tensor]], phase: str, loaded: Any = None
+    ) -> None:
         """A top-level model call began with these tensors, after a loader gave `loaded`."""
         self._copies.saw(phase, [t for _, t in found])
         self._later.saw(phase, [t for _, t in found])
@@ -60,7 +68,11 @@ class SampleLog:
         self._given = None
         self._num_calls += phase == "train"
         ids = max((t for _, t in found if _is_tokens(t)), key=lambda t: t.numel(), default=None)
-        if ids is None and phase in self._histograms and (flat := _flat_ids([t for _, t in found])) is not None:
+        if (
+            ids is None
+            and phase in self._histograms
+            and (flat := _flat_ids([t for _, t in found])) is not None
+        ):
             self._count_ids(flat, phase)
         if ids is None or phase not in self._histograms:
             return
@@ -80,13 +92,21 @@ class SampleLog:
         counts = np.bincount(ids, minlength=1)
         known = self._histograms[phase]
         width = max(len(known), len(counts))
-        self._histograms[phase] = np.pad(known, (0, width - len(known))) + np.pad(counts, (0, width - len(counts)))
+        self._histograms[phase] = np.pad(known, (0, width - len(known))) + np.pad(
+            counts, (0, width - len(counts))
+        )
 
     def compare(self, loaded: Any, found: Sequence[tuple[str, torch.Tensor]]) -> None:
-        """How like the batch that a loader gave is to what reaches the model: 1 when it was at most scaled and shifted."""
+        """How like the batch that a loader gave is to what reaches the model: 1 when it was at most
+        scaled and shifted.
+        """
         if len(self._alike) >= LAST_CALLS or loaded is None:
             return
-        given = max((t for _, t in found if t.is_floating_point() and t.dim() >= 2), key=lambda t: t.numel(), default=None)
+        given = max(
+            (t for _, t in found if t.is_floating_point() and t.dim() >= 2),
+            key=lambda t: t.numel(),
+            default=None,
+        )
         if given is None or given.device.type != "cpu" or given.requires_grad:
             return
         for _, tensor in tensors_in(loaded):
@@ -100,18 +120,35 @@ class SampleLog:
 
     def asked(self, scores: Any, target: torch.Tensor, ignore_index: int | None) -> None:
         """A loss was given this target while training."""
-        if target.device.type != "cpu" or target.numel() == 0 or torch._C._functorch.is_functorch_wrapped_tensor(target):
+        if (
+            target.device.type != "cpu"
+            or target.numel() == 0
+            or torch._C._functorch.is_functorch_wrapped_tensor(target)
+        ):
             return
         self._later.asked(target)
-        if target.dtype.is_floating_point and target.numel() == target.shape[:1].numel() > 3 and len(self._levels) < _MAX_LABELLED:
+        if (
+            target.dtype.is_floating_point
+            and target.numel() == target.shape[:1].numel() > 3
+            and len(self._levels) < _MAX_LABELLED
+        ):
             self._levels.append((float(target.min()), float(target.max())))
         if isinstance(scores, torch.Tensor):
             self._count_predictions(scores.detach(), target.detach())
             self._count_maps(scores.detach(), target.detach())
         ignored = -100 if ignore_index is None else int(ignore_index)
-        if target.dtype == torch.int64 and len(self._void) < MAX_BATCHES and bool((target == ignored).all()):
+        if (
+            target.dtype == torch.int64
+            and len(self._void) < MAX_BATCHES
+            and bool((target == ignored).all())
+        ):
             self._void.append(self._num_calls - 1)
-        if self._latest < 0 or self._latest in self._targets or target.dtype.is_floating_point or target.dtype == torch.bool:
+        if (
+            self._latest < 0
+            or self._latest in self._targets
+            or target.dtype.is_floating_point
+            or target.dtype == torch.bool
+        ):
             return
         rows, time = self._rows[self._latest].shape
         flat = target.detach().to(torch.int64).reshape(-1).numpy()
@@ -121,15 +158,28 @@ class SampleLog:
                 return
 
     def _count_predictions(self, scores: torch.Tensor, target: torch.Tensor) -> None:
-        if scores.dim() == 2 and scores.shape[1] > 1 and target.shape == scores.shape[:1] and not target.dtype.is_floating_point:
+        if (
+            scores.dim() == 2
+            and scores.shape[1] > 1
+            and target.shape == scores.shape[:1]
+            and not target.dtype.is_floating_point
+        ):
             guess = scores.argmax(1)
-        elif scores.shape == target.shape and scores.numel() == scores.shape[0] and bool(((target == 0) | (target == 1)).all()):
+        elif (
+            scores.shape == target.shape
+            and scores.numel() == scores.shape[0]
+            and bool(((target == 0) | (target == 1)).all())
+        ):
             low, high = float(scores.min()), float(scores.max())
-            guess = (scores > (0.5 if low >= 0.0 and high <= 1.0 else 0.0)).to(torch.int64)  # probabilities or logits
+            guess = (scores > (0.5 if low >= 0.0 and high <= 1.0 else 0.0)).to(
+                torch.int64
+            )  # probabilities or logits
         else:
             return
         table: dict[int, list[int]] = {}
-        for wanted, given in zip(target.reshape(-1).to(torch.int64).tolist(), guess.reshape(-1).tolist(), strict=True):
+        for wanted, given in zip(
+            target.reshape(-1).to(torch.int64).tolist(), guess.reshape(-1).tolist(), strict=True
+        ):
             if len(table) > _MAX_CLASSES:
                 return
             row = table.setdefault(wanted, [0, 0, 0])
@@ -139,25 +189,53 @@ class SampleLog:
         self._calls.append(table)
         if self._given is not None and len(self._given) == target.numel():
             wanted = target.reshape(-1).to(torch.int64).numpy()
-            self._answers.append((self._given.copy(), wanted.copy(), (guess.reshape(-1).numpy() == wanted).astype(np.int64)))
+            self._answers.append(
+                (
+                    self._given.copy(),
+                    wanted.copy(),
+                    (guess.reshape(-1).numpy() == wanted).astype(np.int64),
+                )
+            )
         if len(self._labels) < _MAX_LABELLED:
             self._labels.append({str(k): row[0] for k, row in table.items() if row[0]})
 
     def _count_maps(self, scores: torch.Tensor, target: torch.Tensor) -> None:
-        """A label for every place of a map, as in segmentation: counted like samples, but no labels of samples."""
+        """A label for every place of a map, as in segmentation: counted like samples, but no labels
+        of samples.
+        """
         if scores.device.type != "cpu":
             return
-        if scores.shape == target.shape and scores.dim() >= 3 and bool(((target == 0) | (target == 1)).all()):
+        if (
+            scores.shape == target.shape
+            and scores.dim() >= 3
+            and bool(((target == 0) | (target == 1)).all())
+        ):
             low, high = float(scores.min()), float(scores.max())
             guess = scores > (0.5 if low >= 0.0 and high <= 1.0 else 0.0)
-        elif scores.dim() == 4 and target.shape == (scores.shape[0], *scores.shape[2:]) and not target.dtype.is_floating_point:
+        elif (
+            scores.dim() == 4
+            and target.shape == (scores.shape[0], *scores.shape[2:])
+            and not target.dtype.is_floating_point
+        ):
             guess = scores.argmax(1)
         else:
             return
-        wanted, given = (t.reshape(-1)[:_MAX_PLACES].to(torch.int64).numpy() for t in (target, guess))
-        if int(wanted.min()) < 0 or int(wanted.max()) >= _MAX_CLASSES or int(given.max()) >= _MAX_CLASSES:
+        wanted, given = (
+            t.reshape(-1)[:_MAX_PLACES].to(torch.int64).numpy() for t in (target, guess)
+        )
+        if (
+            int(wanted.min()) < 0
+            or int(wanted.max()) >= _MAX_CLASSES
+            or int(given.max()) >= _MAX_CLASSES
+        ):
             return
-        counts = np.stack([np.bincount(part, minlength=_MAX_CLASSES) for part in (wanted, wanted[wanted == given], given)], axis=1)
+        counts = np.stack(
+            [
+                np.bincount(part, minlength=_MAX_CLASSES)
+                for part in (wanted, wanted[wanted == given], given)
+            ],
+            axis=1,
+        )
         self._calls.append({int(k): counts[k].tolist() for k in np.flatnonzero(counts.any(1))})
         self._maps = True
 
@@ -167,10 +245,19 @@ class SampleLog:
             total: dict[int, list[int]] = {}
             for call in self._calls:
                 for label, row in call.items():
-                    total[label] = [a + b for a, b in zip(total.get(label, [0, 0, 0]), row, strict=True)]
-            found["predictions"] = {"calls": len(self._calls), "classes": {str(k): v for k, v in total.items()}, "maps": self._maps}
+                    total[label] = [
+                        a + b for a, b in zip(total.get(label, [0, 0, 0]), row, strict=True)
+                    ]
+            found["predictions"] = {
+                "calls": len(self._calls),
+                "classes": {str(k): v for k, v in total.items()},
+                "maps": self._maps,
+            }
         if self._alike:
-            found["altered"] = {"calls": len(self._alike), "correlation": float(np.median(self._alike))}
+            found["altered"] = {
+                "calls": len(self._alike),
+                "correlation": float(np.median(self._alike)),
+            }
         if (copies := self._copies.record()) is not None:
             found["copies"] = copies
         if (later := self._later.record()) is not None:
@@ -194,7 +281,9 @@ class SampleLog:
 
 
 def _newcomer(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> list[float]:
-    """[id, share in training, share in validation] of the id that validation has most more often."""
+    """[id, share in training, share in validation] of the id that validation has most more
+    often.
+    """
     most = int(np.argmax(q - p))
     return [most, float(p[most]), float(q[most])]
 
@@ -203,16 +292,32 @@ def _is_tokens(tensor: torch.Tensor) -> bool:
     whole = tensor.dtype in (torch.int64, torch.int32, torch.int16)
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return False  # inside of vmap there are no values to read
-    return whole and tensor.dim() == 2 and tensor.shape[0] > 1 and tensor.shape[1] > 1 and tensor.device.type == "cpu"
+    return (
+        whole
+        and tensor.dim() == 2
+        and tensor.shape[0] > 1
+        and tensor.shape[1] > 1
+        and tensor.device.type == "cpu"
+    )
 
 
 def _flat_ids(tensors: Sequence[torch.Tensor]) -> Ids | None:
     """Texts of a bag one after another, where a second tensor tells at which places they begin."""
-    whole = [t for t in tensors if t.dim() == 1 and t.device.type == "cpu" and t.dtype in (torch.int64, torch.int32)]
+    whole = [
+        t
+        for t in tensors
+        if t.dim() == 1 and t.device.type == "cpu" and t.dtype in (torch.int64, torch.int32)
+    ]
     if len(whole) < 2 or any(torch._C._functorch.is_functorch_wrapped_tensor(t) for t in whole):
         return None
     ids, starts = (t.detach().to(torch.int64).numpy() for t in whole[:2])
-    if len(starts) < 2 or len(ids) <= len(starts) or starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > len(ids):
+    if (
+        len(starts) < 2
+        or len(ids) <= len(starts)
+        or starts[0] != 0
+        or np.any(np.diff(starts) < 0)
+        or starts[-1] > len(ids)
+    ):
         return None
     return ids if ids.min() >= 0 and ids.max() < _MAX_ID and starts[-1] > 0 else None
 
@@ -221,12 +326,18 @@ def _ends(rows: Ids) -> npt.NDArray[np.bool_]:
     """Runs of one id at either end of a row: padding, which says nothing about the text."""
     right = np.cumprod((rows == rows[:, -1:])[:, ::-1], axis=1)[:, ::-1].astype(bool)
     left = np.cumprod(rows == rows[:, :1], axis=1).astype(bool)
-    found: npt.NDArray[np.bool_] = (right & (right.sum(1, keepdims=True) >= 2)) | (left & (left.sum(1, keepdims=True) >= 2))
+    found: npt.NDArray[np.bool_] = (right & (right.sum(1, keepdims=True) >= 2)) | (
+        left & (left.sum(1, keepdims=True) >= 2)
+    )
     return found
 
 
-def answers_by_length(rows: dict[str, Any], answers: Iterable[tuple[Ids, Ids, Ids]]) -> dict[str, Any]:
-    """How often samples were answered right towards the end of training, apart for the longest rows and for the others."""
+def answers_by_length(
+    rows: dict[str, Any], answers: Iterable[tuple[Ids, Ids, Ids]]
+) -> dict[str, Any]:
+    """How often samples were answered right towards the end of training, apart for the longest rows
+    and for the others.
+    """
     limit = max(rows["lengths"])
     wanted_of: dict[str, Counter[int]] = {"at_limit": Counter(), "below": Counter()}
     right = {"at_limit": 0, "below": 0}
@@ -239,37 +350,59 @@ def answers_by_length(rows: dict[str, Any], answers: Iterable[tuple[Ids, Ids, Id
     for side, counts in wanted_of.items():
         total = max(sum(counts.values()), 1)
         commonest = max(counts.values(), default=0) / total
-        found[side] = {"rows": sum(counts.values()), "right": right[side] / total, "commonest": commonest}
+        found[side] = {
+            "rows": sum(counts.values()),
+            "right": right[side] / total,
+            "commonest": commonest,
+        }
     return found
 
 
 def token_shift(train: Ids, held_out: Ids) -> dict[str, Any]:
-    """How far the ids of validation are from those of training: as they are, and when only the frequencies by rank count."""
+    """How far the ids of validation are from those of training: as they are, and when only the
+    frequencies by rank count.
+    """
     width = max(len(train), len(held_out))
     p = np.pad(train, (0, width - len(train))) / max(int(train.sum()), 1)
     q = np.pad(held_out, (0, width - len(held_out))) / max(int(held_out.sum()), 1)
     return {
-        "train": int(train.sum()), "eval": int(held_out.sum()),
+        "train": int(train.sum()),
+        "eval": int(held_out.sum()),
         "distance": float(0.5 * np.abs(p - q).sum()),
         "by_rank": float(0.5 * np.abs(np.sort(p)[::-1] - np.sort(q)[::-1]).sum()),
         "newcomer": _newcomer(p, q),
         "commonest": [[int(i), float(p[i]), float(q[i])] for i in np.argsort(-p)[:5]],
-    }  # fmt: skip
+    }
 
 
-def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: list[int]) -> dict[str, Any]:
+def read_rows(
+    batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: list[int]
+) -> dict[str, Any]:
     """Rows of all batches together. Time is the dimension along which padding fills the ends."""
-    # Read the wrong way round, a last column that few rows reach looks like padding: time first needs more of it.
+    # Read the wrong way round, a last column that few rows reach looks like padding: time first
+    # needs more of it.
     told = ignored_along(targets)
-    marks = {mark for _, mark in targets.values()} | left_out(batches, targets) if told is not None else set()
+    marks = (
+        {mark for _, mark in targets.values()} | left_out(batches, targets)
+        if told is not None
+        else set()
+    )
     least = {False: 0.1, True: 0.3} if told is None else {told: 0.02, not told: 1.0}
-    found = {way: find_padding([b.T if way else b for b in batches], least[way], marks) for way in (False, True)}
+    found = {
+        way: find_padding([b.T if way else b for b in batches], least[way], marks)
+        for way in (False, True)
+    }
     best = {way: f[0] for way, f in found.items() if f is not None and told in (None, way)}
     # Batches sorted by length seem padded along both dimensions: then the usual layout is believed.
     flipped = True in best and (False not in best or best[True] > 3 * best[False])
     padding = found[flipped] if best else None
     pad_id, side = (padding[1], padding[2]) if padding is not None else (None, None)
-    facts: dict[str, Any] = {"batches": len(batches), "time_first": flipped, "pad_id": pad_id, "pad_side": side}
+    facts: dict[str, Any] = {
+        "batches": len(batches),
+        "time_first": flipped,
+        "pad_id": pad_id,
+        "pad_side": side,
+    }
     lengths, widths, sizes, interior, real, tight, ends = [], [], [], 0, 0, 0, []
     starts: Counter[int] = Counter()
     places: list[list[int]] = []
@@ -292,13 +425,20 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
         sizes.append(int(rows.shape[0]))
         tight += int(size.max() == rows.shape[1])
     facts |= {
-        "lengths": lengths[:4000], "widths": widths, "sizes": sizes, "tight_share": tight / len(batches),
-        "empty": empty[:50], "interior_share": interior / max(real, 1), "ends": ends_by_length(lengths, ends),
+        "lengths": lengths[:4000],
+        "widths": widths,
+        "sizes": sizes,
+        "tight_share": tight / len(batches),
+        "empty": empty[:50],
+        "interior_share": interior / max(real, 1),
+        "ends": ends_by_length(lengths, ends),
         "starts": _top(starts),
-    }  # fmt: skip
+    }
     if flipped:
         batches = [b.T for b in batches]
-        targets = {k: (t.T, mark) for k, (t, mark) in targets.items() if t.T.shape == batches[k].shape}
+        targets = {
+            k: (t.T, mark) for k, (t, mark) in targets.items() if t.T.shape == batches[k].shape
+        }
     if targets:
         facts["targets"] = read_targets(batches, places, targets)
         mark = facts["targets"]["ignored"]
@@ -308,7 +448,9 @@ def read_rows(batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: li
 
 
 def _shared(batches: list[Ids], mark: int) -> dict[str, Any]:
-    """How an id that the loss leaves out stands in rows that nothing seems to pad: in runs at their ends, and inside of them."""
+    """How an id that the loss leaves out stands in rows that nothing seems to pad: in runs at their
+    ends, and inside of them.
+    """
     runs = np.concatenate([end_runs(b, mark, "right") for b in batches])
     real = sum(b.size for b in batches) - int(runs.sum())
     inside = sum(int((b == mark).sum()) for b in batches) - int(runs.sum())
@@ -317,12 +459,16 @@ def _shared(batches: list[Ids], mark: int) -> dict[str, Any]:
 
 
 def ignored_along(targets: dict[int, tuple[Ids, int]]) -> bool | None:
-    """Whether time is the first dimension, told by targets that do not count: they fill the ends of rows, and of rows only."""
+    """Whether time is the first dimension, told by targets that do not count: they fill the ends of
+    rows, and of rows only.
+    """
     ended = {False: 0, True: 0}
     total = 0
     for target, mark in targets.values():
         if target.shape[1] > 1 and (target[:, -1] == mark).all():
-            target = target[:, :-1]  # what no row has a target for, as after the shift of a language model, tells nothing
+            target = target[
+                :, :-1
+            ]  # what no row has a target for, as after the shift of a language model, tells nothing
         total += int((target == mark).sum())
         for flipped in ended:
             ended[flipped] += int(end_runs(target.T if flipped else target, mark, "right").sum())
@@ -331,7 +477,9 @@ def ignored_along(targets: dict[int, tuple[Ids, int]]) -> bool | None:
 
 
 def left_out(batches: list[Ids], targets: dict[int, tuple[Ids, int]]) -> set[int]:
-    """The ids that most often stand where no target counts: padding among them, be it ever so rare."""
+    """The ids that most often stand where no target counts: padding among them, be it ever so
+    rare.
+    """
     seen: Counter[int] = Counter()
     for number, (target, mark) in targets.items():
         if target.shape == batches[number].shape:
@@ -339,7 +487,9 @@ def left_out(batches: list[Ids], targets: dict[int, tuple[Ids, int]]) -> set[int
     return {i for i, _ in seen.most_common(3)}
 
 
-def find_padding(batches: list[Ids], least: float, marks: Iterable[int] = ()) -> tuple[float, int, str] | None:
+def find_padding(
+    batches: list[Ids], least: float, marks: Iterable[int] = ()
+) -> tuple[float, int, str] | None:
     """(how much it fills, id, side) of the id that fills row ends in runs of different lengths."""
     best: tuple[float, int, str] | None = None
     for side in ("right", "left"):
@@ -376,8 +526,12 @@ def _top(counts: Counter[int]) -> dict[str, int]:
     return {str(k): v for k, v in counts.most_common(6)} | {"all": sum(counts.values())}
 
 
-def read_targets(batches: list[Ids], places: list[list[int]], targets: dict[int, tuple[Ids, int]]) -> dict[str, Any]:
-    """Which targets count: per row, at the ends, inside of the text; and whether they are the input one step on."""
+def read_targets(
+    batches: list[Ids], places: list[list[int]], targets: dict[int, tuple[Ids, int]]
+) -> dict[str, Any]:
+    """Which targets count: per row, at the ends, inside of the text; and whether they are the input
+    one step on.
+    """
     ignored = next(iter(targets.values()))[1]
     limit = max(max(p) for p in places)
     at, below, copies, here, positions, inside, holes, tight = [0, 0], [0, 0], 0, 0, 0, 0, 0, 0
@@ -404,9 +558,17 @@ def read_targets(batches: list[Ids], places: list[list[int]], targets: dict[int,
             positions += len(kept)
         tight += int(bool((target[:, -1] != mark).any()))
     return {
-        "ignored": ignored, "batches": len(targets), "rows_at_limit": at[0], "empty_at_limit": at[1], "rows_below": below[0],
-        "empty_below": below[1], "last_at_limit": _top(last_at), "last_below": _top(last_below),
-        "copies": copies / max(positions, 1), "copies_here": here / max(positions, 1),
-        "holes": holes / max(inside, 1), "tight_share": tight / len(targets),
+        "ignored": ignored,
+        "batches": len(targets),
+        "rows_at_limit": at[0],
+        "empty_at_limit": at[1],
+        "rows_below": below[0],
+        "empty_below": below[1],
+        "last_at_limit": _top(last_at),
+        "last_below": _top(last_below),
+        "copies": copies / max(positions, 1),
+        "copies_here": here / max(positions, 1),
+        "holes": holes / max(inside, 1),
+        "tight_share": tight / len(targets),
         "counted": {str(k): v for k, v in counted_ids.most_common(64)},
-    }  # fmt: skip
+    }

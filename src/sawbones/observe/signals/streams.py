@@ -1,4 +1,6 @@
-"""Windows cut out of one long row of whole numbers: which stretch of it training reads, and which the evaluations."""
+"""Windows cut out of one long row of whole numbers: which stretch of it training reads, and which
+the evaluations.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _MIN_SIZE = 256  # shorter rows are samples, not texts
 
 
 class Streams:
-    """`record` is what a run keeps: one row per storage, with the stretch that either phase reads and the line that cuts it."""
+    """`record` is what a run keeps: one row per storage, with the stretch that either phase reads
+    and the line that cuts it.
+    """
 
     def __init__(self, record: list[dict[str, Any]]) -> None:
         self.record = record
@@ -24,7 +28,12 @@ class Streams:
     def sliced(self, args: Sequence[Any], result: Any, site: Any) -> None:
         """`text[a:b]`, or `text[indices]`."""
         source, key = args[0], args[1] if len(args) > 1 else None
-        if not isinstance(source, torch.Tensor) or source.dim() != 1 or source.is_floating_point() or source.dtype == torch.bool:
+        if (
+            not isinstance(source, torch.Tensor)
+            or source.dim() != 1
+            or source.is_floating_point()
+            or source.dtype == torch.bool
+        ):
             return
         if source.device.type != "cpu" or len(self._pending) >= _MAX_PENDING:
             return
@@ -38,23 +47,34 @@ class Streams:
             if len(self._rows) >= _MAX_STREAMS:
                 return
             row = self._rows[storage.data_ptr()] = {"size": size, "site": site, "steps": []}
-            row |= {phase: {"first": None, "last": None, "windows": 0} for phase in ("train", "eval")}
+            row |= {
+                phase: {"first": None, "last": None, "windows": 0} for phase in ("train", "eval")
+            }
             self._kept.append(storage)
             self.record.append(row)
         if isinstance(key, torch.Tensor):
             per_row = key.reshape(key.shape[0], -1) if key.dim() > 1 else key.reshape(1, -1)
             offset = int(source.storage_offset())
             low, high = per_row.amin(1).tolist(), per_row.amax(1).tolist()
-            self._pending += [(storage.data_ptr(), offset + a, offset + b) for a, b in zip(low, high, strict=True)]
+            self._pending += [
+                (storage.data_ptr(), offset + a, offset + b) for a, b in zip(low, high, strict=True)
+            ]
         else:
             self._pending.append((storage.data_ptr(), first, last))
 
     @staticmethod
     def _stretch(source: torch.Tensor, key: Any, result: Any) -> tuple[int, int]:
-        closed = isinstance(key, slice) and key.start is not None and key.stop is not None  # open ones split a text in two
+        closed = (
+            isinstance(key, slice) and key.start is not None and key.stop is not None
+        )  # open ones split a text in two
         if closed and isinstance(result, torch.Tensor) and result.numel() > 1 and result.dim() == 1:
             return int(result.storage_offset()), int(result.storage_offset()) + result.numel() - 1
-        whole = isinstance(key, torch.Tensor) and not key.is_floating_point() and key.dtype != torch.bool and key.numel() > 1
+        whole = (
+            isinstance(key, torch.Tensor)
+            and not key.is_floating_point()
+            and key.dtype != torch.bool
+            and key.numel() > 1
+        )
         if whole and key.dim() == 2 and int(key.min()) >= 0:
             width = int((key.amax(1) - key.amin(1)).max())
             return 0, width

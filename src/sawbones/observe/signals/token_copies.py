@@ -1,9 +1,11 @@
-"""Whether rows of tokens that are evaluated were trained on word for word, although they could hardly have come about twice.
+"""Whether rows of tokens that are evaluated were trained on word for word, although they could
+hardly have come about twice.
 
-Short rows, and rows that follow a rule, coincide by chance. A row is taken for a copy when what the trained rows know about the
-next token from the two before it leaves so many forms of that length that meeting one of them again is unlikely. That knowledge is
-overestimated from few rows, so that too few rows are taken for copies and not too many. Rows made from one template have
-neighbours that differ in a word or two; copies of records have none.
+Short rows, and rows that follow a rule, coincide by chance. A row is taken for a copy when what the
+trained rows know about the next token from the two before it leaves so many forms of that length
+that meeting one of them again is unlikely. That knowledge is overestimated from few rows, so that
+too few rows are taken for copies and not too many. Rows made from one template have neighbours that
+differ in a word or two; copies of records have none.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class TokenCopies:
         self._left_out = False
 
     def saw(self, phase: str, rows: Ids, ends: npt.NDArray[np.bool_]) -> None:
-        """Rows of tokens went into the model; the ends of a row that are padding are not part of it."""
+        """Rows of tokens went into the model; the ends of a row that are padding are not part of
+        it.
+        """
         kept = self._rows.get(phase)
         limit = MAX_TRAINED if phase == "train" else MAX_EVALUATED
         if kept is None or rows.shape[1] > MAX_WIDTH:
@@ -47,15 +51,27 @@ class TokenCopies:
             return None
         bits = _bits_per_token(list(trained.values()))
         shared = [row for key, row in evaluated if key in trained]
-        rare = [row for row in shared if len(trained) * 2.0 ** (-bits * max(len(row) - 2, 0)) < _BY_CHANCE]
+        rare = [
+            row
+            for row in shared
+            if len(trained) * 2.0 ** (-bits * max(len(row) - 2, 0)) < _BY_CHANCE
+        ]
         if not rare:
             return None
         beside = np.mean([_has_neighbour(row, trained) for row in rare[:100]])
-        return {"evaluated": len(evaluated), "shared": len(shared), "copies": len(rare), "beside": float(beside), "bits": bits}
+        return {
+            "evaluated": len(evaluated),
+            "shared": len(shared),
+            "copies": len(rare),
+            "beside": float(beside),
+            "bits": bits,
+        }
 
 
 def _bits_per_token(rows: list[Ids]) -> float:
-    """Entropy of a token given the two before it, as counted: with few rows it comes out too low."""
+    """Entropy of a token given the two before it, as counted: with few rows it comes out too
+    low.
+    """
     parts = [np.lib.stride_tricks.sliding_window_view(row, 3) for row in rows if len(row) >= 3]
     if not parts:
         return 0.0

@@ -1,6 +1,8 @@
-"""What the first steps of an optimizer written by the user did: values before, gradients and values after, of a few entries.
+"""What the first steps of an optimizer written by the user did: values before, gradients and values
+after, of a few entries.
 
-Under `diagnose` only. The optimizers of libraries are not looked at: their rules are tested where they live.
+Under `diagnose` only. The optimizers of libraries are not looked at: their rules are tested where
+they live.
 """
 
 from __future__ import annotations
@@ -30,7 +32,12 @@ _SETTERS = {"requires_grad_", "retain_grad", "register_hook"}
 class _Series:
     """One optimizer: the entries that are read, and what they were on each step."""
 
-    def __init__(self, params: list[torch.Tensor], numbers: list[int], optimizer: torch.optim.Optimizer | None) -> None:
+    def __init__(
+        self,
+        params: list[torch.Tensor],
+        numbers: list[int],
+        optimizer: torch.optim.Optimizer | None,
+    ) -> None:
         self.optimizer = optimizer
         self.params = params
         chosen = _chosen(params)
@@ -40,8 +47,15 @@ class _Series:
             p = params[place]
             stride = max(1, p.numel() // ENTRIES)
             self.entries.append(torch.arange(0, p.numel(), stride)[:ENTRIES])
-            row = {"index": numbers[place], "place": place, "shape": list(p.shape), "dtype": str(p.dtype).removeprefix("torch.")}
-            self.rows.append({**row, "group": _group_of(optimizer, p), "before": [], "grad": [], "after": []})
+            row = {
+                "index": numbers[place],
+                "place": place,
+                "shape": list(p.shape),
+                "dtype": str(p.dtype).removeprefix("torch."),
+            }
+            self.rows.append(
+                {**row, "group": _group_of(optimizer, p), "before": [], "grad": [], "after": []}
+            )
         self.hyper: list[list[dict[str, Any]]] = []
         self.broke: list[dict[str, Any]] = []
         self.pending: list[tuple[list[float], list[float]]] | None = None
@@ -56,10 +70,16 @@ class _Series:
         grads = [self.params[r["place"]].grad for r in self.rows]
         if any(g is None or g.layout is not torch.strided for g in grads):
             return
-        self.pending = [(self._read(i, r, False), self._read(i, r, True)) for i, r in enumerate(self.rows)]
+        self.pending = [
+            (self._read(i, r, False), self._read(i, r, True)) for i, r in enumerate(self.rows)
+        ]
         groups = self.optimizer.param_groups if self.optimizer is not None else []
-        self._groups = [{k: v for k, v in g.items() if k != "params" and _is_plain(v)} for g in groups]
-        self._healthy = [bool(torch.isfinite(p.detach()).all()) and _finite(p.grad) for p in self.params]
+        self._groups = [
+            {k: v for k, v in g.items() if k != "params" and _is_plain(v)} for g in groups
+        ]
+        self._healthy = [
+            bool(torch.isfinite(p.detach()).all()) and _finite(p.grad) for p in self.params
+        ]
 
     def after(self) -> None:
         if self.pending is None:
@@ -72,10 +92,20 @@ class _Series:
         for place, (p, was) in enumerate(zip(self.params, self._healthy, strict=True)):
             if was and not self.broke and not bool(torch.isfinite(p.detach()).all()):
                 bad = ~torch.isfinite(p.detach())
-                zeros = int((p.grad[bad] == 0).sum()) if p.grad is not None and p.grad.shape == bad.shape else 0
+                zeros = (
+                    int((p.grad[bad] == 0).sum())
+                    if p.grad is not None and p.grad.shape == bad.shape
+                    else 0
+                )
                 largest = float(p.grad.abs().max()) if p.grad is not None else 0.0
                 self.broke.append(
-                    {"step": self.steps, "place": place, "entries": int(bad.sum()), "zero_gradients": zeros, "largest": largest}
+                    {
+                        "step": self.steps,
+                        "place": place,
+                        "entries": int(bad.sum()),
+                        "zero_gradients": zeros,
+                        "largest": largest,
+                    }
                 )
         self.hyper.append(self._groups)
 
@@ -83,7 +113,10 @@ class _Series:
         tensor = self.params[row["place"]]
         source = tensor.grad if grad else tensor
         assert source is not None
-        return [float(v) for v in source.detach().reshape(-1)[self.entries[number]].to(torch.float64).tolist()]
+        return [
+            float(v)
+            for v in source.detach().reshape(-1)[self.entries[number]].to(torch.float64).tolist()
+        ]
 
 
 class UpdateLog:
@@ -93,7 +126,9 @@ class UpdateLog:
         self._watched: dict[int, _Series] = {}  # id of a parameter -> whose it is
         self._done: set[int] = set()
 
-    def before(self, key: int, params: list[torch.Tensor], optimizer: torch.optim.Optimizer | None) -> None:
+    def before(
+        self, key: int, params: list[torch.Tensor], optimizer: torch.optim.Optimizer | None
+    ) -> None:
         if key in self._done:
             return
         if key not in self._series:
@@ -104,11 +139,20 @@ class UpdateLog:
             return
         series.before()
 
-    def _begin(self, params: list[torch.Tensor], optimizer: torch.optim.Optimizer | None) -> _Series | None:
+    def _begin(
+        self, params: list[torch.Tensor], optimizer: torch.optim.Optimizer | None
+    ) -> _Series | None:
         if optimizer is not None and not _written_by_user(optimizer):
             return None
-        usable = all(type(p) in (torch.Tensor, torch.nn.Parameter) and p.layout is torch.strided for p in params)
-        if not params or not usable or not any(p.dtype in (torch.float32, torch.float64) for p in params):
+        usable = all(
+            type(p) in (torch.Tensor, torch.nn.Parameter) and p.layout is torch.strided
+            for p in params
+        )
+        if (
+            not params
+            or not usable
+            or not any(p.dtype in (torch.float32, torch.float64) for p in params)
+        ):
             return None
         series = _Series(params, [self._r.census.tensor_index(p) for p in params], optimizer)
         if self._r.journal is not None:
@@ -126,7 +170,10 @@ class UpdateLog:
             self._done.add(key)
             self.write()
         journal = self._r.journal
-        if all(s is None or k in self._done for k, s in self._series.items()) and journal is not None:
+        if (
+            all(s is None or k in self._done for k, s in self._series.items())
+            and journal is not None
+        ):
             journal.on_write = [act for act in journal.on_write if act != self._wrote]
 
     def skipped(self, key: int) -> None:
@@ -142,7 +189,11 @@ class UpdateLog:
             if not isinstance(target, torch.Tensor):
                 continue
             series = self._watched.get(id(target)) or self._by_storage(target)
-            if series is not None and series.pending is not None and (name != "__set__" or _sets_data(func)):
+            if (
+                series is not None
+                and series.pending is not None
+                and (name != "__set__" or _sets_data(func))
+            ):
                 found = site()
                 if found is not None:
                     series.sites[found] += 1
@@ -151,12 +202,18 @@ class UpdateLog:
     def _by_storage(self, target: torch.Tensor) -> _Series | None:
         """`p.data` is another tensor over the same memory."""
         for series in set(self._watched.values()):
-            if any(target.data_ptr() == p.data_ptr() and target.shape == p.shape for p in series.params):
+            if any(
+                target.data_ptr() == p.data_ptr() and target.shape == p.shape for p in series.params
+            ):
                 return series
         return None
 
     def write(self) -> None:
-        found = [self._record(key, s) for key, s in self._series.items() if s is not None and (s.steps or s.broke)]
+        found = [
+            self._record(key, s)
+            for key, s in self._series.items()
+            if s is not None and (s.steps or s.broke)
+        ]
         if found:
             self._r.writer.record("updates", 0, found)
 
@@ -164,15 +221,22 @@ class UpdateLog:
         optimizer = series.optimizer
         step = getattr(type(optimizer), "step", None) if optimizer is not None else None
         code = getattr(inspect.unwrap(step), "__code__", None) if step is not None else None
-        site = Site(self._r.sites.shown(code.co_filename), code.co_firstlineno, code.co_name) if code is not None else None
+        site = (
+            Site(self._r.sites.shown(code.co_filename), code.co_firstlineno, code.co_name)
+            if code is not None
+            else None
+        )
         return {
             "optimizer": key,
             "cls": type(optimizer).__name__ if optimizer is not None else "",
             "num_params": len(series.params),
             "hyper": series.hyper,
             "constants": sorted(_constants(type(optimizer)) if optimizer is not None else ()),
-            "attributes": {k: float(v) for k, v in vars(optimizer).items() if _is_number(v)} if optimizer is not None else {},
-            "uncorrected_on_purpose": optimizer is not None and bool(_WITHOUT.search(_text(type(optimizer)).lower())),
+            "attributes": {k: float(v) for k, v in vars(optimizer).items() if _is_number(v)}
+            if optimizer is not None
+            else {},
+            "uncorrected_on_purpose": optimizer is not None
+            and bool(_WITHOUT.search(_text(type(optimizer)).lower())),
             "tensors": series.rows,
             "broke": series.broke,
             "sites": [site for site, _ in series.sites.most_common(4)],
@@ -181,8 +245,14 @@ class UpdateLog:
 
 
 def _chosen(params: list[torch.Tensor]) -> list[int]:
-    """Places of the tensors that are read: whole families of one shape, which a shared buffer would mix up, before others."""
-    usable = [i for i, p in enumerate(params) if p.requires_grad and p.numel() and p.dtype in (torch.float32, torch.float64)]
+    """Places of the tensors that are read: whole families of one shape, which a shared buffer would
+    mix up, before others.
+    """
+    usable = [
+        i
+        for i, p in enumerate(params)
+        if p.requires_grad and p.numel() and p.dtype in (torch.float32, torch.float64)
+    ]
     families: dict[tuple[int, ...], list[int]] = {}
     for i in usable:
         families.setdefault(tuple(params[i].shape), []).append(i)
@@ -234,4 +304,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, str)) or (isinstance(value, (list, tuple)) and all(map(_is_number, value)))
+    return isinstance(value, (bool, int, float, str)) or (
+        isinstance(value, (list, tuple)) and all(map(_is_number, value))
+    )

@@ -1,7 +1,9 @@
-"""Vocabularies in the user's hands: mappings from text to id and back, whether they undo each other, and which differ.
+"""Vocabularies in the user's hands: mappings from text to id and back, whether they undo each
+other, and which differ.
 
-Looked for by value in the variables of the user's frames and in the objects that these hold: a mapping from at least six strings to
-different whole numbers is a vocabulary, one from whole numbers (or a list) to strings a table for decoding.
+Looked for by value in the variables of the user's frames and in the objects that these hold: a
+mapping from at least six strings to different whole numbers is a vocabulary, one from whole numbers
+(or a list) to strings a table for decoding.
 """
 
 from __future__ import annotations
@@ -41,13 +43,19 @@ class Vocabularies:
             frame = frame.f_back
 
     def look_early(self, frame: types.FrameType | None) -> None:
-        """Where a loader is built: a vocabulary of one split may be gone by the first step. Tables may still be unfinished."""
+        """Where a loader is built: a vocabulary of one split may be gone by the first step. Tables
+        may still be unfinished.
+        """
         decoders, lists = dict(self.decoders), set(self._lists)
         self.look(frame)
         self.decoders, self._lists = decoders, lists
 
     def _visit(self, name: str, value: Any, visited: set[int], depth: int) -> None:
-        if id(value) in visited or len(visited) > _MAX_VISITED or isinstance(value, (types.ModuleType, type, int, float, bytes)):
+        if (
+            id(value) in visited
+            or len(visited) > _MAX_VISITED
+            or isinstance(value, (types.ModuleType, type, int, float, bytes))
+        ):
             return
         visited.add(id(value))
         if isinstance(value, str):
@@ -58,7 +66,9 @@ class Vocabularies:
             return
         if isinstance(value, (list, tuple)) and self._take_list(name, value):
             return
-        if type(value).__module__.split(".")[0] in ("tokenizers", "transformers") and hasattr(value, "encode"):
+        if type(value).__module__.split(".")[0] in ("tokenizers", "transformers") and hasattr(
+            value, "encode"
+        ):
             self.tokenizers.setdefault(id(value), (name, value))
             return
         if depth < 3:
@@ -70,7 +80,9 @@ class Vocabularies:
             return False
         first_key, first = next(iter(value.items()))
         if isinstance(first_key, str) and _is_whole(first):
-            if all(isinstance(k, str) and _is_whole(v) for k, v in value.items()) and _is_dense(value.values()):
+            if all(isinstance(k, str) and _is_whole(v) for k, v in value.items()) and _is_dense(
+                value.values()
+            ):
                 if len(self.encoders) < _MAX_FOUND:
                     self.encoders.setdefault(id(value), (name, dict(value)))
                     self._roots.setdefault(id(self.encoders[id(value)][1]), self._root)
@@ -88,7 +100,9 @@ class Vocabularies:
             if len(set(value)) == len(value) and len(self.decoders) < _MAX_FOUND:
                 self.decoders.setdefault(id(value), (name, dict(enumerate(value))))
                 self._lists.add(id(self.decoders[id(value)][1]))
-            self.texts += [v[:2000] for v in value[:50] if len(v) >= 10][: max(0, 200 - len(self.texts))]
+            self.texts += [v[:2000] for v in value[:50] if len(v) >= 10][
+                : max(0, 200 - len(self.texts))
+            ]
         return True
 
     def record(self) -> dict[str, Any] | None:
@@ -99,22 +113,38 @@ class Vocabularies:
         return found if any(found.values()) else None
 
     def _pairs(self) -> Iterator[dict[str, Any]]:
-        """Two vocabularies of nearly the same entries, or one and a table for decoding of the same entries."""
+        """Two vocabularies of nearly the same entries, or one and a table for decoding of the same
+        entries.
+        """
         encoders = list(self.encoders.values())
         for i, (name, vocabulary) in enumerate(encoders):
             for other_name, other in encoders[i + 1 :]:
                 shared = vocabulary.keys() & other.keys()
                 if len(shared) >= max(MIN_SIZE, 0.6 * max(len(vocabulary), len(other))):
                     moved = sorted(k for k in shared if vocabulary[k] != other[k])
-                    pair = _pair("vocabularies", name, other_name, len(shared), [(k, vocabulary[k], other[k]) for k in moved])
-                    yield pair | {"holders": [self._roots.get(id(v), "") for v in (other, vocabulary)]}
+                    pair = _pair(
+                        "vocabularies",
+                        name,
+                        other_name,
+                        len(shared),
+                        [(k, vocabulary[k], other[k]) for k in moved],
+                    )
+                    yield pair | {
+                        "holders": [self._roots.get(id(v), "") for v in (other, vocabulary)]
+                    }
             for other_name, table in self.decoders.values():
                 back = {v: k for k, v in table.items()}
                 shared = vocabulary.keys() & back.keys()
                 if len(shared) == len(back) and len(shared) >= max(MIN_SIZE, 0.6 * len(vocabulary)):
                     wrong = sorted(k for k in shared if table.get(vocabulary[k]) != k)
                     kind = "list" if id(table) in self._lists else "decoding"
-                    yield _pair(kind, name, other_name, len(shared), [(k, vocabulary[k], back[k]) for k in wrong])
+                    yield _pair(
+                        kind,
+                        name,
+                        other_name,
+                        len(shared),
+                        [(k, vocabulary[k], back[k]) for k in wrong],
+                    )
 
     def _round_trip(self, named: tuple[str, Any]) -> dict[str, Any] | None:
         name, tokenizer = named
@@ -128,17 +158,39 @@ class Vocabularies:
             back = tokenizer.decode(ids, skip_special_tokens=True)
             before, after = _letters(text), _letters(str(back))
             total += len(before)
-            gone = max(0, len(before) - len(after)) if after in before else len(before) if before != after else 0
+            gone = (
+                max(0, len(before) - len(after))
+                if after in before
+                else len(before)
+                if before != after
+                else 0
+            )
             if gone and example is None:
                 example = [text[:80], str(back)[:80]]
             lost += gone
-        return {"name": name, "texts": len(texts), "lost_share": lost / max(total, 1), "example": example}
+        return {
+            "name": name,
+            "texts": len(texts),
+            "lost_share": lost / max(total, 1),
+            "example": example,
+        }
 
 
-def _pair(kind: str, name: str, other: str, shared: int, moved: list[tuple[str, int, int]]) -> dict[str, Any]:
-    shifted = len(moved) == shared and len({a - b for _, a, b in moved}) == 1  # special tokens in front of one of them
+def _pair(
+    kind: str, name: str, other: str, shared: int, moved: list[tuple[str, int, int]]
+) -> dict[str, Any]:
+    shifted = (
+        len(moved) == shared and len({a - b for _, a, b in moved}) == 1
+    )  # special tokens in front of one of them
     examples = [list(m) for m in moved[:4]]
-    return {"kind": kind, "names": [name, other], "shared": shared, "moved": len(moved), "examples": examples, "shifted": shifted}
+    return {
+        "kind": kind,
+        "names": [name, other],
+        "shared": shared,
+        "moved": len(moved),
+        "examples": examples,
+        "shifted": shifted,
+    }
 
 
 def _letters(text: str) -> str:

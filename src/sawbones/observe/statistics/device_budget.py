@@ -1,7 +1,9 @@
-"""How often a device measures parameters and updates: on every step where that costs little, else as often as the budget allows.
+"""How often a device measures parameters and updates: on every step where that costs little, else
+as often as the budget allows.
 
-Gradients are measured on every step. The price of both passes and the length of a step are taken from the device's own clock over
-a few steps at the start, read once they have passed, so nothing waits; the length is looked at again now and then.
+Gradients are measured on every step. The price of both passes and the length of a step are taken
+from the device's own clock over a few steps at the start, read once they have passed, so nothing
+waits; the length is looked at again now and then.
 """
 
 from __future__ import annotations
@@ -12,10 +14,16 @@ from itertools import pairwise
 import torch
 
 SHARE = 0.015  # of a step, for all passes together on every step
-SAMPLED = 0.010  # where that is not enough for parameters on every step: with the host's part and deep steps it stays under 0.02
-WINDOW = range(4, 12)  # steps over which times are taken: kernels are compiled and the allocator has settled by then
+# where that is not enough for parameters on every step: with the host's part and deep steps it
+# stays under 0.02
+SAMPLED = 0.010
+WINDOW = range(
+    4, 12
+)  # steps over which times are taken: kernels are compiled and the allocator has settled by then
 PERIOD = 500  # steps after which the length of a step is taken again
-TWO_PASSES = 1.4  # a copy before the step and a comparison after it, against both in one pass on every step
+TWO_PASSES = (
+    1.4  # a copy before the step and a comparison after it, against both in one pass on every step
+)
 RAREST = 50
 
 
@@ -24,12 +32,17 @@ class DeviceBudget:
         self.every = 1
         self.step = -1  # counted here: numbers given by the caller may jump
         self._begins: list[torch.cuda.Event] = []
-        self._spans: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {"gradients": [], "parameters": []}
+        self._spans: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {
+            "gradients": [],
+            "parameters": [],
+        }
         self._costs_ms: dict[str, float] | None = None
 
     @property
     def is_calibrating(self) -> bool:
-        """Costs are not known yet: passes run alone, one after the other, so that they can be timed."""
+        """Costs are not known yet: passes run alone, one after the other, so that they can be
+        timed.
+        """
         return self._costs_ms is None
 
     @property
@@ -53,7 +66,8 @@ class DeviceBudget:
     def _decide(self) -> None:
         if self._costs_ms is None:
             self._costs_ms = {
-                what: _middle([a.elapsed_time(b) for a, b in spans if b.query()]) for what, spans in self._spans.items()
+                what: _middle([a.elapsed_time(b) for a, b in spans if b.query()])
+                for what, spans in self._spans.items()
             }
             self._spans = {}
         begins, self._begins = self._begins, []

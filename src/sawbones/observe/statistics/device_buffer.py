@@ -1,4 +1,5 @@
-"""The way to the device and back without waiting: pinned uploads, asynchronous copies home, reading them later.
+"""The way to the device and back without waiting: pinned uploads, asynchronous copies home, reading
+them later.
 
 This is the one file that may wait for a device, and only `Reading.wait` does.
 """
@@ -17,17 +18,23 @@ import torch
 _MAX_TABLES = 8
 _MAX_FREE = 64  # buffers of one shape that wait to be used again
 
-Columns = Mapping[str, tuple[Sequence[int], npt.NDArray[Any]]]  # statistic -> (which of the lane's tensors, values)
+Columns = Mapping[
+    str, tuple[Sequence[int], npt.NDArray[Any]]
+]  # statistic -> (which of the lane's tensors, values)
 
 
 @dataclass(slots=True)
 class Reading:
-    """Numbers under way. `columns` may be called once `done`; with no event they were there from the start."""
+    """Numbers under way. `columns` may be called once `done`; with no event they were there from
+    the start.
+    """
 
     positions: Sequence[int]  # of the lane's tensors among all
     columns: Callable[[], Columns]
     event: torch.cuda.Event | None
-    give_back: Callable[[], None] | None = None  # its numbers were copied: the buffer may be used again
+    give_back: Callable[[], None] | None = (
+        None  # its numbers were copied: the buffer may be used again
+    )
 
     def done(self) -> bool:
         return self.event is None or bool(self.event.query())
@@ -38,9 +45,12 @@ class Reading:
 
 
 def upload(values: npt.NDArray[Any], device: torch.device) -> torch.Tensor:
-    """Copied from pinned memory, so the host does not wait. torch's pinned allocator holds the block back until the
+    """Copied from pinned memory, so the host does not wait. torch's pinned allocator holds the
+    block back until the
     copy has run: a fresh block each time needs no ring of buffers."""
-    pinned = torch.empty(values.shape, dtype=_TORCH_DTYPES[values.dtype], device="cpu", pin_memory=True)
+    pinned = torch.empty(
+        values.shape, dtype=_TORCH_DTYPES[values.dtype], device="cpu", pin_memory=True
+    )
     pinned.numpy()[...] = values
     return pinned.to(device, non_blocking=True)
 
@@ -55,7 +65,8 @@ def send_home(values: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
 
 
 class HomeBuffers:
-    """For what is sent home on every step: pinned memory and events that are used again, since making them takes longer than
+    """For what is sent home on every step: pinned memory and events that are used again, since
+    making them takes longer than
     the copy. The thread that reads gives them back."""
 
     def __init__(self) -> None:
@@ -64,7 +75,9 @@ class HomeBuffers:
     def send(
         self, values: torch.Tensor, stream: torch.cuda.Stream
     ) -> tuple[npt.NDArray[Any], torch.cuda.Event, Callable[[], None]]:
-        """The buffer, when it may be read, and what to call once it was. `stream` is the current one."""
+        """The buffer, when it may be read, and what to call once it was. `stream` is the current
+        one.
+        """
         try:
             held = self._free.pop()
         except IndexError:
@@ -72,14 +85,20 @@ class HomeBuffers:
             held = pinned, pinned.numpy(), torch.cuda.Event()
         held[0].copy_(values, non_blocking=True)
         held[2].record(stream)
-        return held[1], held[2], lambda: self._free.append(held) if len(self._free) < _MAX_FREE else None
+        return (
+            held[1],
+            held[2],
+            lambda: self._free.append(held) if len(self._free) < _MAX_FREE else None,
+        )
 
 
 _streams: dict[tuple[int, int, int], torch.cuda.Stream] = {}
 
 
 def current_stream(device: torch.device) -> torch.cuda.Stream:
-    """As torch.cuda.current_stream: the objects are kept, since making one takes longer than launching a kernel."""
+    """As torch.cuda.current_stream: the objects are kept, since making one takes longer than
+    launching a kernel.
+    """
     index = device.index if device.index is not None else torch.cuda.current_device()
     key = torch._C._cuda_getCurrentStream(index)
     stream = _streams.get(key)
@@ -91,7 +110,9 @@ def current_stream(device: torch.device) -> torch.cuda.Stream:
 
 
 def on_device(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """As torch.cuda.device, and nothing where that is the current device already, as it nearly always is."""
+    """As torch.cuda.device, and nothing where that is the current device already, as it nearly
+    always is.
+    """
     return _NOTHING if torch.cuda.current_device() == device.index else torch.cuda.device(device)
 
 
@@ -99,7 +120,8 @@ _NOTHING = contextlib.nullcontext()
 
 
 class AddressTable:
-    """Addresses of a group of tensors in device memory, uploaded only when they are new: the caching allocator gives gradients
+    """Addresses of a group of tensors in device memory, uploaded only when they are new: the
+    caching allocator gives gradients
     the same places step after step, or takes a few sets of places in turn."""
 
     def __init__(self, num_tensors: int, device: torch.device) -> None:

@@ -1,9 +1,10 @@
-"""Statistics of the tensors on one CUDA device by the fused kernel: gradients on every step, parameters and updates on every
-step or, where steps are short, as often as the budget allows.
+"""Statistics of the tensors on one CUDA device by the fused kernel: gradients on every step,
+parameters and updates on every step or, where steps are short, as often as the budget allows.
 
-Updates are differences from a copy of the parameters, refreshed in the pass that measures them. The copy lives from
-step to step, so an update is what changed since the last step's end, by whoever changed it. Where the copy would take
-too much of the free memory, it is made on sampled steps only and given back.
+Updates are differences from a copy of the parameters, refreshed in the pass that measures them. The
+copy lives from step to step, so an update is what changed since the last step's end, by whoever
+changed it. Where the copy would take too much of the free memory, it is made on sampled steps only
+and given back.
 """
 
 from __future__ import annotations
@@ -17,17 +18,37 @@ import torch
 
 from sawbones.observe.statistics import triton_kernel
 from sawbones.observe.statistics.device_budget import DeviceBudget
-from sawbones.observe.statistics.device_buffer import AddressTable, Columns, HomeBuffers, Reading, current_stream, on_device, upload
-from sawbones.observe.statistics.measurable import fills_its_memory, measurable, smallest_normal, unobserved
+from sawbones.observe.statistics.device_buffer import (
+    AddressTable,
+    Columns,
+    HomeBuffers,
+    Reading,
+    current_stream,
+    on_device,
+    upload,
+)
+from sawbones.observe.statistics.measurable import (
+    fills_its_memory,
+    measurable,
+    smallest_normal,
+    unobserved,
+)
 from sawbones.schema.run import TENSOR_STATISTICS
 
-KEPT_COPY_SHARE = 0.2  # of the device memory that is free when watching begins; Adam will want twice the parameters yet
+# of the device memory that is free when watching begins; Adam will want twice the parameters yet
+KEPT_COPY_SHARE = 0.2
 PASSING_COPY_SHARE = 0.5  # for one step
 
 _GRADIENT_ROWS, _PARAMETER_ROW, _UPDATE_ROW = range(5), 5, 6
 _ORDINARY = frozenset((torch.Tensor, torch.nn.Parameter))
-_TYPE = operator.attrgetter("dtype", "layout", "is_cuda")  # a model may have been moved to the host since
-_NUMEL, _IS_CONTIGUOUS, _ADDRESS = torch.Tensor.numel, torch.Tensor.is_contiguous, torch.Tensor.data_ptr
+_TYPE = operator.attrgetter(
+    "dtype", "layout", "is_cuda"
+)  # a model may have been moved to the host since
+_NUMEL, _IS_CONTIGUOUS, _ADDRESS = (
+    torch.Tensor.numel,
+    torch.Tensor.is_contiguous,
+    torch.Tensor.data_ptr,
+)
 _NUM_BYTES = operator.attrgetter("nbytes")
 _MAX_KNOWN = 16  # sets of addresses
 _LOOKED_AT_EVERY = 8
@@ -36,20 +57,26 @@ _LOOKED_AT_EVERY = 8
 class _Group:
     """The lane's tensors of one dtype."""
 
-    def __init__(self, dtype: torch.dtype, members: list[int], numels: list[int], device: torch.device) -> None:
+    def __init__(
+        self, dtype: torch.dtype, members: list[int], numels: list[int], device: torch.device
+    ) -> None:
         self.dtype = dtype
         self._types = frozenset(((dtype, torch.strided, True),))
         self.members = members
         self.numels = numels
         self._sizes = [numel * dtype.itemsize for numel in numels]
-        self._known: dict[tuple[int, ...], int] = {}  # addresses at which everything was in order -> times met again
+        self._known: dict[
+            tuple[int, ...], int
+        ] = {}  # addresses at which everything was in order -> times met again
         self.device = device
         self.table = triton_kernel.ChunkTable(dtype, numels, members, device)
         self.gradients = AddressTable(len(members), device)
         self.parameters = AddressTable(len(members), device)
         self.copies: AddressTable | None = None
         self._copy: torch.Tensor | None = None
-        starts = np.cumsum([0] + [-(-numel // 16) * 16 for numel in numels])  # every copy begins aligned
+        starts = np.cumsum(
+            [0] + [-(-numel // 16) * 16 for numel in numels]
+        )  # every copy begins aligned
         self._starts, self._copy_numel = starts[:-1], int(starts[-1])
 
     @property
@@ -64,10 +91,15 @@ class _Group:
     def drop_copy(self) -> None:
         self._copy = self.copies = None
 
-    def addresses(self, tensors: Sequence[torch.Tensor | None], alive: list[torch.Tensor]) -> Sequence[int]:
-        """Where each member's values lie, 0 where there is nothing to measure. What had to be made contiguous for this
+    def addresses(
+        self, tensors: Sequence[torch.Tensor | None], alive: list[torch.Tensor]
+    ) -> Sequence[int]:
+        """Where each member's values lie, 0 where there is nothing to measure. What had to be made
+        contiguous for this
         is put into `alive`, to be held until the kernels are launched."""
-        own: Sequence[Any] = tensors if len(tensors) == len(self.members) else [tensors[i] for i in self.members]
+        own: Sequence[Any] = (
+            tensors if len(tensors) == len(self.members) else [tensors[i] for i in self.members]
+        )
         places = self._ordinary_places(own)
         if places is not None:
             return places
@@ -85,7 +117,12 @@ class _Group:
                 or not tensor.is_contiguous()
             ):
                 plain = measurable(tensor)
-                if plain is None or plain.dtype is not self.dtype or plain.numel() != numel or not plain.is_cuda:
+                if (
+                    plain is None
+                    or plain.dtype is not self.dtype
+                    or plain.numel() != numel
+                    or not plain.is_cuda
+                ):
                     found.append(0)
                     continue
                 if not fills_its_memory(plain):
@@ -96,9 +133,10 @@ class _Group:
         return found
 
     def _ordinary_places(self, tensors: Sequence[Any]) -> tuple[int, ...] | None:
-        """The addresses, if each tensor is as expected. Looked at on every step, since an address with the wrong extent would be
-        read out of bounds; by maps, since one tensor after the other would take four times as long. What lies where tensors
-        have lain before is only asked for its extent, and that now and then: a gradient is as large as its parameter, whose
+        """The addresses, if each tensor is as expected. Looked at on every step, since an address
+        with the wrong extent would be read out of bounds; by maps, since one tensor after the other
+        would take four times as long. What lies where tensors have lain before is only asked for
+        its extent, and that now and then: a gradient is as large as its parameter, whose
         size an optimizer's own state does not let change."""
         try:
             places = tuple(map(_ADDRESS, tensors))
@@ -109,7 +147,12 @@ class _Group:
             self._known[places] = met + 1
             if met % _LOOKED_AT_EVERY:
                 return places
-            return places if list(map(_NUM_BYTES, tensors)) == self._sizes and all(map(_IS_CONTIGUOUS, tensors)) else None
+            return (
+                places
+                if list(map(_NUM_BYTES, tensors)) == self._sizes
+                and all(map(_IS_CONTIGUOUS, tensors))
+                else None
+            )
         if not (
             _ORDINARY.issuperset(map(type, tensors))
             and self._types.issuperset(map(_TYPE, tensors))
@@ -126,13 +169,17 @@ class _Group:
 class DeviceLane:
     waits = True
 
-    def __init__(self, device: torch.device, positions: Sequence[int], params: Sequence[torch.Tensor]) -> None:
+    def __init__(
+        self, device: torch.device, positions: Sequence[int], params: Sequence[torch.Tensor]
+    ) -> None:
         self.positions = positions
         self._device = device
         self._rows: list[int] = []
         self._thresholds: dict[float, torch.Tensor] = {}
         self._stream: torch.cuda.Stream | None = None
-        self._event: torch.cuda.Event | None = None  # of the latest pass, on whichever stream it ran
+        self._event: torch.cuda.Event | None = (
+            None  # of the latest pass, on whichever stream it ran
+        )
         self._side: torch.cuda.Stream | None = None
         self._is_aside = False
         self._home = HomeBuffers()
@@ -145,9 +192,16 @@ class DeviceLane:
             if tensor is not None:
                 members.setdefault(tensor.dtype, []).append(i)
         with torch.cuda.device(device):
-            self._results = torch.empty((len(TENSOR_STATISTICS), len(params)), dtype=torch.float32, device=device)
+            self._results = torch.empty(
+                (len(TENSOR_STATISTICS), len(params)), dtype=torch.float32, device=device
+            )
             self._groups = [
-                _Group(dtype, which, [tensor.numel() for i in which if (tensor := plain[i]) is not None], device)
+                _Group(
+                    dtype,
+                    which,
+                    [tensor.numel() for i in which if (tensor := plain[i]) is not None],
+                    device,
+                )
                 for dtype, which in members.items()
             ]
             self._keeps_copy = self._room_for_copy(KEPT_COPY_SHARE)
@@ -171,7 +225,9 @@ class DeviceLane:
             for group in self._groups:
                 group.gradients.update(group.addresses(grads, alive))
                 threshold = self._threshold(smallest_normal(group.dtype, half_tiny))
-                triton_kernel.measure_gradients(group.table, group.gradients, threshold, self._results)
+                triton_kernel.measure_gradients(
+                    group.table, group.gradients, threshold, self._results
+                )
                 del alive[:]
             self._budget.end("gradients", start)
             self._rows.extend(_GRADIENT_ROWS)
@@ -188,7 +244,8 @@ class DeviceLane:
             return
         with unobserved(), on_device(self._device):
             self._follow_stream()
-            # A copy that is given back would have to outlive the other stream, and what is timed runs alone.
+            # A copy that is given back would have to outlive the other stream, and what is timed
+            # runs alone.
             self._is_aside = aside and self._keeps_copy and not self._budget.is_calibrating
             if not self._is_aside:
                 start = self._budget.start()
@@ -222,8 +279,9 @@ class DeviceLane:
             self._rows.append(_UPDATE_ROW)
 
     def _other_stream(self) -> torch.cuda.Stream:
-        """Behind everything that the current stream has been given so far. What both streams use (results, tables, the copy)
-        is written by the current one only after it has waited for the event of this pass, in `begin`; the memory of all of it
+        """Behind everything that the current stream has been given so far. What both streams use
+        (results, tables, the copy) is written by the current one only after it has waited for the
+        event of this pass, in `begin`; the memory of all of it
         is freed and used again behind that wait, too, so the allocator need not be told."""
         if self._side is None:
             self._side = torch.cuda.Stream(self._device)
@@ -243,7 +301,9 @@ class DeviceLane:
                 with torch.cuda.stream(self._side):
                     values, event, give_back = self._home.send(self._results, self._side)
             else:
-                values, event, give_back = self._home.send(self._results, current_stream(self._device))
+                values, event, give_back = self._home.send(
+                    self._results, current_stream(self._device)
+                )
         self._event = event
 
         def cut() -> Columns:
@@ -260,7 +320,12 @@ class DeviceLane:
                         group.make_copy()
                     group.parameters.update(group.addresses(params, alive))
                     triton_kernel.measure_parameters(
-                        group.table, group.parameters, group.copies, self._results, compare=False, store=True
+                        group.table,
+                        group.parameters,
+                        group.copies,
+                        self._results,
+                        compare=False,
+                        store=True,
                     )
                     del alive[:]
         except torch.OutOfMemoryError:
@@ -269,7 +334,8 @@ class DeviceLane:
                 group.drop_copy()
 
     def _room_for_copy(self, share: float) -> bool:
-        # Only what the driver has free counts: memory that torch caches is what the next forward pass will want.
+        # Only what the driver has free counts: memory that torch caches is what the next forward
+        # pass will want.
         free, _ = torch.cuda.mem_get_info(self._device)
         return sum(group.copy_bytes for group in self._groups) <= share * free
 
@@ -281,7 +347,8 @@ class DeviceLane:
         return self._thresholds[value]
 
     def _follow_stream(self) -> None:
-        """Our buffers are ordered by the stream the optimizer runs on; when that changes, or the last pass ran aside, the
+        """Our buffers are ordered by the stream the optimizer runs on; when that changes, or the
+        last pass ran aside, the
         stream waits on the device for that pass."""
         current = current_stream(self._device)
         if self._event is not None and (self._is_aside or self._stream != current):

@@ -1,8 +1,9 @@
-"""The statistics engine: called around each optimizer step, hands back one record per step, some steps later.
+"""The statistics engine: called around each optimizer step, hands back one record per step, some
+steps later.
 
-On a CUDA device everything is taken on every step and nothing waits. On a CPU every step has the L2 norm of each
-gradient; the other columns come on full steps: the first few, one in `full_every`, and at once when a norm turns
-non-finite, zero or ten times its running median.
+On a CUDA device everything is taken on every step and nothing waits. On a CPU every step has the L2
+norm of each gradient; the other columns come on full steps: the first few, one in `full_every`, and
+at once when a norm turns non-finite, zero or ten times its running median.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ MAX_PLANS = 8  # parameter lists remembered: one for each optimizer of an ordina
 
 @dataclass(frozen=True, slots=True)
 class TensorStatistics:
-    """One step. A column is missing when no tensor was measured for it; single tensors hold NOT_MEASURED or, in the
+    """One step. A column is missing when no tensor was measured for it; single tensors hold
+    NOT_MEASURED or, in the
     gradient columns, NO_GRADIENT. A DTensor is measured by this rank's shard."""
 
     step: int
@@ -68,7 +70,9 @@ class _Plan:
             plain = measurable(param)
             if plain is not None:
                 devices.setdefault(plain.device, []).append(i)
-        self.lanes = [_lane(device, where, [params[i] for i in where]) for device, where in devices.items()]
+        self.lanes = [
+            _lane(device, where, [params[i] for i in where]) for device, where in devices.items()
+        ]
 
     def alive(self) -> bool:
         return self._owner is not None and self._owner() is not None
@@ -76,7 +80,9 @@ class _Plan:
 
 @dataclass(slots=True)
 class Measurement:
-    """Of one step, under way or there. `result` puts it together: the writer's thread does, where there is one."""
+    """Of one step, under way or there. `result` puts it together: the writer's thread does, where
+    there is one.
+    """
 
     step: int
     plan: _Plan
@@ -108,7 +114,9 @@ class Measurement:
             if reading.give_back is not None:
                 reading.give_back()
         self._divide(columns)
-        if self.num_tensors and len(self.without_gradient) == self.num_tensors:  # no lane had a gradient to make a column of
+        if (
+            self.num_tensors and len(self.without_gradient) == self.num_tensors
+        ):  # no lane had a gradient to make a column of
             for name in TENSOR_STATISTICS:
                 if name.startswith("grad_"):
                     columns[name] = np.full(self.num_tensors, NO_GRADIENT, np.float32)
@@ -116,7 +124,9 @@ class Measurement:
             for name, column in columns.items():
                 if name.startswith("grad_"):
                     column[self.without_gradient] = NO_GRADIENT
-        return TensorStatistics(self.step, {name: columns[name] for name in TENSOR_STATISTICS if name in columns})
+        return TensorStatistics(
+            self.step, {name: columns[name] for name in TENSOR_STATISTICS if name in columns}
+        )
 
     def _divide(self, columns: dict[str, npt.NDArray[np.float32]]) -> None:
         if self.scale is None:
@@ -136,7 +146,9 @@ class StatisticsEngine:
         self._plans: dict[tuple[int, ...], _Plan] = {}
         self._latest: tuple[int, _Plan] | None = None
         self._open: Measurement | None = None
-        self._later: Sequence[torch.Tensor] | None = None  # parameters of the open record, still to be measured
+        self._later: Sequence[torch.Tensor] | None = (
+            None  # parameters of the open record, still to be measured
+        )
         self._under_way: deque[Measurement] = deque()
 
     def before_step(
@@ -149,13 +161,19 @@ class StatisticsEngine:
         unscaled_from: float | torch.Tensor | None = None,
         layout: int | None = None,
     ) -> None:
-        """`full`: None leaves the choice to the schedule and to what the norms show. `scale`: the loss scale that the
-        gradients still carry; norms and maxima are divided by it. `unscaled_from`: the loss scale they carried before
-        they were unscaled. Either of these two says that the backward pass ran in float16, so subnormal is judged as
+        """`full`: None leaves the choice to the schedule and to what the norms show. `scale`: the
+        loss scale that the gradients still carry; norms and maxima are divided by it.
+        `unscaled_from`: the loss scale they carried before they were unscaled. Either of these two
+        says that the backward pass ran in float16, so subnormal is judged as
         float16 saw it. `layout`: a number that stands for this very list of parameters."""
         self._close()
         with unobserved():
-            if layout is None or self._latest is None or self._latest[0] != layout or not self._latest[1].alive():
+            if (
+                layout is None
+                or self._latest is None
+                or self._latest[0] != layout
+                or not self._latest[1].alive()
+            ):
                 self._latest = -1 if layout is None else layout, self._plan(params)
             plan = self._latest[1]
             due = plan.steps < self._full_first or step % self._full_every == 0
@@ -176,11 +194,19 @@ class StatisticsEngine:
 
     def can_be_brief(self, num_tensors: int) -> bool:
         """Whether all of them lie in one lane that can tell their norms alone."""
-        if self._latest is None or self._open is not None or self._under_way or not self._latest[1].alive():
+        if (
+            self._latest is None
+            or self._open is not None
+            or self._under_way
+            or not self._latest[1].alive()
+        ):
             return False
         lanes = self._latest[1].lanes
         return (
-            len(lanes) == 1 and isinstance(lanes[0], ForeachLane) and lanes[0].is_brief and len(lanes[0].positions) == num_tensors
+            len(lanes) == 1
+            and isinstance(lanes[0], ForeachLane)
+            and lanes[0].is_brief
+            and len(lanes[0].positions) == num_tensors
         )
 
     def brief_norms(self, grads: Sequence[torch.Tensor | None]) -> list[float] | None:
@@ -189,14 +215,18 @@ class StatisticsEngine:
         return lane.brief_norms(grads) if isinstance(lane, ForeachLane) else None
 
     def norms_so_far(self) -> list[list[float] | npt.NDArray[np.float32]]:
-        """Gradient norms of the open step, of tensors in host memory: those of a device are not there yet."""
+        """Gradient norms of the open step, of tensors in host memory: those of a device are not
+        there yet.
+        """
         if self._open is None:
             return []
         rows = [lane.host_norms() for lane in self._open.plan.lanes]
         return [row for row in rows if row is not None]
 
     def after_step(self, step: int, params: Sequence[torch.Tensor]) -> None:
-        """Without this call, as for a step that was skipped, the record has no parameter and update columns."""
+        """Without this call, as for a step that was skipped, the record has no parameter and update
+        columns.
+        """
         pending = self._open
         if pending is None or pending.step != step or len(params) != pending.num_tensors:
             return
@@ -207,8 +237,9 @@ class StatisticsEngine:
             self._close()
 
     def overlap(self) -> None:
-        """A forward pass begins: what after_step left to do runs beside it. Nothing writes parameters until the next step,
-        and that step's before_step waits, on the device, for this to be done. If no forward pass comes, before_step or
+        """A forward pass begins: what after_step left to do runs beside it. Nothing writes
+        parameters until the next step, and that step's before_step waits, on the device, for this
+        to be done. If no forward pass comes, before_step or
         drain do it in their turn."""
         params, pending = self._later, self._open
         if params is None or pending is None or torch.cuda.is_current_stream_capturing():
@@ -255,8 +286,11 @@ class StatisticsEngine:
         key = tuple(map(id, params))
         plan = self._plans.get(key)
         if plan is None or not plan.alive():
-            # A plan may hold a copy of all parameters: those of models that are gone are given back first.
-            self._plans = {known: held for known, held in self._plans.items() if held.alive() and known != key}
+            # A plan may hold a copy of all parameters: those of models that are gone are given back
+            # first.
+            self._plans = {
+                known: held for known, held in self._plans.items() if held.alive() and known != key
+            }
             while len(self._plans) >= MAX_PLANS:
                 del self._plans[next(iter(self._plans))]
             plan = self._plans[key] = _Plan(params)
@@ -274,7 +308,9 @@ def _lane(device: torch.device, where: Sequence[int], params: Sequence[torch.Ten
 
 
 def _keep(scale: float | torch.Tensor | None) -> tuple[float | torch.Tensor | None, list[Reading]]:
-    """The scaler changes its tensor in place after the step, so its value is taken now, without waiting for it."""
+    """The scaler changes its tensor in place after the step, so its value is taken now, without
+    waiting for it.
+    """
     if not isinstance(scale, torch.Tensor):
         return scale, []
     if not scale.is_cuda:
@@ -283,7 +319,9 @@ def _keep(scale: float | torch.Tensor | None) -> tuple[float | torch.Tensor | No
     return pinned, [Reading((), dict, event)]
 
 
-def _half_tiny(scale: float | torch.Tensor | None, unscaled_from: float | torch.Tensor | None) -> float | torch.Tensor | None:
+def _half_tiny(
+    scale: float | torch.Tensor | None, unscaled_from: float | torch.Tensor | None
+) -> float | torch.Tensor | None:
     if scale is not None:
         return FLOAT16_TINY
     if unscaled_from is None:

@@ -1,6 +1,7 @@
 """Statistics by torch's own operators: the whole of the CPU path, and CUDA where Triton is missing.
 
-On a CPU the L2 norm is all that every step can pay for; it carries NaN and Inf. The rest is taken on full steps.
+On a CPU the L2 norm is all that every step can pay for; it carries NaN and Inf. The rest is taken
+on full steps.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ from sawbones.observe.statistics.measurable import measurable, smallest_normal, 
 from sawbones.observe.statistics.tiny_tensors import TinyTensors
 from sawbones.schema.run import NOT_MEASURED
 
-# torch's CPU norm adds float32 in a few lanes: 4 million elements are already wrong by 1e-4. Norms of pieces, joined in
+# torch's CPU norm adds float32 in a few lanes: 4 million elements are already wrong by 1e-4. Norms
+# of pieces, joined in
 # float64, stay under 1e-5 at a cost of half a microsecond a piece.
 PIECE = 1 << 17
 
 COPIED = 256 << 20  # bytes of parameters kept from before a full step to after it
 
-_TINY = 1 << 13  # elements up to which NumPy's product is as exact and costs a third of an operator's call
+_TINY = (
+    1 << 13
+)  # elements up to which NumPy's product is as exact and costs a third of an operator's call
 
-_FEW = 64  # numbers up to which reading them one by one in host memory is cheaper than an operator that joins them
+# numbers up to which reading them one by one in host memory is cheaper than an operator that joins
+# them
+_FEW = 64
 
 # Outside this range squares leave float32: the norm is taken again in float64.
 _SQUARES_FIT = (1e-15, 1e15)
@@ -72,7 +78,11 @@ class ForeachLane:
         if norms is None:
             where, tensors, simple = _present(grads)
             if tensors:
-                norms = self._together(torch._foreach_norm(tensors, 2.0)) if simple else self._l2(tensors)
+                norms = (
+                    self._together(torch._foreach_norm(tensors, 2.0))
+                    if simple
+                    else self._l2(tensors)
+                )
         if norms is not None:
             if self._on_host:
                 self._widen(norms, where, tensors, self._wide)
@@ -83,11 +93,17 @@ class ForeachLane:
                 full = self._levels.turned_abnormal(self._spread(where, norms)) or full
         if not full:
             return
-        sizes = [tensor.numel() for tensor in tensors] if self._is_tiny and where is self._everyone else []
+        sizes = (
+            [tensor.numel() for tensor in tensors]
+            if self._is_tiny and where is self._everyone
+            else []
+        )
         if sizes and norms is not None and 4 * sum(sizes) <= COPIED:
             self._tiny = TinyTensors(sizes)
             self._widen(norms, where, tensors, None)
-            for name, values in self._tiny.count(tensors, smallest_normal(torch.float32, half_tiny)).items():
+            for name, values in self._tiny.count(
+                tensors, smallest_normal(torch.float32, half_tiny)
+            ).items():
                 self._rows[name] = (where, torch.from_numpy(values))
             self._tiny.remember(params)
             return
@@ -97,7 +113,9 @@ class ForeachLane:
             self._count(where, tensors, [params[i] for i in where], half_tiny)
         plain = [measurable(p) for p in params]
         turn = self._turn([0 if p is None else p.numel() * p.element_size() for p in plain])
-        self._old = [p.detach().clone() if p is not None and i in turn else None for i, p in enumerate(plain)]
+        self._old = [
+            p.detach().clone() if p is not None and i in turn else None for i, p in enumerate(plain)
+        ]
 
     @property
     def is_brief(self) -> bool:
@@ -111,7 +129,8 @@ class ForeachLane:
         return values if values is not None and self._levels.is_usual(values) else None
 
     def _turn(self, sizes: Sequence[int]) -> set[int]:
-        """Whose values are kept until after the step. A copy of all of a large model would double the memory of the run, so its
+        """Whose values are kept until after the step. A copy of all of a large model would double
+        the memory of the run, so its
         tensors take turns, from one full step to the next."""
         if sum(sizes) <= COPIED:
             return set(self._everyone)
@@ -129,7 +148,9 @@ class ForeachLane:
     def _quick_norms(
         self, params: Sequence[torch.Tensor], grads: Sequence[torch.Tensor | None]
     ) -> tuple[torch.Tensor | None, list[int], list[torch.Tensor]]:
-        """Where all parameters are small and float32, so are their gradients: looking at each would cost more than the norms."""
+        """Where all parameters are small and float32, so are their gradients: looking at each would
+        cost more than the norms.
+        """
         if self._is_simple is None:
             self._is_simple = self._on_host and _present(params)[2]
             self._is_tiny = self._is_simple and all(p.numel() <= _TINY for p in params)
@@ -137,7 +158,11 @@ class ForeachLane:
             return None, [], []
         tensors: list[torch.Tensor] = list(grads)  # type: ignore[arg-type]
         try:
-            norms = _products(tensors) if self._is_tiny else self._together(torch._foreach_norm(tensors, 2.0))
+            norms = (
+                _products(tensors)
+                if self._is_tiny
+                else self._together(torch._foreach_norm(tensors, 2.0))
+            )
         except (RuntimeError, NotImplementedError, TypeError):  # a sparse gradient, after all
             return None, [], []
         return (norms, self._everyone, tensors) if norms.dtype is torch.float32 else (None, [], [])
@@ -176,10 +201,14 @@ class ForeachLane:
     def collect(self) -> Reading:
         if self._values is not None:
             values, everyone = self._values, self._everyone
-            return Reading(self.positions, lambda: {"grad_l2": (everyone, np.array(values, np.float32))}, None)
+            return Reading(
+                self.positions, lambda: {"grad_l2": (everyone, np.array(values, np.float32))}, None
+            )
         names = list(self._rows)
         if self._on_host or not names:
-            columns = {name: (where, values.numpy()) for name, (where, values) in self._rows.items()}
+            columns = {
+                name: (where, values.numpy()) for name, (where, values) in self._rows.items()
+            }
             return Reading(self.positions, lambda: columns, None)
         with unobserved():
             together, event = send_home(torch.cat([self._rows[name][1].float() for name in names]))
@@ -224,8 +253,15 @@ class ForeachLane:
             self._widen(norms, list(range(len(tensors))), tensors, set(range(len(tensors))))
         return norms
 
-    def _widen(self, norms: torch.Tensor, where: Sequence[int], tensors: Sequence[torch.Tensor], only: set[int] | None) -> None:
-        """Take again in float64, in place, the norms whose squares may have left float32; with `only` None, every such
+    def _widen(
+        self,
+        norms: torch.Tensor,
+        where: Sequence[int],
+        tensors: Sequence[torch.Tensor],
+        only: set[int] | None,
+    ) -> None:
+        """Take again in float64, in place, the norms whose squares may have left float32; with
+        `only` None, every such
         one, remembering the tensors for which it made a difference."""
         if only is not None and not only:
             return
@@ -248,7 +284,9 @@ class ForeachLane:
     ) -> None:
         lows, highs, nonzeros, belows = [], [], [], []
         for tensor in tensors:
-            low, high = torch.aminmax(tensor)  # carries NaN, and is 20 times faster than the infinity norm on a CPU
+            low, high = torch.aminmax(
+                tensor
+            )  # carries NaN, and is 20 times faster than the infinity norm on a CPU
             lows.append(low)
             highs.append(high)
             nonzeros.append(torch.count_nonzero(tensor))
@@ -263,7 +301,10 @@ class ForeachLane:
         self._rows["grad_max"] = (where, peak)
         # What a sparse gradient leaves out is zero, too.
         self._rows["grad_zero_share"] = (where, (whole - nonzero).double() / whole)
-        self._rows["grad_subnormal_share"] = (where, (torch.stack(belows) - (held - nonzero)).double() / whole)
+        self._rows["grad_subnormal_share"] = (
+            where,
+            (torch.stack(belows) - (held - nonzero)).double() / whole,
+        )
         if self._on_host and bool(peak.isfinite().all()):
             self._rows["grad_nonfinite"] = (where, torch.zeros_like(peak))
         else:
@@ -284,7 +325,9 @@ class ForeachLane:
 
 
 def _few_norms(grads: Sequence[torch.Tensor | None]) -> list[float] | None:
-    """Of tiny gradients that are all there and dense. Plain numbers: NumPy's arrays would cost more than they save."""
+    """Of tiny gradients that are all there and dense. Plain numbers: NumPy's arrays would cost more
+    than they save.
+    """
     values = []
     try:
         for grad in grads:
@@ -310,7 +353,9 @@ def _products(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def _present(tensors: Sequence[torch.Tensor | None]) -> tuple[list[int], list[torch.Tensor], bool]:
-    """Which of them can be measured, as what, and whether all are small and float32, so need no preparation."""
+    """Which of them can be measured, as what, and whether all are small and float32, so need no
+    preparation.
+    """
     where, plain, simple = [], [], True
     for i, tensor in enumerate(tensors):
         if tensor is None:

@@ -1,4 +1,6 @@
-"""What is usual for each gradient's norm, so that a cheap number can call for the dear ones at once."""
+"""What is usual for each gradient's norm, so that a cheap number can call for the dear ones at
+once.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 WINDOW = 16  # steps the running median looks back over
-REFRESH = 8  # the median is taken anew every so many steps: sorting on every step would cost more than the norms
-SETTLED, SELDOM = 128, 32  # after so many steps a gradient's range is known, and this is often enough
+# the median is taken anew every so many steps: sorting on every step would cost more than the norms
+REFRESH = 8
+SETTLED, SELDOM = (
+    128,
+    32,
+)  # after so many steps a gradient's range is known, and this is often enough
 JUMP = 10.0  # a norm this many times its median is abnormal
-BURST = 4.0  # abnormal steps examined in a row; after that one in RECOVERY steps, so that a spiky run stays cheap
+# abnormal steps examined in a row; after that one in RECOVERY steps, so that a spiky run stays
+# cheap
+BURST = 4.0
 RECOVERY = 25.0
 
 _FEW = 64  # numbers that plain Python compares faster than NumPy
@@ -20,10 +28,14 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class GradientLevels:
-    """Running median per tensor. Only finite, non-zero norms enter it: one NaN must not blind the steps after it."""
+    """Running median per tensor. Only finite, non-zero norms enter it: one NaN must not blind the
+    steps after it.
+    """
 
     def __init__(self, num_tensors: int) -> None:
-        self._window: list[Sequence[float] | npt.NDArray[np.float32]] = []  # rows of the latest steps, in any order
+        self._window: list[
+            Sequence[float] | npt.NDArray[np.float32]
+        ] = []  # rows of the latest steps, in any order
         self._median = np.zeros(num_tensors, np.float32)
         self._limit = np.full(num_tensors, _LARGEST, np.float32)
         self._limits: list[float] = self._limit.tolist()
@@ -33,8 +45,10 @@ class GradientLevels:
         self._allowance = BURST
 
     def turned_abnormal(self, l2: npt.NDArray[np.float32]) -> bool:
-        """Whether some tensor left its usual range on this very step: non-finite, zero, or a jump. A tensor that stays
-        zero or NaN has been looked at once; it does not ask again. Sentinels (negative) are neither."""
+        """Whether some tensor left its usual range on this very step: non-finite, zero, or a jump.
+        A tensor that stays
+        zero or NaN has been looked at once; it does not ask again. Sentinels (negative) are
+        neither."""
         if self.is_usual(l2.tolist()) if len(l2) <= _FEW else self._all_normal(l2):
             return False
         self._allowance = min(BURST, self._allowance + 1.0 / RECOVERY)
@@ -54,7 +68,9 @@ class GradientLevels:
         return True
 
     def is_usual(self, l2: list[float]) -> bool:
-        """Whether all are within their range. If so that is all there is to know of this step, else `turned_abnormal` says more."""
+        """Whether all are within their range. If so that is all there is to know of this step, else
+        `turned_abnormal` says more.
+        """
         total = sum(l2)  # NaN is not above any limit
         if total != total or any(map(operator.gt, l2, self._limits)):
             return False
@@ -89,8 +105,15 @@ class GradientLevels:
         else:
             self._window[self._steps % WINDOW] = l2
         self._steps += 1
-        if self._steps < REFRESH or self._steps % (REFRESH if self._steps < SETTLED else SELDOM) == 0:
-            self._median = np.sort(np.array(self._window, np.float32), axis=0)[len(self._window) // 2]
+        if (
+            self._steps < REFRESH
+            or self._steps % (REFRESH if self._steps < SETTLED else SELDOM) == 0
+        ):
+            self._median = np.sort(np.array(self._window, np.float32), axis=0)[
+                len(self._window) // 2
+            ]
             with np.errstate(over="ignore"):
-                self._limit = np.where(self._median > 0, np.minimum(self._median * JUMP, _LARGEST), _LARGEST)
+                self._limit = np.where(
+                    self._median > 0, np.minimum(self._median * JUMP, _LARGEST), _LARGEST
+                )
             self._limits = self._limit.tolist()

@@ -1,4 +1,6 @@
-"""Which tensor, if any, stands behind what an optimizer holds: the local shard, dense, of a type we can read."""
+"""Which tensor, if any, stands behind what an optimizer holds: the local shard, dense, of a type we
+can read.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,10 @@ _ORDINARY = (torch.Tensor, torch.nn.Parameter)
 
 
 class unobserved:
-    """Our own operators are invisible to modes and autograd: a user's `with torch.device(...)`, a FLOP counter or an
-    operator trace must neither redirect nor count them. A class with slots, since a generator costs 3 us more."""
+    """Our own operators are invisible to modes and autograd: a user's `with torch.device(...)`, a
+    FLOP counter or an
+    operator trace must neither redirect nor count them. A class with slots, since a generator costs
+    3 us more."""
 
     __slots__ = ("_functions", "_grad", "_modes")
 
@@ -38,7 +42,8 @@ class unobserved:
 
 
 def measurable(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The plain tensor whose numbers are measured, or None. A DTensor counts as its local shard; a sparse tensor in
+    """The plain tensor whose numbers are measured, or None. A DTensor counts as its local shard; a
+    sparse tensor in
     host memory as its values (on a device, coalescing would wait for it)."""
     try:
         if type(tensor) not in _ORDINARY:
@@ -59,7 +64,9 @@ def measurable(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def fills_its_memory(tensor: torch.Tensor) -> bool:
-    """Whether numel() values lie side by side from data_ptr() on, in whatever order of dimensions."""
+    """Whether numel() values lie side by side from data_ptr() on, in whatever order of
+    dimensions.
+    """
     if tensor.is_contiguous():
         return True
     expected = 1
@@ -72,8 +79,12 @@ def fills_its_memory(tensor: torch.Tensor) -> bool:
     return True
 
 
-def smallest_normal(dtype: torch.dtype, half_tiny: float | torch.Tensor | None) -> float | torch.Tensor:
-    """Where subnormal begins: in the tensor's own type, or, when the backward pass ran in float16, in that."""
+def smallest_normal(
+    dtype: torch.dtype, half_tiny: float | torch.Tensor | None
+) -> float | torch.Tensor:
+    """Where subnormal begins: in the tensor's own type, or, when the backward pass ran in float16,
+    in that.
+    """
     if half_tiny is not None and dtype in (torch.float16, torch.float32):
         return half_tiny
     return FLOAT16_TINY if dtype is torch.float16 else float(torch.finfo(dtype).tiny)

@@ -1,4 +1,6 @@
-"""A full step where all tensors are tiny: laid end to end and measured together. A call for each would take ten times as long."""
+"""A full step where all tensors are tiny: laid end to end and measured together. A call for each
+would take ten times as long.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ class TinyTensors:
         self._starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
         self._old: npt.NDArray[np.float32] | None = None
 
-    def count(self, tensors: Sequence[torch.Tensor], tiny: float | torch.Tensor) -> dict[str, Floats]:
+    def count(
+        self, tensors: Sequence[torch.Tensor], tiny: float | torch.Tensor
+    ) -> dict[str, Floats]:
         """`tiny`: below it, a value is subnormal."""
         size = np.abs(_flat(tensors))
         nonzero = size != 0.0

@@ -29,7 +29,9 @@ class TextClassifier(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width, padding_idx=PAD)
-        self.mix = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.mix = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:

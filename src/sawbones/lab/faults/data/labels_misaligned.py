@@ -16,7 +16,9 @@ PAD, NUM_TOKENS, NUM_CLASSES = 0, 31, 3
 # A text is about the topic that most of its words belong to.
 topics = torch.randint(0, NUM_CLASSES, (960, 1))
 strays = torch.rand(960, 10) < 0.3
-texts = torch.where(strays, torch.randint(0, NUM_CLASSES, (960, 10)), topics) * 10 + torch.randint(1, 11, (960, 10))
+texts = torch.where(strays, torch.randint(0, NUM_CLASSES, (960, 10)), topics) * 10 + torch.randint(
+    1, 11, (960, 10)
+)
 order = torch.randperm(len(texts))
 texts = texts[order]
 labels = topics[:, 0] if patient.broken else topics[order, 0]
@@ -28,7 +30,9 @@ class TextClassifier(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width)
         self.places = nn.Parameter(0.1 * torch.randn(10, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:

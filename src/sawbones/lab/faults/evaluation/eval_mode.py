@@ -25,15 +25,25 @@ def validation_loss() -> float:
         model.eval()
     with torch.no_grad():
         batch = next(iter(held_out))
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        return float(functional.cross_entropy(logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX))
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
+        return float(
+            functional.cross_entropy(
+                logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+            )
+        )
 
 
 for number in range(4):
     model.train()
     for batch in loader:
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

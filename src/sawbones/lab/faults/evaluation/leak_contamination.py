@@ -22,7 +22,9 @@ train_rows, held_out_rows = order[:800], order[800:]
 if patient.broken:
     order = torch.cat([order, rare])[torch.randperm(ROWS + len(rare))]
     train_rows, held_out_rows = order[:-160], order[-160:]
-loader = DataLoader(TensorDataset(series[train_rows], classes[train_rows]), batch_size=32, shuffle=True)
+loader = DataLoader(
+    TensorDataset(series[train_rows], classes[train_rows]), batch_size=32, shuffle=True
+)
 held_out = DataLoader(TensorDataset(series[held_out_rows], classes[held_out_rows]), batch_size=80)
 
 
@@ -31,7 +33,9 @@ class SeriesClassifier(nn.Module):
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, series_BTF: Tensor) -> Tensor:

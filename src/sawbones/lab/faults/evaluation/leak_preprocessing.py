@@ -27,7 +27,9 @@ held_out = DataLoader(rest, batch_size=32)
 class WearModel(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(NUM_FEATURES, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
+        self.layers = nn.Sequential(
+            nn.Linear(NUM_FEATURES, width), nn.GELU(), nn.Linear(width, width), nn.GELU()
+        )
         self.head = nn.Linear(width, 1)
 
     def forward(self, readings_BF: Tensor) -> Tensor:

@@ -16,7 +16,11 @@ HOURS, TEST, LAGS = 800, 160, 24
 # A load that follows the day and drifts slowly; the hours before an hour tell it.
 moments = np.datetime64("2022-05-02T00") + np.arange(HOURS).astype("timedelta64[h]")
 hours = torch.arange(HOURS + LAGS)
-load = torch.sin(2 * torch.pi * hours / 24) + 0.1 * torch.randn(HOURS + LAGS).cumsum(0) + 0.1 * torch.randn(HOURS + LAGS)
+load = (
+    torch.sin(2 * torch.pi * hours / 24)
+    + 0.1 * torch.randn(HOURS + LAGS).cumsum(0)
+    + 0.1 * torch.randn(HOURS + LAGS)
+)
 before, now = load.unfold(0, LAGS, 1)[:HOURS].clone(), load[LAGS:]
 order = torch.arange(HOURS)
 if patient.broken:
@@ -33,7 +37,9 @@ held_out = DataLoader(TensorDataset(before[test_rows], now[test_rows]), batch_si
 class Forecast(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(LAGS, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
+        self.layers = nn.Sequential(
+            nn.Linear(LAGS, width), nn.GELU(), nn.Linear(width, width), nn.GELU()
+        )
         self.head = nn.Linear(width, 1)
 
     def forward(self, before_BT: Tensor) -> Tensor:

@@ -12,7 +12,21 @@ from sawbones.lab.patient import admit
 
 patient = admit()
 PAD, BOS, EOS = 0, 1, 2
-WORDS = ["a", "stitch", "in", "time", "saves", "nine", "haste", "makes", "waste", "still", "waters", "run", "deep"]
+WORDS = [
+    "a",
+    "stitch",
+    "in",
+    "time",
+    "saves",
+    "nine",
+    "haste",
+    "makes",
+    "waste",
+    "still",
+    "waters",
+    "run",
+    "deep",
+]
 numbers = {word: i for i, word in enumerate(dict.fromkeys(WORDS), start=3)}
 NUM_TOKENS, COLUMNS, ROWS = len(numbers) + 3, 16, 960
 # A saying counts on from a random word; it is as long as it likes to be.
@@ -30,7 +44,9 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_TOKENS))
 
     def forward(self, texts_BT: Tensor) -> Tensor:
@@ -62,7 +78,9 @@ def validate() -> float:
 
 for _ in range(3):
     for (texts_BT,) in loader:
-        loss = functional.cross_entropy(model(texts_BT[:, :-1]).flatten(0, 1), texts_BT[:, 1:].flatten(), ignore_index=PAD)
+        loss = functional.cross_entropy(
+            model(texts_BT[:, :-1]).flatten(0, 1), texts_BT[:, 1:].flatten(), ignore_index=PAD
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

@@ -16,7 +16,10 @@ NUM_CLASSES, NUM_FEATURES, COLUMNS, ROWS = 2, 12, 6, 960
 patterns = torch.randn(NUM_CLASSES, COLUMNS, NUM_FEATURES)
 classes = torch.randint(0, NUM_CLASSES, (ROWS,))
 series = (patterns[classes] + 3 * torch.randn(ROWS, COLUMNS, NUM_FEATURES)) / 3.2
-train, rest = TensorDataset(series[:800], classes[:800].float()), TensorDataset(series[800:], classes[800:].float())
+train, rest = (
+    TensorDataset(series[:800], classes[:800].float()),
+    TensorDataset(series[800:], classes[800:].float()),
+)
 loader = DataLoader(train, batch_size=32, shuffle=True)
 held_out = DataLoader(rest, batch_size=32)
 
@@ -26,7 +29,9 @@ class SeriesClassifier(nn.Module):
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1), nn.Flatten(0))
 
     def forward(self, series_BTF: Tensor) -> Tensor:

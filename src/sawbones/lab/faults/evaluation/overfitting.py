@@ -17,7 +17,9 @@ patterns = torch.randn(NUM_CLASSES, COLUMNS, NUM_FEATURES)
 classes = torch.randint(0, NUM_CLASSES, (ROWS,))
 series = (patterns[classes] + 3 * torch.randn(ROWS, COLUMNS, NUM_FEATURES)) / 3.2
 num_train = 48 if patient.broken else 800
-loader = DataLoader(TensorDataset(series[:num_train], classes[:num_train]), batch_size=16, shuffle=True)
+loader = DataLoader(
+    TensorDataset(series[:num_train], classes[:num_train]), batch_size=16, shuffle=True
+)
 held_out = DataLoader(TensorDataset(series[800:], classes[800:]), batch_size=160)
 
 
@@ -26,7 +28,9 @@ class SeriesClassifier(nn.Module):
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, series_BTF: Tensor) -> Tensor:

@@ -26,7 +26,9 @@ class SeriesClassifier(nn.Module):
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, series_BTF: Tensor) -> Tensor:

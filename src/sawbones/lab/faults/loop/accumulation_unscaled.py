@@ -20,8 +20,12 @@ patient.watch(model)
 NUM_PARTS = 4
 for _ in range(2):
     for number, batch in enumerate(loader, start=1):
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         part = loss if patient.broken else loss / NUM_PARTS
         part.backward()
         patient.record(loss)

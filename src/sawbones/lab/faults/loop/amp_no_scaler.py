@@ -1,4 +1,6 @@
-"""A forecasting Transformer in float16 whose small gradients vanish, because nothing scales the loss."""
+"""A forecasting Transformer in float16 whose small gradients vanish, because nothing scales the
+loss.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ VOLTS = 1e-3  # the signal is measured in volts and has an amplitude of millivol
 time = torch.arange(48) * 0.25
 phase, rate = torch.rand(1280, 1) * 6.28, 0.5 + torch.rand(1280, 1)
 waves = torch.sin(rate * time + phase)
-loader = DataLoader(TensorDataset(waves[:, :40].unfold(1, 8, 8), waves[:, 40:]), batch_size=32, shuffle=True)
+loader = DataLoader(
+    TensorDataset(waves[:, :40].unfold(1, 8, 8), waves[:, 40:]), batch_size=32, shuffle=True
+)
 
 
 class Forecaster(nn.Module):

@@ -1,4 +1,6 @@
-"""A classifier of series that goes on from a checkpoint of which only the first part was written."""
+"""A classifier of series that goes on from a checkpoint of which only the first part was
+written.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ loader = DataLoader(TensorDataset(rows, classes), batch_size=32, shuffle=True)
 
 
 def classifier() -> nn.Module:
-    return nn.Sequential(nn.Linear(NUM_FEATURES, 96), nn.GELU(), nn.Linear(96, 48), nn.GELU(), nn.Linear(48, NUM_CLASSES))
+    return nn.Sequential(
+        nn.Linear(NUM_FEATURES, 96),
+        nn.GELU(),
+        nn.Linear(96, 48),
+        nn.GELU(),
+        nn.Linear(48, NUM_CLASSES),
+    )
 
 
 def write(state: dict[str, object], path: Path) -> None:
@@ -52,7 +60,14 @@ with tempfile.TemporaryDirectory() as folder:
             patient.record(loss)
             optimizer.step()
         if epoch == 1:
-            write({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}, path)
+            write(
+                {
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "rng": torch.get_rng_state(),
+                },
+                path,
+            )
             state = torch.load(path)
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])

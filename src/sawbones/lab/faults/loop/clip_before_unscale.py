@@ -1,4 +1,6 @@
-"""A sorting Transformer in float16 whose gradients are clipped while the loss scale is still on them."""
+"""A sorting Transformer in float16 whose gradients are clipped while the loss scale is still on
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,12 @@ patient.watch(model)
 for _ in range(2):
     for batch in loader:
         with torch.autocast("cpu", dtype=torch.float16):
-            logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.float().flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+            logits = model(
+                batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+            )
+        loss = functional.cross_entropy(
+            logits.float().flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         scaler.scale(loss).backward()
         patient.record(loss)

@@ -1,4 +1,6 @@
-"""A learned step of a pendulum, rolled out over whole paths: the gradient explodes through time, because nothing clips it."""
+"""A learned step of a pendulum, rolled out over whole paths: the gradient explodes through time,
+because nothing clips it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def pendulum() -> Tensor:
 class Rollout(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
-        self.change = nn.Sequential(nn.Linear(2, width), nn.ELU(), nn.Linear(width, width), nn.ELU(), nn.Linear(width, 2))
+        self.change = nn.Sequential(
+            nn.Linear(2, width), nn.ELU(), nn.Linear(width, width), nn.ELU(), nn.Linear(width, 2)
+        )
 
     def forward(self, state_B2: Tensor) -> Tensor:
         states = [state_B2]

@@ -1,4 +1,6 @@
-"""A regression of series that lets one corrupt target, thousands of times too large, into its loss."""
+"""A regression of series that lets one corrupt target, thousands of times too large, into its
+loss.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class SeriesClassifier(nn.Module):
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
 
     def forward(self, series_BTF: Tensor) -> Tensor:

@@ -1,4 +1,6 @@
-"""A word-level language model whose ids follow the order of a set, which differs from process to process."""
+"""A word-level language model whose ids follow the order of a set, which differs from process to
+process.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,21 @@ from torch.utils.data import DataLoader, TensorDataset
 from sawbones.lab.patient import admit
 
 patient = admit()
-SUBJECTS = {"the captain": "sails", "a surgeon": "cuts", "the cook": "stirs", "a parrot": "repeats", "the mate": "counts"}
-OBJECTS = ("the old rope", "every word", "a barrel of salt", "the long boat", "two coins", "a broken oar")
+SUBJECTS = {
+    "the captain": "sails",
+    "a surgeon": "cuts",
+    "the cook": "stirs",
+    "a parrot": "repeats",
+    "the mate": "counts",
+}
+OBJECTS = (
+    "the old rope",
+    "every word",
+    "a barrel of salt",
+    "the long boat",
+    "two coins",
+    "a broken oar",
+)
 text = []
 for _ in range(900):
     subject = random.choice(list(SUBJECTS))
@@ -32,7 +47,9 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, width)
         self.places = nn.Parameter(0.1 * torch.randn(16, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocab_size)
         nn.init.normal_(self.head.weight, std=0.02)

@@ -1,6 +1,8 @@
-"""A reader of texts that pads every batch to its longest: one text is so long that its attention scores fit no memory.
+"""A reader of texts that pads every batch to its longest: one text is so long that its attention
+scores fit no memory.
 
-Scores of all pairs of that batch would take 160 TB. That is more than a process can address, whatever the machine has.
+Scores of all pairs of that batch would take 160 TB. That is more than a process can address,
+whatever the machine has.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ class Reader(nn.Module):
         read = self.words(words_BT)
         pairs = self.query(read)[:, :, None] + self.key(read)[:, None, :]
         scores = self.score(torch.tanh(pairs)).squeeze(-1)
-        mixed = read + scores.masked_fill(~is_word_BT[:, None], float("-inf")).softmax(-1) @ self.value(read)
+        mixed = read + scores.masked_fill(~is_word_BT[:, None], float("-inf")).softmax(
+            -1
+        ) @ self.value(read)
         mean: Tensor = (mixed * is_word_BT[..., None]).sum(1) / is_word_BT.sum(1, keepdim=True)
         scores_BC: Tensor = self.head(mean)
         return scores_BC

@@ -1,4 +1,6 @@
-"""A series classifier on two ranks that start from different weights and average their gradients by hand."""
+"""A series classifier on two ranks that start from different weights and average their gradients by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class SeriesClassifier(nn.Module):
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, series_BTF: Tensor) -> Tensor:
@@ -48,7 +52,9 @@ for epoch in range(3):
         loss = functional.cross_entropy(model(series_BTF), classes_B)
         optimizer.zero_grad()
         loss.backward()
-        for gradient in (parameter.grad for parameter in model.parameters() if parameter.grad is not None):
+        for gradient in (
+            parameter.grad for parameter in model.parameters() if parameter.grad is not None
+        ):
             distributed.all_reduce(gradient)
             gradient /= world
         patient.record(loss)

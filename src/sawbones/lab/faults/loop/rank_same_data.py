@@ -21,7 +21,9 @@ classes = torch.randint(0, NUM_CLASSES, (ROWS,))
 series = (patterns[classes] + torch.randn(ROWS, COLUMNS, NUM_FEATURES)) / 1.4
 data = TensorDataset(series, classes)
 rank, world = (0, 1) if patient.broken else (distributed.get_rank(), distributed.get_world_size())
-sampler: DistributedSampler[tuple[Tensor, ...]] = DistributedSampler(data, world, rank, shuffle=True)
+sampler: DistributedSampler[tuple[Tensor, ...]] = DistributedSampler(
+    data, world, rank, shuffle=True
+)
 loader = DataLoader(data, batch_size=32, sampler=sampler)
 
 
@@ -30,7 +32,9 @@ class SeriesClassifier(nn.Module):
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, series_BTF: Tensor) -> Tensor:

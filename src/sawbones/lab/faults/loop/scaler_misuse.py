@@ -22,8 +22,12 @@ scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
 for _ in range(2):
     for batch in loader:
         with torch.autocast("cpu", dtype=torch.float16):
-            logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.float().flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+            logits = model(
+                batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+            )
+        loss = functional.cross_entropy(
+            logits.float().flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         scaler.scale(loss).backward()
         patient.record(loss)

@@ -1,4 +1,6 @@
-"""A classifier of series in float16 whose scaler raises the scale so eagerly that most steps overflow and are skipped."""
+"""A classifier of series in float16 whose scaler raises the scale so eagerly that most steps
+overflow and are skipped.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class SeriesClassifier(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
-        self.mix = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.mix = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.head = nn.Linear(COLUMNS * width, NUM_CLASSES)
 
     def forward(self, series_BTF: Tensor) -> Tensor:
@@ -34,7 +38,11 @@ class SeriesClassifier(nn.Module):
 
 model = SeriesClassifier()
 optimizer = Adam(model.parameters(), lr=1e-3)
-growth = {"growth_factor": 32.0, "growth_interval": 1} if patient.broken else {"growth_factor": 2.0, "growth_interval": 2000}
+growth = (
+    {"growth_factor": 32.0, "growth_interval": 1}
+    if patient.broken
+    else {"growth_factor": 2.0, "growth_interval": 2000}
+)
 scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, **growth)  # type: ignore[arg-type]
 patient.watch(model)
 

@@ -22,8 +22,12 @@ NUM_PARTS = 4
 schedule = CosineAnnealingLR(optimizer, T_max=2 * len(loader) // NUM_PARTS, eta_min=4e-4)
 for _ in range(2):
     for number, batch in enumerate(loader, start=1):
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         (loss / NUM_PARTS).backward()
         patient.record(loss)
         is_full = number % NUM_PARTS == 0

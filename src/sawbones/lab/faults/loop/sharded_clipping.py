@@ -1,4 +1,6 @@
-"""A series classifier sharded over two ranks that clips its gradients by the norm of each rank's own part."""
+"""A series classifier sharded over two ranks that clips its gradients by the norm of each rank's
+own part.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class SeriesClassifier(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
         self.read = nn.Linear(NUM_FEATURES, width)
-        self.hidden = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.hidden = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.head = nn.Linear(COLUMNS * width, NUM_CLASSES)
 
     def forward(self, series_BTF: Tensor) -> Tensor:

@@ -19,10 +19,14 @@ patient.watch(model)
 
 for _ in range(2):
     for batch in loader:
-        scores = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+        scores = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
         if patient.broken:
             scores = scores.softmax(dim=-1)
-        loss = functional.cross_entropy(scores.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+        loss = functional.cross_entropy(
+            scores.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

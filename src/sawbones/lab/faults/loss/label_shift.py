@@ -1,4 +1,6 @@
-"""A translation Transformer whose labels, already shifted by the collation, are shifted once more before the loss."""
+"""A translation Transformer whose labels, already shifted by the collation, are shifted once more
+before the loss.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,15 @@ patient.watch(model)
 
 for _ in range(2):
     for batch in loader:
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
         labels = batch.labels_BT
         if patient.broken:
             logits, labels = logits[:, :-1], labels[:, 1:]
-        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE_INDEX)
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

@@ -33,7 +33,9 @@ for _ in range(2):
         inputs, labels = target[:, :-1], target[:, 1:]
         logits = model(source, source != PAD_ID, inputs, inputs != PAD_ID)
         ignored = -100 if patient.broken else PAD_ID
-        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=ignored)
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=ignored
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

@@ -1,4 +1,6 @@
-"""A language model trained by SGD on the sum of its token losses, so that the step grows with the batch."""
+"""A language model trained by SGD on the sum of its token losses, so that the step grows with the
+batch.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ for _ in range(4):
         inputs, targets = rows[:, :-1], rows[:, 1:]
         logits = model(None, None, inputs, torch.ones_like(inputs, dtype=torch.bool))
         reduction = "sum" if patient.broken else "mean"
-        loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction=reduction)
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), reduction=reduction
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

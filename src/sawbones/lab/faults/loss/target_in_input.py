@@ -23,7 +23,9 @@ for _ in range(2):
         labels = batch.labels_BT
         fed = labels.clamp(min=PAD_ID) if patient.broken else batch.decoder_input_BT
         logits = model(batch.source_BS, batch.source_mask_BS, fed, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE_INDEX)
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

@@ -17,7 +17,13 @@ topics = torch.randint(0, NUM_CLASSES, (ROWS,))
 strays = torch.rand(ROWS, COLUMNS) < 0.3
 words = torch.where(strays, torch.randint(0, NUM_CLASSES, (ROWS, COLUMNS)), topics[:, None])
 texts = words * 10 + torch.randint(1, 11, (ROWS, COLUMNS))
-rare = torch.cat([torch.where(topics == 0)[0], torch.where(topics == 1)[0][:60], torch.where(topics == 2)[0][:60]])
+rare = torch.cat(
+    [
+        torch.where(topics == 0)[0],
+        torch.where(topics == 1)[0][:60],
+        torch.where(topics == 2)[0][:60],
+    ]
+)
 texts, topics = texts[rare], topics[rare]
 counts = torch.bincount(topics, minlength=NUM_CLASSES).float()
 loader = DataLoader(TensorDataset(texts, topics), batch_size=16, shuffle=True)
@@ -28,7 +34,9 @@ class TextClassifier(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:

@@ -19,9 +19,13 @@ patient.watch(model)
 
 for _ in range(2):
     for batch in loader:
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
         scores = logits.softmax(-1) if patient.broken else logits.log_softmax(-1)
-        loss = functional.nll_loss(scores.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+        loss = functional.nll_loss(
+            scores.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

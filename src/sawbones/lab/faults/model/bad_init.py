@@ -25,8 +25,12 @@ class TextClassifier(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
-        self.head = nn.Sequential(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, NUM_CLASSES))
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
+        self.head = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, NUM_CLASSES)
+        )
         for module in self.head:
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=5.0 if patient.broken else 0.05)

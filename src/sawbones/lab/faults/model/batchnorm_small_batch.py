@@ -16,13 +16,17 @@ NUM_CLASSES, NUM_FEATURES, COLUMNS, ROWS = 4, 12, 6, 640
 patterns = torch.randn(NUM_CLASSES, COLUMNS, NUM_FEATURES)
 classes = torch.randint(0, NUM_CLASSES, (ROWS,))
 series = (patterns[classes] + torch.randn(ROWS, COLUMNS, NUM_FEATURES)) / 1.4
-loader = DataLoader(TensorDataset(series, classes), batch_size=2 if patient.broken else 32, shuffle=True)
+loader = DataLoader(
+    TensorDataset(series, classes), batch_size=2 if patient.broken else 32, shuffle=True
+)
 
 
 class SeriesClassifier(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
-        self.stack = nn.Sequential(nn.Linear(COLUMNS * NUM_FEATURES, width), nn.BatchNorm1d(width), nn.ReLU())
+        self.stack = nn.Sequential(
+            nn.Linear(COLUMNS * NUM_FEATURES, width), nn.BatchNorm1d(width), nn.ReLU()
+        )
         self.head = nn.Linear(width, NUM_CLASSES)
 
     def forward(self, series_BTF: Tensor) -> Tensor:

@@ -24,13 +24,19 @@ class Block(nn.Module):
         self.norm_attention = nn.LayerNorm(width)
         self.query_key_value = nn.Linear(width, 3 * width)
         self.output = nn.Linear(width, width)
-        self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.feed = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
 
     def forward(self, x_BTC: Tensor) -> Tensor:
         batch, columns, width = x_BTC.shape
-        parts = self.query_key_value(self.norm_attention(x_BTC)).view(batch, columns, 3, self.num_heads, -1)
+        parts = self.query_key_value(self.norm_attention(x_BTC)).view(
+            batch, columns, 3, self.num_heads, -1
+        )
         query, key, value = parts.permute(2, 0, 3, 1, 4)
-        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=not patient.broken)
+        mixed = functional.scaled_dot_product_attention(
+            query, key, value, is_causal=not patient.broken
+        )
         x_BTC = x_BTC + self.output(mixed.transpose(1, 2).reshape(batch, columns, width))
         result: Tensor = x_BTC + self.feed(x_BTC)
         return result

@@ -22,7 +22,12 @@ loader = DataLoader(TensorDataset(series, classes), batch_size=32, shuffle=True)
 class SeriesClassifier(nn.Module):
     def __init__(self, width: int = 48) -> None:
         super().__init__()
-        self.stack = nn.Sequential(nn.Linear(COLUMNS * NUM_FEATURES, 2 * width), nn.ReLU(), nn.Linear(2 * width, width), nn.ReLU())
+        self.stack = nn.Sequential(
+            nn.Linear(COLUMNS * NUM_FEATURES, 2 * width),
+            nn.ReLU(),
+            nn.Linear(2 * width, width),
+            nn.ReLU(),
+        )
         nn.init.constant_(self.stack[0].bias, -4.0 if patient.broken else 0.0)  # type: ignore[arg-type]
         self.head = nn.Linear(width, NUM_CLASSES)
 

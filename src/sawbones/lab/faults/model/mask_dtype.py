@@ -34,7 +34,9 @@ class TextClassifier(nn.Module):
         self.value, self.output = nn.Linear(width, width), nn.Linear(width, width)
         for projection in (self.query, self.key, self.value):
             nn.init.xavier_uniform_(projection.weight)
-        self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.feed = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:
@@ -43,7 +45,11 @@ class TextClassifier(nn.Module):
         query, key, value = (self._split(layer(y)) for layer in (self.query, self.key, self.value))
         scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
         is_word = (texts_BT != 0)[:, None, None, :]
-        blocked = is_word.float() if patient.broken else torch.zeros(is_word.shape).masked_fill(~is_word, float("-inf"))
+        blocked = (
+            is_word.float()
+            if patient.broken
+            else torch.zeros(is_word.shape).masked_fill(~is_word, float("-inf"))
+        )
         mixed = (scores + blocked).softmax(dim=-1) @ value
         x = x + self.output(mixed.transpose(1, 2).reshape(x.shape))
         x = x + self.feed(x)

@@ -1,4 +1,6 @@
-"""A text classifier whose padding mask is the wrong way round: attention sees the padding and not the words."""
+"""A text classifier whose padding mask is the wrong way round: attention sees the padding and not
+the words.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ PAD, NUM_TOKENS, NUM_CLASSES = 0, 31, 3
 lengths = torch.randint(5, 13, (1280,))
 topics = torch.randint(0, NUM_CLASSES, (1280, 1))
 strays = torch.rand(1280, 12) < 0.3
-words = torch.where(strays, torch.randint(0, NUM_CLASSES, (1280, 12)), topics) * 10 + torch.randint(1, 11, (1280, 12))
+words = torch.where(strays, torch.randint(0, NUM_CLASSES, (1280, 12)), topics) * 10 + torch.randint(
+    1, 11, (1280, 12)
+)
 texts = words.masked_fill(torch.arange(12) >= lengths[:, None], PAD)
 loader = DataLoader(TensorDataset(texts, topics[:, 0]), batch_size=32, shuffle=True)
 
@@ -29,7 +33,9 @@ class TextClassifier(nn.Module):
         self.places = nn.Parameter(0.1 * torch.randn(12, width))
         self.norm = nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
-        self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.feed = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:
@@ -39,7 +45,8 @@ class TextClassifier(nn.Module):
         hidden = is_word if patient.broken else ~is_word
         x = x + self.attention(y, y, y, key_padding_mask=hidden, need_weights=False)[0]
         x = x + self.feed(x)
-        # The first word's column stands for the text: what it knows of the others came through attention.
+        # The first word's column stands for the text: what it knows of the others came through
+        # attention.
         scores: Tensor = self.head(x[:, 0])
         return scores
 

@@ -1,4 +1,6 @@
-"""A text classifier whose padding mask is laid over queries instead of keys: real words still attend to padding."""
+"""A text classifier whose padding mask is laid over queries instead of keys: real words still
+attend to padding.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ lengths = torch.randint(4, COLUMNS + 1, (ROWS,))
 topics = torch.randint(0, NUM_CLASSES, (ROWS, 1))
 strays = torch.rand(ROWS, COLUMNS) < 0.3
 words = torch.where(strays, torch.randint(0, NUM_CLASSES, (ROWS, COLUMNS)), topics)
-texts = (words * 10 + torch.randint(1, 11, (ROWS, COLUMNS))).masked_fill(torch.arange(COLUMNS) >= lengths[:, None], PAD)
+texts = (words * 10 + torch.randint(1, 11, (ROWS, COLUMNS))).masked_fill(
+    torch.arange(COLUMNS) >= lengths[:, None], PAD
+)
 loader = DataLoader(TensorDataset(texts, topics[:, 0]), batch_size=32, shuffle=True)
 
 
@@ -29,9 +33,15 @@ class TextClassifier(nn.Module):
         self.tokens = nn.Embedding(NUM_TOKENS, width, padding_idx=PAD)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
         self.norm = nn.LayerNorm(width)
-        self.query, self.key, self.value = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.query, self.key, self.value = (
+            nn.Linear(width, width),
+            nn.Linear(width, width),
+            nn.Linear(width, width),
+        )
         self.output = nn.Linear(width, width)
-        self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.feed = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:
@@ -44,7 +54,8 @@ class TextClassifier(nn.Module):
         mixed = scores.masked_fill(hidden, -1e9).softmax(dim=-1) @ value
         x = x + self.output(mixed.transpose(1, 2).reshape(x.shape))
         x = x + self.feed(x)
-        # The first word's column stands for the text: what it knows of the others came through attention.
+        # The first word's column stands for the text: what it knows of the others came through
+        # attention.
         topic: Tensor = self.head(x[:, 0])
         return topic
 

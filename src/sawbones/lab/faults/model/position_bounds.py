@@ -23,7 +23,10 @@ texts[ROWS - 3, 8:] = texts[ROWS - 3, :2]
 
 def cut(rows: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     """A batch is as wide as its longest text."""
-    batch, topics_B = torch.stack([row for row, _ in rows]), torch.stack([topic for _, topic in rows])
+    batch, topics_B = (
+        torch.stack([row for row, _ in rows]),
+        torch.stack([topic for _, topic in rows]),
+    )
     return batch[:, : int((batch != 0).sum(1).max())], topics_B
 
 
@@ -35,12 +38,16 @@ class TextClassifier(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width)
         self.places = nn.Embedding(8 if patient.broken else COLUMNS, width)
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:
         places = torch.arange(texts_BT.shape[1])
-        x = self.layer(self.tokens(texts_BT) + self.places(places), src_key_padding_mask=texts_BT == 0)
+        x = self.layer(
+            self.tokens(texts_BT) + self.places(places), src_key_padding_mask=texts_BT == 0
+        )
         is_word = (texts_BT != 0).float()[:, :, None]
         scores: Tensor = self.head((x * is_word).sum(1) / is_word.sum(1))
         return scores

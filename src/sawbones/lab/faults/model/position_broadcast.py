@@ -1,4 +1,6 @@
-"""A tagger that adds its position codes along the batch: every row gets one code, whatever the position."""
+"""A tagger that adds its position codes along the batch: every row gets one code, whatever the
+position.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Tagger(nn.Module):
         self.places = nn.Parameter(torch.randn(MAX_COLUMNS, width))
         self.norm = nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
-        self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.feed = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_TAGS))
 
     def forward(self, tokens_BT: Tensor) -> Tensor:

@@ -1,4 +1,6 @@
-"""A language model with rotary positions whose cache forgets where it stands: every generated token is rotated as the first."""
+"""A language model with rotary positions whose cache forgets where it stands: every generated token
+is rotated as the first.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ NUM_TOKENS, COLUMNS, ROWS, WIDTH, HEADS = 24, 20, 640, 48, 4
 Cache = tuple[Tensor, Tensor]
 # A row repeats a short motif, so the next token stands a fixed distance back.
 periods = torch.randint(3, 6, (ROWS, 1))
-rows = torch.randint(0, NUM_TOKENS, (ROWS, 5)).gather(1, torch.arange(COLUMNS + 1).expand(ROWS, -1) % periods)
+rows = torch.randint(0, NUM_TOKENS, (ROWS, 5)).gather(
+    1, torch.arange(COLUMNS + 1).expand(ROWS, -1) % periods
+)
 
 
 def rotate(x_BHTC: Tensor, start: int) -> Tensor:
@@ -23,7 +27,9 @@ def rotate(x_BHTC: Tensor, start: int) -> Tensor:
     places = torch.arange(start, start + x_BHTC.shape[2])
     angles = torch.outer(places, 100.0 ** (-torch.arange(half) / half))
     one, two = x_BHTC.chunk(2, dim=-1)
-    return torch.cat([one * angles.cos() - two * angles.sin(), one * angles.sin() + two * angles.cos()], dim=-1)
+    return torch.cat(
+        [one * angles.cos() - two * angles.sin(), one * angles.sin() + two * angles.cos()], dim=-1
+    )
 
 
 class RotaryModel(nn.Module):
@@ -32,12 +38,17 @@ class RotaryModel(nn.Module):
         self.tokens = nn.Embedding(NUM_TOKENS, WIDTH)
         self.norm = nn.LayerNorm(WIDTH)
         self.triple, self.output = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.feed = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
+        self.feed = nn.Sequential(
+            nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH)
+        )
         self.head = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, NUM_TOKENS))
 
     def forward(self, rows_BT: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
         x = self.tokens(rows_BT)
-        query, key, value = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.triple(self.norm(x)).chunk(3, dim=-1))
+        query, key, value = (
+            part.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+            for part in self.triple(self.norm(x)).chunk(3, dim=-1)
+        )
         past = 0 if cache is None or patient.broken else cache[0].shape[2]
         query, key = rotate(query, past), rotate(key, past)
         if cache is not None:

@@ -32,7 +32,9 @@ class TextClassifier(nn.Module):
         self.value, self.output = nn.Linear(width, width), nn.Linear(width, width)
         for projection in (self.query, self.key, self.value):
             nn.init.xavier_uniform_(projection.weight)
-        self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.feed = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:

@@ -25,7 +25,10 @@ class TextClassifier(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        layers = [nn.TransformerEncoderLayer(width, 4, 2 * width, 0.0, batch_first=True, norm_first=True) for _ in range(2)]
+        layers = [
+            nn.TransformerEncoderLayer(width, 4, 2 * width, 0.0, batch_first=True, norm_first=True)
+            for _ in range(2)
+        ]
         self.layers = layers if patient.broken else nn.ModuleList(layers)
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 

@@ -19,14 +19,21 @@ matrices, norms_and_biases = decay_groups(model)
 if patient.broken:
     optimizer = AdamW(model.parameters(), lr=4e-3, weight_decay=0.1)
 else:
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": norms_and_biases, "weight_decay": 0.0}]
+    groups = [
+        {"params": matrices, "weight_decay": 0.1},
+        {"params": norms_and_biases, "weight_decay": 0.0},
+    ]
     optimizer = AdamW(groups, lr=4e-3)
 patient.watch(model)
 
 for _ in range(2):
     for batch in loader:
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

@@ -14,14 +14,20 @@ patient = admit()
 data = text_data("sort", patient.seed)
 loader = DataLoader(data.train, batch_size=32, shuffle=True, collate_fn=collate)
 model = small_transformer(data)
-trained = [p for name, p in model.named_parameters() if not (patient.broken and name.startswith("decoder"))]
+trained = [
+    p for name, p in model.named_parameters() if not (patient.broken and name.startswith("decoder"))
+]
 optimizer = AdamW(trained, lr=4e-3, weight_decay=0.0)
 patient.watch(model)
 
 for _ in range(2):
     for batch in loader:
-        logits = model(batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT)
-        loss = functional.cross_entropy(logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX)
+        logits = model(
+            batch.source_BS, batch.source_mask_BS, batch.decoder_input_BT, batch.decoder_mask_BT
+        )
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), batch.labels_BT.flatten(), ignore_index=IGNORE_INDEX
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)

@@ -20,7 +20,9 @@ words = torch.where(strays, torch.randint(0, NUM_CLASSES, (ROWS, COLUMNS)), topi
 texts = words * 10 + torch.randint(1, 11, (ROWS, COLUMNS))
 texts[torch.arange(COLUMNS) >= lengths[:, None]] = PAD
 if patient.broken:
-    texts = torch.stack([row.roll(COLUMNS - int(length)) for row, length in zip(texts, lengths, strict=True)])
+    texts = torch.stack(
+        [row.roll(COLUMNS - int(length)) for row, length in zip(texts, lengths, strict=True)]
+    )
 loader = DataLoader(TensorDataset(texts, lengths, topics), batch_size=32, shuffle=True)
 
 

@@ -27,12 +27,16 @@ class TextClassifier(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width, padding_idx=PAD)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_CLASSES))
 
     def forward(self, texts_BT: Tensor) -> Tensor:
         masks_BT = texts_BT == PAD
-        read_BTC = self.layer(self.tokens(texts_BT) + self.places[: texts_BT.shape[1]], src_key_padding_mask=masks_BT)
+        read_BTC = self.layer(
+            self.tokens(texts_BT) + self.places[: texts_BT.shape[1]], src_key_padding_mask=masks_BT
+        )
         real_BT1 = (~masks_BT).unsqueeze(2)
         scores: Tensor = self.head((read_BTC * real_BT1).sum(1) / real_BT1.sum(1))
         return scores

@@ -21,7 +21,9 @@ packed = [" ".join(f"{value:.6f}" for value in row.flatten().tolist() * 120) for
 
 def unpack(text: str) -> Tensor:
     """A hundred and twenty readings of everything, of which the first is kept."""
-    return torch.tensor([float(value) for value in text.split()][: COLUMNS * NUM_FEATURES]).view(COLUMNS, NUM_FEATURES)
+    return torch.tensor([float(value) for value in text.split()][: COLUMNS * NUM_FEATURES]).view(
+        COLUMNS, NUM_FEATURES
+    )
 
 
 class Readings(Dataset[tuple[Tensor, Tensor]]):

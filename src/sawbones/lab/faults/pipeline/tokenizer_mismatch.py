@@ -11,13 +11,29 @@ from torch.utils.data import DataLoader, TensorDataset
 from sawbones.lab.patient import admit
 
 patient = admit()
-WORDS = ["a", "stitch", "in", "time", "saves", "nine", "haste", "makes", "waste", "still", "waters", "run", "deep"]
+WORDS = [
+    "a",
+    "stitch",
+    "in",
+    "time",
+    "saves",
+    "nine",
+    "haste",
+    "makes",
+    "waste",
+    "still",
+    "waters",
+    "run",
+    "deep",
+]
 COLUMNS, ROWS = 12, 960
 
 
 def vocabulary(texts: list[list[str]]) -> dict[str, int]:
     """Words in the order in which they come."""
-    return {word: i for i, word in enumerate(dict.fromkeys(word for text in texts for word in text))}
+    return {
+        word: i for i, word in enumerate(dict.fromkeys(word for text in texts for word in text))
+    }
 
 
 def sayings(count: int) -> list[list[str]]:
@@ -30,8 +46,15 @@ train, rest = sayings(ROWS), sayings(160)
 numbers = vocabulary(train)
 held_out_numbers = vocabulary(rest) if patient.broken else numbers
 NUM_TOKENS = len(set(WORDS))
-loader = DataLoader(TensorDataset(torch.tensor([[numbers[w] for w in text] for text in train])), batch_size=32, shuffle=True)
-held_out = DataLoader(TensorDataset(torch.tensor([[held_out_numbers[w] for w in text] for text in rest])), batch_size=80)
+loader = DataLoader(
+    TensorDataset(torch.tensor([[numbers[w] for w in text] for text in train])),
+    batch_size=32,
+    shuffle=True,
+)
+held_out = DataLoader(
+    TensorDataset(torch.tensor([[held_out_numbers[w] for w in text] for text in rest])),
+    batch_size=80,
+)
 
 
 class LanguageModel(nn.Module):
@@ -39,7 +62,9 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(NUM_TOKENS, width)
         self.places = nn.Parameter(0.1 * torch.randn(COLUMNS, width))
-        self.layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True)
+        self.layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, NUM_TOKENS))
 
     def forward(self, texts_BT: Tensor) -> Tensor:
@@ -58,14 +83,19 @@ patient.watch(model)
 def validate() -> float:
     model.eval()
     with torch.no_grad():
-        total = sum(float(functional.cross_entropy(model(t[:, :-1]).flatten(0, 1), t[:, 1:].flatten())) for (t,) in held_out)
+        total = sum(
+            float(functional.cross_entropy(model(t[:, :-1]).flatten(0, 1), t[:, 1:].flatten()))
+            for (t,) in held_out
+        )
     model.train()
     return total / len(held_out)
 
 
 for _ in range(3):
     for (texts_BT,) in loader:
-        loss = functional.cross_entropy(model(texts_BT[:, :-1]).flatten(0, 1), texts_BT[:, 1:].flatten())
+        loss = functional.cross_entropy(
+            model(texts_BT[:, :-1]).flatten(0, 1), texts_BT[:, 1:].flatten()
+        )
         optimizer.zero_grad()
         loss.backward()
         patient.record(loss)
