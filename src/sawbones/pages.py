@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 
 from sawbones.audits.runner import pages as audit_pages
-from sawbones.checks import all_checks
+from sawbones.faults import all_checks
 from sawbones.schema import fault, faults
 
 HEADINGS = (

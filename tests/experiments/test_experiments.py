@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 from experiment_cases import CASES, Case, Hospital
 
-from sawbones import checks, experiments
+from sawbones import experiments, faults
 from sawbones.experiments import remedies
 
 
@@ -40,5 +40,5 @@ def test_every_remedy_says_what_it_changes_and_can_be_installed() -> None:
 
 
 def test_checks_name_experiments_that_exist() -> None:
-    named = {check.experiment for check in checks.all_checks() if check.experiment}
+    named = {check.experiment for check in faults.all_checks() if check.experiment}
     assert named <= set(experiments.names())

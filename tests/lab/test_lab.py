@@ -26,8 +26,8 @@ def test_list_names_every_script_of_the_folders(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit, match="0"):
         main(["lab", "list"])
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[:-1]]
-    files = [p for p in sorted(FAULTS.glob("*/*.py")) if p.stem != "__init__"]
-    assert listed == [f"{p.parent.name}.{p.stem.replace('_', '-')}" for p in files]
+    rooms = [p.parent for p in sorted(FAULTS.glob("*/*/lab.py"))]
+    assert listed == [f"{room.parent.name}.{room.name.replace('_', '-')}" for room in rooms]
 
 
 @pytest.mark.parametrize("healthy", [False, True], ids=["broken", "healthy"])

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import distributed
 
-from sawbones.checks import read
+from sawbones.faults import read
 from sawbones.observe.rank_channel import KEPT, NOTE_BYTES, Note, RankChannel, Single, unpack_notes
 from sawbones.observe.tensor_prints import Pending
 from sawbones.store import read_run

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_agreement import ranks_run
 
-from sawbones.checks import read
+from sawbones.faults import read
 from sawbones.store import read_run
 
 SHARDED = """

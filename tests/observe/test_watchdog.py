@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sawbones.checks.loop.rank_shape_mismatch import check
+from sawbones.faults.loop.rank_shape_mismatch.check import check
 from sawbones.observe.watchdog import HANG_SECONDS, is_hang
 from sawbones.store import read_run
 from sawbones.store.ring import Ring, read_ring

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sawbones import checks
+from sawbones import faults
 from sawbones.diagnosis.pinning import Pinned, pin
 from sawbones.diagnosis.templates import rooted
 from sawbones.lab.ward import Bed
@@ -29,7 +29,7 @@ class Case:
 
 def pinned_by(bed: Bed, folder: Path) -> Pinned:
     shutil.copy(bed.script, folder)
-    twice = "twin_run" in next((c.needs for c in checks.all_checks() if c.fault == bed.fault), ())
+    twice = "twin_run" in next((c.needs for c in faults.all_checks() if c.fault == bed.fault), ())
     for steps in STEPS:
         run = observe(bed.script.name, steps=steps, root=folder, ranks=bed.num_ranks, twice=twice)
         pinned = pin(finding_of(bed, run), replace(run, script=bed.script.name), folder)
@@ -42,7 +42,7 @@ def finding_of(bed: Bed, run: Run) -> Finding:
     """What its check says; where an experiment would have to decide first, a stand-in: how to pin
     it does not depend on it.
     """
-    found = [f for f in checks.read(run, bed.fault).findings if f.fault == bed.fault]
+    found = [f for f in faults.read(run, bed.fault).findings if f.fault == bed.fault]
     return (
         found[0]
         if found

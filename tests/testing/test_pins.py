@@ -15,7 +15,7 @@ import torch
 from pinned_lab import examine
 
 import sawbones.testing
-from sawbones.checks import all_checks
+from sawbones.faults import all_checks
 from sawbones.lab.ward import Bed, beds
 from sawbones.testing.pins import PINS, ways
 

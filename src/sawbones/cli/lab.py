@@ -126,7 +126,8 @@ def _run(given: argparse.Namespace) -> int:
         [sys.executable, *torchrun, str(bed.script), *flags, "--out", str(out)], env=environment
     ).returncode
     shown = " ".join(flags)
-    module = f"-m sawbones.lab.faults.{bed.script.parent.name}.{bed.script.stem}"
+    layer, room = bed.fault.replace("-", "_").split(".")
+    module = f"-m sawbones.faults.{layer}.{room}.lab"
     start = (
         f"torchrun --standalone --nproc-per-node {bed.num_ranks} {module}"
         if torchrun

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sawbones import checks
+from sawbones import faults
 from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
@@ -81,7 +81,7 @@ def diagnose_script(
         if experiments and not interrupted and fnmatch("loop.nondeterminism", only):
             run = _with_twin(bench, run, say)
         bench.baseline = run
-        reading = checks.read(run, only)
+        reading = faults.read(run, only)
         findings = list(reading.findings)
         refuted: list[Finding] = []
         open_questions: list[str] = []
@@ -102,7 +102,7 @@ def diagnose_script(
 
 def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
     """From a recording alone: the checks speak, experiments stay open."""
-    reading = checks.read(run, only)
+    reading = faults.read(run, only)
     notes = tuple(
         (
             f"{f.fault}: {f.experiment} would decide it; it needs the script (sawbones "
@@ -226,7 +226,7 @@ def _report(
     run: Run,
     findings: list[Finding],
     refuted: list[Finding],
-    reading: checks.Reading,
+    reading: faults.Reading,
     seconds: float,
     notes: tuple[str, ...],
     patient: Patient | None,

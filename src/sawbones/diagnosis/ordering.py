@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sawbones.checks import all_checks
+from sawbones.faults import all_checks
 from sawbones.schema import LAYERS, Evidence, Finding
 from sawbones.schema.finding import STATUSES
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import sawbones.testing
-from sawbones import checks
+from sawbones import faults
 from sawbones.capture.bundle import Bundle
 from sawbones.diagnosis import templates
 from sawbones.schema import Finding, Run
@@ -75,7 +75,7 @@ def pin(finding: Finding, run: Run, root: Path) -> Pinned:
                 "property",
                 templates.observed(story, known.assertion, call, _options(run, steps, known)),
             )
-    found = checks.read(run, finding.fault).findings
+    found = faults.read(run, finding.fault).findings
     if found:
         twice = Pin("", twice=finding.fault == "loop.nondeterminism")
         certain = any(f.status != "suspected" for f in found)
@@ -161,7 +161,7 @@ def _plain(finding: Finding, run: Run, root: Path) -> tuple[int, bool] | None:
     """
     if run.world_size > 1 or not _is_small(root) or not (root / run.script).is_file():
         return None
-    needs = next((c.needs for c in checks.all_checks() if c.fault == finding.fault), ())
+    needs = next((c.needs for c in faults.all_checks() if c.fault == finding.fault), ())
     crashed = run.ending.kind == "exception" and (
         "crash" in needs or any(e.signal == "crash" for e in finding.evidence)
     )

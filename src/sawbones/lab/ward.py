@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FAULTS = Path(__file__).resolve().parent / "faults"
+FAULTS = Path(__file__).resolve().parent.parent / "faults"
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,19 @@ class Bed:
 @cache
 def beds() -> tuple[Bed, ...]:
     found = []
-    for script in sorted(FAULTS.glob("*/*.py")):
-        if script.stem != "__init__":
-            tree = ast.parse(script.read_text(encoding="utf-8"))
-            text = ast.get_docstring(tree) or ""
-            fault = f"{script.parent.name}.{script.stem.replace('_', '-')}"
-            found.append(
-                Bed(
-                    fault,
-                    script,
-                    text.split("\n")[0],
-                    int(_constant(tree, "RANKS", 1)),
-                    str(_constant(tree, "DEVICE", "cpu")),
-                )
+    for script in sorted(FAULTS.glob("*/*/lab.py")):
+        tree = ast.parse(script.read_text(encoding="utf-8"))
+        text = ast.get_docstring(tree) or ""
+        room = script.parent
+        found.append(
+            Bed(
+                f"{room.parent.name}.{room.name.replace('_', '-')}",
+                script,
+                text.split("\n")[0],
+                int(_constant(tree, "RANKS", 1)),
+                str(_constant(tree, "DEVICE", "cpu")),
             )
+        )
     return tuple(found)
 
 

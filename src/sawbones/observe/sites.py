@@ -14,6 +14,7 @@ from sawbones.schema import Site
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The reference trainer and the lab are patients: their frames are a user's frames.
 _PATIENTS = (os.path.join(_OWN, "trainer") + os.sep, os.path.join(_OWN, "lab") + os.sep)
+_ROOMS = os.path.join(_OWN, "faults") + os.sep
 
 
 def _library_folders() -> tuple[str, ...]:
@@ -46,7 +47,8 @@ def is_user_file(filename: str) -> bool:
         # not.
         return filename.startswith(("<ipython", "<stdin"))
     if filename.startswith(_OWN):
-        return filename.startswith(_PATIENTS)
+        in_room = filename.startswith(_ROOMS) and filename.endswith(f"{os.sep}lab.py")
+        return in_room or filename.startswith(_PATIENTS)
     return not filename.startswith(_LIBRARIES)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sawbones import checks
+from sawbones import faults
 from sawbones.schema import Run
 from sawbones.testing.wording import steps_taken
 
@@ -11,11 +11,11 @@ def assert_free_of(run: Run, fault: str, suspected: bool = False) -> None:
     """The check of this fault reads the run and has nothing to say; a mere suspicion counts only
     with `suspected`.
     """
-    reading = checks.read(run, only=fault)
+    reading = faults.read(run, only=fault)
     for finding in reading.findings:
         if suspected or finding.status != "suspected":
             told = "".join(f"\n  {e.text}" for e in finding.evidence)
             places = "".join(f"\n  at {site}: {site.code}" for site in finding.where[:3])
             raise AssertionError(f"{fault}: {finding.title}{told}{places}")
-    if not any("crash" in check.needs for check in checks.all_checks() if check.fault == fault):
+    if not any("crash" in check.needs for check in faults.all_checks() if check.fault == fault):
         steps_taken(run)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sawbones.checks import Check, all_checks
+from sawbones.faults import Check, all_checks
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from sawbones import checks
+from sawbones import faults
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.observe.environment import describe_environment
@@ -98,7 +98,7 @@ def check(
 
 
 def _record_opt_outs(state: _State, layers: tuple[str, ...]) -> None:
-    known = dict.fromkeys([*(c.fault for c in checks.all_checks()), *(p.fault for p in PROBES)])
+    known = dict.fromkeys([*(c.fault for c in faults.all_checks()), *(p.fault for p in PROBES)])
     for fault in known:
         rule = state.grades.skips(fault)
         if rule is not None and fnmatch(fault, state.only) and fault.split(".")[0] in layers:
@@ -117,7 +117,7 @@ def _look(state: _State, layer: str) -> None:
             _measure(state, probe)
     if _fails(state):
         return  # what was measured directly need not be read off a training as well
-    wanted = [c for c in checks.all_checks() if c.layer == layer and state.wanted(c.fault)]
+    wanted = [c for c in faults.all_checks() if c.layer == layer and state.wanted(c.fault)]
     if not wanted:
         return
     if state.run is None:
@@ -126,10 +126,10 @@ def _look(state: _State, layer: str) -> None:
         if (
             state.error is not None
         ):  # the layer of a crash is not known beforehand: all checks look at it
-            wanted = [c for c in checks.all_checks() if state.wanted(c.fault)]
+            wanted = [c for c in faults.all_checks() if state.wanted(c.fault)]
     state.say(layer, f"{len(wanted)} checks")
     for check in wanted:
-        reading = checks.read(state.run, only=check.fault)
+        reading = faults.read(state.run, only=check.fault)
         state.findings += reading.findings
         state.blind += reading.could_not_look
         state.silent += reading.silent

@@ -6,7 +6,7 @@ from tests.observe.deep.watching import observe
 from torch import nn
 from torch.nn import functional as F
 
-from sawbones import checks
+from sawbones import faults
 from sawbones.schema import Ending, Run
 
 WAYS = {
@@ -99,7 +99,7 @@ def test_codes_that_are_added_and_lost_are_positions_missing(keeps):
     model, ids = _Placed(keeps), torch.randint(0, 20, (6, 9))
     record = observe(model, lambda: F.cross_entropy(model(ids), torch.arange(6) % 3))
     run = Run("train.py", (), "", {}, Ending("finished", 0), deep=(record,))
-    found = checks.read(run, "model.position-missing").findings
+    found = faults.read(run, "model.position-missing").findings
     assert [f.status for f in found] == ([] if keeps else ["proven"])
     assert keeps or "add(self.codes)" in found[0].where[0].code
 
@@ -129,7 +129,7 @@ def test_a_window_the_wrong_way_round_is_an_inverted_mask(inverted, causal):
         Ending("finished", 0),
         deep=(observe([embed, attention, head], loss),),
     )
-    assert len(checks.read(run, "model.mask-polarity").findings) == inverted
+    assert len(faults.read(run, "model.mask-polarity").findings) == inverted
 
 
 class _Turning(nn.Module):

@@ -1,0 +1,113 @@
+"""Run -> Finding: one room per fault, found by folder. faults/loss/double_softmax/check.py speaks
+for loss.double-softmax; lab.py beside it is the broken pipeline with its healthy twin.
+
+A check file holds
+    NEEDS       the signals it reads; when one is missing the check "could not look"
+    EXPLAINS    faults whose signs are only consequences of this one, so that one fault gives one
+                finding
+    EXPERIMENT  the experiment that decides it (a file of sawbones.experiments), or None when the
+                reading itself is proof
+    check(run)  a pure function that yields findings
+and its docstring is the page of the catalogue.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from functools import cache
+from types import ModuleType
+
+from sawbones.schema import LAYERS, CouldNotLook, Finding, Run
+from sawbones.schema.signals import missing_signal
+
+
+@dataclass(frozen=True)
+class Check:
+    fault: str
+    needs: tuple[str, ...]
+    explains: tuple[str, ...]
+    experiment: str | None
+    page: str
+    function: Callable[[Run], Iterable[Finding]]
+
+    @property
+    def layer(self) -> str:
+        return self.fault.split(".")[0]
+
+
+def _modules() -> Iterator[tuple[str, ModuleType]]:
+    for layer in LAYERS:
+        try:
+            package = importlib.import_module(f"{__name__}.{layer}")
+        except ModuleNotFoundError:
+            continue
+        for room in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
+            fault = f"{layer}.{room.name.replace('_', '-')}"
+            yield fault, importlib.import_module(f"{package.__name__}.{room.name}.check")
+
+
+@cache
+def all_checks() -> tuple[Check, ...]:
+    return tuple(
+        Check(
+            fault,
+            tuple(module.NEEDS),
+            tuple(getattr(module, "EXPLAINS", ())),
+            getattr(module, "EXPERIMENT", None),
+            module.__doc__ or "",
+            module.check,
+        )
+        for fault, module in _modules()
+    )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What all checks said of one run."""
+
+    findings: tuple[Finding, ...]
+    could_not_look: tuple[CouldNotLook, ...]
+    silent: tuple[str, ...]
+
+
+def read(run: Run, only: str = "*", strict: bool = False) -> Reading:
+    """All checks over one run. A check that fails on it could not look; `strict` raises instead,
+    for our own tests.
+    """
+    findings: list[Finding] = []
+    blind: list[CouldNotLook] = []
+    silent: list[str] = []
+    for check in all_checks():
+        if not fnmatch(check.fault, only):
+            continue
+        why = missing_signal(run, check.needs)
+        if why is not None:
+            blind.append(CouldNotLook(check.fault, why))
+            continue
+        try:
+            said = [_complete(check, finding) for finding in check.function(run)]
+        except Exception as error:  # one check's mistake must not cost the user the others' answers
+            if strict:
+                raise
+            blind.append(
+                CouldNotLook(
+                    check.fault, f"the check itself failed: {type(error).__name__}: {error}"
+                )
+            )
+            continue
+        findings += said
+        if not said:
+            silent.append(check.fault)
+    return Reading(tuple(findings), tuple(blind), tuple(silent))
+
+
+def _complete(check: Check, finding: Finding) -> Finding:
+    if finding.fault != check.fault:
+        finding = replace(finding, fault=check.fault)
+    if finding.experiment is None and check.experiment is not None:
+        finding = replace(finding, experiment=check.experiment)
+    return finding

@@ -1,0 +1,74 @@
+"""Labels that count from one under a head that is one score too wide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sawbones.faults.data.label_out_of_range import check as label_out_of_range
+from sawbones.schema import STEP_COLUMNS, Batch, DeepStep, Ending, LossCall, Run, Site, Value
+
+
+def run_of(counts: Mapping[str, int], num_classes: int = 5, rows: int = 64, **facts: Any) -> Run:
+    """Ten batches with these labels; `facts` are added to those of the loss."""
+    table = {name: np.zeros(10) for name in STEP_COLUMNS}
+    about = {
+        "main": True,
+        "reaches_root": True,
+        "target_is_index": True,
+        "num_classes": num_classes,
+        "target_num": rows,
+    } | facts
+    call = LossCall(
+        0,
+        "cross_entropy",
+        Site("train.py", 9),
+        "",
+        Value(0, (rows, num_classes), "float32"),
+        None,
+        1.0,
+        about,
+    )
+    batch = Batch(
+        0, 0, "train", "model", 0.0, ({"path": "x", "shape": [rows, 3], "dtype": "float32"},)
+    )
+    return Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        steps=table,
+        batches=(batch,),
+        deep=(DeepStep(0, 0, losses=(call,)),),
+        facts={"samples": {"labels": [dict(counts)] * 10}},
+    )
+
+
+FROM_ONE = {"1": 20, "2": 15, "3": 16, "4": 13}
+
+
+def test_a_first_score_that_is_never_a_target_is_named() -> None:
+    (finding,) = label_out_of_range.check(run_of(FROM_ONE))
+    assert finding.status == "likely"
+    assert "Labels count from 1" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("counts", "changed"),
+    [
+        ({"0": 1, **FROM_ONE}, {}),  # the first class is rare
+        ({"2": 20, "3": 15, "4": 16}, {}),  # two classes are missing: no shift by one
+        ({"1": 60, "2": 60, "3": 60, "4": 1}, {}),  # classes as rare as the missing one may be
+        (FROM_ONE, {"ignore_index": 0}),  # 0 means no label
+        (FROM_ONE, {"target_num": 640}),  # a target for every position, where 0 pads by custom
+        ({"1": 32, "2": 32}, {"num_classes": 4}),  # the last is missing as well
+    ],
+)
+def test_classes_that_are_rare_reserved_or_tokens_stay_silent(
+    counts: dict[str, int], changed: dict[str, Any]
+) -> None:
+    assert list(label_out_of_range.check(run_of(counts, **changed))) == []

@@ -1,0 +1,211 @@
+"""Loss checks on steps as they are observed: close calls that must stay silent, next to what they
+must not miss.
+"""
+
+import numpy as np
+import pytest
+import torch
+from tests.observe.deep.watching import observe
+from torch import nn
+from torch.nn import functional as F
+
+from sawbones.faults import read
+from sawbones.schema import Ending, Event, Optimizer, Run
+
+X = torch.randn(16, 5, generator=torch.Generator().manual_seed(1))
+Y = torch.arange(16) % 4
+VALUES = torch.randn(16, generator=torch.Generator().manual_seed(2))
+SAME = (Y[:, None] // 2 == torch.arange(4)[None] // 2).float()
+SGD = Optimizer(0, "SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": False}, ({"lr": 0.1},))
+
+
+def said(loss, width=4, lr=0.1, model=None):
+    """fault -> status, from one observed step."""
+    model = model or nn.Linear(5, width)
+    deep = observe(model, lambda: loss(model))
+    steps = {"step": np.zeros(1), "lr": np.array([lr]), "loss": np.ones(1), "grad_norm": np.ones(1)}
+    events = (Event(0, "backward", 0, 0, "train", 0.0),)
+    run = Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        deep=(deep,),
+        steps=steps,
+        optimizers=(SGD,),
+        events=events,
+    )
+    return {f.fault: f.status for f in read(run, "loss.*").findings}
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda m: F.cross_entropy(m(X), Y),
+        lambda m: F.nll_loss(m(X).log_softmax(-1), Y),
+        lambda m: F.cross_entropy(m(X), Y, label_smoothing=0.1),
+        lambda m: F.cross_entropy(m(X), F.one_hot(Y, 4).float() * 0.9 + 0.025),
+        lambda m: F.kl_div(
+            m(X).log_softmax(-1), VALUES.view(4, 4).repeat(4, 1).softmax(-1), reduction="batchmean"
+        ),
+        lambda m: F.binary_cross_entropy(m(X).sigmoid(), (X[:, :4] > 0).float()),
+        lambda m: F.binary_cross_entropy_with_logits(m(X), (X[:, :4] > 0).float()),
+        lambda m: F.mse_loss(m(X)[:, 0], VALUES),
+        lambda m: -(m(X).log_softmax(-1)[torch.arange(16), Y] * (VALUES - VALUES.mean())).mean(),
+        lambda m: F.cross_entropy(m(X), Y, reduction="none").sum() / 16,
+        # several positives per row, divided by their number: a supervised contrastive loss
+        lambda m: -(m(X).log_softmax(-1) * SAME / SAME.sum(1, keepdim=True)).sum(1).mean(),
+    ],
+)
+def test_sound_losses_are_left_alone(loss):
+    assert said(loss) == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "loss"),
+    [
+        ("loss.double-softmax", "likely", lambda m: F.cross_entropy(m(X).softmax(-1), Y)),
+        (
+            "loss.double-softmax",
+            "likely",
+            lambda m: F.nll_loss(m(X).softmax(-1).log_softmax(-1), Y),
+        ),
+        ("loss.double-softmax", "suspected", lambda m: F.cross_entropy(m(X).log_softmax(-1), Y)),
+        (
+            "loss.double-sigmoid",
+            "likely",
+            lambda m: F.binary_cross_entropy_with_logits(m(X).sigmoid(), (X[:, :4] > 0).float()),
+        ),
+        (
+            "loss.double-sigmoid",
+            "likely",
+            lambda m: F.binary_cross_entropy(m(X).sigmoid().sigmoid(), (X[:, :4] > 0).float()),
+        ),
+        ("loss.wrong-loss", "proven", lambda m: F.nll_loss(m(X).softmax(-1), Y)),
+        (
+            "loss.wrong-loss",
+            "proven",
+            lambda m: F.kl_div(m(X).softmax(-1), m(X).detach().softmax(-1), reduction="batchmean"),
+        ),
+        (
+            "loss.wrong-loss",
+            "likely",
+            lambda m: F.cross_entropy(m(X), torch.tensor([[1.0, 1.0, 0.0, 0.0]]).repeat(16, 1)),
+        ),
+        ("loss.reduction-sum", "likely", lambda m: F.cross_entropy(m(X), Y, reduction="sum")),
+        ("loss.silent-broadcast", "proven", lambda m: ((m(X)[:, :1] - VALUES) ** 2).mean()),
+        ("loss.weighting", "likely", lambda m: F.cross_entropy(m(X), Y, label_smoothing=0.9)),
+    ],
+)
+def test_the_fault_is_named_and_nothing_else(fault, status, loss):
+    assert said(loss) == {fault: status}
+
+
+def test_pairs_are_labelled_1_and_minus_1():
+    alike = (Y % 2).float()
+    assert said(lambda m: F.cosine_embedding_loss(m(X), X[:, :4], alike)) == {
+        "loss.wrong-loss": "proven"
+    }
+    assert said(lambda m: F.cosine_embedding_loss(m(X), X[:, :4], 2 * alike - 1)) == {}
+
+
+def test_inverse_frequencies_belong_to_their_own_classes():
+    labels = torch.repeat_interleave(torch.arange(4), torch.tensor([80, 32, 16, 8]))
+    given = torch.randn(len(labels), 5, generator=torch.Generator().manual_seed(3))
+    inverse = len(labels) / (4 * torch.bincount(labels).float())
+    assert said(lambda m: F.cross_entropy(m(given), labels, weight=inverse)) == {}
+    shuffled = inverse[torch.tensor([3, 1, 0, 2])]
+    assert said(lambda m: F.cross_entropy(m(given), labels, weight=shuffled)) == {
+        "loss.weighting": "likely"
+    }
+    costs = torch.tensor([1.0, 5.0, 1.0, 5.0])
+    assert said(lambda m: F.cross_entropy(m(given), labels, weight=costs)) == {}
+
+
+def test_a_sum_with_a_rate_that_fits_is_only_suspected():
+    assert said(lambda m: F.cross_entropy(m(X), Y, reduction="sum"), lr=0.001) == {
+        "loss.reduction-sum": "suspected"
+    }
+
+
+def test_one_output_with_cross_entropy_is_always_zero():
+    assert said(lambda m: F.cross_entropy(m(X), torch.zeros(16, dtype=torch.long)), width=1) == {
+        "loss.wrong-loss": "proven"
+    }
+
+
+def test_weights_against_and_with_frequency():
+    skewed = torch.tensor([0] * 48 + [1] * 16)
+    x = X.repeat(4, 1)
+    weight = torch.tensor([3.0, 1.0])
+    assert said(lambda m: F.cross_entropy(m(x), skewed, weight=weight), width=2) == {
+        "loss.weighting": "likely"
+    }
+    assert said(lambda m: F.cross_entropy(m(x), skewed, weight=weight.flip(0)), width=2) == {}
+
+
+class Reader(nn.Module):
+    def __init__(self, both_ways=False):
+        super().__init__()
+        self.emb = nn.Embedding(12, 8, padding_idx=0)
+        self.rnn = nn.GRU(8, 8, batch_first=True, bidirectional=both_ways)
+        self.out = nn.Linear(16 if both_ways else 8, 12)
+
+    def forward(self, ids):
+        return self.out(self.rnn(self.emb(ids))[0])
+
+
+TOKENS = torch.randint(1, 12, (8, 9), generator=torch.Generator().manual_seed(5))
+
+
+def _scored(cut_in, cut_out, **options):
+    def loss(m):
+        return F.cross_entropy(
+            m(TOKENS[:, cut_in]).flatten(0, 1), TOKENS[:, cut_out].flatten(), **options
+        )
+
+    return loss
+
+
+def test_only_the_next_token_is_the_right_target():
+    assert said(_scored(slice(0, 8), slice(1, 9)), model=Reader()) == {}
+    for cuts in [
+        (slice(0, 8), slice(0, 8)),
+        (slice(1, 9), slice(0, 8)),
+        (slice(0, 7), slice(2, 9)),
+    ]:
+        assert said(_scored(*cuts), model=Reader()) == {"loss.label-shift": "proven"}
+
+
+def test_a_model_that_sees_both_sides_may_be_asked_for_its_input():
+    assert said(_scored(slice(0, 8), slice(0, 8)), model=Reader(both_ways=True)) == {
+        "loss.label-shift": "suspected"
+    }
+    hidden = torch.zeros_like(TOKENS, dtype=torch.bool)
+    hidden[:, ::4] = True
+    labels = TOKENS.masked_fill(~hidden, -100)
+    shown = TOKENS.masked_fill(hidden, 11)
+    assert (
+        said(
+            lambda m: F.cross_entropy(m(shown).flatten(0, 1), labels.flatten()),
+            model=Reader(both_ways=True),
+        )
+        == {}
+    )
+
+
+def test_padding_counts_unless_it_is_ignored():
+    ragged = TOKENS.clone()
+    for row, length in enumerate((9, 5, 7, 4, 9, 6, 3, 8)):
+        ragged[row, length:] = 0
+
+    def loss(m, **options):
+        return F.cross_entropy(m(ragged[:, :-1]).flatten(0, 1), ragged[:, 1:].flatten(), **options)
+
+    assert said(loss, model=Reader()) == {"loss.pad-not-ignored": "proven"}
+    assert said(lambda m: loss(m, ignore_index=0), model=Reader()) == {}
+    kept = (ragged[:, 1:].flatten() != 0).float()
+    assert (
+        said(lambda m: (loss(m, reduction="none") * kept).sum() / kept.sum(), model=Reader()) == {}
+    )

@@ -1,0 +1,77 @@
+"""Dead units with a validation pass between the steps, frozen random layers outside the optimizer,
+and who comes closest.
+"""
+
+import numpy as np
+
+from sawbones.faults import read
+from sawbones.schema import Activation, DeepStep, Ending, Optimizer, Run, Tensor
+
+STEPS = 40
+
+
+def _step(step, call, dead):
+    shares = {
+        "zero_share": 0.5 + dead / 2,
+        "saturated_share": 0.0,
+        "dead_units": dead,
+        "nonfinite": 0,
+    }
+    relu = Activation("1", "ReLU", call, (8, 16), 0.1, 0.1, 1.0, **shares)
+    linear = {"zero_share": 0.0, "saturated_share": 0.0, "dead_units": 0.0, "nonfinite": 0}
+    ends = [
+        Activation(name, "Linear", call, (8, 16), 0.0, 1.0, 3.0, **linear) for name in ("0", "2")
+    ]
+    return DeepStep(step, 0, activations=(ends[0], relu, ends[1]))
+
+
+def _faults(run, fault):
+    return [f.fault for f in read(run, fault).findings if f.status != "suspected"]
+
+
+def test_a_pass_between_the_steps_does_not_hide_dead_units():
+    for call in (0, 1):
+        deep = (_step(0, 0, 0.9), _step(20, call, 0.9))
+        assert _faults(
+            Run("train.py", (), "", {}, Ending("finished"), deep=deep), "model.dead-units"
+        ) == ["model.dead-units"]
+    revived = (_step(0, 0, 0.9), _step(20, 1, 0.1))
+    assert not _faults(
+        Run("train.py", (), "", {}, Ending("finished"), deep=revived), "model.dead-units"
+    )
+
+
+def _half_frozen(losses, op="normal_"):
+    shapes = ((16, 5), (16, 16), (3, 16))
+    tensors = tuple(
+        Tensor(
+            i,
+            f"{i}.weight",
+            shape,
+            "float32",
+            i == 2,
+            "Linear",
+            0 if i == 2 else -1,
+            0 if i == 2 else -1,
+        )
+        for i, shape in enumerate(shapes)
+    )
+    rows = [{"op": op, "shape": list(shape), "site": None} for shape in shapes]
+    return Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        tensors=tensors,
+        facts={"data_ops": rows},
+        optimizers=(Optimizer(0, "Adam", {"lr": 1e-3}, ({"lr": 1e-3},), None),),
+        steps={"step": np.arange(STEPS), "loss": np.asarray(losses), "grad_norm": np.ones(STEPS)},
+    )
+
+
+def test_frozen_random_layers_count_only_where_nothing_is_learnt():
+    stuck, falling = np.full(STEPS, 1.1), np.linspace(1.1, 0.6, STEPS)
+    assert _faults(_half_frozen(stuck), "model.frozen-params") == ["model.frozen-params"]
+    assert not _faults(_half_frozen(falling), "model.frozen-params")
+    assert not _faults(_half_frozen(stuck, "copy_"), "model.frozen-params")

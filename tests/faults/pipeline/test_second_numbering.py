@@ -1,0 +1,89 @@
+"""A vocabulary of its own for each split, told by answers that are right in training and by chance
+in validation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sawbones.faults.pipeline.special_tokens import check as special_tokens
+from sawbones.faults.pipeline.tokenizer_mismatch import check as tokenizer_mismatch
+from sawbones.observe.signals.samples import read_rows
+from sawbones.schema import Ending, Run
+
+
+def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
+    """300 answers in training and 300 in validation, and two vocabularies that share 40 entries."""
+    pair = {
+        "kind": "vocabularies",
+        "names": ["stoi", "stoi"],
+        "shared": 40,
+        "moved": moved,
+        "examples": [["sturdy", 4, 9]],
+        "shifted": False,
+        "holders": ["train_vocab", "val_vocab"],
+    }
+    right = int(150 * trained)
+    node: dict[str, Any] = {
+        "id": 0,
+        "op": "__eq__",
+        "roles": ["output", "target"],
+        "args": [],
+        "sources": [],
+        "count": 4,
+        "given": [],
+        "steps": [9],
+        "site": {"file": "train.py", "line": 7, "function": "evaluate", "code": ""},
+        "result": {"num": 300, "mean": held_out},
+        "target_counts": {"0": 150, "1": 150},
+    }
+    facts = {
+        "vocabularies": {"pairs": [pair]},
+        "samples": {
+            "predictions": {
+                "calls": 20,
+                "classes": {"0": [150, right, 150], "1": [150, right, 150]},
+            }
+        },
+        "evaluation": {"nodes": [node]},
+    }
+    return Run("train.py", (), "", {}, Ending("finished"), facts=facts)
+
+
+def test_answers_by_chance_under_another_numbering_are_named() -> None:
+    (finding,) = tokenizer_mismatch.check(run_of(0.96, 0.49))
+    assert finding.status == "proven"
+
+
+@pytest.mark.parametrize(
+    ("trained", "held_out", "moved"),
+    [
+        (0.96, 0.9, 38),  # the second vocabulary is for something else: rows of pretrained vectors
+        (0.55, 0.49, 38),  # nothing has been learned
+        (0.96, 0.49, 0),  # one and the same vocabulary
+    ],
+)
+def test_other_second_vocabularies_stay_silent(trained: float, held_out: float, moved: int) -> None:
+    assert list(tokenizer_mismatch.check(run_of(trained, held_out, moved))) == []
+
+
+@pytest.mark.parametrize(("letters_from", "named"), [(0, True), (1, False)])
+def test_a_letter_with_the_id_of_padding_is_named_however_common_it_is(
+    letters_from: int, named: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    batches, targets = [], {}
+    for number in range(10):
+        rows = np.zeros((16, 12), np.int64)
+        for row in rows:
+            length = int(rng.choice([7, 11]))
+            row[:length] = rng.integers(letters_from, 5, length)
+            row[length] = 9  # the end of the text
+        batches.append(rows[:, :-1])
+        targets[number] = (rows[:, 1:], 0)
+    facts = {"samples": {"rows": read_rows(batches, targets, list(range(10)))}}
+    found = list(special_tokens.check(Run("train.py", (), "", {}, Ending("finished"), facts=facts)))
+    assert [f.fault for f in found] == ["pipeline.special-tokens"] * named
