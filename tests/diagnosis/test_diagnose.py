@@ -125,7 +125,7 @@ def test_ctrl_c_gives_the_diagnosis_so_far_and_ends_every_child(tmp_path):
     assert report["steps"] > 5
     assert process.returncode == {"healthy": 0, "sick": 1, "crashed": 3}[report["verdict"]]
     left = subprocess.run(
-        ["pgrep", "-f", f"sawbones.experiments.child.*{os.getpid()}"],
+        ["pgrep", "-f", f"sawbones.trials.child.*{os.getpid()}"],
         capture_output=True,
         text=True,
     ).stdout

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sawbones.diagnosis import engine
-from sawbones.experiments.bench import Bench, ChildFailed, Patient
 from sawbones.schema import Ending, Finding, Run
+from sawbones.trials.bench import Bench, ChildFailed, Patient
 
 
 @pytest.mark.parametrize(

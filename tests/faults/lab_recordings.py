@@ -16,13 +16,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from sawbones.experiments.bench import Bench, Patient
-from sawbones.experiments.twin import compare
 from sawbones.faults import all_checks
 from sawbones.lab.ward import Bed
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Run
 from sawbones.store import read_run
+from sawbones.trials.bench import Bench, Patient
+from sawbones.trials.twin import compare
 
 # The faults that every test run takes through the contract. SAWBONES_FULL=1 takes the whole lab.
 FIRST = (

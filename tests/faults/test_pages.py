@@ -51,7 +51,7 @@ def test_everything_a_check_names_exists(check: Check) -> None:
     assert check.needs and set(check.needs) <= set(SIGNALS)
     assert set(check.explains) <= set(faults()) - {check.fault}
     if check.experiment is not None:
-        assert find_spec(f"sawbones.experiments.{check.experiment}"), (
+        assert find_spec(f"sawbones.trials.{check.experiment}"), (
             f"no experiments/{check.experiment}.py"
         )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sawbones.capture.bundle import SUFFIX
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
-from sawbones.experiments.child import Remedy
+from sawbones.trials.child import Remedy
 
 FOLDER = Path("runs") / "bundles"
 

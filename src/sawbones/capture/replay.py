@@ -16,10 +16,10 @@ from sawbones.capture.comparing import EXACTLY, Changes, Replay, compared, descr
 from sawbones.capture.errors import CaptureError
 from sawbones.capture.reasons import NOT_CHANCE, first_operator, likely_reasons
 from sawbones.capture.secrets import REDACTED
-from sawbones.experiments.bench import Bench, ChildFailed, Patient
-from sawbones.experiments.child import Remedy
-from sawbones.experiments.scratch import box
 from sawbones.observe.options import Options
+from sawbones.trials.bench import Bench, ChildFailed, Patient
+from sawbones.trials.child import Remedy
+from sawbones.trials.scratch import box
 
 STAGE = "sawbones.capture.stage"
 SECONDS = 600.0

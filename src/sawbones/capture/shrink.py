@@ -22,8 +22,8 @@ from sawbones.capture.comparing import Changes, plain_message
 from sawbones.capture.errors import CaptureError
 from sawbones.capture.replay import Theatre, ways
 from sawbones.capture.reproducer import NAME
-from sawbones.experiments.bench import ChildFailed
-from sawbones.experiments.scratch import box
+from sawbones.trials.bench import ChildFailed
+from sawbones.trials.scratch import box
 
 SECONDS = 300.0
 SCRIPT_SECONDS = 120.0

@@ -85,8 +85,8 @@ def run(args: list[str]) -> None:
 
 
 def _profile(given: argparse.Namespace) -> dict[str, Any]:
-    from sawbones.experiments.bench import Bench, Patient
     from sawbones.observe.options import Options
+    from sawbones.trials.bench import Bench, Patient
 
     options = Options(
         deep_steps=(), deep_every=0, max_steps=given.steps, batch_samples=0, extra={"profile": True}

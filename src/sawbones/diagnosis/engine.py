@@ -15,12 +15,12 @@ from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
-from sawbones.experiments import experiment
-from sawbones.experiments.bench import Bench, ChildFailed, DiedAtOnce, Patient
-from sawbones.experiments.twin import compare
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
+from sawbones.trials import experiment
+from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
+from sawbones.trials.twin import compare
 
 OBSERVE_SHARE = (
     0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments

@@ -5,7 +5,7 @@ A check file holds
     NEEDS       the signals it reads; when one is missing the check "could not look"
     EXPLAINS    faults whose signs are only consequences of this one, so that one fault gives one
                 finding
-    EXPERIMENT  the experiment that decides it (a file of sawbones.experiments), or None when the
+    EXPERIMENT  the experiment that decides it (a file of sawbones.trials), or None when the
                 reading itself is proof
     check(run)  a pure function that yields findings
 and its docstring is the page of the catalogue.

@@ -9,8 +9,8 @@ from typing import Any
 from sawbones.capture.bundle import Bundle, read_bundle
 from sawbones.capture.comparing import describe
 from sawbones.capture.replay import Theatre, ways
-from sawbones.experiments.bench import ChildFailed
 from sawbones.testing.wording import broken
+from sawbones.trials.bench import ChildFailed
 
 
 def assert_mended(

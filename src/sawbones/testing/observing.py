@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from sawbones.experiments.bench import Bench, Patient
-from sawbones.experiments.twin import compare
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Run
+from sawbones.trials.bench import Bench, Patient
+from sawbones.trials.twin import compare
 
 
 def observe(

@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sawbones.experiments.same_seed_twice import told
 from sawbones.schema import Run
 from sawbones.stats.resuming import lr_jump, not_restored, resumes
 from sawbones.testing.wording import broken, steps_taken
+from sawbones.trials.same_seed_twice import told
 
 
 def assert_deterministic(train: Callable[[], Sequence[float]] | Run) -> None:

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 import sawbones
-from sawbones.experiments.twin import compare
 from sawbones.observe.options import Options
 from sawbones.schema import Run
+from sawbones.trials.twin import compare
 
 
 def seeded_run(folder: Path) -> Run:

@@ -1,0 +1,260 @@
+"""The bench: starts children, waits for them, reads what they recorded, and leaves nothing behind.
+
+Several threads may use one bench at a time. A child ends at its time limit, with its bench, on
+Ctrl-C or a termination signal to this process, and by the kernel's hand when this process is
+killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sawbones.observe.options import Options
+from sawbones.schema import Run
+from sawbones.schema.errors import SawbonesError
+from sawbones.store import RunNotFound, read_run
+from sawbones.trials import family
+from sawbones.trials.child import Remedy, Spec
+from sawbones.trials.scratch import Scratch, box
+
+GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Patient:
+    """The script under examination."""
+
+    script: str
+    argv: tuple[str, ...]
+    working_folder: Path
+    num_ranks: int = 1
+    torchrun: bool = False  # start it under torchrun even on one rank
+
+
+class ChildFailed(SawbonesError):
+    """A child process left no readable run behind."""
+
+
+class DiedAtOnce(ChildFailed):
+    """The script itself failed before there was anything to record."""
+
+
+class Bench:
+    def __init__(self, patient: Patient, seconds: float) -> None:
+        self.patient = patient
+        self.deadline = time.monotonic() + seconds
+        self.scratch = Scratch(patient.working_folder)
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
+        self._handlers: dict[signal.Signals, Any] = {}
+        self._said = threading.local()
+        self.baseline: Run | None = None
+        self.interrupted = False  # Ctrl-C: the diagnosis so far is wanted, nothing new is started
+
+    def __enter__(self) -> Bench:
+        # A termination signal would end this process without cleaning up; as an exception it passes
+        # through __exit__.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    self._handlers[number] = signal.signal(number, _leave)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        in_main = threading.current_thread() is threading.main_thread()
+        on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main else None
+        try:
+            self._closed = True
+            for child in list(self._children):
+                self._end(child)
+            self.scratch.close()
+        finally:
+            if in_main:
+                signal.signal(signal.SIGINT, on_interrupt)
+                for number, handler in self._handlers.items():
+                    signal.signal(number, handler)
+
+    @property
+    def log_tail(self) -> str:
+        """The end of what the latest child of this thread printed."""
+        return str(getattr(self._said, "tail", ""))
+
+    def interrupt(self) -> None:
+        """End what is running and start nothing new; what was learned so far stays."""
+        self.interrupted = True
+        for child in list(self._children):
+            self._end(child)
+
+    @property
+    def seconds_left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def execute(
+        self,
+        options: Options,
+        remedies: Sequence[Remedy] = (),
+        seconds: float | None = None,
+        progress: Callable[[Path], None] | None = None,
+        run_folder: Path | None = None,
+        patient: Patient | None = None,
+        working: Path | None = None,
+    ) -> Run:
+        """Run the patient to its end, its step limit or its time limit, and read the recording.
+
+        `working`: a folder that an earlier child left, to go on from; without it, a fresh copy.
+        """
+        limit = min(self.seconds_left, seconds if seconds is not None else self.seconds_left)
+        if limit < 1.0:
+            raise ChildFailed(
+                "no time is left in the budget. Give it more: sawbones diagnose --seconds N ..."
+            )
+        folder = run_folder or self.scratch.run_folder()
+        working = working or self.scratch.copy()
+        child, log = self._start(patient or self.patient, options, remedies, folder, limit, working)
+        interrupted = False
+        ends = time.monotonic() + limit + GRACE_SECONDS
+        try:
+            while (
+                child.poll() is None
+                and time.monotonic() < ends
+                and self.seconds_left > -GRACE_SECONDS
+            ):
+                try:
+                    child.wait(0.2)
+                except subprocess.TimeoutExpired:
+                    if progress is not None:
+                        progress(folder)
+        except KeyboardInterrupt:
+            interrupted = self.interrupted = True
+        finally:
+            self._end(child)
+        # Shown to the user: the script as they know it, not its scratch copy.
+        self._said.tail = _tail(log).replace(str(working), str(self.scratch.source))
+        if self._closed:
+            raise ChildFailed("the diagnosis was ended")
+        try:
+            run = read_run(folder)
+        except RunNotFound as error:
+            if child.returncode:
+                raise DiedAtOnce(
+                    f"the script died before it imported torch (exit status {child.returncode})"
+                ) from error
+            raise ChildFailed(
+                f"{self.patient.script} ended without importing torch: there is no "
+                f"training to look at. It said:\n{self.log_tail}"
+            ) from error
+        return replace(run, facts={**run.facts, "interrupted": True}) if interrupted else run
+
+    def rerun(
+        self, remedies: Sequence[Remedy] = (), max_steps: int | None = None, **options: Any
+    ) -> Run:
+        """The same script from the same seed under remedies, as far as the symptom needs.
+
+        Options are those of the observer, and `patient` and `working` of execute.
+        """
+        if self.interrupted:
+            raise ChildFailed("interrupted before it was done")
+        where = {
+            name: options.pop(name) for name in ("patient", "working", "seconds") if name in options
+        }
+        plain = Options(
+            deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0
+        )
+        run = self.execute(replace(plain, **options), remedies, **where)
+        if self.interrupted:
+            raise ChildFailed("interrupted before it was done")
+        return run
+
+    def _start(
+        self,
+        patient: Patient,
+        options: Options,
+        remedies: Sequence[Remedy],
+        folder: Path,
+        limit: float,
+        working: Path,
+    ) -> tuple[subprocess.Popen[bytes], Path]:
+        script = self._script_in(patient)
+        options = replace(options, max_seconds=min(limit, options.max_seconds or limit))
+        spec = Spec(
+            script,
+            patient.argv,
+            str(folder),
+            str(working),
+            options,
+            tuple(remedies),
+            patient.num_ranks,
+            patient.torchrun,
+            os.getpid(),
+        )
+        spec_file = box(working) / "spec.json"
+        spec_file.write_text(spec.to_json(), encoding="utf-8")
+        temporary = box(working) / "tmp"
+        temporary.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        environment = {
+            **os.environ,
+            "TMPDIR": str(temporary),
+            "WANDB_MODE": "disabled",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TRITON_CACHE_DIR": str(
+                temporary / "triton"
+            ),  # native code loads from it: it has to be where it says
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
+            "TORCHDYNAMO_DISABLE": "1",
+            "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
+        }
+        log = box(working) / "output.log"
+        with log.open("wb") as output:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "sawbones.trials.child", str(spec_file)],
+                cwd=working,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._children.add(child)
+        return child, log
+
+    def _script_in(self, patient: Patient) -> str:
+        absolute = (patient.working_folder / patient.script).resolve()
+        try:
+            return str(absolute.relative_to(self.scratch.source))
+        except ValueError:
+            return str(
+                absolute
+            )  # the script lies outside of the working folder: run it where it is
+
+    def _end(self, child: subprocess.Popen[bytes]) -> None:
+        family.end(child, GRACE_SECONDS)
+        self._children.discard(child)
+
+
+def _leave(number: int, frame: Any) -> None:
+    raise SystemExit(128 + number)
+
+
+def _tail(log: Path, size: int = 4000) -> str:
+    try:
+        return log.read_bytes()[-size:].decode("utf-8", "replace")
+    except OSError:
+        return ""

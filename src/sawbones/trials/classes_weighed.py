@@ -1,0 +1,31 @@
+"""Run the script again with classes weighed by the inverse of their frequency.
+
+Confirmed when at least a third of the rare classes' samples are then found at the end, and they are
+named far less often where they are not the truth; refuted when fewer than a tenth are.
+"""
+
+from __future__ import annotations
+
+from sawbones.schema import Finding, Run, Verdict
+from sawbones.trials.bench import Bench
+from sawbones.trials.child import Remedy
+
+
+def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    cured = bench.rerun([Remedy("classes_weighed")], max_steps=run.num_steps, journal=True)
+    classes = ((cured.facts.get("samples") or {}).get("predictions") or {}).get("classes") or {}
+    rows = [classes[label] for label in finding.params.get("rare") or () if label in classes]
+    num, found = sum(r[0] for r in rows), sum(r[1] for r in rows)
+    if not num:
+        return Verdict("classes_weighed", "open", "no prediction was recorded in the second run")
+    recall = found / num
+    others = sum(r[0] for r in classes.values()) - num
+    wrongly = max(sum(r[2] for r in rows) - found, 0) / max(others, 1)
+    text = (
+        f"with classes weighed by frequency {found} of {num} samples of rare classes are "
+        f"found ({recall:.0%})"
+    )
+    outcome = (
+        "confirmed" if recall > max(0.33, 2.0 * wrongly) else "refuted" if recall < 0.1 else "open"
+    )
+    return Verdict("classes_weighed", outcome, text, 0.0, recall)

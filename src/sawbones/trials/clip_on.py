@@ -1,0 +1,33 @@
+"""Run the script again with gradients clipped to the median norm of its own calm steps, from the
+same seed.
+
+Measured: where the loss ends. Confirmed (a few exploding gradients throw the run) when it then ends
+lower by 15 % of where it began, or finite where it was not; refuted when clipping gains nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sawbones.schema import Finding, Run, Verdict
+from sawbones.trials.bench import Bench
+from sawbones.trials.child import Remedy
+from sawbones.trials.side_by_side import compare
+
+CLEARLY = 0.15
+
+
+def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    norms = run.steps.get("grad_norm", np.zeros(0))
+    calm = norms[np.isfinite(norms) & (norms > 0)]
+    if not len(calm):
+        return Verdict("clip_on", "open", "no finite gradient norm was recorded")
+    limit = float(finding.params.get("max_norm") or np.median(calm[: max(3, len(calm) // 2)]))
+    cured = bench.rerun([Remedy("clip_on", {"max_norm": limit})], max_steps=run.num_steps)
+    pair = compare(run, cured)
+    if pair.is_short:
+        return Verdict("clip_on", "open", "too few steps to compare")
+    text = f"with gradients clipped to a norm of {limit:.3g} {pair}"
+    return Verdict(
+        "clip_on", "confirmed" if pair.lower(CLEARLY) else "refuted", text, pair.was, pair.now
+    )

@@ -1,0 +1,62 @@
+"""Check the gradients of the script's own autograd functions, layers and loss modules against
+finite differences in float64.
+
+Measured: for each such class, at its first call, the slope along one direction through inputs and
+parameters, from autograd and from differences of the forward pass. Confirmed when one is off by
+more than 0.1 %, the innermost named with its place; refuted when all agree. Open when there is
+nothing of the script's own, and for gradients that look meant that way: a forward pass with steps
+(straight-through estimators) or the slope times -1 (gradient reversal). A loss that is a plain
+function is seen only inside a module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sawbones.schema import Finding, Run, Verdict
+from sawbones.trials.bench import Bench
+from sawbones.trials.child import Remedy
+
+OFF = 1e-3
+
+
+def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    seen = bench.rerun([Remedy("gradient_check")], max_steps=2)
+    rows = [row for row in seen.facts.get("gradient_check") or () if "error" in row]
+    if not rows:
+        return Verdict(
+            "gradient_check",
+            "open",
+            "no autograd function, layer or loss of the script's own could be measured",
+        )
+    bad = [row for row in rows if row["error"] > OFF and not row["kink"]]
+    if not bad:
+        worst = max(row["error"] for row in rows)
+        return Verdict(
+            "gradient_check",
+            "refuted",
+            f"{len(rows)} classes agree with finite differences within {worst:.1g}",
+            worst,
+            0.0,
+        )
+    first = bad[0]
+    slopes = float(first["autograd"]), float(first["differences"])
+    text = (
+        f"{first['cls']} ({first['file']}:{first['line']}): slope {slopes[0]:.6g} from "
+        f"autograd, {slopes[1]:.6g} from differences"
+    )
+    return Verdict(
+        "gradient_check",
+        "open" if _is_meant(first) else "confirmed",
+        text,
+        *slopes,
+        details=dict(first),
+    )
+
+
+def _is_meant(row: Mapping[str, Any]) -> bool:
+    autograd, differences = float(row["autograd"]), float(row["differences"])
+    if row["kind"] != "function":
+        return False
+    return abs(differences) < 1e-9 or abs(autograd + differences) < OFF * abs(differences)

@@ -1,0 +1,49 @@
+"""Run the script again with every learning rate times 0.1, from the same seed; times 0.01 when a
+tenth is still too much.
+
+Confirmed when the loss then ends clearly lower (by 15 % of where it began, or finite where it was
+not) and has come down at all; refuted when neither does better. Medians of the last fifth are
+compared, never single steps.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sawbones.schema import Finding, Run, Verdict
+from sawbones.stats.series import end_level, finite
+from sawbones.trials.bench import Bench
+from sawbones.trials.child import Remedy
+
+FACTORS = (0.1, 0.01)
+CLEARLY = 0.15
+
+
+def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    if not len(finite(run.losses)):
+        return Verdict("learning_rate_tenth", "open", "no finite loss to compare with")
+    begin = float(finite(run.losses)[0])
+    size = max(abs(begin), 1e-12)
+    tried: list[str] = []
+    was = now = math.nan
+    for factor in FACTORS:
+        cured = bench.rerun([Remedy("learning_rate", {"factor": factor})], max_steps=run.num_steps)
+        steps = min(cured.num_steps, run.num_steps)
+        if steps < 4:
+            return Verdict("learning_rate_tenth", "open", "too few steps to compare")
+        was, now = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
+        tried.append(
+            f"with {factor:g} of the learning rate the loss ends at {now:.4g} instead of {was:.4g}"
+        )
+        behaves = math.isfinite(now) and now < begin - 0.02 * size
+        if behaves and (not math.isfinite(was) or now < was - CLEARLY * size):
+            return Verdict(
+                "learning_rate_tenth",
+                "confirmed",
+                f"{tried[-1]} (it began at {begin:.4g})",
+                was,
+                now,
+            )
+        if finding.status != "likely":
+            break  # a weak suspicion gets one try
+    return Verdict("learning_rate_tenth", "refuted", "; ".join(tried), was, now)

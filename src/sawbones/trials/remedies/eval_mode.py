@@ -1,0 +1,11 @@
+"""Every top-level model call without gradients runs in evaluation mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sawbones.trials.modes import set_mode
+
+
+def install(recorder: Any) -> None:
+    set_mode(recorder, training=False)

@@ -1,0 +1,51 @@
+"""Run the script a second time as it is, with the same seed.
+
+Measured: batches and losses of both runs in order, bit for bit. Confirmed (something random is not
+seeded) when they differ; the first differing event is named with its place. Refuted when they agree
+as far as both went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sawbones.schema import Finding, Run, Verdict
+from sawbones.trials.bench import Bench
+from sawbones.trials.twin import compare
+
+STEPS = 25
+
+
+def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
+    facts = twin(bench, run)
+    if facts["differs"] is not None:
+        return Verdict("same_seed_twice", "confirmed", told(facts), details=dict(facts["differs"]))
+    if not facts["steps"]:
+        return Verdict("same_seed_twice", "open", "neither run took a step")
+    return Verdict(
+        "same_seed_twice", "refuted", f"two runs agree bit for bit over {facts['steps']} steps"
+    )
+
+
+def twin(bench: Bench, run: Run) -> Mapping[str, Any]:
+    """The comparison with a second run: the recorded one, or made now."""
+    recorded = run.facts.get("twin_run")
+    if isinstance(recorded, Mapping):
+        return recorded
+    return compare(run, bench.rerun(max_steps=min(run.num_steps, STEPS) or None))
+
+
+def told(facts: Mapping[str, Any]) -> str:
+    found = facts["differs"]
+    site = found.get("site") or {}
+    place = f" ({site['file']}:{site['line']})" if site else ""
+    if found["what"] == "loss":
+        return (
+            f"the loss of step {found['step']} differs first: {found['first']:.8g} and "
+            f"{found['second']:.8g}{place}"
+        )
+    if found["what"] == "ending":
+        return f"one run ends with {found['first']}, the other with {found['second']}"
+    kind = "the order of the batches" if found["what"] == "batch_order" else "the values of a batch"
+    return f"{kind} differs first, at batch {found['index']} of step {found['step']}{place}"

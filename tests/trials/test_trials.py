@@ -1,0 +1,44 @@
+"""Each experiment confirms on a script with its fault and does not on one without."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+from trial_cases import CASES, Case, Hospital
+
+from sawbones import faults, trials
+from sawbones.trials import remedies
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_verdict(case: Case, hospital: Hospital) -> None:
+    verdict = hospital.verdict(case)
+    assert verdict.outcome == case.outcome, verdict
+    assert verdict.experiment == case.experiment
+    assert verdict.result
+
+
+def test_every_experiment_has_a_fault_and_a_twin() -> None:
+    for name in trials.names():
+        outcomes = {case.outcome for case in CASES if case.experiment == name}
+        assert "confirmed" in outcomes, f"{name}: no script that it confirms on"
+        assert outcomes & {"refuted", "open"}, f"{name}: no script that it does not confirm on"
+
+
+def test_every_experiment_says_what_confirms_it() -> None:
+    for name in trials.names():
+        page = (importlib.import_module(f"sawbones.trials.{name}").__doc__ or "").lower()
+        assert "confirmed" in page, name
+
+
+def test_every_remedy_says_what_it_changes_and_can_be_installed() -> None:
+    for module in pkgutil.iter_modules(remedies.__path__):
+        loaded = importlib.import_module(f"{remedies.__name__}.{module.name}")
+        assert loaded.__doc__ and callable(loaded.install), module.name
+
+
+def test_checks_name_experiments_that_exist() -> None:
+    named = {check.experiment for check in faults.all_checks() if check.experiment}
+    assert named <= set(trials.names())
