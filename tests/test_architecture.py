@@ -25,7 +25,8 @@ MAY_IMPORT = {
     "schema": set(),
     "stats": {"schema"},
     "store": {"schema"},
-    "faults": {"schema", "stats"},
+    "evidence": {"schema", "stats"},
+    "faults": {"schema", "stats", "evidence"},
     "audits": {"schema", "stats"},
     "audit": {"audits"},
     "oracles": {"schema"},
@@ -70,6 +71,7 @@ MAY_IMPORT = {
 WITHOUT_TORCH = {
     "schema",
     "stats",
+    "evidence",
     "store",
     "faults",
     "audits",
@@ -86,6 +88,7 @@ WITHOUT_TORCH = {
 ONLY = {
     "schema": {"numpy"},
     "stats": {"numpy"},
+    "evidence": {"numpy"},
     "faults": {"numpy"},
     "oracles": {"numpy"},
     "report": {"numpy", "rich", "plotly"},

@@ -56,9 +56,20 @@ def _rank(finding: Finding) -> int:
 def _key(finding: Finding) -> tuple[int, float, int]:
     return (
         -_rank(finding),
-        -round(finding.confidence, 2),
+        -_support(finding),
         LAYERS.index(finding.fault.split(".")[0]),
     )
+
+
+# Which of two equally sure findings stands first: the one that needs less belief.
+_SUPPORT = {"exact": 0.97, "refused": 0.95, "counted": 0.9, "compared": 0.85}
+
+
+def _support(finding: Finding) -> float:
+    kinds = [e.kind for e in finding.evidence if e.kind and e.strength == "clear"]
+    if kinds:
+        return max(_SUPPORT[kind] for kind in kinds)
+    return round(finding.confidence, 2)
 
 
 def _one_per_fault(findings: list[Finding]) -> list[Finding]:

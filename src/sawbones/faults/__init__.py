@@ -3,12 +3,16 @@ for loss.double-softmax; lab.py beside it is the broken pipeline with its health
 
 A check file holds
     NEEDS       the signals it reads; when one is missing the check "could not look"
+    USES        facts that only help to find the line; the check works without them
     EXPLAINS    faults whose signs are only consequences of this one, so that one fault gives one
                 finding
     EXPERIMENT  the experiment that decides it (a file of sawbones.trials), or None when the
                 reading itself is proof
-    check(run)  a pure function that yields findings
-and its docstring is the page of the catalogue.
+    check(run)  a pure function that yields findings, or raises NothingToJudge: a check that found
+                nothing of the kind it judges has not looked
+A moved check has no number of its own and compares nothing that was measured: it makes readings
+(sawbones.evidence) against limits (sawbones.evidence.limits), and the status follows from them.
+Its docstring is the page of the catalogue.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from fnmatch import fnmatch
 from functools import cache
 from types import ModuleType
 
+from sawbones.evidence import NothingToJudge
 from sawbones.schema import LAYERS, CouldNotLook, Finding, Run
 from sawbones.schema.signals import missing_signal
 
@@ -90,6 +95,9 @@ def read(run: Run, only: str = "*", strict: bool = False) -> Reading:
             continue
         try:
             said = [_complete(check, finding) for finding in check.function(run)]
+        except NothingToJudge as nothing:
+            blind.append(CouldNotLook(check.fault, str(nothing)))
+            continue
         except Exception as error:  # one check's mistake must not cost the user the others' answers
             if strict:
                 raise

@@ -18,6 +18,10 @@ class Evidence:
     steps: tuple[int, ...] = ()
     value: float | None = None
     expected: float | None = None
+    kind: str = ""  # exact, counted, compared or refused; "" is context that decides nothing
+    strength: str = ""  # clear, weak or absent, against the reading's own null
+    interval: tuple[float, float] | None = None  # of a counted share, 95 %
+    n: int | None = None  # how many were counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Finding:
     params: Mapping[str, Any] = field(default_factory=dict)  # what the experiment needs to know
     verdict: Verdict | None = None
     test: str | None = None
+    confidence_n: int = 0  # first tries behind the confidence; 0: not measured
 
 
 @dataclass(frozen=True, slots=True)

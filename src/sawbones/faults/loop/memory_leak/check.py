@@ -42,53 +42,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, context, counted, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.loss_calls import as_site
 
 NEEDS = ("steps", "graphs")
 EXPLAINS = ("loop.out-of-memory",)
 EXPERIMENT = None
-SHARE = 0.8
-MIN_KEPT = 8
+MIN_KEPT = 8  # graphs: fewer are held by the loop's own variables
 
 
 def check(run: Run) -> Iterator[Finding]:
     record = run.facts["graphs"]
     series = [(int(step), int(kept), int(made)) for step, kept, made in record["series"]]
+    if not series:
+        raise NothingToJudge("no graph of a past step was counted")
     step, kept, made = max(series, key=lambda row: row[1])
-    if kept < MIN_KEPT or kept < SHARE * made:
+    if kept < MIN_KEPT or not limits.GRAPHS_KEPT.reached_by(kept / made):
         return
-    falls = any(later[1] < 0.5 * kept for later in series if later[0] > step)
+    later = [row[1] for row in series if row[0] > step]
+    falls = any(limits.GRAPHS_RELEASED.undercut_by(alive / kept) for alive in later)
     sites = [as_site(site) for site in record.get("holders") or ()]
-    sites += [as_site(site) for site, votes in record["sites"] if votes >= 0.3 * made]
+    sites += [
+        as_site(site)
+        for site, votes in record["sites"]
+        if limits.GRAPH_SITES.reached_by(votes / made)
+    ]
     sites += [e.site for e in run.of_kind("backward")[:1]]
-    memory = run.steps.get("memory_mb")
     evidence = [
-        Evidence(
+        counted(
             f"at step {step}, {kept} of {made} graphs of steps long past are still alive",
-            "graphs",
-            (step,),
-            float(kept),
-            0.0,
+            kept,
+            made,
+            limits.GRAPHS_KEPT,
+            signal="graphs",
+            steps=(step,),
         )
     ]
+    memory = run.steps.get("memory_mb")
     if memory is not None and len(memory) > 20:
         grown = float(memory[-1] - memory[len(memory) // 3])
-        evidence.append(
-            Evidence(
-                f"memory grew by {grown:.1f} MB over the last two thirds of the run",
-                "steps",
-                (),
-                grown,
-                0.0,
-            )
-        )
-    yield Finding(
-        "loop.memory-leak",
-        "likely" if falls else "proven",
-        0.8 if falls else 0.93,
+        text = f"memory grew by {grown:.1f} MB over the last two thirds of the run"
+        evidence.append(context(text, signal="steps", value=grown, expected=0))
+    yield finding(
         "Graphs of past steps are kept alive: memory grows with every step",
         tuple(dict.fromkeys(s for s in sites if s is not None)),
-        tuple(evidence),
+        evidence,
         Fix("Keep numbers, not tensors with a graph: loss.item(), or tensor.detach()."),
+        at_most="likely" if falls else "proven",
     )

@@ -45,7 +45,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Optimizer, Run, Site
+from sawbones.evidence import NothingToJudge, context, counted, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Event, Finding, Fix, Optimizer, Run, Site
 from sawbones.stats.series import growth_exponent
 
 NEEDS = ("steps", "events", "optimizers", "tensors")
@@ -59,54 +61,56 @@ EXPLAINS = (
     "data.labels-misaligned",
 )
 EXPERIMENT = "zero_grad_added"
-SHARE = 0.9
 
 
 def check(run: Run) -> Iterator[Finding]:
-    for optimizer in run.optimizers:
-        yield from _of(run, optimizer)
+    judged = [(optimizer, _steps(run, optimizer)) for optimizer in run.optimizers]
+    judged = [(optimizer, steps) for optimizer, steps in judged if len(steps) >= 2]
+    if not judged:
+        raise NothingToJudge("no optimizer took a second step after its first")
+    for optimizer, steps in judged:
+        yield from _of(run, optimizer, steps)
 
 
-def _of(run: Run, optimizer: Optimizer) -> Iterator[Finding]:
-    steps = [
-        e
-        for e in run.of_kind("step")
-        if e.data.get("optimizer") == optimizer.index and not e.data.get("skipped")
-    ][1:]
+def _steps(run: Run, optimizer: Optimizer) -> list[Event]:
+    """Every step but the first, before which there was nothing to clear."""
+    mine = [e for e in run.of_kind("step") if e.data.get("optimizer") == optimizer.index]
+    return [e for e in mine if not e.data.get("skipped")][1:]
+
+
+def _of(run: Run, optimizer: Optimizer, steps: list[Event]) -> Iterator[Finding]:
     held = sum(t.requires_grad and t.optimizer == optimizer.index for t in run.tensors)
-    if len(steps) < 2 or not held:
+    if not held:
         return
-    uncleared = [e for e in steps if (e.data.get("uncleared") or 0) >= 0.5 * held]
-    if len(uncleared) < SHARE * len(steps):
+    uncleared = [
+        e
+        for e in steps
+        if limits.UNCLEARED_PARAMETERS.reached_by((e.data.get("uncleared") or 0) / held)
+    ]
+    if not limits.UNCLEARED_STEPS.reached_by(len(uncleared) / len(steps)):
         return
     site = _backward_before(run, uncleared[0]) or uncleared[0].site
     norms = run.steps["grad_norm"][run.steps["optimizer"] == optimizer.index]
-    yield Finding(
-        "loop.no-zero-grad",
-        "likely",
-        0.95,
+    yield finding(
         "Gradients are never cleared: every step uses the sum of all gradients so far",
         (site,) if site else (),
         (
-            Evidence(
-                (
-                    f"gradients of the step before were still there at {len(uncleared)} of "
-                    f"{len(steps)} steps"
-                ),
-                "events",
-                tuple(e.step for e in uncleared[:5]),
-                len(uncleared) / len(steps),
-                0.0,
+            counted(
+                f"gradients of the step before were still there at {len(uncleared)} of "
+                f"{len(steps)} steps",
+                len(uncleared),
+                len(steps),
+                limits.UNCLEARED_STEPS,
+                signal="events",
+                steps=[e.step for e in uncleared[:5]],
             ),
-            Evidence(
-                (
-                    f"gradient norm grows from {norms[0]:.3g} to {norms[-1]:.3g}, like "
-                    f"step^{growth_exponent(norms):.2f}"
-                ),
-                "steps",
-                (0, len(norms) - 1),
-                float(norms[-1]),
-                float(norms[0]),
+            context(
+                f"gradient norm grows from {norms[0]:.3g} to {norms[-1]:.3g}, like "
+                f"step^{growth_exponent(norms):.2f}",
+                signal="steps",
+                steps=(0, len(norms) - 1),
+                value=float(norms[-1]),
+                expected=float(norms[0]),
             ),
         ),
         Fix(
