@@ -101,10 +101,10 @@ def _files() -> list[Path]:
 
 
 def _part(path: Path) -> str:
-    """The folder it belongs to; a room's lab.py is a patient of the lab, not part of the check."""
+    """The folder it belongs to: a room's lab.py belongs to the lab, its trial.py to the trials."""
     parts = path.relative_to(SOURCE).parts
-    if parts[0] == "faults" and path.name == "lab.py":
-        return "lab"
+    if parts[0] == "faults" and path.name in ("lab.py", "trial.py"):
+        return {"lab.py": "lab", "trial.py": "trials"}[path.name]
     return parts[0] if len(parts) > 1 else path.stem
 
 

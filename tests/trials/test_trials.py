@@ -29,7 +29,7 @@ def test_every_experiment_has_a_fault_and_a_twin() -> None:
 
 def test_every_experiment_says_what_confirms_it() -> None:
     for name in trials.names():
-        page = (importlib.import_module(f"sawbones.trials.{name}").__doc__ or "").lower()
+        page = (importlib.import_module(trials.module_of(name)).__doc__ or "").lower()
         assert "confirmed" in page, name
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Finding, Run, Verdict
-from sawbones.trials import experiment
+from sawbones.trials import trial
 from sawbones.trials.bench import Bench, Patient
 
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
@@ -172,7 +172,7 @@ class Hospital:
             run = self._observe(case, bench)
             assert run.num_steps, f"{case}: {run.ending}\n{bench.log_tail}"
             finding = Finding("loop.no-step", "suspected", 0.5, str(case), params=case.params)
-            return experiment(case.experiment)(bench, finding, run)
+            return trial(case.experiment)(bench, finding, run)
 
     def _observe(self, case: Case, bench: Bench) -> Run:
         key = (case.script, case.fault)

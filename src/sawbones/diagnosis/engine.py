@@ -18,7 +18,7 @@ from sawbones.diagnosis.pinning import pin
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
-from sawbones.trials import experiment
+from sawbones.trials import trial
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
 from sawbones.trials.twin import compare
 
@@ -203,7 +203,7 @@ def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
     began = time.monotonic()
     name = finding.experiment or ""
     try:
-        verdict = experiment(name)(bench, finding, run)
+        verdict = trial(name)(bench, finding, run)
     except ChildFailed as error:
         verdict = Verdict(name, "open", f"could not be run: {str(error).splitlines()[0]}")
     return replace(verdict, seconds=time.monotonic() - began)

@@ -11,7 +11,7 @@ from typing import Any
 from sawbones.schema import Run
 from sawbones.stats.resuming import lr_jump, not_restored, resumes
 from sawbones.testing.wording import broken, steps_taken
-from sawbones.trials.same_seed_twice import told
+from sawbones.trials.battery.same_seed_twice import told
 
 
 def assert_deterministic(train: Callable[[], Sequence[float]] | Run) -> None:

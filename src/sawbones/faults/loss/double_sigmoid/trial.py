@@ -12,10 +12,12 @@ from sawbones.stats.series import end_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "sigmoid_removed"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     if not finding.params:
-        return Verdict("sigmoid_removed", "open", "no single sigmoid to leave out")
+        return Verdict(NAME, "open", "no single sigmoid to leave out")
     cured = bench.rerun([Remedy("sigmoid_removed", dict(finding.params))], max_steps=run.num_steps)
     steps = min(cured.num_steps, run.num_steps)
     before, after = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
@@ -23,9 +25,9 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"without the extra sigmoid the loss ends at {after:.4g} instead of {before:.4g} "
         f"after {steps} steps"
     )
-    reached = bool(cured.facts.get("sigmoid_removed"))
+    reached = bool(cured.facts.get(NAME))
     return Verdict(
-        "sigmoid_removed",
+        NAME,
         "confirmed" if reached and after < 0.9 * before else "open",
         text,
         before,

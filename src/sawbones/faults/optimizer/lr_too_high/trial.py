@@ -15,13 +15,14 @@ from sawbones.stats.series import end_level, finite
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "learning_rate_tenth"
 FACTORS = (0.1, 0.01)
 CLEARLY = 0.15
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     if not len(finite(run.losses)):
-        return Verdict("learning_rate_tenth", "open", "no finite loss to compare with")
+        return Verdict(NAME, "open", "no finite loss to compare with")
     begin = float(finite(run.losses)[0])
     size = max(abs(begin), 1e-12)
     tried: list[str] = []
@@ -30,7 +31,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         cured = bench.rerun([Remedy("learning_rate", {"factor": factor})], max_steps=run.num_steps)
         steps = min(cured.num_steps, run.num_steps)
         if steps < 4:
-            return Verdict("learning_rate_tenth", "open", "too few steps to compare")
+            return Verdict(NAME, "open", "too few steps to compare")
         was, now = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
         tried.append(
             f"with {factor:g} of the learning rate the loss ends at {now:.4g} instead of {was:.4g}"
@@ -38,7 +39,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         behaves = math.isfinite(now) and now < begin - 0.02 * size
         if behaves and (not math.isfinite(was) or now < was - CLEARLY * size):
             return Verdict(
-                "learning_rate_tenth",
+                NAME,
                 "confirmed",
                 f"{tried[-1]} (it began at {begin:.4g})",
                 was,
@@ -46,4 +47,4 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             )
         if finding.status != "likely":
             break  # a weak suspicion gets one try
-    return Verdict("learning_rate_tenth", "refuted", "; ".join(tried), was, now)
+    return Verdict(NAME, "refuted", "; ".join(tried), was, now)

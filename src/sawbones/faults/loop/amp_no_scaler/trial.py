@@ -19,6 +19,7 @@ from sawbones.stats.series import end_level, ends_lower, start_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "autocast_off"
 BACK = 0.05
 SOME, LARGE = 0.01, 256  # share of one tensor's gradient, and how large the tensor is at least
 
@@ -29,7 +30,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     loss, cured_loss = end_level(run.losses[:steps]), end_level(cured.losses[:steps])
     shared = [int(s) for s in cured.tensor_steps if np.any(run.tensor_steps == s)]
     if not shared:
-        return Verdict("autocast_off", "open", "no step was measured in both runs")
+        return Verdict(NAME, "open", "no step was measured in both runs")
     first = shared[0]
     zero, cured_zero = _zero_share(run, first), _zero_share(cured, first)
     was_finite, is_finite = _finite(run, first), _finite(cured, first)
@@ -45,7 +46,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             "in float32"
         )
     back = zero - cured_zero > BACK or lost >= SOME or (is_finite and not was_finite) or lower
-    return Verdict("autocast_off", "confirmed" if back else "refuted", text, zero, cured_zero)
+    return Verdict(NAME, "confirmed" if back else "refuted", text, zero, cured_zero)
 
 
 def _zero_share(run: Run, step: int) -> float:

@@ -15,18 +15,18 @@ from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
-_NAME = "evaluation_batch_size"
+NAME = "evaluation_batch_size"
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     plain = bench.rerun()
     said = bench.log_tail
-    single = bench.rerun([Remedy(_NAME, {"loaders": list(finding.params["loaders"])})])
+    single = bench.rerun([Remedy(NAME, {"loaders": list(finding.params["loaders"])})])
     said_single = bench.log_tail
     steps = min(plain.num_steps, single.num_steps)
     if not np.array_equal(plain.losses[:steps], single.losses[:steps], equal_nan=True):
         return Verdict(
-            _NAME,
+            NAME,
             "open",
             (
                 "training itself changed with the evaluation's batch size, so the scores "
@@ -34,16 +34,16 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             ),
         )
     if not any(len(batch.fingerprints) == 1 for batch in single.batches):
-        return Verdict(_NAME, "open", "the evaluation's batches could not be made smaller")
+        return Verdict(NAME, "open", "the evaluation's batches could not be made smaller")
     pairs = _paired(said, said_single)
     if not pairs:
-        return Verdict(_NAME, "open", "the script prints no number that could be compared")
+        return Verdict(NAME, "open", "the script prints no number that could be compared")
     moved = [
         (a, b) for a, b, unit in pairs if abs(a - b) > max(2.5 * unit, 2e-3 * max(abs(a), abs(b)))
     ]
     if not moved:
         return Verdict(
-            _NAME,
+            NAME,
             "refuted",
             f"{len(pairs)} printed numbers stay the same with evaluation batches of one sample",
         )
@@ -52,7 +52,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"a printed score changes from {before:g} to {after:g} with evaluation batches of one "
         "sample; training does not change"
     )
-    return Verdict(_NAME, "confirmed", text, before, after)
+    return Verdict(NAME, "confirmed", text, before, after)
 
 
 def _paired(first: str, second: str) -> list[tuple[float, float, float]]:

@@ -14,10 +14,12 @@ from sawbones.stats.series import diverged, end_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "domain_guarded"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     if not finding.params.get("file"):
-        return Verdict("domain_guarded", "open", "the operator's line is not known")
+        return Verdict(NAME, "open", "the operator's line is not known")
     cured = bench.rerun([Remedy("domain_guarded", dict(finding.params))], max_steps=run.num_steps)
     bad, still = int(np.sum(~np.isfinite(run.losses))), int(np.sum(~np.isfinite(cured.losses)))
     norms = cured.steps["grad_norm"]
@@ -26,11 +28,11 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"{run.num_steps}; the loss ends at "
     )
     text += f"{end_level(cured.losses):.4g}"
-    if not cured.facts.get("domain_guarded"):
-        return Verdict("domain_guarded", "open", "the operator was not reached in a second run")
+    if not cured.facts.get(NAME):
+        return Verdict(NAME, "open", "the operator was not reached in a second run")
     broken = still or diverged(cured.losses, 3.0) or bool(np.any(np.isinf(norms) | np.isnan(norms)))
     return Verdict(
-        "domain_guarded",
+        NAME,
         "refuted" if broken else "confirmed",
         text,
         end_level(run.losses),

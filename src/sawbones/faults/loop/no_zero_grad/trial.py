@@ -11,6 +11,8 @@ from sawbones.stats.series import end_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "zero_grad_added"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun([Remedy("zero_grad_added")], max_steps=run.num_steps)
@@ -25,4 +27,4 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"{cured_loss:.4g} instead of {loss:.4g}"
     )
     better = cured_norm < 0.5 * norm or cured_loss < 0.9 * loss
-    return Verdict("zero_grad_added", "confirmed" if better else "refuted", text, loss, cured_loss)
+    return Verdict(NAME, "confirmed" if better else "refuted", text, loss, cured_loss)

@@ -11,6 +11,7 @@ from sawbones.schema import Finding, Run, Verdict
 from sawbones.stats.waiting import waiting
 from sawbones.trials.bench import Bench
 
+NAME = "waiting_measured"
 SHARE = 0.85
 WAIT_MS = 20.0
 
@@ -18,10 +19,10 @@ WAIT_MS = 20.0
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     found = waiting(bench.rerun(max_steps=min(run.num_steps, 80)))
     if found is None:
-        return Verdict("waiting_measured", "open", "too few steps to time")
+        return Verdict(NAME, "open", "too few steps to time")
     text = (
         f"unwatched, the median step waits {found.wait_ms:.1f} of {found.step_ms:.1f} ms "
         f"({found.share:.0%})"
     )
     starved = found.share >= SHARE and found.wait_ms >= WAIT_MS
-    return Verdict("waiting_measured", "confirmed" if starved else "refuted", text)
+    return Verdict(NAME, "confirmed" if starved else "refuted", text)

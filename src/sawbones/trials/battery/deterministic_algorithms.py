@@ -8,9 +8,9 @@ comes from elsewhere, or when the plain runs agree.
 from __future__ import annotations
 
 from sawbones.schema import Finding, Run, Verdict
+from sawbones.trials.battery.same_seed_twice import STEPS, told, twin
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
-from sawbones.trials.same_seed_twice import STEPS, told, twin
 from sawbones.trials.twin import compare
 
 

@@ -15,6 +15,7 @@ from sawbones.stats.series import end_level, first_nonfinite, noise, spikes, sta
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "skip_batch"
 CLEARLY = 0.15
 # of the loss itself: what was learnt later than the spike is small beside where the loss began
 FAR = 0.4
@@ -24,13 +25,13 @@ AFTER = 30  # steps; the averages of an adaptive optimizer carry a spike for abo
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     steps = [int(s) for s in finding.params.get("steps", ())] or _suspected(run)
     if not steps:
-        return Verdict("skip_batch", "open", "no single batch stands out")
+        return Verdict(NAME, "open", "no single batch stands out")
     last = max(steps) + 1 + AFTER
     cured = bench.rerun(
         [Remedy("skip_batch", {"steps": steps})], max_steps=min(last, run.num_steps)
     )
     if cured.num_steps <= max(steps) + 1:
-        return Verdict("skip_batch", "open", "the run ends with the suspected batch")
+        return Verdict(NAME, "open", "the run ends with the suspected batch")
     after = slice(max(steps) + 1, min(last, run.num_steps, cured.num_steps))
     was, now = (_level(r, after) for r in (run, cured))
     begin = start_level(run.losses[: max(steps[0], 1)])
@@ -46,7 +47,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     lower = math.isfinite(now) and (
         not math.isfinite(was) or was - now > CLEARLY * abs(begin) or far
     )
-    return Verdict("skip_batch", "confirmed" if lower else "refuted", text, was, now)
+    return Verdict(NAME, "confirmed" if lower else "refuted", text, was, now)
 
 
 def _level(run: Run, part: slice) -> float:

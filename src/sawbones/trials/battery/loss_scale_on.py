@@ -9,9 +9,9 @@ back, or the loss ends lower by 15 % of where it began; refuted when scaling cha
 from __future__ import annotations
 
 from sawbones.schema import Finding, Run, Verdict
+from sawbones.trials.battery.float64 import BACK, zero_share
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
-from sawbones.trials.float64 import BACK, zero_share
 from sawbones.trials.side_by_side import compare
 
 CLEARLY = 0.15

@@ -16,6 +16,7 @@ from sawbones.stats.series import end_level, ends_lower, finite, start_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "input_standardised"
 EARLY, FEWEST = 6, 5  # a sixth of the run, and no fewer steps than this
 HUGE, FAR = 50.0, 5.0
 
@@ -39,4 +40,4 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             f"standardised inputs they begin at {start:.4g}"
         )
         better = True
-    return Verdict("input_standardised", "confirmed" if better else "refuted", text, before, after)
+    return Verdict(NAME, "confirmed" if better else "refuted", text, before, after)

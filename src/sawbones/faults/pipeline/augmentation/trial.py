@@ -13,6 +13,8 @@ from sawbones.stats.series import end_level, start_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "draws_held"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     steps = max(run.num_steps, 60)
@@ -32,7 +34,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         fall > 2 * max(fall_free, 0.0) or end_level(held.losses) < 0.35 * end_level(free.losses)
     )
     return Verdict(
-        "draws_held",
+        NAME,
         "confirmed" if works else "refuted",
         text,
         end_level(free.losses),

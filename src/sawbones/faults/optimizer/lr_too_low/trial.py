@@ -13,6 +13,7 @@ from sawbones.stats.series import end_level, start_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "learning_rate_raised"
 CLEARLY = 0.15
 
 
@@ -21,7 +22,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun([Remedy("learning_rate", {"factor": factor})], max_steps=run.num_steps)
     steps = min(cured.num_steps, run.num_steps)
     if steps < 4:
-        return Verdict("learning_rate_raised", "open", "too few steps to compare")
+        return Verdict(NAME, "open", "too few steps to compare")
     begin, was, now = (
         start_level(run.losses),
         end_level(run.losses[:steps]),
@@ -32,4 +33,4 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"{was:.4g} (it began at {begin:.4g})"
     )
     better = math.isfinite(now) and now < was - CLEARLY * abs(begin)
-    return Verdict("learning_rate_raised", "confirmed" if better else "refuted", text, was, now)
+    return Verdict(NAME, "confirmed" if better else "refuted", text, was, now)

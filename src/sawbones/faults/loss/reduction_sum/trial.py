@@ -13,6 +13,8 @@ from sawbones.stats.series import end_level, ends_lower, start_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "mean_for_sum"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     count = float(finding.params["count"])
@@ -25,4 +27,4 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     )
     better = ends_lower(after, before, start_level(run.losses) / count, 0.1)
     outcome = "confirmed" if better else "open" if finding.params.get("keep") else "refuted"
-    return Verdict("mean_for_sum", outcome, text, before, after)
+    return Verdict(NAME, outcome, text, before, after)

@@ -10,6 +10,8 @@ from sawbones.schema import Finding, Run, Verdict
 from sawbones.stats.resuming import not_restored, resumes
 from sawbones.trials.bench import Bench
 
+NAME = "resumed_run"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     folder = bench.scratch.copy()
@@ -22,8 +24,6 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             text = (
                 f"started again, it loads the checkpoint and goes on with an empty {optimizer.cls}"
             )
-            return Verdict("resumed_run", "confirmed", text)
-        return Verdict(
-            "resumed_run", "refuted", "started again, it gives the optimizer its state back"
-        )
-    return Verdict("resumed_run", "refuted", "started again, it does not go on from the checkpoint")
+            return Verdict(NAME, "confirmed", text)
+        return Verdict(NAME, "refuted", "started again, it gives the optimizer its state back")
+    return Verdict(NAME, "refuted", "started again, it does not go on from the checkpoint")

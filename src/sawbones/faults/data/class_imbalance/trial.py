@@ -10,6 +10,8 @@ from sawbones.schema import Finding, Run, Verdict
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "classes_weighed"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun([Remedy("classes_weighed")], max_steps=run.num_steps, journal=True)
@@ -17,7 +19,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     rows = [classes[label] for label in finding.params.get("rare") or () if label in classes]
     num, found = sum(r[0] for r in rows), sum(r[1] for r in rows)
     if not num:
-        return Verdict("classes_weighed", "open", "no prediction was recorded in the second run")
+        return Verdict(NAME, "open", "no prediction was recorded in the second run")
     recall = found / num
     others = sum(r[0] for r in classes.values()) - num
     wrongly = max(sum(r[2] for r in rows) - found, 0) / max(others, 1)
@@ -28,4 +30,4 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     outcome = (
         "confirmed" if recall > max(0.33, 2.0 * wrongly) else "refuted" if recall < 0.1 else "open"
     )
-    return Verdict("classes_weighed", outcome, text, 0.0, recall)
+    return Verdict(NAME, outcome, text, 0.0, recall)

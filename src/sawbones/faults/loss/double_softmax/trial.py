@@ -12,11 +12,13 @@ from sawbones.stats.series import end_level
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "softmax_removed"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     if not finding.params:
         return Verdict(
-            "softmax_removed",
+            NAME,
             "open",
             "no single softmax to undo: the probabilities were made in another way",
         )
@@ -27,10 +29,6 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"without the extra softmax the loss ends at {after:.4g} instead of {before:.4g} "
         f"after {steps} steps"
     )
-    if not cured.facts.get("softmax_removed"):
-        return Verdict(
-            "softmax_removed", "open", "the softmax was not reached in a second run", before, after
-        )
-    return Verdict(
-        "softmax_removed", "confirmed" if after < 0.9 * before else "open", text, before, after
-    )
+    if not cured.facts.get(NAME):
+        return Verdict(NAME, "open", "the softmax was not reached in a second run", before, after)
+    return Verdict(NAME, "confirmed" if after < 0.9 * before else "open", text, before, after)

@@ -14,23 +14,21 @@ from sawbones.schema import Finding, Run, Verdict
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "gradient_until_step"
+
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     gauged = bench.rerun([Remedy("gradient_until_step")], max_steps=min(run.num_steps, 8))
-    rows = np.asarray(gauged.facts.get("gradient_until_step") or [], np.float64)
+    rows = np.asarray(gauged.facts.get(NAME) or [], np.float64)
     rows = (
         rows[np.isfinite(rows).all(axis=1)] if len(rows) else rows
     )  # a run that diverges says nothing from there on
     if not len(rows):
-        return Verdict(
-            "gradient_until_step", "open", "no gradient could be taken between backward and step"
-        )
+        return Verdict(NAME, "open", "no gradient could be taken between backward and step")
     ratio = float(np.median(rows[:, 1] / np.maximum(rows[:, 0], 1e-30)))
     text = f"the gradient at the step is {ratio:.3g} times the one after the last backward pass"
     if ratio > 0.99:
-        return Verdict(
-            "gradient_until_step", "confirmed", text + ": nothing divides it", 1.0, ratio
-        )
+        return Verdict(NAME, "confirmed", text + ": nothing divides it", 1.0, ratio)
     if run.of_kind("clip"):
-        return Verdict("gradient_until_step", "open", text + ", but it is also clipped", 1.0, ratio)
-    return Verdict("gradient_until_step", "refuted", text, 1.0, ratio)
+        return Verdict(NAME, "open", text + ", but it is also clipped", 1.0, ratio)
+    return Verdict(NAME, "refuted", text, 1.0, ratio)

@@ -16,6 +16,7 @@ from sawbones.schema import Finding, Run, Verdict
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
+NAME = "limit_raised"
 STEPS = 80  # enough for the samples that the label probe wants
 _REMEDY = "sawbones.trials.number_changed"
 
@@ -34,9 +35,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
                 f"with {place['new']} for {place['old']} rows have up to {width} tokens, and "
                 f"{closed:.0%} of them end in one id"
             )
-            return Verdict(
-                "limit_raised", "confirmed" if closed >= 0.9 else "refuted", text, 0.0, closed
-            )
+            return Verdict(NAME, "confirmed" if closed >= 0.9 else "refuted", text, 0.0, closed)
         probe = (longer.facts.get("label_probe") or {}).get("batches")
         if probe is None:
             break
@@ -46,10 +45,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             f"with {place['new']} for {place['old']} rows have {width} tokens and tell "
             f"{score:.0%} of labels (chance {chance:.0%})"
         )
-        return Verdict("limit_raised", "confirmed" if tells else "refuted", text, chance, score)
-    return Verdict(
-        "limit_raised", "refuted", "no number of the source was found that makes rows longer"
-    )
+        return Verdict(NAME, "confirmed" if tells else "refuted", text, chance, score)
+    return Verdict(NAME, "refuted", "no number of the source was found that makes rows longer")
 
 
 def _with(bench: Bench, place: dict[str, Any], steps: int) -> Run:

@@ -14,6 +14,7 @@ from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 from sawbones.trials.side_by_side import compare
 
+NAME = "clip_on"
 CLEARLY = 0.15
 
 
@@ -21,13 +22,13 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     norms = run.steps.get("grad_norm", np.zeros(0))
     calm = norms[np.isfinite(norms) & (norms > 0)]
     if not len(calm):
-        return Verdict("clip_on", "open", "no finite gradient norm was recorded")
+        return Verdict(NAME, "open", "no finite gradient norm was recorded")
     limit = float(finding.params.get("max_norm") or np.median(calm[: max(3, len(calm) // 2)]))
     cured = bench.rerun([Remedy("clip_on", {"max_norm": limit})], max_steps=run.num_steps)
     pair = compare(run, cured)
     if pair.is_short:
-        return Verdict("clip_on", "open", "too few steps to compare")
+        return Verdict(NAME, "open", "too few steps to compare")
     text = f"with gradients clipped to a norm of {limit:.3g} {pair}"
     return Verdict(
-        "clip_on", "confirmed" if pair.lower(CLEARLY) else "refuted", text, pair.was, pair.now
+        NAME, "confirmed" if pair.lower(CLEARLY) else "refuted", text, pair.was, pair.now
     )
