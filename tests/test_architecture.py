@@ -233,6 +233,7 @@ FLAGS = {
     "diagnose": "--capture-limit --html --json --keep-run --no-capture --no-data --no-experiments --no-source "
     "--nproc-per-node --only --pin --quiet --seconds --steps",
     "profile": "--json --seconds --steps --top",
+    "try": "--json --list --nproc-per-node --seconds --steps",
     "run": (
         "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node "
         "--out --quiet"

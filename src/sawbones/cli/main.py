@@ -12,6 +12,7 @@ from sawbones import __version__
 COMMANDS = {
     "diagnose": "Find the root cause of a sick training script, prove it, and give the fix.",
     "run": "Run a training script unchanged and record it.",
+    "try": "Change one thing about a script, run it again, and say what that shows.",
     "profile": "Where the time and memory of a training step go, by line.",
     "replay": "Execute a captured failing step again: the same exception, the same bits.",
     "shrink": (

@@ -59,6 +59,7 @@ class Bench:
         self._handlers: dict[signal.Signals, Any] = {}
         self._said = threading.local()
         self.baseline: Run | None = None
+        self.latest: Run | None = None  # what the last re-run recorded
         self.interrupted = False  # Ctrl-C: the diagnosis so far is wanted, nothing new is started
 
     def __enter__(self) -> Bench:
@@ -175,7 +176,7 @@ class Bench:
         plain = Options(
             deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0
         )
-        run = self.execute(replace(plain, **options), remedies, **where)
+        run = self.latest = self.execute(replace(plain, **options), remedies, **where)
         if self.interrupted:
             raise ChildFailed("interrupted before it was done")
         return run

@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from sawbones.schema import Run
 from sawbones.stats.series import end_level, finite, start_level
 
 ENOUGH = 4  # steps; medians of fewer say nothing
+# Both runs see the same batches at the same steps, so their losses are compared pair by pair.
+SIGMAS = 3.0  # standard errors of the mean difference: chance gives that once in 700 comparisons
+WORTH = 0.03  # of where the loss began: less is no cure, however certain
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,7 @@ class Pair:
     begin: float  # level of the first losses without the remedy
     was: float  # where the loss ended without the remedy
     now: float  # where it ended with it
+    sigmas: float = 0.0  # mean difference over the last fifth, in standard errors
 
     @property
     def is_short(self) -> bool:
@@ -30,6 +37,13 @@ class Pair:
             abs(self.begin), 1e-12
         )
 
+    @property
+    def is_better(self) -> bool:
+        """Lower at the same steps by more than chance gives, and by enough to matter."""
+        if not math.isfinite(self.was):
+            return math.isfinite(self.now)
+        return self.sigmas > SIGMAS and self.lower(WORTH)
+
     def __str__(self) -> str:
         return (
             f"the loss ends at {self.now:.4g} instead of {self.was:.4g} after {self.steps} "
@@ -41,4 +55,14 @@ def compare(run: Run, cured: Run) -> Pair:
     steps = min(run.num_steps, cured.num_steps)
     known = finite(run.losses[:steps])
     begin = start_level(known) if len(known) else math.nan
-    return Pair(steps, begin, end_level(run.losses[:steps]), end_level(cured.losses[:steps]))
+    was, now = run.losses[:steps], cured.losses[:steps]
+    return Pair(steps, begin, end_level(was), end_level(now), _sigmas(was - now))
+
+
+def _sigmas(gains: npt.NDArray[np.float64]) -> float:
+    late = finite(gains[-max(ENOUGH, len(gains) // 5) :])
+    if len(late) < ENOUGH:
+        return 0.0
+    error = float(late.std(ddof=1)) / math.sqrt(len(late))
+    mean = float(late.mean())
+    return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
