@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "lab": {"trainer"},
     "pages": {"schema", "faults", "audits"},
     "observe": {"schema", "stats", "store", "__version__"},
-    "trials": {"schema", "stats", "store", "observe", "oracles"},
+    "trials": {"schema", "stats", "evidence", "store", "observe", "oracles"},
     "capture": {"schema", "stats", "store", "observe", "trials", "__version__"},
     "watching": {"schema", "store", "observe", "capture"},
     "live": {"schema", "store", "observe", "diagnosis"},

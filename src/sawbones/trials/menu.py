@@ -72,7 +72,9 @@ def _remedied(label: str, remedy: str, parameter: str | None = None) -> Act:
 
     def act(bench: Bench, run: Run, value: float | None) -> Verdict:
         params = {} if parameter is None else {parameter: value}
-        cured = bench.rerun([Remedy(remedy, params)], max_steps=run.num_steps or None)
+        # One deep step, so that the symptoms can be looked for again.
+        steps = run.num_steps or None
+        cured = bench.rerun([Remedy(remedy, params)], max_steps=steps, deep_steps=(0, 5))
         pair = compare(run, cured)
         shown = label.format(value=value)
         if cured.ending.kind == "exception" and run.ending.kind != "exception":
@@ -81,7 +83,8 @@ def _remedied(label: str, remedy: str, parameter: str | None = None) -> Act:
         if pair.is_short:
             return Verdict(remedy, "open", f"{pair.steps} steps are too few to compare")
         outcome = "confirmed" if pair.is_better else "refuted"
-        return Verdict(remedy, outcome, f"{shown} {pair}", pair.was, pair.now)
+        details = {"sigmas": pair.sigmas}
+        return Verdict(remedy, outcome, f"{shown} {pair}", pair.was, pair.now, details=details)
 
     return act
 

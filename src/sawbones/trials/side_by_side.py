@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sawbones.evidence.limits import trials as limits
 from sawbones.schema import Run
 from sawbones.stats.series import end_level, finite, start_level
 
 ENOUGH = 4  # steps; medians of fewer say nothing
-# Both runs see the same batches at the same steps, so their losses are compared pair by pair.
-SIGMAS = 3.0  # standard errors of the mean difference: chance gives that once in 700 comparisons
-WORTH = 0.03  # of where the loss began: less is no cure, however certain
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Pair:
         """Lower at the same steps by more than chance gives, and by enough to matter."""
         if not math.isfinite(self.was):
             return math.isfinite(self.now)
-        return self.sigmas > SIGMAS and self.lower(WORTH)
+        return limits.HEALED.reached_by(self.sigmas) and self.lower(limits.WORTH.value)
 
     def __str__(self) -> str:
         return (

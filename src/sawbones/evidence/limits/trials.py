@@ -1,0 +1,16 @@
+"""Limits of what counts as healed in a trial."""
+
+from __future__ import annotations
+
+from sawbones.evidence.limit import Limit
+
+HEALED = Limit(
+    3.0,
+    "standard errors of the mean difference of paired losses",
+    "two runs see the same batches at the same steps; chance alone reaches 3 once in 700 trials",
+)
+WORTH = Limit(
+    0.03,
+    "share of where the loss began",
+    "two runs that both solved the task end at other small numbers; less is no cure",
+)
