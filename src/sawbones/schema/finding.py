@@ -75,8 +75,43 @@ class CouldNotLook:
 
 
 @dataclass(frozen=True, slots=True)
+class CouldNotSee:
+    """A symptom that could not be looked for, and why."""
+
+    symptom: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What is wrong to see, measured. Never an answer by itself."""
+
+    symptom: str
+    cls: str  # ill or notable
+    text: str
+    value: float | None = None
+    expected: float | None = None
+    steps: tuple[int, ...] = ()
+    explained_by: str | None = None  # the fault of a finding
+
+    @property
+    def stands(self) -> bool:
+        """An illness that no finding accounts for."""
+        return self.cls == "ill" and self.explained_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A layer that a trial has shown to be without fault."""
+
+    layer: str
+    by: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    verdict: str  # healthy, sick, crashed
+    verdict: str  # one of VERDICTS
     script: str
     steps: int
     seconds: float
