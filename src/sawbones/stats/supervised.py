@@ -25,11 +25,24 @@ Floats = npt.NDArray[np.float64]
 CLASSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits", "binary_cross_entropy"}
 VALUES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 # Targets that were handed on or put together, not computed.
-FROM_DATA = PASSING | {"tensor", "as_tensor", "from_numpy", "stack", "cat", "where", "masked_fill"}
+FROM_DATA = PASSING | {
+    "tensor",
+    "as_tensor",
+    "from_numpy",
+    "stack",
+    "cat",
+    "empty",
+    "where",
+    "masked_fill",
+    "clamp",
+    "long",
+    "int",
+}
 MOST_COUNTED = 64  # classes that a deep step counts
 SAME_SCALE = 0.02  # of the scale, between deep steps
 OWN_GRADIENT = 0.99  # fit of the backward's gradient to that of the loss named
-SAME_WEIGHT = 1.02  # heaviest target over lightest
+SAME_WEIGHT = 1.02  # heaviest target over the average
+MASKED = 0.1  # share of the targets that has no weight and is not ignored by the loss either
 
 
 @dataclass(frozen=True)
@@ -85,12 +98,22 @@ def _refuse_unusual(calls: Sequence[LossCall]) -> None:
             raise NotSupervised("the targets are computed, they do not come from the data")
         if facts.get("smoothing") or facts.get("has_weight") or facts.get("broadcast"):
             raise NotSupervised("the loss is weighted or smoothed")
-        weights = facts.get("weights") or {}
-        if weights and (
-            float(weights.get("fit") or 0.0) < OWN_GRADIENT
-            or abs(float(weights["max"])) > SAME_WEIGHT * abs(float(weights["min"]))
-        ):
-            raise NotSupervised("targets weigh differently in the loss")
+    _refuse_unequal_weights(calls)
+
+
+def _refuse_unequal_weights(calls: Sequence[LossCall]) -> None:
+    """At first: later on, targets that are learned have no gradient to weigh."""
+    facts = calls[0].facts
+    weights = facts.get("weights") or {}
+    if not weights:
+        return
+    average = abs(float(weights["sum"])) / max(int(weights["used"]), 1)
+    heaviest = max(abs(float(weights["min"])), abs(float(weights["max"])))
+    if float(weights.get("fit") or 0.0) < OWN_GRADIENT or heaviest > SAME_WEIGHT * average:
+        raise NotSupervised("targets weigh differently in the loss")
+    left_out = 1.0 - int(weights["used"]) / max(int(weights["rows"]), 1)
+    if left_out - float(facts.get("target_ignored_share") or 0.0) > MASKED:
+        raise NotSupervised("a part of the targets is masked out by hand")
 
 
 def _scale(run: Run, step: int, call: LossCall) -> float:
@@ -148,7 +171,9 @@ def _entropy(calls: Sequence[LossCall]) -> tuple[float, float]:
     shares = np.array(list(counts.values()), np.float64) / total
     entropy = float(-(shares * np.log(shares)).sum())
     spread = float((shares * np.log(shares) ** 2).sum()) - entropy**2
-    corrected = min(entropy + (len(counts) - 1) / (2.0 * total), math.log(max(classes, len(counts))))
+    corrected = min(
+        entropy + (len(counts) - 1) / (2.0 * total), math.log(max(classes, len(counts)))
+    )
     return corrected, math.sqrt(max(spread, 0.0) / total)
 
 

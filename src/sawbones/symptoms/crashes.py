@@ -34,7 +34,7 @@ def look(run: Run) -> Symptom | None:
     elif ending.kind == "exit" and ending.exit_code:
         text = f"the script gave up {at} with exit status {ending.exit_code}"
     elif ending.kind == "killed" and died:
-        text = f"the script was killed {at} ({died})"
+        text = f"the script was killed {at} ({str(died).splitlines()[0]})"
     else:
         return None
     return Symptom("", CLASS, text, None, None, (max(run.num_steps - 1, 0),))

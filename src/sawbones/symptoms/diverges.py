@@ -40,8 +40,9 @@ def look(run: Run) -> Symptom | None:
         task = supervised(run)
     except NotSupervised as why:
         return _explodes(run, str(why))
-    if np.isfinite(task.losses).sum() < FEWEST_LOSSES:
-        raise NothingToJudge(f"{run.num_steps} steps are too few to tell a climb from noise")
+    known = int(np.isfinite(task.losses).sum())
+    if known < FEWEST_LOSSES:
+        raise NothingToJudge(f"{known} finite losses are too few to tell a climb from noise")
     begin, end = beginning(task.losses), level(part(task.losses, 0.75, 1.0))
     constant = Level(task.constant, task.constant_error, 1)
     higher = begin if begin.mean > constant.mean else constant
@@ -77,5 +78,7 @@ def _explodes(run: Run, why: str) -> Symptom | None:
         and limits.WEIGHTS_EXPLODE.reached_by(grown)
         and limits.APART.reached_by(apart(end, begin))
     ):
-        return _climb(run, begin.mean, end.mean, None, f"; the weights are {grown:.3g} times as large")
+        return _climb(
+            run, begin.mean, end.mean, None, f"; the weights are {grown:.3g} times as large"
+        )
     raise NothingToJudge(why)

@@ -28,7 +28,13 @@ from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.levels import apart, level, part
 from sawbones.stats.series import finite
-from sawbones.stats.supervised import NotSupervised, Supervised, beginning, supervised, warms_up_until
+from sawbones.stats.supervised import (
+    NotSupervised,
+    Supervised,
+    beginning,
+    supervised,
+    warms_up_until,
+)
 
 CLASS = "ill"
 NEEDS = ("steps", "losses")

@@ -41,4 +41,6 @@ def look(run: Run) -> Symptom | None:
     ):
         return None
     text = f"memory grows from {first:.0f} MB to {tenths[-1]:.0f} MB over the last two thirds"
-    return Symptom("", CLASS, text, float(tenths[-1]), first, (run.num_steps // 3, run.num_steps - 1))
+    return Symptom(
+        "", CLASS, text, float(tenths[-1]), first, (run.num_steps // 3, run.num_steps - 1)
+    )

@@ -2,10 +2,11 @@
 
 ## What it measures
 The last fifth of each epoch against the first fifth of the next one, over four epochs and more: the
-jumps all go the same way, by 15 % of the loss level and by more than they scatter.
+jumps all go the same way, by 15 % of the loss level and by more than they scatter, beyond what
+passes over the same number of steps in the middle of an epoch.
 
 ## Null
-The scatter of the jumps themselves.
+The change in the middle of the epochs, and the scatter of the jumps.
 
 ## What it may mean
 Samples come in the same order in each epoch (easy ones first, sorted by class), or are learned by
@@ -19,7 +20,7 @@ import numpy as np
 from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
-from sawbones.stats.levels import apart, level
+from sawbones.stats.levels import level
 from sawbones.stats.protocol import epoch_starts
 
 CLASS = "notable"
@@ -37,17 +38,16 @@ def look(run: Run) -> Symptom | None:
         raise NothingToJudge(f"an epoch has {int(lengths[0])} steps: too few for a shape")
     losses, width = np.asarray(run.losses, np.float64), int(lengths[0]) // 5
     jumps = [
-        level(losses[at : at + width]).mean - level(losses[at - width : at]).mean
+        _change(losses, at, width) - _change(losses, at - int(lengths[0]) // 2, width)
         for at in starts[1:-1]
     ]
     height = level(jumps)
     usual = float(np.median(np.abs(losses[np.isfinite(losses)])))
-    same_way = len({jump > 0 for jump in jumps}) == 1
     if (
-        not same_way
+        len({jump > 0 for jump in jumps}) > 1
         or not usual
         or not limits.TOOTH.reached_by(abs(height.mean) / usual)
-        or not limits.APART.reached_by(abs(apart(height, level([0.0 * usual] * len(jumps)))))
+        or not limits.APART.reached_by(abs(height.mean) / height.error if height.error else None)
     ):
         return None
     way = "up" if height.mean > 0 else "down"
@@ -60,3 +60,7 @@ def look(run: Run) -> Symptom | None:
         0,
         tuple(starts[1:-1]),
     )
+
+
+def _change(losses: np.ndarray, at: int, width: int) -> float:
+    return level(losses[at : at + width]).mean - level(losses[at - width : at]).mean

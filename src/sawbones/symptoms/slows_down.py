@@ -19,6 +19,7 @@ from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.levels import apart, level, part
+from sawbones.stats.waiting import hears_operators
 
 CLASS = "notable"
 NEEDS = ("steps",)
@@ -26,6 +27,8 @@ CAUSES = ("loop.memory-leak", "pipeline.*", "loop.sync-stall")
 
 
 def look(run: Run) -> Symptom | None:
+    if hears_operators(run):
+        raise NothingToJudge("every operator was listened to, which takes time: see sawbones run")
     took, ours, deep = (run.steps[name] for name in ("step_ms", "watch_ms", "deep"))
     plain = (took - np.nan_to_num(ours))[(deep == 0) & np.isfinite(took)]
     if not limits.STEPS_TO_TELL.reached_by(len(plain)):
@@ -39,5 +42,7 @@ def look(run: Run) -> Symptom | None:
         or not before.mean < third.mean < after.mean
     ):
         return None
-    text = f"a step takes {after.mean:.3g} ms at the end, {before.mean:.3g} ms in the second quarter"
+    text = (
+        f"a step takes {after.mean:.3g} ms at the end, {before.mean:.3g} ms in the second quarter"
+    )
     return Symptom("", CLASS, text, after.mean, before.mean, (0, run.num_steps - 1))

@@ -16,7 +16,7 @@ from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.data_lines import training_loader
-from sawbones.stats.waiting import waiting
+from sawbones.stats.waiting import hears_operators, waiting
 
 CLASS = "notable"
 NEEDS = ("steps", "loaders")
@@ -24,6 +24,8 @@ CAUSES = ("pipeline.starved",)
 
 
 def look(run: Run) -> Symptom | None:
+    if hears_operators(run):
+        raise NothingToJudge("every operator was listened to, which takes time: see sawbones run")
     found = waiting(run) if training_loader(run) is not None else None
     if found is None:
         raise NothingToJudge("fewer than 20 steps with a loader ran undisturbed")

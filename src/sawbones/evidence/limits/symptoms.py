@@ -110,9 +110,7 @@ WHOLE_FALL = Limit(0.4, "share of the first level", "a run that falls by less ha
 EVALUATIONS_TO_TELL = Limit(5, "evaluations", "fewer points have no shape")
 BEST_EARLY = Limit(0.6, "share of the evaluations", "the best lies in the first 60 %")
 RISEN = Limit(1.1, "times the best evaluation", "a tenth above the best at the end")
-TRAINED_ON = Limit(
-    0.8, "times the training loss then", "while training went on falling by a fifth"
-)
+TRAINED_ON = Limit(0.8, "times the training loss then", "while training went on falling by a fifth")
 TOO_GOOD = Limit(
     0.01,
     "share of the constant answer's loss",

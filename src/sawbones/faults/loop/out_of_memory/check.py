@@ -49,7 +49,9 @@ def check(run: Run) -> Iterator[Finding]:
     failed = failure(run)
     evidence = [
         Evidence(
-            f"{run.ending.exception}: {message.splitlines()[0][:200] if message else ''}", "crash", (run.num_steps,)
+            f"{run.ending.exception}: {message.splitlines()[0][:200] if message else ''}",
+            "crash",
+            (run.num_steps,),
         )
     ]
     if failed is not None:
