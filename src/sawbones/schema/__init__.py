@@ -12,7 +12,17 @@ from sawbones.schema.deep import (
 )
 from sawbones.schema.event import EVENT_KINDS, Event
 from sawbones.schema.faults import LAYERS, Fault, fault, faults
-from sawbones.schema.finding import CouldNotLook, Evidence, Finding, Fix, Report, Verdict
+from sawbones.schema.finding import (
+    VERDICTS,
+    Cleared,
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Fix,
+    Report,
+    Symptom,
+    Verdict,
+)
 from sawbones.schema.run import (
     NO_GRADIENT,
     NOT_MEASURED,
@@ -34,9 +44,11 @@ __all__ = [
     "NO_GRADIENT",
     "STEP_COLUMNS",
     "TENSOR_STATISTICS",
+    "VERDICTS",
     "Activation",
     "Attention",
     "Batch",
+    "Cleared",
     "CouldNotLook",
     "DeepStep",
     "Ending",
@@ -53,6 +65,7 @@ __all__ = [
     "Report",
     "Run",
     "Site",
+    "Symptom",
     "Tensor",
     "TokenInput",
     "Value",
