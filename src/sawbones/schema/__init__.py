@@ -13,6 +13,7 @@ from sawbones.schema.deep import (
 from sawbones.schema.event import EVENT_KINDS, Event
 from sawbones.schema.faults import LAYERS, Fault, fault, faults
 from sawbones.schema.finding import (
+    VERDICTS,
     Cleared,
     CouldNotLook,
     CouldNotSee,
@@ -44,6 +45,7 @@ __all__ = [
     "NO_GRADIENT",
     "STEP_COLUMNS",
     "TENSOR_STATISTICS",
+    "VERDICTS",
     "Activation",
     "Attention",
     "Batch",

@@ -9,6 +9,8 @@ from typing import Any
 from sawbones.schema.site import Site
 
 STATUSES = ("suspected", "likely", "proven")
+VERDICTS = ("crashed", "sick", "unexplained", "inconclusive", "healthy")  # by precedence
+FIX_LEVELS = ("display", "unsafe", "safe", "verified")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Fix:
     insert_before: str | None = None
     insert_after: str | None = None
     patch: str | None = None
+    level: str = "display"  # one of FIX_LEVELS: how far the change may be trusted
+    measured: Mapping[str, Any] | None = None  # what was seen with the change applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +125,5 @@ class Report:
     looked: tuple[str, ...] = ()  # faults whose check ran and stayed silent
     environment: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
+    cleared: tuple[Cleared, ...] = ()
