@@ -14,7 +14,7 @@ from sawbones.observe.options import Options, running
 from sawbones.observe.sites import is_user_file
 from sawbones.schema import Ending, Run
 from sawbones.store import read_run
-from sawbones.store.writer import new_run_folder
+from sawbones.store.recordings import new_run_folder
 
 if TYPE_CHECKING:
     from torch import nn
@@ -35,9 +35,7 @@ class Watch:
                     f"sawbones.watch takes models and optimizers, not {type(thing).__name__}"
                 )
         script = sys.argv[0] if sys.argv and sys.argv[0] else "notebook"
-        self.folder = (
-            Path(out) if out is not None else new_run_folder(Path("runs"), script).absolute()
-        )
+        self.folder = Path(out) if out is not None else new_run_folder(script).absolute()
         self._session = Session(
             self.folder,
             script,

@@ -80,8 +80,12 @@ def bare(benches) -> list[float]:
 
 
 def test_a_folder_that_cannot_be_written_costs_one_warning(bench: Bench, bare: list[float]) -> None:
-    (bench.folder / "file").write_text("")
-    command = bench.command(bench.script(TRAIN.format(steps=40, pause=0)))
+    # It can be made when the run is started; then the script puts a file in its place.
+    source = f"""
+    open({str(bench.folder / "file")!r}, "w").close()
+    {TRAIN.format(steps=40, pause=0).strip()}
+    """
+    command = bench.command(bench.script(source))
     command[command.index("--out") + 1] = str(bench.folder / "file" / "run")
     done = subprocess.run(
         command, env=bench.environment(False), capture_output=True, text=True, timeout=100

@@ -123,4 +123,4 @@ def test_notebook_cells_are_the_users_code(bench: Bench) -> None:
     )
     assert outcome.status == 0, outcome.stderr
     steps, site, *_, parent = outcome.stdout.split()
-    assert steps == "3" and site.startswith("<ipython-input-1-abc>:8") and parent == "runs"
+    assert steps == "3" and site.startswith("<ipython-input-1-abc>:8") and parent == ".sawbones"

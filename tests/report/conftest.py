@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from report_samples import SOURCE, sample_report, sample_run
 
-from sawbones.schema import CouldNotLook, Report, Run
+from sawbones.schema import Cleared, CouldNotLook, Report, Run, Symptom
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +51,31 @@ def healthy() -> Report:
 @pytest.fixture(scope="session")
 def crashed() -> Report:
     return Report(verdict="crashed", script="train.py", steps=3, seconds=float(np.float64(1.5)))
+
+
+@pytest.fixture(scope="session")
+def unexplained() -> Report:
+    return Report(
+        verdict="unexplained",
+        script="train.py",
+        steps=128,
+        seconds=20.0,
+        symptoms=(
+            Symptom(
+                "does-not-learn", "ill", "the loss ends at 1.374", 1.374, 0.9, tuple(range(128))
+            ),
+            Symptom("spikes", "notable", "the loss jumps at step 40", float("nan"), None, (40,)),
+        ),
+        cleared=(Cleared("optimizer", "a tenth of the learning rate", "nothing changed"),),
+    )
+
+
+@pytest.fixture(scope="session")
+def inconclusive() -> Report:
+    return Report(
+        verdict="inconclusive",
+        script="train.py",
+        steps=0,
+        seconds=4.0,
+        notes=("no optimizer step was seen",),
+    )

@@ -11,7 +11,7 @@ import pytest
 
 from sawbones.report import exit_code, from_json, report_schema, to_json, with_patches, write_json
 from sawbones.report.json_report import ReportNotReadable
-from sawbones.schema import Report, Site
+from sawbones.schema import VERDICTS, Report, Site
 
 
 def validate(document: dict) -> None:
@@ -27,7 +27,7 @@ def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(report_schema())
 
 
-@pytest.mark.parametrize("name", ["sick", "healthy", "crashed"])
+@pytest.mark.parametrize("name", VERDICTS)
 def test_every_report_follows_the_contract(name, request):
     document = through_text(request.getfixturevalue(name))
     validate(document)
@@ -37,12 +37,21 @@ def test_every_report_follows_the_contract(name, request):
 def test_a_patched_report_follows_the_contract(sick, sources):
     document = through_text(with_patches(sick, sources))
     validate(document)
-    assert document["findings"][0]["fix"]["patch"].startswith("--- a/train.py\n")
+    fixes = [finding["fix"] for finding in document["findings"]]
+    assert fixes[0]["patch"].startswith("--- a/train.py\n")
+    assert [fix["level"] for fix in fixes] == ["unsafe", "unsafe", "display"]
 
 
 def test_nonfinite_numbers_survive_as_strings(sick):
     evidence = through_text(sick)["findings"][1]["evidence"]
     assert [item["value"] for item in evidence] == [65536.0, "nan", "inf"]
+
+
+def test_symptoms_survive_with_their_class(unexplained):
+    document = through_text(unexplained)
+    assert [item["class"] for item in document["symptoms"]] == ["ill", "notable"]
+    assert document["symptoms"][1]["value"] == "nan"
+    assert repr(from_json(document)) == repr(unexplained)
 
 
 def test_reading_back_gives_the_same_report(sick):
@@ -83,8 +92,10 @@ def test_the_environment_keeps_its_text(healthy):
     assert from_json(through_text(report)).environment == {"answer": "nan"}
 
 
-def test_exit_codes(sick, healthy, crashed):
-    assert [exit_code(healthy), exit_code(sick), exit_code(crashed)] == [0, 1, 3]
+def test_exit_codes(sick):
+    codes = {name: exit_code(dataclasses.replace(sick, verdict=name)) for name in VERDICTS}
+    expected = {"crashed": 3, "sick": 1, "unexplained": 1, "inconclusive": 4, "healthy": 0}
+    assert codes == expected
     with pytest.raises(ReportNotReadable, match="poorly"):
         exit_code(dataclasses.replace(sick, verdict="poorly"))
 
@@ -107,6 +118,24 @@ BREAKAGES = {
     "fault without layer": lambda d: d["findings"][0].update(fault="causal-leak"),
     "title of two lines": lambda d: d["findings"][0].update(title="one\ntwo"),
     "healthy with a proven fault": lambda d: d.update(verdict="healthy"),
+    "inconclusive with a proven fault": lambda d: d.update(verdict="inconclusive"),
+    "unexplained without an illness": lambda d: d.update(verdict="unexplained", findings=[]),
+    "healthy with an illness": lambda d: d.update(
+        verdict="healthy",
+        findings=[],
+        symptoms=[
+            {
+                "symptom": "diverges",
+                "class": "ill",
+                "text": "the loss grows",
+                "value": 9.0,
+                "expected": 1.0,
+                "steps": [],
+                "explained_by": None,
+            }
+        ],
+    ),
+    "a fix without a level": lambda d: d["findings"][0]["fix"].pop("level"),
     "sick of suspicions": lambda d: d.update(findings=d["findings"][2:]),
     "blind without a reason": lambda d: d["could_not_look"].append({"fault": "loss.label-shift"}),
 }
@@ -125,5 +154,5 @@ def test_reading_says_what_is_missing(sick):
     del document["findings"][0]["evidence"]
     with pytest.raises(ReportNotReadable, match="no 'evidence'"):
         from_json(document)
-    with pytest.raises(ReportNotReadable, match="schema 2"):
-        from_json({"schema": 2})
+    with pytest.raises(ReportNotReadable, match="schema 1"):
+        from_json({"schema": 1})

@@ -83,6 +83,18 @@ def test_healthy_says_what_was_looked_at_and_what_was_not(healthy):
     assert "3 checks: this run has no GradScaler (2)" in text
 
 
+def test_what_was_not_judged_or_not_explained_says_why(unexplained, inconclusive):
+    text = rendered(unexplained)
+    assert "UNEXPLAINED  Something is wrong (does-not-learn), and no cause was found" in text
+    assert "spikes: the loss jumps at step 40" in text
+    assert "optimizer: a tenth of the learning rate: nothing changed" in text
+    text = rendered(inconclusive)
+    assert "INCONCLUSIVE  Too little was seen to judge" in text
+    assert "no optimizer step was seen" in text
+    quiet = rendered(inconclusive, quiet=True)
+    assert quiet == "train.py: inconclusive: no optimizer step was seen\n"
+
+
 def test_quiet_is_one_line_per_finding_whatever_the_width(sick, healthy, crashed):
     lines = rendered(sick, quiet=True, width=30).splitlines()
     assert lines[0].startswith("train.py:20: model.causal-leak proven The model reads")

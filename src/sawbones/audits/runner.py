@@ -104,7 +104,7 @@ def run(command: str, case: Case, origin: str, began: float, strict: bool = Fals
     fired = {f.fault for f in findings}
     unseen = {b.fault for b in blind}
     return Report(
-        verdict="sick" if sick else "healthy",
+        verdict="sick" if sick else "healthy" if looked or not blind else "inconclusive",
         script=origin,
         steps=0,
         seconds=time.monotonic() - began,

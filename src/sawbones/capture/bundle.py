@@ -1,6 +1,6 @@
 """A bundle: one captured step, as read from its file. Opening one runs nothing.
 
-bundle = read_bundle("runs/gpt/bundles/step-000123.sawbones")
+bundle = read_bundle(".sawbones/gpt/bundles/step-000123.sawbones")
 bundle.failure.kind, bundle.failure.site, bundle.step, bundle.script, bundle.argv
 bundle.sources()      # {"train.py": b"..."}, relative to the working folder of the run
 bundle.batches()      # one entry per batch of the captured steps: [{"step": 123, "values": ...},

@@ -173,10 +173,10 @@ def open_parts(path: Path) -> Parts:
     try:
         status = path.stat()
     except (OSError, ValueError) as error:
-        raise CaptureError(f"no bundle {path}. Bundles lie in runs/<run>/bundles.") from error
+        raise CaptureError(f"no bundle {path}. Bundles lie in .sawbones/<run>/bundles.") from error
     if not stat.S_ISREG(status.st_mode):
         raise CaptureError(
-            f"{path} is no file. A bundle is one file: runs/<run>/bundles/step-000123.sawbones"
+            f"{path} is no file. A bundle is one file: .sawbones/<run>/bundles/step-000123.sawbones"
         )
     if not 150 <= status.st_size <= MAX_FILE_BYTES:
         refuse(path, f"{status.st_size} bytes")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from sawbones.capture.bundle import SUFFIX
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
+from sawbones.store.recordings import RECORDINGS, make_folder
 from sawbones.trials.child import Remedy
 
-FOLDER = Path("runs") / "bundles"
+FOLDER = RECORDINGS / "bundles"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Capture:
             return tuple(found)
         kept = []
         for path in found:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             target = _free(self.folder / f"{Path(script).stem}-{path.name}")
             shutil.move(path, target)
             kept.append(target)

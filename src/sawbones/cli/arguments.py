@@ -1,23 +1,57 @@
-"""Shared by the commands that start a user's script."""
+"""What the commands take: flags with their limits, the user's script, and what stands behind it."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import NoReturn
 
+from sawbones.cli.guard import usage_error
 from sawbones.cli.trailing import take_back
 
+__all__ = [
+    "Parser",
+    "existing_script",
+    "is_run_folder",
+    "module_file",
+    "readable_source",
+    "split_script",
+    "usage_error",
+]
 
-def usage_error(text: str) -> NoReturn:
-    print(f"sawbones: {text}", file=sys.stderr)
-    raise SystemExit(2)
+
+class Parser(argparse.ArgumentParser):
+    """Flags in full, and one line for a mistake."""
+
+    def __init__(self, prog: str, description: str = "", **settings: object) -> None:
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(prog, description=description, allow_abbrev=False, **settings)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        usage_error(f"{message}. All flags: {self.prog} --help")
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Also of a second machine, which has no rank 0."""
+    return folder.is_dir() and any(folder.glob("run*.db"))
+
+
+def readable_source(script: str) -> None:
+    """Text that Python could compile; what it says is another matter."""
+    try:
+        with open(script, "rb") as file:
+            start = file.read(1 << 16)
+    except OSError as error:
+        usage_error(f"{script} cannot be read: {error.strerror}")
+    if b"\0" in start:
+        usage_error(f"{script} is no Python script: it holds binary data")
 
 
 def existing_script(script: str) -> Path:
     path = Path(script)
+    if not script:
+        usage_error("the script '' has no name. Name the file: sawbones diagnose train.py")
     if path.is_dir():
         usage_error(
             f"{script} is a folder, a training script was expected. Name the file: "

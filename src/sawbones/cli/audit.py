@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser, usage_error
+from sawbones.cli.guard import reader_may_leave
 
 DESCRIPTION = """Looks in the data sets themselves for the cause of a score that is too good, or of a model that fails in use.
 
@@ -18,17 +19,13 @@ data      one data set by itself
 
 Data: Parquet, CSV, JSON-lines and Arrow files, folders and globs of them, datasets folders, or module:object for a torch Dataset.
 Thresholds come from [tool.sawbones.audit] in pyproject.toml and from --threshold; the report shows them.
-Exit status: 0 healthy, 1 findings, 2 usage error."""
+Exit status: 0 healthy, 1 findings, 2 usage error, 4 inconclusive or interrupted."""
 
 HINT = "Flags of one audit: sawbones audit {} --help"
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones audit",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones audit", DESCRIPTION)
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
     leaks = actions.add_parser(
         "leaks",
@@ -106,8 +103,12 @@ def parser() -> argparse.ArgumentParser:
     tokens.add_argument(
         "--answer", metavar="COLUMN", help="what the model is to say after the text: is it cut off?"
     )
-    tokens.add_argument("--max-length", type=int, metavar="N", help="tokens that the model takes")
-    tokens.add_argument("--vocab-size", type=int, metavar="N", help="rows of the embedding")
+    tokens.add_argument(
+        "--max-length", type=values.whole(1), metavar="N", help="tokens that the model takes"
+    )
+    tokens.add_argument(
+        "--vocab-size", type=values.whole(1), metavar="N", help="rows of the embedding"
+    )
     tokens.add_argument(
         "--checkpoint-tokenizer",
         metavar="FILE",
@@ -153,10 +154,14 @@ def _shared(action: argparse.ArgumentParser) -> None:
         "--redact", action="store_true", help="show no values of the data, only their length"
     )
     action.add_argument(
-        "--json", metavar="FILE", help="write the report as JSON (- for standard output)"
+        "--json",
+        type=values.file_to_write,
+        metavar="FILE",
+        help="write the report as JSON (- for standard output)",
     )
     action.add_argument(
         "--html",
+        type=values.file_to_write,
         metavar="FILE",
         help="write a self-contained HTML report with the distributions side by side",
     )
@@ -165,17 +170,12 @@ def _shared(action: argparse.ArgumentParser) -> None:
 
 def run(args: list[str]) -> None:
     given = parser().parse_args(args)
-    for file in (given.json, given.html):
-        if file and file != "-" and not Path(file).absolute().parent.is_dir():
-            usage_error(f"{file}: the folder {Path(file).absolute().parent} does not exist")
     from sawbones.schema.errors import SawbonesError
 
     try:
         report = _report(given)
     except SawbonesError as error:
         usage_error(str(error))
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
     raise SystemExit(_show(report, given))
 
 
@@ -251,14 +251,15 @@ def _show(report: Any, given: argparse.Namespace) -> int:
     from sawbones.report.json_report import exit_code, to_json, write_json
     from sawbones.report.terminal import render_terminal
 
-    if given.json == "-":
-        print(json.dumps(to_json(report), indent=2, ensure_ascii=False, allow_nan=False))
-    elif given.json:
+    if given.json and given.json != "-":
         write_json(report, given.json)
     if given.html:
         from sawbones.report.audit_html import write_audit_html
 
         write_audit_html(report, given.html)
-    if given.json != "-":
-        render_terminal(report, Console(), quiet=given.quiet)
+    with reader_may_leave():
+        if given.json == "-":
+            print(json.dumps(to_json(report), indent=2, ensure_ascii=False, allow_nan=False))
+        else:
+            render_terminal(report, Console(), quiet=given.quiet)
     return exit_code(report)

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser, usage_error
+from sawbones.cli.guard import reader_may_leave
 
 if TYPE_CHECKING:
     from sawbones.triage import Grades, Triage
@@ -27,15 +29,11 @@ pieces directly, then at a short training under the recorder. Grades may stand i
     hard = ["pipeline.*"]                     # fails even when it is only suspected
     skip = ["loop.memory-leak"]               # not looked at; the report says so
 
-Exit status: 0 healthy, 1 sick, 2 usage error, 3 the subject crashed."""
+Exit status: 0 healthy, 1 sick or unexplained, 2 usage error, 3 the subject crashed, 4 inconclusive or interrupted."""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones check",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones check", DESCRIPTION)
     p.add_argument(
         "--layer",
         action="append",
@@ -43,7 +41,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="LAYER",
         help=f"only this one, may be given again: {', '.join(LAYERS)}",
     )
-    p.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
+    p.add_argument(
+        "--only",
+        type=values.fault_glob,
+        default="*",
+        metavar="GLOB",
+        help="only these faults, e.g. 'loss.*'",
+    )
     p.add_argument("--keep-going", action="store_true", help="go on after a layer that fails")
     for grade, meaning in (
         ("soft", "report these and do not fail"),
@@ -59,19 +63,24 @@ def parser() -> argparse.ArgumentParser:
         )
     p.add_argument(
         "--steps",
-        type=int,
+        type=values.whole(1),
         default=30,
         metavar="N",
         help="length of the recorded training (default 30)",
     )
     p.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of every fresh start (default 0)"
+        "--seed",
+        type=values.whole(0, values.LARGEST_SEED),
+        default=0,
+        metavar="N",
+        help="seed of every fresh start (default 0)",
     )
-    p.add_argument(
-        "--json", metavar="FILE", help="write the report as JSON (- for standard output)"
-    )
-    p.add_argument("--junit", metavar="FILE", help="write JUnit XML")
-    p.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0")
+    for flag, written in (
+        ("--json", "the report as JSON (- for standard output)"),
+        ("--junit", "JUnit XML"),
+        ("--sarif", "SARIF 2.1.0"),
+    ):
+        p.add_argument(flag, type=values.file_to_write, metavar="FILE", help=f"write {written}")
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
         "subject", metavar="SUBJECT", help="my.module:subject, or path/to/file.py:subject"
@@ -81,15 +90,6 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: list[str]) -> None:
     given = parser().parse_args(args)
-    if given.steps < 1:
-        usage_error(f"--steps {given.steps}: at least one step is needed")
-    for name in (given.json, given.junit, given.sarif):
-        if name and name != "-" and not Path(name).absolute().parent.is_dir():
-            usage_error(
-                f"{name}: the folder {Path(name).absolute().parent} does not exist. Make "
-                f"it first: mkdir -p {Path(name).parent}"
-            )
-    _known(given.only)
     from sawbones.schema.errors import SawbonesError
     from sawbones.triage import check, load_subject
 
@@ -111,19 +111,6 @@ def run(args: list[str]) -> None:
     except SawbonesError as error:
         usage_error(str(error))
     raise SystemExit(_show(triage, given))
-
-
-def _known(only: str) -> None:
-    from fnmatch import filter as matching
-
-    from sawbones.schema import fault, faults
-    from sawbones.schema.errors import SawbonesError
-
-    if not matching(faults(), only):
-        try:
-            fault(only)
-        except SawbonesError as error:
-            usage_error(f"--only {only}: {error}")
 
 
 def _grades(given: argparse.Namespace) -> Grades:
@@ -155,23 +142,22 @@ def _show(triage: Triage, given: argparse.Namespace) -> int:
     from rich.console import Console
 
     from sawbones import __version__
-    from sawbones.report.json_report import exit_code, to_json
+    from sawbones.report.json_report import exit_code, to_json, write_json
     from sawbones.report.junit import to_junit
     from sawbones.report.sarif import to_sarif
     from sawbones.report.terminal import render_terminal
 
     report = triage.report
-    if given.json == "-":
-        print(json.dumps(to_json(report), indent=2, ensure_ascii=False))
-    elif given.json:
-        Path(given.json).write_text(
-            json.dumps(to_json(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+    if given.json and given.json != "-":
+        write_json(report, given.json)
     if given.junit:
         Path(given.junit).write_text(to_junit(report), encoding="utf-8")
     if given.sarif:
         Path(given.sarif).write_text(to_sarif(report, __version__), encoding="utf-8")
-    if given.json != "-":
+    with reader_may_leave():
+        if given.json == "-":
+            print(json.dumps(to_json(report), indent=2, ensure_ascii=False))
+            return exit_code(report)
         render_terminal(report, Console(), quiet=given.quiet)
         if triage.not_reached and not given.quiet:
             print(

@@ -10,13 +10,23 @@ import time
 from pathlib import Path
 
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
-from sawbones.cli.arguments import existing_script, split_script, usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import (
+    Parser,
+    existing_script,
+    is_run_folder,
+    readable_source,
+    split_script,
+    usage_error,
+)
+from sawbones.cli.guard import INTERRUPTED, reader_may_leave
+from sawbones.observe import ctrl_c
 
 DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
 
 The script runs in a scratch copy of the working folder: nothing of yours is overwritten.
 With a recorded run folder instead of a script, the checks read that recording; experiments need the script.
-Exit status: 0 healthy, 1 sick, 2 usage error, 3 the script crashed."""
+Exit status: 0 healthy, 1 sick or unexplained, 2 usage error, 3 the script crashed, 4 inconclusive or interrupted."""
 
 _WITH_VALUE = {
     "--json",
@@ -36,41 +46,59 @@ CAPTURE_LIMIT_HELP = (
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones diagnose",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    p = Parser("sawbones diagnose", DESCRIPTION)
+    p.add_argument(
+        "--json",
+        type=values.file_to_write,
+        metavar="FILE",
+        help="write the report as JSON (- for standard output)",
     )
     p.add_argument(
-        "--json", metavar="FILE", help="write the report as JSON (- for standard output)"
+        "--html",
+        type=values.file_to_write,
+        metavar="FILE",
+        help="write a self-contained HTML report",
     )
-    p.add_argument("--html", metavar="FILE", help="write a self-contained HTML report")
     p.add_argument(
         "--seconds",
-        type=float,
+        type=values.above_zero,
         default=600.0,
         metavar="N",
         help="budget for everything together (default 600)",
     )
-    p.add_argument("--steps", type=int, metavar="N", help="observe at most N optimizer steps")
+    p.add_argument(
+        "--steps", type=values.whole(1), metavar="N", help="observe at most N optimizer steps"
+    )
     p.add_argument("--no-experiments", action="store_true", help="only observe and check")
-    p.add_argument("--only", default="*", metavar="GLOB", help="only these faults, e.g. 'loss.*'")
+    p.add_argument(
+        "--only",
+        type=values.fault_glob,
+        default="*",
+        metavar="GLOB",
+        help="only these faults, e.g. 'loss.*'",
+    )
     p.add_argument(
         "--nproc-per-node",
-        type=int,
+        type=values.whole(1, values.MOST_RANKS),
         default=1,
         metavar="N",
         help="run the script on N ranks under torchrun",
     )
-    p.add_argument("--keep-run", metavar="FOLDER", help="keep the recording of the observed run")
+    p.add_argument(
+        "--keep-run",
+        type=values.folder_to_make,
+        metavar="FOLDER",
+        help="keep the recording of the observed run",
+    )
     p.add_argument(
         "--pin",
+        type=values.folder_to_make,
         metavar="DIR",
         help="write a regression test for each likely or proven finding there",
     )
     p.add_argument(
         "--capture-limit",
-        type=float,
+        type=values.above_zero,
         default=DIAGNOSE_LIMIT_MB,
         metavar="MB",
         help=CAPTURE_LIMIT_HELP,
@@ -78,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--no-capture",
         action="store_true",
-        help="write no bundle when a step fails (default: in runs/bundles)",
+        help="write no bundle when a step fails (default: in .sawbones/bundles)",
     )
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
@@ -88,9 +116,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="SCRIPT",
         help="training script (or -m MODULE, as for python), or a recorded run folder",
     )
-    p.add_argument(
-        "args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments"
-    )
+    p.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
     return p
 
 
@@ -98,46 +124,24 @@ def run(args: list[str]) -> None:
     own, theirs = split_script(args, _WITH_VALUE, parser())
     given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
-    _check(given)
+    recorded = bool(given.script) and is_run_folder(Path(given.script))
+    if not recorded:
+        existing_script(given.script)
+        readable_source(given.script)
+    if given.keep_run and is_run_folder(Path(given.keep_run)):
+        usage_error(f"--keep-run {given.keep_run} holds a recorded run already: name another")
+    if given.json == given.html and given.json:
+        usage_error(f"--json and --html both name {given.json}")
     from sawbones.diagnosis import diagnose_run
-    from sawbones.schema.errors import SawbonesError
     from sawbones.store import read_run
 
-    try:
-        if (
-            next(Path(given.script).glob("run*.db"), None) is not None
-        ):  # of a second machine: no rank 0
+    with ctrl_c.collected("interrupted: the diagnosis so far follows"):
+        if recorded:
             diagnosis = diagnose_run(read_run(given.script), given.only)
         else:
-            existing_script(given.script)
             diagnosis = _session(given)
-    except SawbonesError as error:
-        usage_error(str(error))
-    raise SystemExit(_show(diagnosis, given))
-
-
-def _check(given: argparse.Namespace) -> None:
-    from fnmatch import filter as matching
-
-    from sawbones.schema import fault, faults
-
-    if given.seconds <= 0:
-        usage_error(f"--seconds {given.seconds:g}: a budget above 0 is needed, e.g. --seconds 120")
-    if given.steps is not None and given.steps <= 0:
-        usage_error(f"--steps {given.steps}: at least one step is needed")
-    if given.nproc_per_node < 1:
-        usage_error(f"--nproc-per-node {given.nproc_per_node}: at least one rank is needed")
-    if not matching(faults(), given.only):
-        try:
-            fault(given.only)
-        except Exception as error:
-            usage_error(f"--only {given.only}: {error}")
-    for name in (given.json, given.html):
-        if name and name != "-" and not Path(name).absolute().parent.is_dir():
-            usage_error(
-                f"{name}: the folder {Path(name).absolute().parent} does not exist. Make "
-                f"it first: mkdir -p {Path(name).parent}"
-            )
+        status = _show(diagnosis, given)
+        raise SystemExit(INTERRUPTED if ctrl_c.came() and status == 0 else status)
 
 
 def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
@@ -205,14 +209,10 @@ def _position(folder: Path) -> tuple[int, str]:
 
 def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
     from sawbones.diagnosis.pinning import write_tests
-    from sawbones.schema.errors import SawbonesError
 
-    try:
-        written = write_tests(
-            [f for f in report.findings if f.status != "suspected"], folder, Path.cwd()
-        )
-    except SawbonesError as error:
-        usage_error(str(error))
+    written = write_tests(
+        [f for f in report.findings if f.status != "suspected"], folder, Path.cwd()
+    )
     for path in written:
         print(f"sawbones: wrote {path}", file=sys.stderr)
 
@@ -223,32 +223,28 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
     from sawbones.diagnosis.fixes import sources_of
     from sawbones.report.json_report import exit_code, to_json
     from sawbones.report.terminal import render_terminal
-    from sawbones.schema.errors import SawbonesError
 
     report = diagnosis.report
     if given.pin:
         _pin(report, Path(given.pin))
-    if given.json:
-        text = json.dumps(
-            {**to_json(report), "bundles": list(map(str, diagnosis.bundles))},
-            indent=2,
-            ensure_ascii=False,
-        )
-        if given.json == "-":
-            print(text)
-        else:
-            Path(given.json).write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(
+        {**to_json(report), "bundles": list(map(str, diagnosis.bundles))},
+        indent=2,
+        ensure_ascii=False,
+    )
+    if given.json and given.json != "-":
+        Path(given.json).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
     if given.html:
         from sawbones.report.html import write_html
 
-        try:
-            write_html(report, diagnosis.run, Path(given.html), sources_of(report, Path.cwd()))
-        except SawbonesError as error:
-            usage_error(str(error))
-    if given.json != "-":
-        render_terminal(report, Console(), quiet=given.quiet)
-        for path in diagnosis.bundles:
-            print(f"Captured step: {path}   (sawbones replay {path})")
-        if report.verdict == "crashed" and diagnosis.output and not given.quiet:
-            print("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
+        write_html(report, diagnosis.run, Path(given.html), sources_of(report, Path.cwd()))
+    with reader_may_leave():
+        if given.json == "-":
+            print(text)
+        else:
+            render_terminal(report, Console(), quiet=given.quiet)
+            for path in diagnosis.bundles:
+                print(f"Captured step: {path}   (sawbones replay {path})")
+            if report.verdict == "crashed" and diagnosis.output and not given.quiet:
+                print("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
     return exit_code(report)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli.arguments import Parser, usage_error
 
 
 def run(args: list[str]) -> None:
-    p = argparse.ArgumentParser(
+    p = Parser(
         "sawbones explain",
-        description="The catalogue page of a fault: what it is, how it is seen, how it is proven.",
+        "The catalogue page of a fault: what it is, how it is seen, how it is proven.",
     )
     p.add_argument(
         "fault",

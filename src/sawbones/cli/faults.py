@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 from fnmatch import fnmatch
+
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser
 
 
 def run(args: list[str]) -> None:
-    p = argparse.ArgumentParser(
-        "sawbones faults",
-        description="All faults that a finding can name, by layer, cheapest first.",
-    )
+    p = Parser("sawbones faults", "All faults that a finding can name, by layer, cheapest first.")
     p.add_argument(
-        "pattern", nargs="?", default="*", metavar="GLOB", help="only these, e.g. 'loss.*'"
+        "pattern",
+        nargs="?",
+        type=values.fault_glob,
+        default="*",
+        metavar="GLOB",
+        help="only these, e.g. 'loss.*'",
     )
     given = p.parse_args(args)
     from sawbones.pages import overview

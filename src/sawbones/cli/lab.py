@@ -17,7 +17,8 @@ import tarfile
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser, usage_error
 from sawbones.lab.ward import Bed, beds
 
 MEMBERS = ("checkpoint.safetensors", "command.txt", "metrics.jsonl")
@@ -30,11 +31,7 @@ bench        diagnose all of them and their twins: confusion matrix, top-1, top-
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones lab",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones lab", DESCRIPTION)
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="all faults of the lab")
     listing.add_argument(
@@ -45,12 +42,16 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--healthy", action="store_true", help="the twin without the fault")
     one.add_argument(
         "--out",
-        type=Path,
+        type=values.folder_to_make,
         metavar="DIR",
         help="where to write (default: lab-runs/FAULT-broken or -healthy)",
     )
     one.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of every random stream (default 0)"
+        "--seed",
+        type=values.whole(0, values.LARGEST_SEED),
+        default=0,
+        metavar="N",
+        help="seed of every random stream (default 0)",
     )
     bench = actions.add_parser("bench", help="diagnose every fault and twin, and score the answers")
     bench.add_argument(
@@ -58,10 +59,18 @@ def parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--no-experiments", action="store_true", help="only observe and check")
     bench.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="cases at a time (default 1)"
+        "--jobs",
+        type=values.whole(1, values.MOST_JOBS),
+        default=1,
+        metavar="N",
+        help="cases at a time (default 1)",
     )
     bench.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the tables here (default: lab-bench.md)"
+        "--out",
+        type=values.file_to_write,
+        default="lab-bench.md",
+        metavar="FILE",
+        help="write the tables here (default: lab-bench.md)",
     )
     return p
 
@@ -107,9 +116,7 @@ def _run(given: argparse.Namespace) -> int:
             "of them: sawbones lab list"
         )
     name = f"{bed.fault}-{'healthy' if given.healthy else 'broken'}"
-    out: Path = given.out or Path("lab-runs") / name
-    if out.exists() and not out.is_dir():
-        usage_error(f"--out {out} is a file, a folder was expected")
+    out = Path(given.out) if given.out else Path("lab-runs") / name
     out.mkdir(parents=True, exist_ok=True)
     for member in MEMBERS:
         (out / member).unlink(missing_ok=True)
@@ -169,14 +176,7 @@ def _packed(folder: Path, name: str) -> bytes:
 
 def _bench(given: argparse.Namespace) -> int:
     chosen = {bed.fault for bed in _matching(given.only)}
-    out: Path = given.out or Path("lab-bench.md")
-    if given.jobs < 1:
-        usage_error(f"--jobs {given.jobs}: at least one case at a time")
-    if not out.absolute().parent.is_dir():
-        usage_error(
-            f"--out {out}: the folder {out.absolute().parent} does not exist. Make it "
-            f"first: mkdir -p {out.parent}"
-        )
+    out = Path(given.out)
     from rich.console import Console
     from rich.table import Table
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from sawbones import __version__
+from sawbones.cli.guard import as_process, guarded, usage_error
 
 # name -> one line for the overview. The module sawbones.cli.<name> holds run(args).
 COMMANDS = {
@@ -45,8 +46,15 @@ def overview() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Dispatch by hand: typer alone takes a third of the help budget to import."""
-    args = list(sys.argv[1:] if argv is None else argv)
+    """As a process (without `argv`), or one call of a test."""
+    if argv is not None:
+        guarded(dispatch, list(argv))
+    else:
+        as_process(dispatch, sys.argv[1:])
+
+
+def dispatch(args: list[str]) -> None:
+    """By hand: typer alone takes a third of the help budget to import."""
     if not args or args[0] in ("--help", "-h"):
         print(overview())
         raise SystemExit(0 if args else 2)
@@ -57,13 +65,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         import difflib
 
         near = difflib.get_close_matches(args[0], COMMANDS, n=3) or list(COMMANDS)
-        print(
-            (
-                f"sawbones: no command {args[0]!r}. Nearest: {', '.join(near)}. All of them: "
-                "sawbones --help"
-            ),
-            file=sys.stderr,
+        usage_error(
+            f"no command {args[0]!r}. Nearest: {', '.join(near)}. All of them: sawbones --help"
         )
-        raise SystemExit(2)
     module = importlib.import_module(f"sawbones.cli.{args[0]}")
     module.run(args[1:])

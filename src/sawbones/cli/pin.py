@@ -8,7 +8,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser, usage_error
 
 if TYPE_CHECKING:
     from sawbones.schema import Finding, Report
@@ -23,16 +24,17 @@ Exit status: 0 written, 1 nothing to pin or (with --verify) a test that passes o
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones pin",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones pin", DESCRIPTION)
     p.add_argument(
-        "--out", default="tests", metavar="DIR", help="where the tests go (default: tests)"
+        "--out",
+        type=values.folder_to_make,
+        default="tests",
+        metavar="DIR",
+        help="where the tests go (default: tests)",
     )
     p.add_argument(
         "--only",
+        type=values.fault_glob,
         default="*",
         metavar="GLOB",
         help="only these faults; suspected ones are pinned when they are named",

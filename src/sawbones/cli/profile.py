@@ -10,7 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sawbones.cli.arguments import existing_script, split_script, usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import (
+    Parser,
+    existing_script,
+    readable_source,
+    split_script,
+    usage_error,
+)
 
 DESCRIPTION = """Run a few steps of a training script and say where their time and memory go.
 
@@ -24,39 +31,36 @@ _MB = 1024.0 * 1024.0
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones profile",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones profile", DESCRIPTION)
     p.add_argument(
         "--steps",
-        type=int,
+        type=values.whole(12),  # 3 warm up, 6 are timed and 2 traced
         default=30,
         metavar="N",
         help="end after N optimizer steps (default 30, at least 12)",
     )
     p.add_argument(
         "--seconds",
-        type=float,
+        type=values.above_zero,
         default=300.0,
         metavar="N",
         help="end after N seconds (default 300)",
     )
     p.add_argument(
         "--top",
-        type=int,
+        type=values.whole(1),
         default=10,
         metavar="N",
         help="operators and owners of memory to show (default 10)",
     )
     p.add_argument(
-        "--json", metavar="FILE", help="write the profile as JSON (- for standard output)"
+        "--json",
+        type=values.file_to_write,
+        metavar="FILE",
+        help="write the profile as JSON (- for standard output)",
     )
     p.add_argument("script", metavar="SCRIPT", help="the training script")
-    p.add_argument(
-        "args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments"
-    )
+    p.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
     return p
 
 
@@ -65,13 +69,7 @@ def run(args: list[str]) -> None:
     given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
     existing_script(given.script)
-    if given.steps < 12:
-        usage_error(
-            f"--steps {given.steps}: at least 12 are needed, of which 3 warm up, 6 are "
-            "timed and 2 traced"
-        )
-    if given.seconds <= 0 or given.top <= 0:
-        usage_error("--seconds and --top need a number above 0")
+    readable_source(given.script)
     from sawbones.schema.errors import SawbonesError
 
     try:
@@ -101,9 +99,11 @@ def _profile(given: argparse.Namespace) -> dict[str, Any]:
         said = bench.log_tail
     measured = recorded.facts.get("profile")
     if not measured or not measured.get("split"):
+        if said.strip():
+            print(f"The end of what the script printed:\n{said[-1500:]}", file=sys.stderr)
         usage_error(
-            f"{given.script} took {recorded.num_steps} optimizer steps; at least 4 are needed to see where their time goes. "
-            f"It said:\n{said[-1500:]}"
+            f"{given.script} took {recorded.num_steps} optimizer steps; at least 4 are "
+            "needed to see where their time goes"
         )
     return assemble(recorded, measured)
 

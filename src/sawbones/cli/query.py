@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import sys
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli.arguments import Parser, usage_error
 
 DESCRIPTION = """SQL (SQLite) over the documented views of a recorded run:
 
@@ -20,11 +19,7 @@ NaN and Inf stand as the texts nan, inf and -inf."""
 
 
 def run(args: list[str]) -> None:
-    p = argparse.ArgumentParser(
-        "sawbones query",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones query", DESCRIPTION)
     p.add_argument("--format", choices=("table", "csv", "json"), default="table")
     p.add_argument("run", metavar="RUN", help="a run folder")
     p.add_argument(
@@ -38,6 +33,9 @@ def run(args: list[str]) -> None:
         names, rows = query(given.run, given.sql)
     except SawbonesError as error:
         usage_error(str(error))
+    if not names:
+        usage_error(f"{given.sql!r} gives no table. Ask for one: select step, loss from steps")
+    rows = [tuple(f"x'{v.hex()}'" if isinstance(v, bytes) else v for v in row) for row in rows]
     if given.format == "json":
         print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
     elif given.format == "csv":
@@ -47,11 +45,14 @@ def run(args: list[str]) -> None:
     else:
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(*names)
+        table = Table(*map(Text, names))  # as Text: a value like [/x] is no markup
         for row in rows:
-            table.add_row(
-                *("" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v) for v in row)
-            )
+            table.add_row(*(Text(_shown(value)) for value in row))
         Console().print(table)
     raise SystemExit(0)
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

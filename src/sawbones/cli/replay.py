@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser, usage_error
 
 if TYPE_CHECKING:
     from sawbones.capture.bundle import Bundle
@@ -15,15 +16,11 @@ DESCRIPTION = """Execute a captured step again, in a new process, and compare it
 
 The model and the step are rebuilt from the source in the bundle (or, without it, from the local one) in a scratch folder:
 nothing of yours is overwritten. Opening a bundle runs nothing; source that came from elsewhere is run only after a yes.
-Exit status: 0 the same failure, bit for bit; 1 something else; 2 usage error or an unreadable bundle."""
+Exit status: 0 the same failure, bit for bit; 1 something else; 2 usage error or an unreadable bundle; 4 interrupted."""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones replay",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones replay", DESCRIPTION)
     p.add_argument(
         "--deep",
         action="store_true",
@@ -42,11 +39,17 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="the same kind of failure is enough, the bits may differ",
     )
-    p.add_argument("--seconds", type=float, default=600.0, metavar="N", help="budget (default 600)")
+    p.add_argument(
+        "--seconds",
+        type=values.above_zero,
+        default=600.0,
+        metavar="N",
+        help="budget (default 600)",
+    )
     p.add_argument(
         "--yes", action="store_true", help="run source code that came with a bundle made elsewhere"
     )
-    p.add_argument("bundle", metavar="BUNDLE", help="runs/<run>/bundles/step-000123.sawbones")
+    p.add_argument("bundle", metavar="BUNDLE", help=".sawbones/<run>/bundles/step-000123.sawbones")
     return p
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from sawbones.capture.freezing import RUN_LIMIT_MB
-from sawbones.cli.arguments import existing_script, split_script, usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser, existing_script, split_script, usage_error
 
 DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, and record it.
 
 The training is bit-identical to an unwatched run. A step that fails (exception, NaN, loss spike) becomes a bundle in the run
 folder: sawbones replay BUNDLE executes it again. Exit status: the script's own."""
+LAUNCHER_SECONDS = 5.0  # for a launcher that got Ctrl-C itself to end its ranks
 CAPTURE_LIMIT_HELP = (
     f"memory for what replaying a failing step needs (default {RUN_LIMIT_MB}); larger weights "
     "stay out of bundles"
@@ -21,13 +26,12 @@ CAPTURE_LIMIT_HELP = (
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones run",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones run", DESCRIPTION)
     p.add_argument(
-        "--out", metavar="FOLDER", help="run folder (default: runs/<script>-<date>-<time>)"
+        "--out",
+        type=values.folder_to_make,
+        metavar="FOLDER",
+        help="run folder (default: .sawbones/<script>-<date>-<time>)",
     )
     p.add_argument(
         "--quiet", action="store_true", help="no live warnings and no summary at the end"
@@ -38,14 +42,18 @@ def parser() -> argparse.ArgumentParser:
         help="never take a deep step (operator trace, influence map)",
     )
     p.add_argument(
-        "--capture-limit", type=float, default=RUN_LIMIT_MB, metavar="MB", help=CAPTURE_LIMIT_HELP
+        "--capture-limit",
+        type=values.above_zero,
+        default=RUN_LIMIT_MB,
+        metavar="MB",
+        help=CAPTURE_LIMIT_HELP,
     )
     p.add_argument("--no-capture", action="store_true", help="write no bundle when a step fails")
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
     p.add_argument(
         "--nproc-per-node",
-        type=int,
+        type=values.whole(1, values.MOST_RANKS),
         metavar="N",
         help="start N ranks under torchrun and record each",
     )
@@ -54,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "args",
-        nargs=argparse.REMAINDER,
+        nargs="*",
         metavar="ARGS",
         help="its own arguments, passed on untouched",
     )
@@ -66,20 +74,20 @@ def run(args: list[str]) -> None:
     given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
     existing_script(given.script)
-    rank = int(os.environ.get("RANK", "0"))
+    rank = _rank()
     if given.nproc_per_node and "RANK" not in os.environ:
         raise SystemExit(_torchrun(given))
     from sawbones.capture.freezing import attach
     from sawbones.observe.launch import Session, run_script
     from sawbones.observe.options import Options, running
-    from sawbones.store.writer import new_run_folder
+    from sawbones.store.recordings import new_run_folder
 
     named = (
         given.out
         or os.environ.get("SAWBONES_RUN_FOLDER")
         or (_folder_of_all_ranks(given.script) if "RANK" in os.environ else None)
     )
-    folder = Path(named or new_run_folder(Path("runs"), given.script)).absolute()
+    folder = Path(named or new_run_folder(given.script)).absolute()
     if folder.exists() and (folder / "run.db").exists() and "RANK" not in os.environ:
         usage_error(
             f"{folder} holds a recorded run already. Choose another folder: sawbones run "
@@ -102,10 +110,22 @@ def run(args: list[str]) -> None:
     status, session = run_script(
         given.script, given.args, folder, options, rank=rank, prepare=prepare
     )
+    interrupted = session.ending is not None and session.ending.kind == "interrupted"
     if not given.quiet and rank == 0:
-        _summary(folder, session.recorder is not None, given.capture_limit)
+        with suppress(KeyboardInterrupt):  # the script is done: Ctrl-C costs its summary only
+            _summary(folder, session.recorder is not None, given.capture_limit)
+    if interrupted:
+        raise KeyboardInterrupt
     sys.stdout.flush()
     raise SystemExit(status)
+
+
+def _rank() -> int:
+    text = os.environ.get("RANK", "0")
+    try:
+        return values.whole(0)(text)
+    except argparse.ArgumentTypeError as error:
+        usage_error(f"RANK={error}, as torchrun sets it")
 
 
 def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
@@ -151,6 +171,8 @@ def _folder_of_all_ranks(script: str) -> str | None:
     """
     import time
 
+    from sawbones.store.recordings import RECORDINGS
+
     try:
         ticks = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[19])
         booted = next(
@@ -161,17 +183,14 @@ def _folder_of_all_ranks(script: str) -> str | None:
     except (OSError, IndexError, ValueError, StopIteration):
         return None
     began = time.localtime(booted + ticks / os.sysconf("SC_CLK_TCK"))
-    return str(
-        Path("runs") / f"{Path(script).stem}-{time.strftime('%Y%m%d-%H%M%S', began)}-{os.getppid()}"
-    )
+    name = f"{Path(script).stem}-{time.strftime('%Y%m%d-%H%M%S', began)}-{os.getppid()}"
+    return str(RECORDINGS / name)
 
 
 def _torchrun(given: argparse.Namespace) -> int:
-    import subprocess
+    from sawbones.store.recordings import new_run_folder
 
-    from sawbones.store.writer import new_run_folder
-
-    folder = Path(given.out or new_run_folder(Path("runs"), given.script)).absolute()
+    folder = Path(given.out or new_run_folder(given.script)).absolute()
     command = [
         sys.executable,
         "-m",
@@ -193,7 +212,22 @@ def _torchrun(given: argparse.Namespace) -> int:
         given.script,
         *given.args,
     ]
-    try:
-        return subprocess.call(command)
-    except KeyboardInterrupt:
-        return 130
+    return _waited_for(subprocess.Popen(command))
+
+
+def _waited_for(launcher: subprocess.Popen[bytes]) -> int:
+    """Its own status. A terminal gives Ctrl-C to all of its processes; where it reached this one
+    alone, the launcher is asked to end its ranks.
+    """
+    while True:
+        try:
+            status = launcher.wait()
+            break
+        except KeyboardInterrupt:
+            with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                launcher.wait(LAUNCHER_SECONDS)
+            if launcher.poll() is None:
+                launcher.send_signal(signal.SIGINT)
+    if status == -signal.SIGINT:
+        raise KeyboardInterrupt
+    return status if status >= 0 else 128 - status

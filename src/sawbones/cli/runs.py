@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
+
+from sawbones.cli.arguments import Parser, usage_error
 
 
 def run(args: list[str]) -> None:
-    p = argparse.ArgumentParser("sawbones runs", description="List recorded runs, oldest first.")
+    p = Parser("sawbones runs", "List recorded runs, oldest first.")
     p.add_argument(
-        "folder", nargs="?", default="runs", metavar="FOLDER", help="where to look (default: runs)"
+        "folder",
+        nargs="?",
+        default=".sawbones",
+        metavar="FOLDER",
+        help="where to look (default: .sawbones)",
     )
     given = p.parse_args(args)
     from sawbones.report.summary import one_line
+    from sawbones.schema.errors import SawbonesError
     from sawbones.store import find_runs, read_run
 
-    found = find_runs(Path(given.folder))
+    folder = Path(given.folder)
+    if given.folder != ".sawbones" and not folder.is_dir():
+        usage_error(
+            f"no folder {given.folder!r}. Recordings lie in .sawbones unless --out was given"
+        )
+    found = find_runs(folder)
     if not found:
         print(f"No recorded runs in {given.folder}. Record one: sawbones run train.py")
-        raise SystemExit(0)
-    for folder in found:
-        print(one_line(read_run(folder)))
+    for each in found:
+        try:
+            print(one_line(read_run(each)))
+        except SawbonesError as error:  # one that cannot be read must not hide the others
+            print(f"{each}  not readable: {' '.join(str(error).split())}")
     raise SystemExit(0)

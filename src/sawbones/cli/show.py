@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-
-from sawbones.cli.arguments import usage_error
+from sawbones.cli.arguments import Parser, usage_error
 
 
 def run(args: list[str]) -> None:
-    p = argparse.ArgumentParser(
-        "sawbones show", description="Summarise a recorded run; works while it is still going."
-    )
+    p = Parser("sawbones show", "Summarise a recorded run; works while it is still going.")
     p.add_argument("run", metavar="RUN", help="a run folder")
     given = p.parse_args(args)
     from sawbones.report.summary import run_summary

@@ -6,29 +6,27 @@ import argparse
 import sys
 from pathlib import Path
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser, usage_error
 from sawbones.cli.replay import agree, show_head
 
 DESCRIPTION = """Make a captured failure small: the fewest examples, the shortest sequence, the plainest values that still fail so.
 
 Ends in a smaller bundle and, where an operator of torch is at fault, in reproduce.py: under 60 lines that need only torch.
-Exit status: 0 done, 2 usage error or a bundle that does not fail again."""
+Exit status: 0 done, 2 usage error or a bundle that does not fail again, 4 interrupted."""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones shrink",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones shrink", DESCRIPTION)
     p.add_argument(
         "--out",
+        type=values.folder_to_make,
         metavar="FOLDER",
         help="where the results go (default: beside the bundle, <name>-shrunk)",
     )
     p.add_argument(
         "--seconds",
-        type=float,
+        type=values.above_zero,
         default=300.0,
         metavar="N",
         help="budget of the search (default 300)",
@@ -36,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--yes", action="store_true", help="run source code that came with a bundle made elsewhere"
     )
-    p.add_argument("bundle", metavar="BUNDLE", help="runs/<run>/bundles/step-000123.sawbones")
+    p.add_argument("bundle", metavar="BUNDLE", help=".sawbones/<run>/bundles/step-000123.sawbones")
     return p
 
 

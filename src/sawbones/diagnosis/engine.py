@@ -15,6 +15,7 @@ from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
+from sawbones.diagnosis.verdict import judge
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
@@ -26,6 +27,7 @@ OBSERVE_SHARE = (
     0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments
 )
 TWIN_STEPS = 25
+MORE_TIME = "sawbones diagnose --seconds N"
 CORES_TO_SHARE = 4  # below this, two children at once only slow each other down
 
 Say = Callable[[str], None]
@@ -56,7 +58,7 @@ def diagnose_script(
 ) -> Diagnosis:
     began = time.monotonic()
     patient = Patient(script, argv, working_folder or Path.cwd(), num_ranks)
-    with Bench(patient, seconds) as bench:
+    with Bench(patient, seconds, partial=True) as bench:
         say("observing")
         share = OBSERVE_SHARE if experiments else 1.0
         try:
@@ -66,19 +68,13 @@ def diagnose_script(
             run = bench.execute(
                 options, attached, seconds=seconds * share, progress=progress, run_folder=observed
             )
-        except DiedAtOnce as error:
-            report = Report(
-                "crashed", script, 0, round(time.monotonic() - began, 3), notes=(str(error),)
-            )
-            return Diagnosis(
-                report, Run(script, argv, "", {}, Ending("exception", 1)), bench.log_tail
-            )
+        except ChildFailed as error:
+            return _without_run(bench, script, argv, time.monotonic() - began, error)
         output = bench.log_tail
         bundles = (
             capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
         )
-        interrupted = bool(run.facts.get("interrupted"))
-        if experiments and not interrupted and fnmatch("loop.nondeterminism", only):
+        if experiments and not bench.interrupted and fnmatch("loop.nondeterminism", only):
             run = _with_twin(bench, run, say)
         bench.baseline = run
         reading = faults.read(run, only)
@@ -87,17 +83,37 @@ def diagnose_script(
         open_questions: list[str] = []
         if experiments and not bench.interrupted:
             findings, refuted, open_questions = _decide(bench, run, findings, say)
-    report = _report(
-        script,
-        run,
-        findings,
-        refuted,
-        reading,
-        time.monotonic() - began,
-        tuple(open_questions),
-        patient,
-    )
+        report = _report(
+            script,
+            run,
+            findings,
+            refuted,
+            reading,
+            time.monotonic() - began,
+            tuple(open_questions),
+            patient,
+            bench.interrupted,
+        )
     return Diagnosis(report, run, output, bundles)
+
+
+def _without_run(
+    bench: Bench, script: str, argv: tuple[str, ...], seconds: float, error: ChildFailed
+) -> Diagnosis:
+    """Nothing was recorded: the script died, or was ended, or is no training at all."""
+    ended = bench.interrupted or bench.out_of_time
+    died = isinstance(error, DiedAtOnce) and not ended
+    why = (
+        "the diagnosis was interrupted before there was anything to see"
+        if bench.interrupted
+        else f"the time was up before there was anything to see; more: {MORE_TIME}"
+        if ended
+        else str(error).splitlines()[0].removesuffix(" It said:")
+    )
+    verdict = "crashed" if died else "inconclusive"
+    report = Report(verdict, script, 0, round(seconds, 3), notes=(why,))
+    ending = Ending("exception", 1) if died else Ending("terminated")
+    return Diagnosis(report, Run(script, argv, "", {}, ending), bench.log_tail)
 
 
 def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
@@ -153,7 +169,7 @@ def _decide(
             break
         if bench.interrupted or bench.seconds_left < 5:
             why = "interrupted" if bench.interrupted else "no time left"
-            more = "" if bench.interrupted else "; more: sawbones diagnose --seconds N"
+            more = "" if bench.interrupted else f"; more: {MORE_TIME}"
             for finding in todo:
                 notes.append(f"{finding.fault}: {why} before {finding.experiment}{more}")
                 decided[finding.fault] = replace(
@@ -192,11 +208,7 @@ def _verdicts(bench: Bench, findings: list[Finding], run: Run) -> list[Verdict]:
         return [_verdict(bench, findings[0], run)]
     with ThreadPoolExecutor(len(findings), "experiment") as pool:
         waiting = [pool.submit(_verdict, bench, finding, run) for finding in findings]
-        try:
-            return [future.result() for future in waiting]
-        except KeyboardInterrupt:
-            bench.interrupt()
-            return [future.result() for future in waiting]
+        return [future.result() for future in waiting]
 
 
 def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
@@ -230,6 +242,7 @@ def _report(
     seconds: float,
     notes: tuple[str, ...],
     patient: Patient | None,
+    interrupted: bool = False,
 ) -> Report:
     standing, _ = settle(findings)
     root = patient.working_folder if patient is not None else Path.cwd()
@@ -241,15 +254,22 @@ def _report(
         )
         for f in standing
     )
-    sick = any(f.status in ("likely", "proven") for f in finished)
-    # A script that died is reported as such, with its cause among the findings; one that gave up by
-    # itself is sick or not.
-    crashed = run.ending.kind == "exception" or (run.ending.kind == "exit" and not sick)
+    looked = len(reading.silent) + len({f.fault for f in reading.findings})
+    judged = judge(
+        run,
+        finished,
+        looked=looked,
+        blind=len(reading.could_not_look),
+        interrupted=interrupted,
+    )
+    notes += (judged.why,) if judged.why else ()
     if run.ending.kind == "exception":
         first = (run.ending.message or "").split("\n")[0][:200]
         notes += (f"the script crashed at {run.ending.site}: {run.ending.exception}: {first}",)
+    if "died" in run.facts:
+        notes += (f"the script was killed (exit status {run.facts['died']})",)
     report = Report(
-        "crashed" if crashed else "sick" if sick else "healthy",
+        judged.verdict,
         script,
         run.num_steps,
         round(seconds, 3),

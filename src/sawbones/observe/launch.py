@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sawbones.observe import ctrl_c
 from sawbones.observe.guard import RAISE
 from sawbones.observe.options import Options
 from sawbones.observe.sites import SiteFinder, is_user_file
@@ -85,6 +86,7 @@ class Session:
             rank,
         )
         self.recorder: Any = None
+        self.ending: Ending | None = None  # of the script, once it is done
         self.patches: Any = None
         self.on_ready: list[Callable[[Any], None]] = []
         self.prepare_spawned: tuple[str, str] | None = (
@@ -188,8 +190,9 @@ def run_script(
         _as_module(main, module, path)
     sys.modules["__main__"] = main
     _end_on_sigterm(session)
-    ending = _execute(path, script, main, session)
-    session.close(ending)
+    session.ending = ending = _execute(path, script, main, session)
+    with ctrl_c.collected():  # a second Ctrl-C must not cost what the first has left
+        session.close(ending)
     return ending.exit_code or 0, session
 
 
@@ -217,7 +220,7 @@ def _execute(path: str, script: str, main: types.ModuleType, session: Session) -
         return Ending("interrupted", 130)
     except BaseException as error:
         if is_budget(error):
-            return Ending("budget", 0)
+            return Ending("budget", 0, message=str(error))  # which budget: steps or seconds
         _print_user_traceback(error)
         return crashed(error, session)
     return Ending("finished", 0)

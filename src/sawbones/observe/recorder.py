@@ -458,7 +458,7 @@ class Recorder:
             and time.perf_counter() - self.began > self.options.max_seconds
         )
         if over or late:
-            raise Finished
+            raise Finished("steps" if over else "seconds")
 
     # records that are written now and then
 

@@ -71,7 +71,7 @@ class SpawnedRank:
             raise
         except BaseException as error:
             if launch.is_budget(error):
-                ending = Ending("budget", 0)
+                ending = Ending("budget", 0, message=str(error))
                 return None
             ending = launch.crashed(error, session)
             raise

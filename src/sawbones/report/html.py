@@ -103,12 +103,23 @@ def _header(report: Report, run: Run | None) -> str:
         if report.findings
         else f"<p>{escape(wording.looked_at(report).capitalize())}.{_blind(report)}</p>"
     )
+    silence = _symptoms(report) + silence
     return (
         f'<header class="{escape(report.verdict)}"><p class="brand">Sawbones '
         f'<span class="quiet">{escape(report.script)}</span></p>'
         f'<h1><span class="verdict">{escape(report.verdict)}</span>{escape(wording.headline(report))}</h1>'
         f'<p class="quiet">{escape(" · ".join(facts))}</p>{silence}{f"<ol>{causes}</ol>" if causes else ""}</header>'
     )
+
+
+def _symptoms(report: Report) -> str:
+    rows = "".join(
+        f"<li><code>{escape(symptom.symptom)}</code> {escape(symptom.text)}"
+        + (f" (explained by {escape(symptom.explained_by)})" if symptom.explained_by else "")
+        + "</li>"
+        for symptom in report.symptoms
+    )
+    return f'<ul class="plain-list">{rows}</ul>' if rows else ""
 
 
 def _blind(report: Report) -> str:

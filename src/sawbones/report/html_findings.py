@@ -165,9 +165,12 @@ def code_block(text: str) -> str:
 
 
 def ruled_out_section(report: Report) -> str:
-    if not report.refuted:
+    if not report.refuted and not report.cleared:
         return ""
-    rows = []
+    rows = [
+        f"<li><p><code>{escape(c.layer)}</code> {escape(c.by)}: {escape(c.result)}</p></li>"
+        for c in report.cleared
+    ]
     for finding in report.refuted:
         why = verdict_text(finding.verdict) if finding.verdict else ""
         rows.append(

@@ -19,11 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from sawbones.schema import CouldNotLook, Evidence, Finding, Fix, Report, Site, Verdict
+from sawbones.schema import (
+    Cleared,
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Fix,
+    Report,
+    Site,
+    Symptom,
+    Verdict,
+)
 from sawbones.schema.errors import SawbonesError
 
-SCHEMA_VERSION = 1
-EXIT_CODES = {"healthy": 0, "sick": 1, "crashed": 3}
+SCHEMA_VERSION = 2
+EXIT_CODES = {"healthy": 0, "sick": 1, "unexplained": 1, "crashed": 3, "inconclusive": 4}
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -51,6 +61,8 @@ def to_json(report: Report) -> dict[str, Any]:
         "script": report.script,
         "steps": report.steps,
         "seconds": _plain(report.seconds),
+        "symptoms": [_symptom_to_json(symptom) for symptom in report.symptoms],
+        "cleared": [_plain(cleared) for cleared in report.cleared],
         "findings": [_finding_to_json(finding) for finding in report.findings],
         "refuted": [_finding_to_json(finding) for finding in report.refuted],
         "could_not_look": [
@@ -89,11 +101,35 @@ def from_json(document: Mapping[str, Any]) -> Report:
             looked=tuple(document.get("looked", ())),
             environment=dict(document["environment"]),
             notes=tuple(document.get("notes", ())),
+            symptoms=tuple(_symptom_from_json(symptom) for symptom in document["symptoms"]),
+            cleared=tuple(
+                Cleared(cleared["layer"], cleared["by"], cleared["result"])
+                for cleared in document["cleared"]
+            ),
         )
     except KeyError as error:
         raise ReportNotReadable(
             f"report has no {error.args[0]!r}; the contract asks for it"
         ) from error
+    except (TypeError, AttributeError, IndexError, ValueError) as error:
+        raise ReportNotReadable(f"report does not follow the contract: {error}") from error
+
+
+def _symptom_to_json(symptom: Symptom) -> dict[str, Any]:
+    fields: dict[str, Any] = _plain(symptom)
+    return {"symptom": fields.pop("symptom"), "class": fields.pop("cls"), **fields}
+
+
+def _symptom_from_json(document: Mapping[str, Any]) -> Symptom:
+    return Symptom(
+        symptom=document["symptom"],
+        cls=document["class"],
+        text=document["text"],
+        value=_number(document.get("value")),
+        expected=_number(document.get("expected")),
+        steps=tuple(document.get("steps", ())),
+        explained_by=document.get("explained_by"),
+    )
 
 
 def _finding_to_json(finding: Finding) -> dict[str, Any]:
@@ -157,6 +193,8 @@ def _fix_from_json(document: Mapping[str, Any]) -> Fix:
         insert_before=document.get("insert_before"),
         insert_after=document.get("insert_after"),
         patch=document["patch"],
+        level=document["level"],
+        measured=_revive(document["measured"]),
     )
 
 

@@ -31,14 +31,24 @@ def to_junit(report: Report) -> str:
             "skipped": str(skipped),
         }
         ElementTree.SubElement(root, "testsuite", counts).extend(cases)
-    if report.verdict == "crashed":
-        suite = ElementTree.SubElement(
-            root, "testsuite", name="subject", tests="1", failures="0", errors="1", skipped="0"
-        )
-        case = ElementTree.SubElement(suite, "testcase", classname="subject", name="runs", time="0")
-        ElementTree.SubElement(case, "error", message=_clean("; ".join(report.notes) or "crashed"))
+    if report.verdict in ("crashed", "unexplained", "inconclusive"):
+        root.append(_subject(report))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _subject(report: Report) -> ElementTree.Element:
+    """A verdict that no finding stands for: an illness without a cause fails, a crash and a run
+    that could not be judged are errors.
+    """
+    kind = "failure" if report.verdict == "unexplained" else "error"
+    counts = {"failures": "0", "errors": "0", "skipped": "0", f"{kind}s": "1"}
+    suite = ElementTree.Element("testsuite", name="subject", tests="1", **counts)
+    case = ElementTree.SubElement(suite, "testcase", classname="subject", name="runs", time="0")
+    ill = [symptom.text for symptom in report.symptoms if symptom.stands]
+    told = "; ".join([*ill, *report.notes]) or report.verdict
+    ElementTree.SubElement(case, kind, message=_clean(told))
+    return suite
 
 
 def _cases(report: Report, layer: str) -> list[ElementTree.Element]:

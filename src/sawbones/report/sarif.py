@@ -32,7 +32,7 @@ def to_sarif(report: Report, version: str) -> str:
         ],
         "invocations": [
             {
-                "executionSuccessful": report.verdict != "crashed",
+                "executionSuccessful": report.verdict not in ("crashed", "inconclusive"),
                 "toolExecutionNotifications": _notifications(report),
             }
         ],
@@ -73,5 +73,7 @@ def _location(site: Site) -> dict[str, Any]:
 
 
 def _notifications(report: Report) -> list[dict[str, Any]]:
-    level = "error" if report.verdict == "crashed" else "note"
-    return [{"level": level, "message": {"text": note}} for note in report.notes]
+    level = "error" if report.verdict in ("crashed", "inconclusive") else "note"
+    told = [(level, note) for note in report.notes]
+    told += [("error" if s.stands else "note", s.text) for s in report.symptoms]
+    return [{"level": level, "message": {"text": text}} for level, text in told]

@@ -14,14 +14,20 @@ from rich.table import Table
 from rich.text import Text
 
 from sawbones.report import wording
-from sawbones.schema import Evidence, Finding, Report, Verdict
+from sawbones.schema import Evidence, Finding, Report, Symptom, Verdict
 
 WIDTH = 100
 MOST_SITES = 3
 MOST_EVIDENCE = 6
 MOST_REASONS = 4
 MOST_DIFF_LINES = 24
-VERDICT_STYLES = {"healthy": "bold green", "sick": "bold red", "crashed": "bold magenta"}
+VERDICT_STYLES = {
+    "healthy": "bold green",
+    "sick": "bold red",
+    "unexplained": "bold red",
+    "inconclusive": "bold yellow",
+    "crashed": "bold magenta",
+}
 STATUS_STYLES = {"proven": "red", "likely": "yellow", "suspected": "cyan"}
 
 
@@ -44,6 +50,9 @@ def _render_quiet(report: Report, console: Console) -> None:
     ]
     if not lines and report.verdict == "crashed":
         lines = [f"{report.script}: crashed, no fault found"]
+    elif report.verdict in ("unexplained", "inconclusive"):
+        told = [s.text for s in report.symptoms if s.stands] or report.notes
+        lines.append(f"{report.script}: {report.verdict}: {'; '.join(told)}".rstrip(": "))
     for line in lines:
         console.print(Text(wording.one_line(line)), soft_wrap=True)
 
@@ -59,9 +68,16 @@ def _verdict(report: Report) -> RenderableType:
     if report.findings:
         facts.append(wording.statuses(report))
     lines: list[RenderableType] = [first, Text(" · ".join(facts), style="dim")]
+    lines += [_symptom(symptom) for symptom in report.symptoms]
     if report.verdict == "healthy":
         lines.append(Text(f"Looked at: {wording.looked_at(report)}."))
     return Padding(Group(*lines), (1, 0))
+
+
+def _symptom(symptom: Symptom) -> Text:
+    style = "red" if symptom.stands else "yellow" if symptom.cls == "ill" else "dim"
+    because = f" (explained by {symptom.explained_by})" if symptom.explained_by else ""
+    return Text(wording.one_line(f"{symptom.symptom}: {symptom.text}{because}"), style=style)
 
 
 def _panel(number: int, finding: Finding) -> Panel:
@@ -208,6 +224,9 @@ def _summary(report: Report) -> RenderableType:
         )
     if report.looked and report.verdict != "healthy":
         rows.add_row("silent", Text(wording.looked_at(report)))
+    for cleared in report.cleared:
+        said = f"{cleared.layer}: {cleared.by}: {cleared.result}"
+        rows.add_row("cleared", Text(wording.one_line(said)))
     for note in report.notes:
         rows.add_row("note", Text(wording.one_line(note)))
     return rows

@@ -94,8 +94,12 @@ def headline(report: Report) -> str:
         return f"The script crashed{f': {causes} found' if causes else ''}"
     if report.verdict == "sick":
         return f"{causes} found"
-    if not report.steps and not suspected and "audit" not in report.environment:
-        return "Nothing to judge: no optimizer step was seen"
+    if report.verdict == "unexplained":
+        ill = [symptom.symptom for symptom in report.symptoms if symptom.stands]
+        return f"Something is wrong ({', '.join(ill)}), and no cause was found"
+    if report.verdict == "inconclusive":
+        left = f", {plural(suspected, 'suspicion')} left open" if suspected else ""
+        return f"Too little was seen to judge{left}"
     return (
         "No fault found"
         if not suspected

@@ -12,7 +12,18 @@ from sawbones.schema.deep import (
 )
 from sawbones.schema.event import EVENT_KINDS, Event
 from sawbones.schema.faults import LAYERS, Fault, fault, faults
-from sawbones.schema.finding import CouldNotLook, Evidence, Finding, Fix, Report, Verdict
+from sawbones.schema.finding import (
+    VERDICTS,
+    Cleared,
+    CouldNotLook,
+    CouldNotSee,
+    Evidence,
+    Finding,
+    Fix,
+    Report,
+    Symptom,
+    Verdict,
+)
 from sawbones.schema.run import (
     NO_GRADIENT,
     NOT_MEASURED,
@@ -34,10 +45,13 @@ __all__ = [
     "NO_GRADIENT",
     "STEP_COLUMNS",
     "TENSOR_STATISTICS",
+    "VERDICTS",
     "Activation",
     "Attention",
     "Batch",
+    "Cleared",
     "CouldNotLook",
+    "CouldNotSee",
     "DeepStep",
     "Ending",
     "Event",
@@ -53,6 +67,7 @@ __all__ = [
     "Report",
     "Run",
     "Site",
+    "Symptom",
     "Tensor",
     "TokenInput",
     "Value",

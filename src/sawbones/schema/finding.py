@@ -9,6 +9,8 @@ from typing import Any
 from sawbones.schema.site import Site
 
 STATUSES = ("suspected", "likely", "proven")
+VERDICTS = ("crashed", "sick", "unexplained", "inconclusive", "healthy")  # by precedence
+FIX_LEVELS = ("display", "unsafe", "safe", "verified")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Fix:
     insert_before: str | None = None
     insert_after: str | None = None
     patch: str | None = None
+    level: str = "display"  # one of FIX_LEVELS: how far the change may be trusted
+    measured: Mapping[str, Any] | None = None  # what was seen with the change applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,43 @@ class CouldNotLook:
 
 
 @dataclass(frozen=True, slots=True)
+class CouldNotSee:
+    """A symptom that could not be looked for, and why."""
+
+    symptom: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What is wrong to see, measured. Never an answer by itself."""
+
+    symptom: str
+    cls: str  # ill or notable
+    text: str
+    value: float | None = None
+    expected: float | None = None
+    steps: tuple[int, ...] = ()
+    explained_by: str | None = None  # the fault of a finding
+
+    @property
+    def stands(self) -> bool:
+        """An illness that no finding accounts for."""
+        return self.cls == "ill" and self.explained_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A layer that a trial has shown to be without fault."""
+
+    layer: str
+    by: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    verdict: str  # healthy, sick, crashed
+    verdict: str  # one of VERDICTS
     script: str
     steps: int
     seconds: float
@@ -86,3 +125,5 @@ class Report:
     looked: tuple[str, ...] = ()  # faults whose check ran and stayed silent
     environment: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
+    cleared: tuple[Cleared, ...] = ()

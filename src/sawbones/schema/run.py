@@ -103,7 +103,7 @@ class Ending:
     kind: str
     exit_code: int | None = None
     exception: str | None = None  # class name
-    message: str | None = None
+    message: str | None = None  # of the exception; of a budget, which one: steps or seconds
     traceback: tuple[Site, ...] = ()  # outermost first, the user's frames and the library's
     site: Site | None = None  # innermost frame in the user's code
     batch: Mapping[str, Any] | None = None  # what was being processed: shapes, ranges, fingerprints

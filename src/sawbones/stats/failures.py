@@ -77,6 +77,25 @@ def numbers_equal(run: Run, value: float) -> list[Site]:
     return found
 
 
+_MEMORY_ERRORS = ("OutOfMemoryError", "MemoryError", "_ArrayMemoryError")
+_MEMORY_SIGNS = (
+    "out of memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+    "not enough memory",
+    "unable to allocate",
+    "defaultcpuallocator",
+)
+
+
+def ran_out_of_memory(run: Run) -> bool:
+    """The exception that ended the run is a refused allocation."""
+    said = (run.ending.message or "").lower()
+    return run.ending.kind == "exception" and (
+        run.ending.exception in _MEMORY_ERRORS or any(sign in said for sign in _MEMORY_SIGNS)
+    )
+
+
 @dataclass(frozen=True)
 class Birth:
     """Where the first value that is not finite came from."""

@@ -131,3 +131,12 @@ def numbers_equal_to(
     rest = [r for r in rows if r not in named]
     chosen = named or (rest if len(rest) == 1 else [])
     return tuple(Site(r["file"], r["line"], "", r["code"]) for r in chosen)
+
+
+def epoch_starts(run: Run) -> list[int]:
+    """The first step of each epoch of the training data, as far as batches say so."""
+    starts: dict[int, int] = {}
+    for batch in run.batches:
+        if batch.phase == "train":
+            starts.setdefault(batch.epoch, batch.step)
+    return sorted(set(starts.values()))

@@ -110,3 +110,9 @@ def growth_exponent(values: npt.ArrayLike) -> float:
     dx = x[index][j] - x[index][i]
     good = dx > 1e-9
     return float(np.median(((y[index][j] - y[index][i])[good]) / dx[good]))
+
+
+def running_median(values: npt.ArrayLike, width: int) -> Floats:
+    """The median of `width` neighbours around every value, fewer at the ends."""
+    array, half = np.asarray(values, np.float64), width // 2
+    return np.array([np.median(array[max(0, i - half) : i + half + 1]) for i in range(len(array))])

@@ -25,7 +25,7 @@ def query(folder: str | Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]
             cursor = memory.execute(sql)
             names = [d[0] for d in cursor.description or ()]
             return names, cursor.fetchall()
-        except (sqlite3.Error, sqlite3.Warning) as error:
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             raise QueryFailed(
                 f"{error} in: {sql}. Views: steps, events, tensors, batches (sawbones query --help)"
             ) from error

@@ -59,33 +59,51 @@ def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
             "one: sawbones run train.py"
         )
     try:
-        # A WAL database needs its -shm file: immutable mode serves folders where none can be made.
-        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        db.execute("SELECT count(*) FROM meta").fetchone()
-    except sqlite3.OperationalError:
-        db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+        db = _opened(path)
     except sqlite3.DatabaseError as error:
-        raise RunNotFound(
-            f"{path} is not a readable run database ({error}). Record it again: sawbones "
-            "run train.py"
-        ) from error
+        raise _not_readable(path, error) from error
     try:
         yield db
+    except sqlite3.DatabaseError as error:
+        raise _not_readable(path, error) from error
     finally:
         db.close()
 
 
+def _opened(path: Path) -> sqlite3.Connection:
+    # A WAL database needs its -shm file: immutable mode serves folders where none can be made.
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        try:
+            db = sqlite3.connect(f"file:{path}?{mode}", uri=True)
+            db.execute("SELECT count(*) FROM meta").fetchone()
+            return db
+        except sqlite3.OperationalError:
+            if "immutable" in mode:
+                raise
+    raise AssertionError
+
+
+def _not_readable(path: Path, error: Exception) -> RunNotFound:
+    return RunNotFound(
+        f"{path} is not a readable run database ({error}). Record it again: sawbones run train.py"
+    )
+
+
 def read_run(folder: str | Path) -> Run:
     folder = Path(folder)
-    others = sorted(int(p.stem.removeprefix("run-rank")) for p in folder.glob("run-rank*.db"))
+    named = [p.stem.removeprefix("run-rank") for p in folder.glob("run-rank*.db")]
+    others = sorted(int(number) for number in named if number.isdecimal())
     # On a second machine there is no rank 0: the first rank of that machine stands in for it.
     first = others.pop(0) if others and not (folder / "run.db").exists() else 0
-    run = _read_rank(folder, first)
-    return (
-        join_shards(replace(run, ranks=tuple(_read_rank(folder, rank) for rank in others)))
-        if others
-        else run
-    )
+    try:
+        run = _read_rank(folder, first)
+        return (
+            join_shards(replace(run, ranks=tuple(_read_rank(folder, rank) for rank in others)))
+            if others
+            else run
+        )
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, zlib.error) as error:
+        raise _not_readable(folder / "run.db", error) from error
 
 
 def _read_rank(folder: Path, rank: int) -> Run:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 
 from sawbones.schema import STEP_COLUMNS, Batch, Site
 from sawbones.store.codec import to_plain
+from sawbones.store.recordings import make_folder
 from sawbones.store.tables import SCHEMA_VERSION, TABLES, VIEWS
 
 FLUSH_SECONDS = 0.4
@@ -67,7 +67,7 @@ class RunWriter:
         self._flushed_by = 0  # thread that is writing
         self.failed: str | None = None
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             self._db = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=OFF")
@@ -252,13 +252,3 @@ def _real(value: Any) -> Any:
     if isinstance(value, float) and value - value != 0.0:
         return str(value)
     return value
-
-
-def new_run_folder(parent: Path, script: str) -> Path:
-    """runs/<script>-<date>-<time>, with a number behind it when two start within one second."""
-    name = f"{Path(script).stem or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder, count = parent / name, 1
-    while folder.exists():
-        count += 1
-        folder = parent / f"{name}-{count}"
-    return folder

@@ -208,10 +208,21 @@ def _report(subject: Subject, state: _State, seconds: float) -> Report:
         at = f" at {place[0].filename}:{place[0].lineno}" if place else ""
         first = str(state.error).split("\n")[0][:300]
         notes.append(f"the subject ended with {type(state.error).__name__}{at}: {first}")
-    verdict = "crashed" if state.error is not None else "sick" if certain else "healthy"
     fired = {f.fault for f in state.findings}
     looked = tuple(dict.fromkeys(f for f in state.silent if f not in fired))
     blind = tuple(b for b in state.blind if b.fault not in fired and b.fault not in looked)
+    unseen = [b for b in blind if not b.why.startswith("opted out")]
+    if unseen and not looked and not findings:
+        notes.append(f"none of {len(unseen)} checks could look")
+    verdict = (
+        "crashed"
+        if state.error is not None
+        else "sick"
+        if certain
+        else "healthy"
+        if looked or findings or not unseen
+        else "inconclusive"
+    )
     report = Report(
         verdict,
         subject.name or "subject",

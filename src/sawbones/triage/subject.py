@@ -97,9 +97,23 @@ def load_subject(spec: str) -> Subject:
     """
     place, _, attribute = spec.partition(":")
     attribute = attribute or "subject"
+    names = [attribute] if place.endswith(".py") else [attribute, *place.split(".")]
+    if not all(name.isidentifier() for name in names):
+        raise SubjectNotFound(
+            f"{spec!r} names no subject. As in: sawbones check my.module:subject, or "
+            "path/to/file.py:subject"
+        )
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place, spec)
+    try:
+        module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place, spec)
+    except SawbonesError:
+        raise
+    except (Exception, SystemExit) as error:  # the user's own code
+        said = str(error).split("\n")[0][:200]
+        raise SubjectNotFound(
+            f"{place} cannot be imported: {type(error).__name__}: {said}"
+        ) from error
     try:
         return as_subject(getattr(module, attribute), spec)
     except AttributeError as error:

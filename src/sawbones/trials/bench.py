@@ -14,11 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sawbones.observe import ctrl_c
 from sawbones.observe.options import Options
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
@@ -50,7 +52,10 @@ class DiedAtOnce(ChildFailed):
 
 
 class Bench:
-    def __init__(self, patient: Patient, seconds: float) -> None:
+    def __init__(self, patient: Patient, seconds: float, partial: bool = False) -> None:
+        """`partial`: Ctrl-C ends the children, and what was learned so far is kept; otherwise it
+        is raised.
+        """
         self.patient = patient
         self.deadline = time.monotonic() + seconds
         self.scratch = Scratch(patient.working_folder)
@@ -60,7 +65,9 @@ class Bench:
         self._said = threading.local()
         self.baseline: Run | None = None
         self.latest: Run | None = None  # what the last re-run recorded
-        self.interrupted = False  # Ctrl-C: the diagnosis so far is wanted, nothing new is started
+        self.out_of_time = False  # the latest child was ended at its time limit
+        self._partial = partial
+        self._collecting = ExitStack()
 
     def __enter__(self) -> Bench:
         # A termination signal would end this process without cleaning up; as an exception it passes
@@ -69,6 +76,8 @@ class Bench:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is signal.SIG_DFL:
                     self._handlers[number] = signal.signal(number, _leave)
+        if self._partial:
+            self._collecting.enter_context(ctrl_c.collected())
         return self
 
     def __exit__(
@@ -89,17 +98,17 @@ class Bench:
                 signal.signal(signal.SIGINT, on_interrupt)
                 for number, handler in self._handlers.items():
                     signal.signal(number, handler)
+            self._collecting.close()
 
     @property
     def log_tail(self) -> str:
         """The end of what the latest child of this thread printed."""
         return str(getattr(self._said, "tail", ""))
 
-    def interrupt(self) -> None:
-        """End what is running and start nothing new; what was learned so far stays."""
-        self.interrupted = True
-        for child in list(self._children):
-            self._end(child)
+    @property
+    def interrupted(self) -> bool:
+        """Ctrl-C: what is known so far is wanted, nothing new is started."""
+        return self._partial and ctrl_c.came()
 
     @property
     def seconds_left(self) -> float:
@@ -126,24 +135,26 @@ class Bench:
             )
         folder = run_folder or self.scratch.run_folder()
         working = working or self.scratch.copy()
+        if self.interrupted:
+            raise ChildFailed("interrupted before it was started")
         child, log = self._start(patient or self.patient, options, remedies, folder, limit, working)
-        interrupted = False
         ends = time.monotonic() + limit + GRACE_SECONDS
         try:
             while (
                 child.poll() is None
                 and time.monotonic() < ends
                 and self.seconds_left > -GRACE_SECONDS
+                and not self.interrupted
             ):
                 try:
                     child.wait(0.2)
                 except subprocess.TimeoutExpired:
                     if progress is not None:
                         progress(folder)
-        except KeyboardInterrupt:
-            interrupted = self.interrupted = True
+            cut = child.poll() is None
         finally:
             self._end(child)
+        self.out_of_time = cut and not self.interrupted
         # Shown to the user: the script as they know it, not its scratch copy.
         self._said.tail = _tail(log).replace(str(working), str(self.scratch.source))
         if self._closed:
@@ -159,7 +170,9 @@ class Bench:
                 f"{self.patient.script} ended without importing torch: there is no "
                 f"training to look at. It said:\n{self.log_tail}"
             ) from error
-        return replace(run, facts={**run.facts, "interrupted": True}) if interrupted else run
+        if run.ending.kind == "killed" and not cut and child.returncode:
+            return replace(run, facts={**run.facts, "died": child.returncode})
+        return run
 
     def rerun(
         self, remedies: Sequence[Remedy] = (), max_steps: int | None = None, **options: Any
@@ -223,7 +236,7 @@ class Bench:
             "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
         }
         log = box(working) / "output.log"
-        with log.open("wb") as output:
+        with log.open("wb") as output, ctrl_c.delayed():
             child = subprocess.Popen(
                 [sys.executable, "-m", "sawbones.trials.child", str(spec_file)],
                 cwd=working,
@@ -233,7 +246,7 @@ class Bench:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._children.add(child)
+            self._children.add(child)
         return child, log
 
     def _script_in(self, patient: Patient) -> str:

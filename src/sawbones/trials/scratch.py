@@ -4,12 +4,15 @@ the user's.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
 import threading
 import time
 from pathlib import Path
+
+from sawbones.observe import ctrl_c
 
 try:
     import fcntl
@@ -29,6 +32,7 @@ _SKIP = {
     ".git",
     ".hg",
     "__pycache__",
+    ".sawbones",
     "node_modules",
     ".mypy_cache",
     ".ruff_cache",
@@ -47,10 +51,12 @@ class Scratch:
     def __init__(self, working_folder: Path) -> None:
         self.source = working_folder.resolve()
         sweep(Path(tempfile.gettempdir()))
-        self.folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-        self._lock = _lock(self.folder)
         self._count = 0
         self._counting = threading.Lock()
+        with ctrl_c.delayed():
+            self.folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+            self._lock = _lock(self.folder)
+            atexit.register(self.close)  # Ctrl-C may come before anybody else knows of the folder
 
     def copy(self) -> Path:
         """A fresh copy of the working folder as it is now."""
@@ -115,6 +121,7 @@ class Scratch:
         return self.folder / f"run-{self._next()}"
 
     def close(self) -> None:
+        atexit.unregister(self.close)
         _remove(self.folder)
         if self._lock is not None:
             os.close(self._lock)

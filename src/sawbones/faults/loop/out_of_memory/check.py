@@ -34,33 +34,24 @@ from collections.abc import Iterator
 from math import prod
 
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.failures import failure, user_frames
+from sawbones.stats.failures import failure, ran_out_of_memory, user_frames
 from sawbones.stats.loss_calls import as_site
 
 NEEDS = ("crash",)
 EXPLAINS = ()
 EXPERIMENT = None
-SIGNS = (
-    "out of memory",
-    "can't allocate memory",
-    "cannot allocate memory",
-    "not enough memory",
-    "unable to allocate",
-    "defaultcpuallocator",
-)
 
 
 def check(run: Run) -> Iterator[Finding]:
     message = (run.ending.message or "").strip()
-    kind = run.ending.exception or ""
-    if kind not in ("OutOfMemoryError", "MemoryError", "_ArrayMemoryError") and not any(
-        s in message.lower() for s in SIGNS
-    ):
+    if not ran_out_of_memory(run):
         return
     failed = failure(run)
     evidence = [
         Evidence(
-            f"{kind}: {message.splitlines()[0][:200] if message else ''}", "crash", (run.num_steps,)
+            f"{run.ending.exception}: {message.splitlines()[0][:200] if message else ''}",
+            "crash",
+            (run.num_steps,),
         )
     ]
     if failed is not None:

@@ -1,0 +1,78 @@
+"""One word for a whole run, by precedence: crashed, sick, unexplained, inconclusive, healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sawbones.schema import Finding, Run, Symptom
+
+# Steps that a run which was cut short has to have taken before its health is judged at all.
+ENOUGH_STEPS = 20
+# Of all checks asked, at least this share has to have seen what it needs; in an ordinary script two
+# thirds and more do.
+ENOUGH_LOOKED = 1 / 3
+_CUT_SHORT = {
+    "budget": "the time for observing it was up",
+    "interrupted": "it was interrupted",
+    "terminated": "it was terminated",
+    "killed": "it was killed, or is still running",
+    "hang": "it hung",
+}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    verdict: str
+    why: str = ""  # what keeps an inconclusive run from being judged
+
+
+def judge(
+    run: Run,
+    findings: Sequence[Finding],
+    symptoms: Sequence[Symptom] = (),
+    *,
+    looked: int,
+    blind: int,
+    interrupted: bool = False,
+) -> Judgement:
+    """`looked` and `blind`: checks that saw what they need, and checks that did not. `interrupted`:
+    the user ended the diagnosis, not the script.
+    """
+    held_back = str(run.facts.get("held_back") or "")
+    sick = any(finding.status in ("likely", "proven") for finding in findings)
+    if _crashed(run, sick) and not held_back and not interrupted:
+        return Judgement("crashed")
+    if sick:
+        return Judgement("sick")
+    if any(symptom.stands for symptom in symptoms):
+        return Judgement("unexplained")
+    why = (
+        "the diagnosis was interrupted"
+        if interrupted
+        else held_back
+        if held_back and _crashed(run, sick)
+        else _too_little(run, looked, blind)
+    )
+    return Judgement("inconclusive", why) if why else Judgement("healthy")
+
+
+def _crashed(run: Run, sick: bool) -> bool:
+    """A script that died is reported as such, with its cause among the findings; one that gave up
+    by itself is sick or not.
+    """
+    died = run.ending.kind == "killed" and bool({"aborted", "died"} & set(run.facts))
+    return run.ending.kind == "exception" or died or (run.ending.kind == "exit" and not sick)
+
+
+def _too_little(run: Run, looked: int, blind: int) -> str:
+    """Why the run says nothing about its health; "" where it does."""
+    if not run.num_steps:
+        return "no optimizer step was seen"
+    # A number of steps that the user asked for is no cut.
+    cut = _CUT_SHORT.get(run.ending.kind) if run.ending.message != "steps" else None
+    if cut and run.num_steps < ENOUGH_STEPS:
+        return f"{cut} after {run.num_steps} of at least {ENOUGH_STEPS} steps"
+    if looked < ENOUGH_LOOKED * (looked + blind):
+        return f"only {looked} of {looked + blind} checks could look"
+    return ""

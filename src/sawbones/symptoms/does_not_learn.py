@@ -1,0 +1,113 @@
+"""Training ends no better than a constant answer
+
+## What it measures
+The last quarter of the losses against the loss of the best constant answer: the entropy of the
+labels that were seen, or the variance of the targets. It is told when even the upper end of what
+was gained is under 4 %, over at least 40 steps, and the loss no longer falls. Whatever the task, a
+run of 20 and more steps in which no weight changes does not learn.
+
+## Null
+The best constant answer, with the error of its estimate, and the noise of the losses. Where that
+is not known (objectives written by hand, several optimizers, weighted or smoothed losses, targets
+that are computed) it could not look, nor while the learning rate still warms up.
+
+## What it may mean
+Inputs and labels that do not belong together, outputs that do not depend on the inputs, gradients
+that do not arrive, a learning rate far too small or far too large, a loss given the wrong thing. A
+task may also hold nothing to learn, or need more steps than were seen.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sawbones.evidence import NothingToJudge
+from sawbones.evidence.limits import symptoms as limits
+from sawbones.schema import Run, Symptom
+from sawbones.stats.levels import apart, level, part
+from sawbones.stats.series import finite
+from sawbones.stats.supervised import (
+    NotSupervised,
+    Supervised,
+    beginning,
+    supervised,
+    warms_up_until,
+)
+
+CLASS = "ill"
+NEEDS = ("steps", "losses")
+CAUSES = (
+    "data.*",
+    "pipeline.*",
+    "model.*",
+    "loss.*",
+    "optimizer.*",
+    "loop.*",
+    "evaluation.collapsed-prediction",
+)
+
+
+def look(run: Run) -> Symptom | None:
+    unmoved = _unmoved(run)
+    if unmoved is not None:
+        return unmoved
+    try:
+        task = supervised(run)
+    except NotSupervised as why:
+        raise NothingToJudge(str(why)) from None
+    seen = len(finite(task.losses))
+    if not limits.STEPS_TO_TELL.reached_by(seen):
+        raise NothingToJudge(
+            f"{seen} steps are too few to tell; {limits.STEPS_TO_TELL:.0f} are needed"
+        )
+    peak, grown = warms_up_until(run)
+    if limits.WARMING_UP.reached_by(peak) and limits.RATE_GROWN.reached_by(grown):
+        raise NothingToJudge("the learning rate was still warming up")
+    return _no_better(run, task)
+
+
+def _no_better(run: Run, task: Supervised) -> Symptom | None:
+    begin, end = beginning(task.losses), level(part(task.losses, 0.75, 1.0))
+    before = level(part(task.losses, 0.5, 0.75))
+    unsure = STANDARD_ERRORS * math.hypot(end.error, task.constant_error)
+    gain = (task.constant - end.mean + unsure) / task.constant
+    if not limits.GAIN_OVER_CONSTANT.kept_by(gain):
+        return None
+    if limits.STILL_FALLING.reached_by(apart(before, end)):
+        return None
+    if limits.RISE_OVER_START.reached_by((end.mean - begin.mean) / task.constant):
+        return None  # it climbs: that is another symptom
+    falls = limits.RISE_OVER_START.reached_by((begin.mean - end.mean) / task.constant)
+    told = "falls no further than a constant answer" if falls else "does not fall"
+    return Symptom(
+        "",
+        CLASS,
+        f"the loss {told} ({begin.mean:.4g} to {end.mean:.4g} over {run.num_steps} steps; "
+        f"a constant answer scores {task.constant:.4g})",
+        end.mean,
+        task.constant,
+        (0, run.num_steps - 1),
+    )
+
+
+STANDARD_ERRORS = 2  # the upper end of a 95 % interval
+
+
+def _unmoved(run: Run) -> Symptom | None:
+    updates = run.steps["update_norm"]
+    measured = updates[np.isfinite(updates) & (updates >= 0)]
+    sizes = finite(run.steps["param_norm"])
+    still = len(measured) and not measured.any() and len(set(sizes.tolist())) == 1
+    if not still or not limits.STEPS_WITHOUT_UPDATE.reached_by(run.num_steps):
+        return None
+    return Symptom(
+        "",
+        CLASS,
+        f"no weight changes over {run.num_steps} steps ({len(measured)} updates were measured, "
+        "all of them zero)",
+        0,
+        None,
+        (0, run.num_steps - 1),
+    )

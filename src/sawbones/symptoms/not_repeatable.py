@@ -1,0 +1,51 @@
+"""Two runs from one seed differ
+
+## What it measures
+The script run a second time from the same start: the first batch or loss that differs, beyond the
+last bits. Only where the script seeds something: otherwise it promises nothing.
+
+## Null
+A seeded script repeats bit for bit on one machine.
+
+## What it may mean
+A random stream that is not seeded, an order that depends on a set or a clock, operators that are
+not deterministic.
+"""
+
+from __future__ import annotations
+
+from sawbones.evidence import NothingToJudge
+from sawbones.evidence.limits import symptoms as limits
+from sawbones.schema import Run, Symptom
+
+CLASS = "notable"
+NEEDS = ("twin_run",)
+CAUSES = ("loop.nondeterminism", "pipeline.worker-seed")
+WORDS = {
+    "batch_order": "the order of the samples",
+    "batch_values": "the values of the batches",
+    "loss": "the loss",
+}
+
+
+def look(run: Run) -> Symptom | None:
+    twin = run.facts["twin_run"]
+    differs = twin.get("differs")
+    if not differs or differs.get("what") not in WORDS:
+        return None
+    if not twin.get("seeded"):
+        raise NothingToJudge("the script seeds nothing")
+    if differs["what"] == "loss" and limits.LAST_BITS.kept_by(differs.get("relative")):
+        return None
+    first, second = differs.get("first"), differs.get("second")
+    numbers = f" ({first:.6g} and {second:.6g})" if isinstance(first, float) else ""
+    step = int(differs.get("step", 0))
+    text = f"a second run from the same seed differs in {WORDS[differs['what']]}{numbers} at step {step}"
+    return Symptom(
+        "",
+        CLASS,
+        text,
+        second if isinstance(second, float) else None,
+        first if isinstance(first, float) else None,
+        (step,),
+    )
