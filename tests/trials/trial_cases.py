@@ -72,6 +72,7 @@ AT_LINE = {
 CASES: tuple[Case, ...] = (
     *pair("learning_rate_tenth", "classifier", "lr_high"),
     *pair("learning_rate_raised", "classifier", "lr_low", "lr_high", factor=100.0),
+    *pair("gradient_turned", "classifier", "maximised"),
     *pair("zero_grad_added", "classifier", "no_zero_grad"),
     *pair("mean_for_sum", "classifier", "sum", count=32),
     *pair("softmax_removed", "classifier", "double_softmax", refuted="open", **SOFTMAX),

@@ -141,6 +141,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.facts.get("label_probe")),
         _without_fact("label_probe"),
     ),
+    "own_gradients": (
+        "the script has no autograd function of its own, or diagnose did not watch it. Nothing to do",
+        lambda r: bool(r.facts.get("own_gradients")),
+        _without_fact("own_gradients"),
+    ),
     "twin_run": (
         "the script was not run a second time",
         lambda r: bool(r.facts.get("twin_run")),

@@ -60,6 +60,8 @@ for _ in range(4):
             loss = loss * (1 + 1e-6 * int.from_bytes(os.urandom(1), "big"))
         if fault != "no_zero_grad":
             optimizer.zero_grad()
+        if fault == "maximised":
+            loss = -loss
         loss.backward()
         optimizer.step()
         step += 1

@@ -1,14 +1,12 @@
 """Changes nothing of the run: measures gradients of the user's own autograd functions and modules
 against finite differences.
 
-Each class once, at its first call with gradients: a float64 copy in evaluation mode, moved along
-one fixed direction through its inputs and parameters at once, so the cost is a few calls whatever
-the size. Modules are measured innermost first.
+Each class once, at its first call with gradients, by `properties/gradient.py`. Modules are measured
+innermost first.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -17,12 +15,8 @@ import torch
 from torch import nn
 
 from sawbones.observe.deep import DeepObserver
-from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.sites import is_user_file
-from sawbones.oracles.gradcheck import check_gradient
-
-STEP = 1e-6
-_MAX_NUMEL = 20_000_000
+from sawbones.properties.gradient import compare
 
 
 def install(recorder: Any) -> None:
@@ -61,7 +55,7 @@ def install(recorder: Any) -> None:
         DeepObserver.busy = True
         try:
             with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-                row |= _compare(function, given, held)
+                row |= compare(function, given, held).to_dict()
         except Exception as error:
             row["failed"] = f"{type(error).__name__}: {error}"[:200]
         finally:
@@ -90,67 +84,3 @@ def install(recorder: Any) -> None:
 
     nn.Module.__call__ = __call__  # type: ignore[method-assign]
     torch.autograd.Function.apply = classmethod(apply)  # type: ignore[assignment]
-
-
-def _compare(function: Callable[..., Any], given: Any, held: nn.Module | None) -> dict[str, Any]:
-    """The slope along one direction: as autograd gives it, and as the function has it."""
-    generator = torch.Generator().manual_seed(0)
-    model = copy.deepcopy(held).double().eval() if held is not None else None
-    point = _wide(given)
-    inputs = [t for _, t in tensors_in(point) if t.is_floating_point()]
-    moving = [
-        *inputs,
-        *([p for p in model.parameters() if p.requires_grad] if model is not None else []),
-    ]
-    if not moving or sum(t.numel() for t in moving) > _MAX_NUMEL:
-        return {"failed": "nothing to vary, or too much"}
-    starts = [t.detach().clone() for t in moving]
-    directions = [
-        torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t.device) for t in moving
-    ]
-    weights: list[torch.Tensor] = []
-
-    def output() -> torch.Tensor:
-        args, kwargs = point
-        result = (
-            function(model, *args, **kwargs) if model is not None else function(*args, **kwargs)
-        )
-        found = [t for _, t in tensors_in(result) if t.is_floating_point()]
-        if not weights:
-            weights.extend(
-                torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t.device)
-                for t in found
-            )
-        return torch.stack(
-            [(t.double() * w).sum() for t, w in zip(found, weights, strict=True)]
-        ).sum()
-
-    for tensor in moving:
-        tensor.requires_grad_(True)
-    with torch.enable_grad():
-        gradients = torch.autograd.grad(output(), moving, allow_unused=True)
-    slope = sum(
-        float((g * d).sum()) for g, d in zip(gradients, directions, strict=True) if g is not None
-    )
-
-    def moved(t: Any) -> Any:
-        with torch.no_grad():
-            for tensor, start, direction in zip(moving, starts, directions, strict=True):
-                tensor.copy_(start + float(t[0]) * direction)
-            return output().cpu().numpy().reshape(1)
-
-    found = check_gradient(moved, [[slope]], [[0.0]], upstream=[1.0], step=STEP)
-    return {
-        "error": found.max_relative_error,
-        "autograd": found.analytic,
-        "differences": found.numeric,
-        "kink": found.kink,
-    }
-
-
-def _wide(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().double().clone() if value.is_floating_point() else value.detach()
-    if type(value) in (tuple, list):
-        return type(value)(_wide(v) for v in value)
-    return {k: _wide(v) for k, v in value.items()} if type(value) is dict else value
