@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sawbones.schema import LossCall, Run
 from sawbones.stats.levels import Level, level
 from sawbones.stats.loss_calls import PASSING
+from sawbones.stats.protocol import share_the_run
 from sawbones.stats.series import finite
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +60,7 @@ class NotSupervised(ValueError):
 
 
 def supervised(run: Run) -> Supervised:
-    if len(run.optimizers) > 1:
+    if share_the_run(run):
         raise NotSupervised("several optimizers share the run: none of them has the loss to itself")
     calls = [_main(deep.losses) for deep in run.deep]
     known = [
