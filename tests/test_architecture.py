@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "store": {"schema"},
     "evidence": {"schema", "stats"},
     "faults": {"schema", "stats", "evidence"},
+    "symptoms": {"schema", "stats", "evidence"},
     "audits": {"schema", "stats"},
     "audit": {"audits"},
     "oracles": {"schema"},
@@ -49,6 +50,8 @@ MAY_IMPORT = {
         "capture",
         "trials",
         "faults",
+        "symptoms",
+        "evidence",
         "report",
         "testing",
     },
@@ -73,6 +76,7 @@ WITHOUT_TORCH = {
     "schema",
     "stats",
     "evidence",
+    "symptoms",
     "store",
     "faults",
     "audits",
@@ -91,6 +95,7 @@ ONLY = {
     "stats": {"numpy"},
     "evidence": {"numpy"},
     "faults": {"numpy"},
+    "symptoms": {"numpy"},
     "oracles": {"numpy"},
     "report": {"numpy", "rich", "plotly"},
     "lab": {"numpy", "torch", "safetensors"},
@@ -142,11 +147,13 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted(SOURCE.glob("faults/*/*/check.py")), ids=lambda p: p.parent.name
+    "path",
+    sorted([*SOURCE.glob("faults/*/*/check.py"), *SOURCE.glob("symptoms/[a-z]*.py")]),
+    ids=lambda p: p.parent.name if p.stem == "check" else p.stem,
 )
 def test_no_check_knows_another_check_a_file_or_the_clock(path: Path) -> None:
     tops = {".".join(name.split(".")[:2]) for name in _imports(path)}
-    assert not tops & {"sawbones.faults"}
+    assert not tops & {"sawbones.faults", "sawbones.symptoms"}
     assert not {t.split(".")[0] for t in tops} & {
         "os",
         "pathlib",

@@ -32,9 +32,24 @@ def attach_live_warnings(session: Session) -> None:
         known.update(new)
         return any(drifted for _, drifted in new)
 
+    def not_finite(recorder: Recorder) -> bool:
+        """The loss has stopped being finite since the last step; said once, at once."""
+        found = recorder.nonfinite_loss
+        if found is None or "non-finite" in shown:
+            return False
+        shown.add("non-finite")
+        print(
+            f"sawbones: step {recorder.step}: non-finite: the loss is {found[1]} at step {found[0]}",
+            file=sys.stderr,
+            flush=True,
+        )
+        return True
+
     def look(recorder: Recorder) -> None:
         if recorder.rank != 0:
             return
+        if not_finite(recorder):
+            speak(recorder)
         planned = recorder.step in LOOKS_AT or pace.is_due
         if ranks_differ(recorder) or (
             planned and pace.allows(time.perf_counter() - recorder.began)

@@ -140,8 +140,9 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
 
     try:
         recorded = read_run(folder)
-        print(run_summary(recorded), file=sys.stderr)
-        for finding in diagnose_run(recorded).report.findings:
+        report = diagnose_run(recorded).report
+        print(run_summary(recorded, report.symptoms), file=sys.stderr)
+        for finding in report.findings:
             if finding.status != "suspected":
                 where = f"{finding.where[0]}: " if finding.where else ""
                 print(

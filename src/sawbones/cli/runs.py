@@ -17,6 +17,7 @@ def run(args: list[str]) -> None:
         help="where to look (default: .sawbones)",
     )
     given = p.parse_args(args)
+    from sawbones import symptoms
     from sawbones.report.summary import one_line
     from sawbones.schema.errors import SawbonesError
     from sawbones.store import find_runs, read_run
@@ -31,7 +32,8 @@ def run(args: list[str]) -> None:
         print(f"No recorded runs in {given.folder}. Record one: sawbones run train.py")
     for each in found:
         try:
-            print(one_line(read_run(each)))
+            recorded = read_run(each)
+            print(one_line(recorded, symptoms.read(recorded).symptoms))
         except SawbonesError as error:  # one that cannot be read must not hide the others
             print(f"{each}  not readable: {' '.join(str(error).split())}")
     raise SystemExit(0)

@@ -9,12 +9,14 @@ def run(args: list[str]) -> None:
     p = Parser("sawbones show", "Summarise a recorded run; works while it is still going.")
     p.add_argument("run", metavar="RUN", help="a run folder")
     given = p.parse_args(args)
+    from sawbones import symptoms
     from sawbones.report.summary import run_summary
     from sawbones.schema.errors import SawbonesError
     from sawbones.store import read_run
 
     try:
-        print(run_summary(read_run(given.run)))
+        recorded = read_run(given.run)
+        print(run_summary(recorded, symptoms.read(recorded).symptoms))
     except SawbonesError as error:
         usage_error(str(error))
     raise SystemExit(0)

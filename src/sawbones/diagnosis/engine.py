@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sawbones import faults
+from sawbones import faults, symptoms
 from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
+from sawbones.diagnosis.progress import progress as learned
 from sawbones.diagnosis.verdict import judge
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Ending, Finding, Report, Run, Verdict
@@ -255,14 +256,19 @@ def _report(
         for f in standing
     )
     looked = len(reading.silent) + len({f.fault for f in reading.findings})
+    signs = symptoms.read(run)
+    seen = symptoms.explained(signs.symptoms, finished)
     judged = judge(
         run,
         finished,
+        seen,
         looked=looked,
         blind=len(reading.could_not_look),
         interrupted=interrupted,
     )
     notes += (judged.why,) if judged.why else ()
+    if judged.verdict == "unexplained" and patient is None:
+        notes += (f"next: sawbones diagnose {script}, which runs it again under experiments",)
     if run.ending.kind == "exception":
         first = (run.ending.message or "").split("\n")[0][:200]
         notes += (f"the script crashed at {run.ending.site}: {run.ending.exception}: {first}",)
@@ -279,5 +285,8 @@ def _report(
         reading.silent,
         run.environment,
         notes,
+        seen,
+        could_not_see=signs.could_not_see,
+        progress=learned(run),
     )
     return with_fixes(report, root)

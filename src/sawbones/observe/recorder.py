@@ -108,6 +108,7 @@ class Recorder:
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = (
             None  # wraps what a new process is to run
         )
+        self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
         self.listeners: list[
             Callable[[Recorder], None]
         ] = []  # called after every step, for live warnings

@@ -102,11 +102,14 @@ class StepLog:
     def loss_seen(self, loss: Any, event: dict[str, Any], root: torch.Tensor | None) -> None:
         if not self._stepped:
             self._hand.root = root
-        slot = self._loss = {}
+        slot, step = {}, self._r.step
+        self._loss = slot
 
         def deliver(value: float) -> None:
             slot["loss"] = value
             event["value"] = value
+            if not math.isfinite(value) and self._r.nonfinite_loss is None:
+                self._r.nonfinite_loss = (step, value)
 
         self._r.scalars.submit(loss, deliver)
 

@@ -103,7 +103,8 @@ def _header(report: Report, run: Run | None) -> str:
         if report.findings
         else f"<p>{escape(wording.looked_at(report).capitalize())}.{_blind(report)}</p>"
     )
-    silence = _symptoms(report) + silence
+    learned = f"<p>{escape(report.progress)}</p>" if report.verdict == "healthy" else ""
+    silence = _symptoms(report) + learned + silence
     return (
         f'<header class="{escape(report.verdict)}"><p class="brand">Sawbones '
         f'<span class="quiet">{escape(report.script)}</span></p>'
@@ -114,9 +115,7 @@ def _header(report: Report, run: Run | None) -> str:
 
 def _symptoms(report: Report) -> str:
     rows = "".join(
-        f"<li><code>{escape(symptom.symptom)}</code> {escape(symptom.text)}"
-        + (f" (explained by {escape(symptom.explained_by)})" if symptom.explained_by else "")
-        + "</li>"
+        f"<li><code>{escape(symptom.symptom)}</code> {escape(wording.symptom(symptom))}</li>"
         for symptom in report.symptoms
     )
     return f'<ul class="plain-list">{rows}</ul>' if rows else ""

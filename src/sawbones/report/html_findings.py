@@ -23,18 +23,20 @@ def findings_section(report: Report, sources: Mapping[str, str]) -> str:
     if not report.findings:
         return ""
     cards = "\n".join(
-        _card(number, finding, sources) for number, finding in enumerate(report.findings, start=1)
+        _card(number, finding, sources, wording.explains(finding, report))
+        for number, finding in enumerate(report.findings, start=1)
     )
     return f'<section id="findings"><h2>Findings</h2>\n{cards}</section>'
 
 
-def _card(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
+def _card(number: int, finding: Finding, sources: Mapping[str, str], explains: str) -> str:
     parts = [
         '<div class="eyebrow">'
         f'<span class="badge {escape(finding.status)}">{escape(finding.status)}</span>'
         f"<code>{escape(finding.fault)}</code>"
         f'<span class="quiet">confidence {wording.confidence(finding)}</span></div>',
         f'<h3><span class="ordinal">{number}</span>{escape(finding.title)}</h3>',
+        f"<p>Explains <code>{escape(explains)}</code>.</p>" if explains else "",
         _places(finding, sources),
         _evidence_table(finding),
         _experiment(finding),

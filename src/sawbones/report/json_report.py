@@ -22,6 +22,7 @@ import numpy as np
 from sawbones.schema import (
     Cleared,
     CouldNotLook,
+    CouldNotSee,
     Evidence,
     Finding,
     Fix,
@@ -63,6 +64,8 @@ def to_json(report: Report) -> dict[str, Any]:
         "seconds": _plain(report.seconds),
         "symptoms": [_symptom_to_json(symptom) for symptom in report.symptoms],
         "cleared": [_plain(cleared) for cleared in report.cleared],
+        "could_not_see": [_plain(item) for item in report.could_not_see],
+        "progress": report.progress,
         "findings": [_finding_to_json(finding) for finding in report.findings],
         "refuted": [_finding_to_json(finding) for finding in report.refuted],
         "could_not_look": [
@@ -106,6 +109,11 @@ def from_json(document: Mapping[str, Any]) -> Report:
                 Cleared(cleared["layer"], cleared["by"], cleared["result"])
                 for cleared in document["cleared"]
             ),
+            could_not_see=tuple(
+                CouldNotSee(item["symptom"], item["why"])
+                for item in document.get("could_not_see", ())
+            ),
+            progress=document.get("progress", ""),
         )
     except KeyError as error:
         raise ReportNotReadable(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from sawbones.schema import Run
+from sawbones.schema import Run, Symptom
 
 
-def run_summary(run: Run) -> str:
+def run_summary(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
     steps = run.steps
     lines = [
         f"sawbones: {run.script}  {run.num_steps} steps in {run.seconds:.1f} s, {_ending(run)}"
@@ -33,6 +34,7 @@ def run_summary(run: Run) -> str:
             lines.append(
                 f"  skipped    {skipped} of {run.num_steps} steps (Inf found by the scaler)"
             )
+    lines += [f"  {'symptom' if s.cls == 'ill' else 'notable':9}  {s.text}" for s in symptoms]
     lines += failure_chain(run)
     trainable = [t for t in run.tensors if t.requires_grad and t.in_model]
     if trainable:
@@ -69,10 +71,17 @@ def _ending(run: Run) -> str:
     }.get(e.kind, e.kind)
 
 
-def one_line(run: Run) -> str:
+def one_line(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
     known = run.losses[np.isfinite(run.losses)] if run.num_steps else np.zeros(0)
     loss = f"loss {known[0]:.4g} -> {known[-1]:.4g}" if len(known) else "no loss"
-    return f"{run.folder}  {run.num_steps} steps  {run.seconds:.1f} s  {loss}  {_ending(run)}"
+    ill = ", ".join(_named(symptom) for symptom in symptoms if symptom.cls == "ill")
+    told = f"  ILL: {ill}" if ill else ""
+    return f"{run.folder}  {run.num_steps} steps  {run.seconds:.1f} s  {loss}  {_ending(run)}{told}"
+
+
+def _named(symptom: Symptom) -> str:
+    """With its step, where it began at one."""
+    return symptom.symptom + (f" from step {symptom.steps[0]}" if len(symptom.steps) == 1 else "")
 
 
 def failure_chain(run: Run) -> list[str]:

@@ -38,7 +38,7 @@ def render_terminal(report: Report, console: Console, quiet: bool = False) -> No
     width = min(WIDTH, console.width)
     console.print(_verdict(report), width=width)
     for number, finding in enumerate(report.findings, start=1):
-        console.print(_panel(number, finding), width=width)
+        console.print(_panel(number, finding, wording.explains(finding, report)), width=width)
     console.print(_summary(report), width=width)
 
 
@@ -67,20 +67,23 @@ def _verdict(report: Report) -> RenderableType:
     ]
     if report.findings:
         facts.append(wording.statuses(report))
-    lines: list[RenderableType] = [first, Text(" · ".join(facts), style="dim")]
-    lines += [_symptom(symptom) for symptom in report.symptoms]
+    # What is ill comes before everything that is said about it.
+    lines: list[RenderableType] = [_symptom(s) for s in report.symptoms if s.cls == "ill"]
+    lines += [Text()] if lines else []
+    lines += [first, Text(" · ".join(facts), style="dim")]
+    lines += [_symptom(s) for s in report.symptoms if s.cls != "ill"]
     if report.verdict == "healthy":
+        lines += [Text(wording.one_line(report.progress))] if report.progress else []
         lines.append(Text(f"Looked at: {wording.looked_at(report)}."))
     return Padding(Group(*lines), (1, 0))
 
 
 def _symptom(symptom: Symptom) -> Text:
     style = "red" if symptom.stands else "yellow" if symptom.cls == "ill" else "dim"
-    because = f" (explained by {symptom.explained_by})" if symptom.explained_by else ""
-    return Text(wording.one_line(f"{symptom.symptom}: {symptom.text}{because}"), style=style)
+    return Text(wording.symptom(symptom), style=style)
 
 
-def _panel(number: int, finding: Finding) -> Panel:
+def _panel(number: int, finding: Finding, explains: str) -> Panel:
     style = STATUS_STYLES.get(finding.status, "white")
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim", no_wrap=True)
@@ -99,6 +102,8 @@ def _panel(number: int, finding: Finding) -> Panel:
                 style="dim",
             ),
         )
+    if explains:
+        rows.add_row("explains", Text(explains))
     for index, evidence in enumerate(finding.evidence[:MOST_EVIDENCE]):
         rows.add_row("evidence" if index == 0 else "", _evidence(evidence))
     if len(finding.evidence) > MOST_EVIDENCE:

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sawbones.schema import CouldNotLook, Evidence, Finding, Report
+from sawbones.schema import CouldNotLook, Evidence, Finding, Report, Symptom
 
 
 def printable(text: str) -> str:
@@ -105,6 +105,18 @@ def headline(report: Report) -> str:
         if not suspected
         else f"No fault found, {plural(suspected, 'suspicion')} left open"
     )
+
+
+def symptom(seen: Symptom) -> str:
+    """`Symptom: the loss does not fall (...)`; a notable one is named as such."""
+    name = "Symptom" if seen.cls == "ill" else "Notable"
+    because = f" (explained by {seen.explained_by})" if seen.explained_by else ""
+    return one_line(f"{name}: {seen.text}{because}")
+
+
+def explains(finding: Finding, report: Report) -> str:
+    """The symptoms that this finding accounts for, by name."""
+    return ", ".join(s.symptom for s in report.symptoms if s.explained_by == finding.fault)
 
 
 def extent(report: Report) -> str:

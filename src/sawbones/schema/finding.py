@@ -127,3 +127,5 @@ class Report:
     notes: tuple[str, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     cleared: tuple[Cleared, ...] = ()
+    could_not_see: tuple[CouldNotSee, ...] = ()
+    progress: str = ""  # what the run has learned, in one sentence

@@ -133,6 +133,13 @@ def numbers_equal_to(
     return tuple(Site(r["file"], r["line"], "", r["code"]) for r in chosen)
 
 
+def share_the_run(run: Run) -> bool:
+    """Several optimizers take turns, as in a game; one after the other is a restart."""
+    order = run.steps.get("optimizer", np.zeros(0))
+    turns_taken = int(np.count_nonzero(np.diff(order)))
+    return turns_taken > max(len(set(order.tolist())) - 1, 0)
+
+
 def epoch_starts(run: Run) -> list[int]:
     """The first step of each epoch of the training data, as far as batches say so."""
     starts: dict[int, int] = {}

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sawbones.schema import LossCall, Run
 from sawbones.stats.levels import Level, level
 from sawbones.stats.loss_calls import PASSING
+from sawbones.stats.protocol import share_the_run
 from sawbones.stats.series import finite
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +60,7 @@ class NotSupervised(ValueError):
 
 
 def supervised(run: Run) -> Supervised:
-    if len(run.optimizers) > 1:
+    if share_the_run(run):
         raise NotSupervised("several optimizers share the run: none of them has the loss to itself")
     calls = [_main(deep.losses) for deep in run.deep]
     known = [
@@ -69,6 +70,7 @@ def supervised(run: Run) -> Supervised:
     ]
     if not known:
         raise NotSupervised("no loss of targets was recognised on a deep step")
+    _refuse_another_loop(run, {step for step, _ in known})
     of = [call for _, call in known]
     _refuse_unusual(of)
     scales = [_scale(run, step, call) for step, call in known]
@@ -84,6 +86,16 @@ def supervised(run: Run) -> Supervised:
 
 def _main(losses: Sequence[LossCall]) -> LossCall | None:
     return next((call for call in losses if call.facts.get("main")), None)
+
+
+def _refuse_another_loop(run: Run, looked_into: set[int]) -> None:
+    """A script may train in stages, each with a loss of its own."""
+    known = {e.site for e in run.of_kind("backward") if e.step in looked_into}
+    late = {e.site for e in run.of_kind("backward") if e.step >= 0.75 * run.num_steps}
+    steps, stepping = run.steps["step"], run.steps["optimizer"]
+    held = {float(o) for s, o in zip(steps, stepping, strict=True) if int(s) in looked_into}
+    if not late <= known or (len(stepping) and float(stepping[-1]) not in held):
+        raise NotSupervised("the run trains in stages, and the last one was not looked into")
 
 
 def _refuse_unusual(calls: Sequence[LossCall]) -> None:

@@ -27,6 +27,7 @@ from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.levels import Level, apart, level, part
+from sawbones.stats.protocol import share_the_run
 from sawbones.stats.supervised import NotSupervised, beginning, supervised
 
 CLASS = "ill"
@@ -66,7 +67,7 @@ def _climb(run: Run, begin: float, end: float, constant: float | None, more: str
 def _explodes(run: Run, why: str) -> Symptom | None:
     losses = np.asarray(run.losses, np.float64)
     losses = losses[np.isfinite(losses)]
-    if len(run.optimizers) > 1 or len(losses) < FEWEST_LOSSES or np.any(losses < 0):
+    if share_the_run(run) or len(losses) < FEWEST_LOSSES or np.any(losses < 0):
         raise NothingToJudge(why)
     begin, end = beginning(losses), level(part(losses, 0.75, 1.0))
     sizes = run.steps["param_norm"]

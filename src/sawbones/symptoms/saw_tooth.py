@@ -2,7 +2,7 @@
 
 ## What it measures
 The last fifth of each epoch against the first fifth of the next one, over four epochs and more: the
-jumps all go the same way, by 15 % of the loss level and by more than they scatter, beyond what
+jumps all go the same way, by 30 % of the loss level and by more than they scatter, beyond what
 passes over the same number of steps in the middle of an epoch.
 
 ## Null

@@ -19,6 +19,7 @@ import numpy as np
 from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
+from sawbones.stats.protocol import share_the_run
 from sawbones.stats.series import finite, start_level
 from sawbones.stats.series import spikes as standing_out
 
@@ -30,7 +31,7 @@ AFTERMATH = 5  # steps that belong to the same spike
 
 
 def look(run: Run) -> Symptom | None:
-    if len(run.optimizers) > 1:
+    if share_the_run(run):
         raise NothingToJudge("several optimizers share the run")
     losses = np.asarray(run.losses, np.float64)
     begin = start_level(losses)

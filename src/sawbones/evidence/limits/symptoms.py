@@ -94,7 +94,9 @@ STEPS_BEFORE_SPIKE = Limit(10, "steps", "the first steps of any run leap")
 EPOCHS_TO_COMPARE = Limit(4, "epochs", "three boundaries: fewer may agree by chance (1 in 4)")
 STEPS_PER_EPOCH = Limit(8, "steps", "a fifth of an epoch has then two losses")
 TOOTH = Limit(
-    0.15, "share of the loss level", "jumps at each boundary; shuffled runs stay under a tenth"
+    0.3,
+    "share of the loss level",
+    "jumps at each boundary; a smaller last batch or window makes up to a quarter of it",
 )
 PLATEAU = Limit(
     0.25, "share of the run", "a quarter of the run without headway is a plateau to the eye"
