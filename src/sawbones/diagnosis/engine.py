@@ -12,13 +12,14 @@ from pathlib import Path
 
 from sawbones import faults, symptoms
 from sawbones.capture.keeping import Capture
+from sawbones.diagnosis.differential import Outcome, seek, standing
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
 from sawbones.diagnosis.progress import progress as learned
 from sawbones.diagnosis.verdict import judge
 from sawbones.observe.options import Options, diagnosing
-from sawbones.schema import Ending, Finding, Report, Run, Verdict
+from sawbones.schema import Cleared, Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
 from sawbones.trials import trial
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
@@ -84,6 +85,9 @@ def diagnose_script(
         open_questions: list[str] = []
         if experiments and not bench.interrupted:
             findings, refuted, open_questions = _decide(bench, run, findings, say)
+        sought = _sought(bench, run, findings, say) if experiments else Outcome()
+        findings += sought.findings
+        open_questions += sought.notes
         report = _report(
             script,
             run,
@@ -94,8 +98,16 @@ def diagnose_script(
             tuple(open_questions),
             patient,
             bench.interrupted,
+            sought.cleared,
         )
     return Diagnosis(report, run, output, bundles)
+
+
+def _sought(bench: Bench, run: Run, findings: list[Finding], say: Say) -> Outcome:
+    """Trials for an ill symptom that no finding accounts for."""
+    seen = symptoms.explained(symptoms.read(run).symptoms, findings)
+    ill = None if bench.interrupted else standing(seen)
+    return Outcome() if ill is None else seek(bench, run, ill, say)
 
 
 def _without_run(
@@ -158,12 +170,12 @@ def _decide(
     notes: list[str] = []
     decided: dict[str, Finding] = {}
     while True:
-        standing, _ = settle(
+        stand, _ = settle(
             [decided.get(f.fault, f) for f in findings if f.fault not in {r.fault for r in refuted}]
         )
-        todo = [f for f in standing if f.experiment and f.verdict is None and f.status != "proven"]
+        todo = [f for f in stand if f.experiment and f.verdict is None and f.status != "proven"]
         if any(
-            f.status == "proven" for f in standing
+            f.status == "proven" for f in stand
         ):  # a cause is known: a mere suspicion beside it is not worth a run
             todo = [f for f in todo if f.status == "likely"]
         if not todo:
@@ -184,10 +196,7 @@ def _decide(
             if verdict.outcome == "refuted":
                 refuted.append(replace(finding, verdict=verdict))
             elif verdict.outcome == "confirmed":
-                confidence = max(finding.confidence, 0.97)
-                decided[finding.fault] = replace(
-                    finding, verdict=verdict, status="proven", confidence=confidence
-                )
+                decided[finding.fault] = replace(finding, verdict=verdict, status="proven")
             else:
                 notes.append(f"{finding.fault}: {verdict.result}")
                 decided[finding.fault] = replace(finding, verdict=verdict)
@@ -222,18 +231,6 @@ def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
     return replace(verdict, seconds=time.monotonic() - began)
 
 
-def _measured(finding: Finding) -> Verdict | None:
-    """A reading that is proof by itself: an influence that must be zero, an order of events, values
-    that entered the loss.
-    """
-    if finding.status != "proven" or not finding.evidence:
-        return None
-    first = finding.evidence[0]
-    return Verdict(
-        "direct measurement", "confirmed", "the first reading above is proof by itself", first.value
-    )
-
-
 def _report(
     script: str,
     run: Run,
@@ -244,16 +241,16 @@ def _report(
     notes: tuple[str, ...],
     patient: Patient | None,
     interrupted: bool = False,
+    cleared: tuple[Cleared, ...] = (),
 ) -> Report:
-    standing, _ = settle(findings)
+    stand, _ = settle(findings)
     root = patient.working_folder if patient is not None else Path.cwd()
     finished = tuple(
         replace(
             f,
             test=pin(f, replace(run, script=script), root).text,
-            verdict=f.verdict or _measured(f),
         )
-        for f in standing
+        for f in stand
     )
     looked = len(reading.silent) + len({f.fault for f in reading.findings})
     signs = symptoms.read(run)
@@ -286,6 +283,7 @@ def _report(
         run.environment,
         notes,
         seen,
+        cleared,
         could_not_see=signs.could_not_see,
         progress=learned(run),
     )

@@ -34,7 +34,7 @@ def _card(number: int, finding: Finding, sources: Mapping[str, str], explains: s
         '<div class="eyebrow">'
         f'<span class="badge {escape(finding.status)}">{escape(finding.status)}</span>'
         f"<code>{escape(finding.fault)}</code>"
-        f'<span class="quiet">confidence {wording.confidence(finding)}</span></div>',
+        f'<span class="quiet">{wording.confidence(finding)}</span></div>',
         f'<h3><span class="ordinal">{number}</span>{escape(finding.title)}</h3>',
         f"<p>Explains <code>{escape(explains)}</code>.</p>" if explains else "",
         _places(finding, sources),

@@ -145,6 +145,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
         "fault": finding.fault,
         "status": finding.status,
         "confidence": _plain(finding.confidence),
+        "confidence_n": finding.confidence_n,
         "title": finding.title,
         "where": [_plain(site) for site in finding.where],
         "evidence": [_plain(evidence) for evidence in finding.evidence],
@@ -169,6 +170,7 @@ def _finding_from_json(document: Mapping[str, Any]) -> Finding:
         fault=document["fault"],
         status=document["status"],
         confidence=_float(document["confidence"]),
+        confidence_n=int(document.get("confidence_n", 0)),
         title=document["title"],
         where=tuple(
             Site(site["file"], site["line"], site.get("function", ""), site.get("code", ""))
@@ -190,6 +192,10 @@ def _evidence_from_json(document: Mapping[str, Any]) -> Evidence:
         steps=tuple(document.get("steps", ())),
         value=_number(document.get("value")),
         expected=_number(document.get("expected")),
+        kind=str(document.get("kind", "")),
+        strength=str(document.get("strength", "")),
+        interval=tuple(document["interval"]) if document.get("interval") else None,
+        n=document.get("n"),
     )
 
 

@@ -114,6 +114,8 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
                 style="dim",
             ),
         )
+    if proof := wording.proof(finding):
+        rows.add_row("proof", Text(proof))
     if finding.verdict is not None:
         rows.add_row("experiment", _experiment(finding.verdict))
     elif finding.experiment:
@@ -127,7 +129,7 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
     body = Group(Text(wording.one_line(finding.title), style="bold"), Text(), rows)
     head = Text.assemble(
         (f" {number} · {finding.fault} ", f"bold {style}"),
-        (f"· {finding.status} {wording.confidence(finding)} ", style),
+        (f"· {finding.status} ", style),
     )
     return Panel(body, title=head, title_align="left", border_style=style, padding=(0, 2))
 

@@ -78,7 +78,19 @@ def measured(evidence: Evidence) -> str:
 
 
 def confidence(finding: Finding) -> str:
-    return f"{100 * finding.confidence:.0f} %"
+    """How often such findings were right, where that was counted."""
+    if not finding.confidence_n:
+        return ""
+    share = f"{100 * finding.confidence:.0f} %"
+    return f"at least {share} of {finding.confidence_n} first tries on unseen scripts were right"
+
+
+def proof(finding: Finding) -> str:
+    """What makes a finding proven where no trial did."""
+    if finding.status != "proven" or finding.verdict is not None:
+        return ""
+    exact = any(evidence.kind == "exact" for evidence in finding.evidence)
+    return "the reading is exact: it must not differ from what is expected" if exact else ""
 
 
 def place(finding: Finding, script: str) -> str:

@@ -15,7 +15,7 @@ from sawbones import faults
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.observe.environment import describe_environment
-from sawbones.schema import CouldNotLook, Evidence, Finding, Report, Run, Site, Verdict
+from sawbones.schema import CouldNotLook, Evidence, Finding, Report, Run, Site
 from sawbones.triage.grades import Grades
 from sawbones.triage.probes import PROBES, Bench, CannotTell, Probe, reason_for_no_progress
 from sawbones.triage.recording import record
@@ -135,12 +135,17 @@ def _look(state: _State, layer: str) -> None:
         state.silent += reading.silent
 
 
+def _direct(text: str) -> Evidence:
+    """An assertion about a piece of the subject that did not hold."""
+    return Evidence(text, "direct measurement", kind="exact", strength="clear")
+
+
 def _measure(state: _State, probe: Probe) -> None:
     try:
         probe.act(state.bench)
     except AssertionError as failure:
         text = str(failure).split("\n")[0]
-        fault, title, evidence = probe.fault, probe.title, [Evidence(text, "direct measurement")]
+        fault, title, evidence = probe.fault, probe.title, [_direct(text)]
         if fault == _LAST:
             reason = reason_for_no_progress(state.bench)
             if reason is not None and state.wanted(reason[0]):
@@ -149,14 +154,11 @@ def _measure(state: _State, probe: Probe) -> None:
                     f"The learning rate is too {fault.rsplit('-', 1)[1]}: one repeated batch "
                     "is not learned"
                 )
-                evidence.append(Evidence(reason[1], "direct measurement"))
-        verdict = Verdict(
-            "direct measurement", "confirmed", "the first reading above is proof by itself"
-        )
+                evidence.append(_direct(reason[1]))
         where = _where(state.bench.subject, fault)
         confidence = CONFIDENCE[probe.status]
         state.findings.append(
-            Finding(fault, probe.status, confidence, title, where, tuple(evidence), verdict=verdict)
+            Finding(fault, probe.status, confidence, title, where, tuple(evidence))
         )
     except CannotTell as unknown:
         state.blind.append(CouldNotLook(probe.fault, f"not to be told: {unknown}"))
