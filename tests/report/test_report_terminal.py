@@ -86,7 +86,8 @@ def test_healthy_says_what_was_looked_at_and_what_was_not(healthy):
 def test_what_was_not_judged_or_not_explained_says_why(unexplained, inconclusive):
     text = rendered(unexplained)
     assert "UNEXPLAINED  Something is wrong (does-not-learn), and no cause was found" in text
-    assert "spikes: the loss jumps at step 40" in text
+    assert "Notable: the loss jumps at step 40" in text
+    assert text.strip().startswith("Symptom: the loss ends at 1.374")
     assert "optimizer: a tenth of the learning rate: nothing changed" in text
     text = rendered(inconclusive)
     assert "INCONCLUSIVE  Too little was seen to judge" in text

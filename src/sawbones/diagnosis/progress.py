@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run
 from sawbones.stats.evaluations import validation_curve
 from sawbones.stats.levels import level, part
 from sawbones.stats.series import finite
-from sawbones.stats.supervised import NotSupervised, beginning, supervised
+from sawbones.stats.supervised import STANDARD_ERRORS, NotSupervised, beginning, supervised
 
 
 def progress(run: Run) -> str:
@@ -22,8 +24,10 @@ def progress(run: Run) -> str:
             f"The loss goes from {begin:.4g} to {end:.4g}. Whether that is beyond a constant "
             f"answer could not be told: {why}."
         )
-    end = level(part(task.losses, 0.75, 1.0)).mean
-    if limits.GAIN_OVER_CONSTANT.kept_by((task.constant - end) / task.constant):
+    ending = level(part(task.losses, 0.75, 1.0))
+    end = ending.mean
+    unsure = STANDARD_ERRORS * math.hypot(ending.error, task.constant_error)
+    if limits.GAIN_OVER_CONSTANT.kept_by((task.constant - end - unsure) / task.constant):
         return (
             f"The loss ends at {end:.4g} after {run.num_steps} steps, a constant answer scores "
             f"{task.constant:.4g}: too little was seen to tell whether it learns."

@@ -102,8 +102,8 @@ class StepLog:
     def loss_seen(self, loss: Any, event: dict[str, Any], root: torch.Tensor | None) -> None:
         if not self._stepped:
             self._hand.root = root
-        slot, step = {}, self._r.step
-        self._loss = slot
+        slot: dict[str, float] = {}
+        self._loss, step = slot, self._r.step
 
         def deliver(value: float) -> None:
             slot["loss"] = value

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import LossCall, Run
-from sawbones.stats.levels import Level, level
+from sawbones.stats.levels import Level, apart, level, part
 from sawbones.stats.loss_calls import PASSING
 from sawbones.stats.protocol import share_the_run
 from sawbones.stats.series import finite
@@ -40,6 +40,7 @@ FROM_DATA = PASSING | {
     "int",
 }
 MOST_COUNTED = 64  # classes that a deep step counts
+STANDARD_ERRORS = 2.0  # to the end of a 95 % interval
 SAME_SCALE = 0.02  # of the scale, between deep steps
 OWN_GRADIENT = 0.99  # fit of the backward's gradient to that of the loss named
 SAME_WEIGHT = 1.02  # heaviest target over the average
@@ -52,6 +53,7 @@ class Supervised:
     losses: Floats  # of one target, at every step; climbing where the script maximises it
     constant: float  # what the best constant answer scores, or a bound above it
     constant_error: float
+    constant_at_most: float  # the upper end of its interval; for classes, no more than a guess
     sign: int  # -1: the backward starts from the negative of this loss
 
 
@@ -79,9 +81,10 @@ def supervised(run: Run) -> Supervised:
         raise NotSupervised("how the loss enters the backward pass is not known")
     if max(abs(scale - middle) for scale in scales) > SAME_SCALE * abs(middle):
         raise NotSupervised("the loss is one of several terms, or is weighed anew at each step")
-    constant, error = _constant(of)
+    constant, error, bound = _constant(of)
     losses = np.asarray(run.losses, np.float64) / middle
-    return Supervised(of[0].fn, losses, constant, error, -1 if middle < 0 else 1)
+    most = min(constant + STANDARD_ERRORS * error, bound)
+    return Supervised(of[0].fn, losses, constant, error, most, -1 if middle < 0 else 1)
 
 
 def _main(losses: Sequence[LossCall]) -> LossCall | None:
@@ -138,7 +141,8 @@ def _scale(run: Run, step: int, call: LossCall) -> float:
     return float(ratio) / factor if math.isfinite(factor) and factor > 0 else float(ratio)
 
 
-def _constant(calls: Sequence[LossCall]) -> tuple[float, float]:
+def _constant(calls: Sequence[LossCall]) -> tuple[float, float, float]:
+    """(score, its error, what it cannot exceed)."""
     if calls[0].fn in CLASSES:
         return _entropy(calls)
     means, spreads, num = [], [], 0
@@ -159,10 +163,11 @@ def _constant(calls: Sequence[LossCall]) -> tuple[float, float]:
         "smooth_l1_loss": math.sqrt(variance),
     }[calls[0].fn]
     between = float(np.std(spreads, ddof=1)) / math.sqrt(len(spreads)) if len(spreads) > 1 else 0.0
-    return scored, scored * max(math.sqrt(2.0 / max(num, 1)), between / variance)
+    error = scored * max(math.sqrt(2.0 / max(num, 1)), between / variance)
+    return scored, error, math.inf
 
 
-def _entropy(calls: Sequence[LossCall]) -> tuple[float, float]:
+def _entropy(calls: Sequence[LossCall]) -> tuple[float, float, float]:
     """Of the frequencies of the labels seen, with the correction of Miller and Madow: few labels
     make it look too small. Where there are more classes than were counted, that of a guess among
     all of them.
@@ -174,7 +179,7 @@ def _entropy(calls: Sequence[LossCall]) -> tuple[float, float]:
         if not facts.get("target_is_whole", True) or not facts.get("target_counts"):
             raise NotSupervised("the labels are no classes, or were not counted")
         if int(facts.get("target_num_values") or 0) > MOST_COUNTED:
-            return math.log(classes), 0.0
+            return math.log(classes), 0.0, math.log(classes)
         ignored = str(facts.get("ignore_index"))
         counts.update({k: int(n) for k, n in facts["target_counts"].items() if k != ignored})
     total = sum(counts.values())
@@ -183,16 +188,21 @@ def _entropy(calls: Sequence[LossCall]) -> tuple[float, float]:
     shares = np.array(list(counts.values()), np.float64) / total
     entropy = float(-(shares * np.log(shares)).sum())
     spread = float((shares * np.log(shares) ** 2).sum()) - entropy**2
-    corrected = min(
-        entropy + (len(counts) - 1) / (2.0 * total), math.log(max(classes, len(counts)))
-    )
-    return corrected, math.sqrt(max(spread, 0.0) / total)
+    guess = math.log(max(classes, len(counts)))
+    corrected = min(entropy + (len(counts) - 1) / (2.0 * total), guess)
+    return corrected, math.sqrt(max(spread, 0.0) / total), guess
 
 
 def beginning(losses: npt.ArrayLike) -> Level:
     """The level of the first tenth, of five losses at least."""
     known = finite(losses)
     return level(known[: max(5, len(known) // 10)])
+
+
+def latest_fall(losses: npt.ArrayLike) -> float:
+    """How far the last quarter lies under the third, or under the second, in standard errors."""
+    second, third, last = (level(part(losses, at, at + 0.25)) for at in (0.25, 0.5, 0.75))
+    return max(apart(third, last), apart(second, last))
 
 
 def warms_up_until(run: Run) -> tuple[float, float]:
@@ -205,9 +215,13 @@ def warms_up_until(run: Run) -> tuple[float, float]:
 
 
 def evaluated_targets(run: Run, fn: str) -> int:
-    """Targets of the evaluation that had most of them."""
+    """Targets of the evaluation that had most of them. A loss that is summed there, or not reduced
+    at all, does not compare with the loss of one target.
+    """
     by_step: Counter[int] = Counter()
     for event in run.of_kind("loss"):
         if event.phase == "eval" and event.data.get("fn") == fn:
+            if event.data.get("reduction", "mean") not in ("mean", None):
+                raise NotSupervised("evaluation does not average its loss")
             by_step[event.step] += int(np.prod(event.data.get("target_shape") or [0]))
     return max(by_step.values(), default=0)

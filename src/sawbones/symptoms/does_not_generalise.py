@@ -32,6 +32,7 @@ CAUSES = ("data.*", "pipeline.*", "model.*", "loss.*", "evaluation.*", "loop.tra
 def look(run: Run) -> Symptom | None:
     try:
         task = supervised(run)
+        number = evaluated_targets(run, task.fn)
     except NotSupervised as why:
         raise NothingToJudge(str(why)) from None
     end = level(part(task.losses, 0.75, 1.0))
@@ -40,7 +41,7 @@ def look(run: Run) -> Symptom | None:
     counted = hits(run)
     if counted is not None:
         return _by_hits(run, end.mean, task, *counted)
-    return _by_loss(run, end.mean, task)
+    return _by_loss(run, end.mean, task, number)
 
 
 def _by_hits(
@@ -65,9 +66,8 @@ def _by_hits(
     )
 
 
-def _by_loss(run: Run, trained: float, task: Supervised) -> Symptom | None:
+def _by_loss(run: Run, trained: float, task: Supervised, number: int) -> Symptom | None:
     steps, means, _ = validation_curve(run)
-    number = evaluated_targets(run, task.fn)
     if not len(means):
         raise NothingToJudge("evaluation takes no loss of the trained kind")
     if not limits.TARGETS_TO_TELL.reached_by(number):

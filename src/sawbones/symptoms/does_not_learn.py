@@ -19,19 +19,19 @@ task may also hold nothing to learn, or need more steps than were seen.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
-from sawbones.stats.levels import apart, level, part
+from sawbones.stats.levels import level, part
 from sawbones.stats.series import finite
 from sawbones.stats.supervised import (
+    STANDARD_ERRORS,
     NotSupervised,
     Supervised,
     beginning,
+    latest_fall,
     supervised,
     warms_up_until,
 )
@@ -70,12 +70,10 @@ def look(run: Run) -> Symptom | None:
 
 def _no_better(run: Run, task: Supervised) -> Symptom | None:
     begin, end = beginning(task.losses), level(part(task.losses, 0.75, 1.0))
-    before = level(part(task.losses, 0.5, 0.75))
-    unsure = STANDARD_ERRORS * math.hypot(end.error, task.constant_error)
-    gain = (task.constant - end.mean + unsure) / task.constant
+    gain = (task.constant_at_most - end.mean + STANDARD_ERRORS * end.error) / task.constant
     if not limits.GAIN_OVER_CONSTANT.kept_by(gain):
         return None
-    if limits.STILL_FALLING.reached_by(apart(before, end)):
+    if limits.STILL_FALLING.reached_by(latest_fall(task.losses)):
         return None
     if limits.RISE_OVER_START.reached_by((end.mean - begin.mean) / task.constant):
         return None  # it climbs: that is another symptom
@@ -90,9 +88,6 @@ def _no_better(run: Run, task: Supervised) -> Symptom | None:
         task.constant,
         (0, run.num_steps - 1),
     )
-
-
-STANDARD_ERRORS = 2  # the upper end of a 95 % interval
 
 
 def _unmoved(run: Run) -> Symptom | None:

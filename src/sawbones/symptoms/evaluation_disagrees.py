@@ -34,13 +34,14 @@ BEFORE = 10
 def look(run: Run) -> Symptom | None:
     try:
         task = supervised(run)
+        number = evaluated_targets(run, task.fn)
     except NotSupervised as why:
         raise NothingToJudge(str(why)) from None
     steps, values, _ = validation_curve(run)
     starts = epoch_starts(run)
     by_heart = starts[2] if len(starts) > 2 else run.num_steps  # from the third epoch on
     first = [i for i, step in enumerate(steps) if BEFORE <= step <= by_heart]
-    if not first or not limits.TARGETS_TO_TELL.reached_by(evaluated_targets(run, task.fn)):
+    if not first or not limits.TARGETS_TO_TELL.reached_by(number):
         raise NothingToJudge("no evaluation of 200 targets and more in the first two epochs")
     step, value = int(steps[first[0]]), float(values[first[0]])
     trained = level(task.losses[step - BEFORE : step]).mean

@@ -17,7 +17,7 @@ from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.levels import apart, level, part
-from sawbones.stats.supervised import NotSupervised, beginning, supervised
+from sawbones.stats.supervised import NotSupervised, beginning, latest_fall, supervised
 
 CLASS = "notable"
 NEEDS = ("steps", "losses")
@@ -36,7 +36,7 @@ def look(run: Run) -> Symptom | None:
     if not limits.SLOW_GAIN.kept_by(gain) or not limits.APART.reached_by(apart(begin, end)):
         return None
     if limits.GAIN_OVER_CONSTANT.kept_by(gain) and not limits.STILL_FALLING.reached_by(
-        apart(level(part(task.losses, 0.5, 0.75)), end)
+        latest_fall(task.losses)
     ):
         return None  # it does not get past the constant answer: that is another symptom
     return Symptom(
