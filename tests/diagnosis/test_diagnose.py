@@ -16,6 +16,8 @@ import jsonschema
 import pytest
 
 from sawbones.report.json_report import report_schema
+from sawbones.schema.errors import SawbonesError
+from sawbones.store import read_run
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "corpus"
@@ -81,7 +83,7 @@ def test_a_crash_is_reported_with_status_3_and_where_it_happened(tmp_path):
     [
         ((), "nowhere.py", "no script nowhere.py"),
         (("--only", "model.causal-leek"), "train.py", "model.causal-leak"),
-        (("--seconds", "0"), "train.py", "budget"),
+        (("--seconds", "0"), "train.py", "'0': a number above 0"),
     ],
 )
 def test_usage_errors_are_one_line_with_the_value_and_status_2(tmp_path, args, script, says):
@@ -135,6 +137,13 @@ def test_a_recorded_run_is_diagnosed_without_the_script_and_says_what_stays_open
     assert "zero_grad_added" in text
 
 
+def _num_steps(folder: Path) -> int:
+    try:
+        return read_run(folder).num_steps
+    except SawbonesError:
+        return 0
+
+
 def test_ctrl_c_gives_the_diagnosis_so_far_and_ends_every_child(tmp_path):
     (tmp_path / "train.py").write_text(
         "import time, torch\nfrom torch import nn\ntorch.manual_seed(0)\nm = nn.Linear(4, 2)\n"
@@ -142,11 +151,14 @@ def test_ctrl_c_gives_the_diagnosis_so_far_and_ends_every_child(tmp_path):
         "    nn.functional.cross_entropy(m(x), (x.sum(1) > 0).long()).backward()\n    o.step()\n    time.sleep(0.02)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "sawbones", "diagnose", "--json", "report.json", "train.py"],
+        [sys.executable, "-m", "sawbones", "diagnose", "--json", "report.json"]
+        + ["--keep-run", "kept", "train.py"],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
     )
-    time.sleep(12)
+    while not _num_steps(tmp_path / "kept") > 5:
+        assert process.poll() is None
+        time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     report = json.loads((tmp_path / "report.json").read_text())

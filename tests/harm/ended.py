@@ -76,8 +76,8 @@ class Patient:
             if path.is_file() and path.relative_to(self.folder).parts[0] not in but
         }
 
-    def start(self, *command: str) -> Running:
-        environment = {**os.environ, "TMPDIR": str(self.temporary), "OMP_NUM_THREADS": "1"}
+    def start(self, *command: str, **more: str) -> Running:
+        environment = {**os.environ, "TMPDIR": str(self.temporary), "OMP_NUM_THREADS": "1", **more}
         process = subprocess.Popen(
             [sys.executable, *command],
             cwd=self.folder,

@@ -45,7 +45,7 @@ def test_diagnose_reports_what_it_knows_and_leaves_nothing(
         assert "interrupted" in " ".join(report["notes"])
     assert patient.state() == before
     assert running.left_alive() == []
-    assert list(patient.temporary.iterdir()) == []
+    assert list(patient.temporary.glob("sawbones*")) == []
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -114,4 +114,28 @@ def test_every_other_command_ends_with_status_4_and_one_line(
     assert "Traceback" not in out + err
     assert err.splitlines()[-1] == "sawbones: interrupted"
     assert running.left_alive() == []
-    assert list(patient.temporary.iterdir()) == []
+    assert list(patient.temporary.glob("sawbones*")) == []
+
+
+def test_an_interrupted_replay_leaves_nothing(tmp_path: Path) -> None:
+    patient = Patient.admitted(tmp_path)
+    (patient.folder / "train.py").write_text(
+        "import os, time, torch\n"
+        "time.sleep(float(os.environ.get('SLOW', '0')))\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "for step in range(4):\n"
+        "    optimizer.zero_grad()\n"
+        "    model(torch.ones(4, 2 if step < 3 else 5)).square().mean().backward()\n"
+        "    optimizer.step()\n"
+    )
+    assert patient.start("-m", "sawbones", "run", "--quiet", "train.py").ended()[0] == 1
+    (bundle,) = (patient.folder / ".sawbones").rglob("*.sawbones")
+    before = patient.state()
+    running = patient.start("-m", "sawbones", "replay", str(bundle), SLOW="60")
+    status, out, err = _interrupted(running, 6.0, 2)
+    assert status == 4, (out, err)
+    assert "Traceback" not in out + err and err.splitlines()[-1] == "sawbones: interrupted"
+    assert running.left_alive() == []
+    assert list(patient.temporary.glob("sawbones*")) == []
+    assert patient.state() == before
