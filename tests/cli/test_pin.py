@@ -99,7 +99,7 @@ def test_what_cannot_be_pinned_is_told(folder: Path, capsys: pytest.CaptureFixtu
         "seconds": 1.0,
         "environment": {},
     }
-    healthy |= dict.fromkeys(("symptoms", "cleared", "findings", "refuted", "could_not_look"), [])
+    healthy |= {key: [] for key in ("symptoms", "cleared", "findings", "refuted", "could_not_look")}
     Path("healthy.json").write_text(json.dumps(healthy), encoding="utf-8")
     assert _main("pin", "healthy.json") == 1
     assert "nothing to pin in healthy.json: it has no findings" in capsys.readouterr().out

@@ -151,8 +151,17 @@ def test_ctrl_c_gives_the_diagnosis_so_far_and_ends_every_child(tmp_path):
         "    nn.functional.cross_entropy(m(x), (x.sum(1) > 0).long()).backward()\n    o.step()\n    time.sleep(0.02)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "sawbones", "diagnose", "--json", "report.json"]
-        + ["--keep-run", "kept", "train.py"],
+        [
+            sys.executable,
+            "-m",
+            "sawbones",
+            "diagnose",
+            "--json",
+            "report.json",
+            "--keep-run",
+            "kept",
+            "train.py",
+        ],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
     )
