@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sawbones.evidence.limit import Limit
+from sawbones.stats.divergence import FAR_LOSS, FAR_NORM
 
 UNCLEARED_PARAMETERS = Limit(
     0.5,
@@ -212,4 +213,121 @@ RUNS_DIFFER = Limit(
     1e-5,
     "relative difference of two runs' losses",
     "sums in another order differ in the last bits: 2**-23 times the root of 10,000 terms",
+)
+
+# Spikes
+
+FAR_SPIKE = Limit(
+    100.0,
+    "times the highest loss before",
+    "a model that knows nothing pays about ten times what a trained one does: beyond that it is "
+    "the batch",
+)
+BAD_BATCH_LOSS = Limit(
+    FAR_LOSS,
+    "times the highest loss before",
+    "as for gradient leaps: with a gradient as far out, the batch and not the model",
+)
+BAD_BATCH_GRADIENT = Limit(
+    FAR_NORM,
+    "times the largest norm of the 20 steps before",
+    "as for gradient leaps: norms of healthy runs vary by a factor of 2 to 3",
+)
+CALM_GRADIENT = Limit(
+    4.0,
+    "times the largest norm of the 20 steps before",
+    "as GRADIENT_LEAP in its weak form: below it nothing announced the spike",
+)
+SPIKE_AFTERMATH = Limit(
+    0.15,
+    "of the first loss; of a spike that is far out, of the level before it",
+    "steps after a spike that harmed nothing are back within the noise, a few per cent",
+)
+TROUBLE_BEFORE = Limit(
+    0.5,
+    "of the first loss, above it",
+    "half: the run had left before the spike came",
+)
+SPIKE_STEPS = Limit(
+    0.1,
+    "share of the steps",
+    "more than one step in ten is the run's own nature, not a few bad samples",
+)
+EQUAL_SPIKES = Limit(
+    3.0,
+    "highest spike over lowest",
+    "one sample that comes again is about as bad each time",
+)
+FAR_VALUE = Limit(
+    100.0,
+    "times the usual reach of the input; or a number in the source",
+    "far outside of anything that is normalised; ranks lines only",
+)
+WRITTEN_NUMBER = Limit(
+    1e-4,
+    "relative difference",
+    "a number in the source, and the same after float32 or float16 conversion; ranks lines only",
+)
+
+# Scaler and schedule
+
+SKIPPED_STEPS = Limit(
+    0.15,
+    "share of the steps",
+    "a scaler that works skips one step in 2000; a few outliers stay well under a percent",
+)
+SEARCHING_STEPS = Limit(
+    0.25,
+    "share of the steps",
+    "from 65536 a scale that fits is found after 16 halvings, not a quarter of the run",
+)
+NEAR_OVERFLOW = Limit(
+    1e3,
+    "largest float16 value of an operator",
+    "float16 ends at 65504: a factor of 65 is left for other batches; ranks lines only",
+)
+PLAIN_ROOT = Limit(
+    4.0,
+    "times the sum of the losses",
+    "a root that was scaled, by 16 at least, is larger",
+)
+SCHEDULE_MOVES = Limit(
+    0.9,
+    "moves per optimizer step",
+    "a schedule that moves at every step has one move per step, but for the ends of the record",
+)
+
+# Modes, devices, buffers, shards
+
+EVALUATION_MODE_STEPS = Limit(
+    0.2,
+    "share of the steps",
+    "a phase that is meant, such as a last calibration, is shorter than a fifth of the run",
+)
+SYNCS_PER_STEP = Limit(
+    8.0,
+    "reads from the device per step",
+    "loss, norm and accuracy are read by ordinary loops: 1 to 3; every read waits for the device",
+    weak=3.0,
+)
+SAME_BATCHES = Limit(
+    0.9,
+    "share of the batches of two ranks",
+    "ranks with parts of their own share none; a tenth is left for the ends of epochs",
+)
+BUFFERS_APART = Limit(
+    0.05,
+    "of the buffer's size; of a running mean, of the running deviation",
+    "running statistics of parts of one data set differ by the root of 1 / samples, a percent or "
+    "two",
+)
+ONE_FACTOR = Limit(
+    1e-3,
+    "spread of the factors of one rank's tensors over their largest",
+    "rounding of half precision (2**-10): all were multiplied by one factor",
+)
+SHARD_FACTORS = Limit(
+    0.01,
+    "relative difference of two ranks' factors",
+    "ten times the rounding of half precision: one norm gives all ranks one factor",
 )
