@@ -126,7 +126,7 @@ def _places(run: Run, resume: Resume, missing: list[str]) -> tuple[Site, ...]:
     back = as_site(given[0]["site"]) if given else None
     saved = [e.site for e in (resume.save, resume.load) if e is not None and e.site is not None]
     elsewhere = back is not None and all(s.function != back.function for s in saved)
-    kept = set(missing) <= set(resume.load.data.get("kinds") or ())
+    kept = set(missing).issubset(resume.load.data.get("kinds") or ())
     return places(back, *saved) if elsewhere or kept else places(*saved, back)
 
 
