@@ -168,8 +168,10 @@ def _finding(run: Run, other: Run, ours: Order, theirs: Order, at: int, hangs: b
         text = f"rank {run.rank} trained on {batches[0]} batches, rank {other.rank} on {batches[1]}"
         evidence.insert(0, exact(text, batches[1], expected=batches[0], signal="ranks"))
     # One line, two shapes: the batches differ.
-    cut = a is not None and b is not None and (a.op, a.site) == (b.op, b.site)
-    long = cut and _differ_in_length(a.shape, b.shape)
+    cut = long = False
+    if a is not None and b is not None:
+        cut = (a.op, a.site) == (b.op, b.site)
+        long = cut and _differ_in_length(a.shape, b.shape)
     what, fix = _in_words(apart, cut, long)
     return finding(
         f"The ranks {'wait for each other for ever' if hangs else 'part ways'}: {what}",
