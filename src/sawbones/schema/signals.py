@@ -163,6 +163,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool((r.facts.get("evaluation") or {}).get("passes")),
         _without_fact("evaluation"),
     ),
+    "loose_gradients": (
+        "which parameters outside of optimizers get gradients was not recorded",
+        lambda r: "loose_gradients" in r.facts,
+        _without_fact("loose_gradients"),
+    ),
     "updates": (
         "no optimizer of this run is written by hand. Nothing to do",
         lambda r: bool(r.facts.get("updates")),

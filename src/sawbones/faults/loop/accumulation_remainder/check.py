@@ -50,55 +50,52 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Batch, Finding, Fix, Run, Site
 from sawbones.stats.protocol import Turn, same_place, sites_in, sites_of, turns
 
 NEEDS = ("backward", "steps", "batches")
+USES = ("calls",)
 EXPLAINS = ()
 EXPERIMENT = None
+MIN_STEPS = 3  # two windows and one that differs from them
 
 
 def check(run: Run) -> Iterator[Finding]:
     whole = [t for t in turns(run) if t.backwards and not t.closure]
-    if len(whole) < 3:
-        return
     sizes = Counter(len(t.backwards) for t in whole)
-    usual, times = sizes.most_common(1)[0]
-    if usual < 2 or times < 0.5 * len(whole):
-        return
-    unused = _drawn_in_vain(run, usual) if times >= 0.95 * len(whole) else 0
+    usual, times = sizes.most_common(1)[0] if sizes else (0, 0)
+    if len(whole) < MIN_STEPS or usual < 2 or 2 * times < len(whole):
+        raise NothingToJudge("gradients are not accumulated over windows of one length")
+    steady = limits.STEADY_WINDOWS.reached_by(times / len(whole))
+    unused = _drawn_in_vain(run, usual) if steady else 0
     if unused:
         yield _never_used(run, whole, usual, unused)
         return
     epochs = _epochs(run)
-    steady = [t for t in whole if same_place(t.backwards)]
-    borders = [t for t in steady if len(epochs.get(t.step, ())) > 1]
+    in_one_place = [t for t in whole if same_place(t.backwards)]
+    borders = [t for t in in_one_place if len(epochs.get(t.step, ())) > 1]
     heavy = [t for t in borders if usual < len(t.backwards) < 2 * usual]
-    if not heavy or len(heavy) < 0.8 * len(borders):
-        heavy = borders = _regular([t for t in steady if len(t.backwards) > usual], usual)
+    if not heavy or not limits.STEPS_OUT_OF_ORDER.reached_by(len(heavy) / len(borders)):
+        heavy = borders = _regular([t for t in in_one_place if len(t.backwards) > usual], usual)
     if not heavy:
         return
-    dropped = [t for t in heavy if _cleared(t)]
     turn = heavy[0]
     extra = len(turn.backwards) - usual
-    lost = len(dropped) > 0.5 * len(heavy)
+    lost = 2 * len([t for t in heavy if _cleared(t)]) > len(heavy)
     what = "are thrown away by zero_grad" if lost else "leak into the first step of the next epoch"
-    yield Finding(
-        "loop.accumulation-remainder",
-        "proven",
-        0.95,
+    yield finding(
         f"The last {extra} micro-batches of every epoch {what}",
         _end_of_batches(turn),
         (
-            Evidence(
-                (
-                    f"{usual} backward passes per step, but {len(turn.backwards)} at "
-                    f"{len(heavy)} of {len(borders)} epoch borders"
-                ),
-                "backward",
-                tuple(t.step for t in heavy[:5]),
-                float(len(turn.backwards)),
-                float(usual),
+            exact(
+                f"{usual} backward passes per step, but {len(turn.backwards)} at "
+                f"{len(heavy)} of {len(borders)} epoch borders",
+                len(turn.backwards),
+                expected=usual,
+                signal="backward",
+                steps=[t.step for t in heavy[:5]],
             ),
         ),
         Fix(
@@ -128,24 +125,23 @@ def _drawn_in_vain(run: Run, usual: int) -> int:
     leave just as many over.
     """
     by_epoch: dict[tuple[str, int], list[Batch]] = {}
-    for batch in run.batches:
-        if batch.source != "model":
-            by_epoch.setdefault((batch.source, batch.epoch), []).append(batch)
-    trained = Counter(b.source for b in run.batches if b.phase == "train" and b.source != "model")
+    drawn = [b for b in run.batches if b.source != "model"]
+    for batch in drawn:
+        by_epoch.setdefault((batch.source, batch.epoch), []).append(batch)
+    trained = Counter(b.source for b in drawn if b.phase == "train")
     if not trained:
         return 0
     source = trained.most_common(1)[0][0]
     mine = [by_epoch[key] for key in sorted(by_epoch) if key[0] == source]
-    ends = [epoch[0].step for epoch in mine[1:]] + (
-        [run.num_steps] if run.ending.kind == "finished" else []
-    )
+    ends = [epoch[0].step for epoch in mine[1:]]
+    ends += [run.num_steps] if run.ending.kind == "finished" else []
     left = [
         len(epoch) - usual * (end - epoch[0].step) for epoch, end in zip(mine, ends, strict=False)
     ]
     if len(left) < 2 or len(set(left)) != 1 or not 0 < left[0] < usual:
         return 0
     sizes = [_size(b) for b in mine[0]]
-    return 0 if left[0] == 1 and sizes[-1] < max(sizes) else left[0]
+    return 0 if left[0] == 1 and sizes[-1] != max(sizes) else left[0]
 
 
 def _size(batch: Batch) -> int:
@@ -155,25 +151,16 @@ def _size(batch: Batch) -> int:
 
 def _never_used(run: Run, whole: list[Turn], usual: int, unused: int) -> Finding:
     drawn = next((e for t in whole for e in t.of("batch")), None)
-    return Finding(
-        "loop.accumulation-remainder",
-        "proven",
-        0.93,
-        (
-            f"The last {unused} micro-batches of every epoch are drawn and thrown away: they "
-            f"do not fill a window of {usual}"
-        ),
+    return finding(
+        f"The last {unused} micro-batches of every epoch are drawn and thrown away: they "
+        f"do not fill a window of {usual}",
         (*sites_in(run, ("window",))[:1], *sites_of(drawn, whole[0].taken)),
         (
-            Evidence(
-                (
-                    f"{usual} backward passes at every step; {unused} more batches are drawn "
-                    "in every epoch, with no backward"
-                ),
-                "batches",
-                (),
-                float(unused),
-                0.0,
+            exact(
+                f"{usual} backward passes at every step; {unused} more batches are drawn "
+                "in every epoch, with no backward",
+                unused,
+                signal="batches",
             ),
         ),
         Fix(
@@ -207,15 +194,8 @@ def _regular(large: list[Turn], usual: int) -> list[Turn]:
     """Those steps, when they come at even distances, all too large by the same number."""
     sizes = {len(t.backwards) for t in large}
     apart = {b.step - a.step for a, b in pairwise(large)}
-    if (
-        len(large) < 3
-        or len(sizes) != 1
-        or max(sizes) >= 2 * usual
-        or len(apart) != 1
-        or min(apart) < 2
-    ):
-        return []
-    return large
+    even = len(large) >= MIN_STEPS and len(sizes) == len(apart) == 1
+    return large if even and max(sizes) < 2 * usual and min(apart) >= 2 else []
 
 
 def _cleared(turn: Turn) -> bool:

@@ -48,54 +48,54 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.protocol import Turn, same_place, sites_of, turns
+from sawbones.stats.relative import relative_difference
 
 NEEDS = ("backward", "steps")
 EXPLAINS = ("optimizer.lr-too-high",)
 EXPERIMENT = "gradient_until_step"
-SHARE = 0.8
-MEANS = 3  # deep steps
+MIN_MEANS = 3  # deep steps: there are only a few
 
 
 def check(run: Run) -> Iterator[Finding]:
     whole = [t for t in turns(run) if t.backwards and not t.closure and t.taken.kind == "step"]
     several = [t for t in whole if len(t.backwards) > 1]
-    if len(several) < 2 or len(several) < 0.5 * len(whole):
-        return
-    several = [
-        t for t in several if _finite(t)
-    ]  # the sum of gradients may itself have thrown the run: NaN says nothing here
-    if len(several) < 2:
-        return
+    accumulates = 2 * len(several) >= len(whole)
+    # The sum of gradients may itself have thrown the run: NaN says nothing here.
+    several = [t for t in several if _finite(t)]
+    if len(several) < 2 or not accumulates:
+        raise NothingToJudge("gradients are not accumulated over several backward passes")
     ratios = [r for t in several if (r := _undivided(t)) is not None] or _by_trace(run, several)
-    needed = SHARE * len(several) if len(several[0].of("loss")) else MEANS
-    if len(ratios) < needed or not all(abs(r - 1) < 1e-3 for r in ratios):
+    if not ratios:
+        raise NothingToJudge("no backward pass could be laid beside the loss of its micro-batch")
+    enough = (
+        limits.STEPS_OUT_OF_ORDER.reached_by(len(ratios) / len(several))
+        if several[0].of("loss")
+        else len(ratios) >= MIN_MEANS
+    )
+    if not enough or not all(limits.UNDIVIDED_LOSS.undercut_by(abs(r - 1)) for r in ratios):
         return
     turn = several[0]
     count = int(np.median([len(t.backwards) for t in several]))
-    yield Finding(
-        "loop.accumulation-unscaled",
-        "likely",
-        0.88,
-        (
-            f"{count} micro-batches are summed, not averaged: the gradient is {count} times "
-            "that of one large batch"
-        ),
+    yield finding(
+        f"{count} micro-batches are summed, not averaged: the gradient is {count} times "
+        "that of one large batch",
         _where(turn),
         (
-            Evidence(
-                (
-                    f"each of {count} backward passes per step starts from its whole mean "
-                    f"loss ({turn.backwards[0].data['value']:.4g})"
-                ),
-                "backward",
-                tuple(t.step for t in several[:5]),
-                1.0,
-                1.0 / count,
+            exact(
+                f"each of {count} backward passes per step starts from its whole mean "
+                f"loss ({turn.backwards[0].data['value']:.4g})",
+                1,
+                expected=1 / count,
+                signal="backward",
+                steps=[t.step for t in several[:5]],
             ),
         ),
         Fix(f"Divide the loss by the number of micro-batches ({count}) before backward()."),
+        at_most="likely",  # the gradients may be divided afterwards
     )
 
 
@@ -110,12 +110,12 @@ def _where(turn: Turn) -> tuple[Site, ...]:
     step: a library's loop.
     """
     backward, loss = turn.backwards[-1], next(iter(turn.of("loss")), None)
-    own = (
-        backward.site is None
-        or turn.taken.site is None
-        or backward.site.line != turn.taken.site.line
+    one_line = (
+        backward.site is not None
+        and turn.taken.site is not None
+        and backward.site.line == turn.taken.site.line
     )
-    return sites_of(backward, loss) if own else sites_of(loss, backward)
+    return sites_of(loss, backward) if one_line else sites_of(backward, loss)
 
 
 def _by_trace(run: Run, several: list[Turn]) -> list[float]:
@@ -123,31 +123,31 @@ def _by_trace(run: Run, several: list[Turn]) -> list[float]:
     pass starts from.
     """
     by_step = {t.step: t for t in several if not t.of("loss") and same_place(t.backwards)}
-    found = []
+    found: list[float] = []
     for deep in run.deep:
         turn = by_step.get(deep.step)
-        values = [b.data.get("value") for b in turn.backwards] if turn is not None else []
-        known = [v for v in values if isinstance(v, float) and v]
-        if (
-            turn is None
-            or len(set(known)) < 2
-            or len([e for e in turn.of("forward") if e.phase == "train"]) < len(known)
-        ):
+        if turn is None:
             continue
-        ends = [
-            op
-            for op in deep.ops
-            if op.outputs and op.outputs[0].shape == () and op.outputs[0].requires_grad
-        ]
+        values = [b.data.get("value") for b in turn.backwards]
+        known = [v for v in values if isinstance(v, float) and v]
+        forwards = [e for e in turn.of("forward") if e.phase == "train"]
+        if len(set(known)) < 2 or len(forwards) < len(known):
+            continue
         roots = [
             op
-            for op in ends
-            if any(abs((op.outputs[0].mean or 0.0) - v) <= 1e-6 * abs(v) for v in known)
+            for op in deep.ops
+            if op.outputs
+            and op.outputs[0].shape == ()
+            and op.outputs[0].requires_grad
+            and _is_one_of(op.outputs[0].mean or 0, known)
         ]
-        if not roots:
-            continue
-        found.append(1.0 if roots[-1].name == "mean" else 0.0)
+        if roots:
+            found.append(int(roots[-1].name == "mean"))
     return found
+
+
+def _is_one_of(value: float, known: list[float]) -> bool:
+    return any(limits.SAME_SCALAR.kept_by(relative_difference(value, v)) for v in known)
 
 
 def _undivided(turn: Turn) -> float | None:
@@ -158,20 +158,17 @@ def _undivided(turn: Turn) -> float | None:
     losses = [e for e in turn.of("loss") if e.data.get("grad") and e.phase == "train"]
     if not same_place(backwards) or len(losses) != len(backwards) or not same_place(losses):
         return None
-    if (
-        any(e.data.get("reduction") != "mean" for e in losses)
-        or len({str(e.data.get("input_shape", [0])[1:]) for e in losses}) > 1
-    ):
+    shapes = {str(e.data.get("input_shape", [0])[1:]) for e in losses}
+    if any(e.data.get("reduction") != "mean" for e in losses) or len(shapes) > 1:
         return None
     forwards = [e for e in turn.of("forward") if e.phase == "train"]
-    if forwards and len(forwards) < len(
-        backwards
-    ):  # a model without modules has no forward events at all
+    # A model without modules has no forward events at all.
+    if forwards and len(forwards) < len(backwards):
         return None
     pairs = [
         (b.data.get("value"), e.data.get("value")) for b, e in zip(backwards, losses, strict=True)
     ]
     known = [(b, v) for b, v in pairs if isinstance(b, float) and isinstance(v, float) and v]
-    if len(known) < 2 or len({v for _, v in known}) < 2:
+    if len({v for _, v in known}) < 2:
         return None  # the same batch again: a penalty, a second order, an attack
     return float(np.median([b / v for b, v in known]))

@@ -50,8 +50,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Op, Run
-from sawbones.stats.protocol import measured, sites_of
+from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Op, Run
+from sawbones.stats.loss_calls import places
+from sawbones.stats.protocol import measured
+from sawbones.stats.series import finite
 
 NEEDS = ("backward", "ops", "tensor_statistics")
 EXPLAINS = (
@@ -65,41 +69,39 @@ EXPLAINS = (
     "model.bad-init",
 )
 EXPERIMENT = "autocast_off"
-FEW, MANY = 0.03, 0.3
-SOME, LARGE = 0.01, 256
+LARGE = 256  # elements: of fewer, a hundredth is one or two
+TABLES = ("Embedding", "EmbeddingBag")  # rows of absent tokens have no gradient anyway
 
 
 def check(run: Run) -> Iterator[Finding]:
     backwards = [e for e in run.of_kind("backward") if e.phase == "train"]
-    if not backwards or run.of_kind("scale"):
-        return
     half = _half_op(run)
-    if half is None:
-        return
-    if any(t.dtype == "float16" and t.requires_grad and t.optimizer >= 0 for t in run.tensors):
-        return  # the weights themselves are half precision: another fault
+    if not backwards or half is None:
+        raise NothingToJudge("no operator of a training forward pass gives float16")
+    held = [t for t in run.tensors if t.requires_grad and t.optimizer >= 0]
+    if run.of_kind("scale") or any(t.dtype == "float16" for t in held):
+        return  # scaled; or the weights themselves are half precision, another fault
     zero, bad, largest, step = _lost(run)
-    if not bad and not zero >= FEW and not _some_lost(run):
+    if not bad and not limits.ZERO_GRADIENTS.suspected_by(zero) and not _some_lost(run):
         return
-    sure = bad or (zero >= MANY and largest < 1e-3)
     what = "not finite" if bad else f"zero for {zero:.0%} of the elements"
-    yield Finding(
-        "loop.amp-no-scaler",
-        "likely" if sure else "suspected",
-        0.9 if sure else 0.6,
+    text = (
+        f"gradients at step {step} are {what}; the median tensor's largest is "
+        f"{largest:.2g} (float16 ends at 6e-8)"
+    )
+    yield finding(
         f"Float16 without loss scaling: gradients are {what}",
-        (*sites_of(backwards[0]), *((half.site,) if half.site else ())),
+        places(backwards[0].site, half.site),
         (
-            Evidence(f"{half.name} gives float16, and no backward pass was scaled", "ops", (step,)),
-            Evidence(
-                (
-                    f"gradients at step {step} are {what}; the median tensor's largest is "
-                    f"{largest:.2g} (float16 ends at 6e-8)"
-                ),
-                "tensor_statistics",
-                (step,),
-                zero,
-                0.0,
+            context(
+                f"{half.name} gives float16, and no backward pass was scaled",
+                signal="ops",
+                steps=(step,),
+            ),
+            exact(text, bad, signal="tensor_statistics", steps=(step,))
+            if bad
+            else compared(
+                text, zero, limits.ZERO_GRADIENTS, signal="tensor_statistics", steps=(step,)
             ),
         ),
         Fix(
@@ -109,6 +111,7 @@ def check(run: Run) -> Iterator[Finding]:
             if "float16" in (half.site.code if half.site else "")
             else None,
         ),
+        at_most="likely" if bad or limits.SMALL_PEAK.undercut_by(largest) else "suspected",
     )
 
 
@@ -116,51 +119,40 @@ def _some_lost(run: Run) -> bool:
     """Whether at any measured step a hundredth of one large tensor's gradient is zero; the
     experiment asks float32.
     """
-    large = np.array(
-        [
-            t.optimizer >= 0 and t.numel >= LARGE and t.owner not in ("Embedding", "EmbeddingBag")
-            for t in run.tensors
-        ]
-    )
+    large = [t.optimizer >= 0 and t.numel >= LARGE and t.owner not in TABLES for t in run.tensors]
     for step in dict.fromkeys(int(s) for s in run.tensor_steps):
         zeros = measured(run, "grad_zero_share", step)
-        if np.any(zeros[large[: len(zeros)]] >= SOME):
+        shares = finite(zeros[np.array(large)[: len(zeros)]])
+        if limits.LARGE_TENSOR_ZEROS.reached_by(max(shares, default=0)):
             return True
     return False
 
 
 def _half_op(run: Run) -> Op | None:
-    for deep in run.deep:
-        for op in deep.ops:
-            if op.phase == "forward" and any(
-                v.dtype == "float16" and v.requires_grad for v in op.outputs
-            ):
-                return op
-    return None
+    forward = (op for deep in run.deep for op in deep.ops if op.phase == "forward")
+    return next(
+        (op for op in forward if any(v.dtype == "float16" and v.requires_grad for v in op.outputs)),
+        None,
+    )
 
 
-def _lost(run: Run) -> tuple[float, bool, float, int]:
-    """(share of gradient elements that are zero, any not finite, median of the tensors' largest
-    element, step).
+def _lost(run: Run) -> tuple[float, int, float, int]:
+    """(share of gradient elements that are zero, tensors that are not finite, median of the
+    tensors' largest element, step) at the worst of the first measured steps.
     """
-    worst = (0.0, False, 0.0, 0)
-    for step in [int(s) for s in dict.fromkeys(run.tensor_steps[:12])]:
+    found: list[tuple[float, int, float, int]] = []
+    sizes = np.array([0 if t.owner in TABLES else t.numel for t in run.tensors], np.float64)
+    held = np.array([t.optimizer >= 0 for t in run.tensors])
+    for step in dict.fromkeys(int(s) for s in run.tensor_steps[:12]):
         zeros, norms, peaks = (
             measured(run, s, step) for s in ("grad_zero_share", "grad_l2", "grad_max")
         )
-        sizes = np.array(
-            [t.numel if t.owner not in ("Embedding", "EmbeddingBag") else 0 for t in run.tensors],
-            np.float64,
-        )
-        held = np.array([t.optimizer >= 0 for t in run.tensors]) & (norms >= 0) | np.isnan(
-            norms
-        ) & np.isfinite(zeros)
-        known = held[: len(zeros)] & (zeros >= 0) & (sizes[: len(zeros)] > 0)
-        if np.any(np.isinf(norms)):
-            return 0.0, True, float("inf"), step
-        if not known.any():
-            continue
-        share = float(np.sum(zeros[known] * sizes[known]) / np.sum(sizes[known]))
-        if share > worst[0]:
-            worst = (share, False, float(np.median(np.abs(peaks[known]))), step)
-    return worst
+        bad = int(np.isinf(norms).sum())
+        if bad:
+            return 0, bad, float("inf"), step
+        known = held & (norms >= 0) | np.isnan(norms) & np.isfinite(zeros)
+        known &= (zeros >= 0) & (sizes > 0)
+        if known.any():
+            share = float(np.sum(zeros[known] * sizes[known]) / np.sum(sizes[known]))
+            found.append((share, 0, float(np.median(np.abs(peaks[known]))), step))
+    return max(found, key=lambda row: row[0], default=(0, 0, 0, 0))

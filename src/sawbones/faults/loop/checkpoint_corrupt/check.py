@@ -38,43 +38,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site
+from sawbones.evidence import NothingToJudge, exact, finding, refused
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.protocol import sites_in
 
 NEEDS = ("events",)
+USES = ("files", "calls")
 EXPLAINS = ("loop.resume-incomplete",)
 EXPERIMENT = None
-SIGNS = (
-    "pytorchstreamreader",
-    "central directory",
-    "invalid magic number",
-    "ran out of input",
-    "unexpected eof",
-    "eoferror",
-    "pickle data was truncated",
-    "unexpected end",
-    "not a zip",
-    "bad zip",
-    "badzipfile",
-    "not a gzipped",
-    "badgzipfile",
-    "end-of-stream marker",
-    "invalid load key",
-    "unpickling stack underflow",
-    "corrupt",
-    "crc",
-    "safetensorerror",
-    "zlib",
-    "storage has wrong byte size",
-    "pickle",
-    "is not a checkpoint",
-    "file might be corrupted",
-    "could not find mark",
-    "invalid argument",
-)
-# Of a file that something else than torch.load was reading: only what a file cut short or altered
-# says of itself.
+# What a file cut short or altered says of itself, whatever was reading it.
 PLAIN_SIGNS = (
     "ran out of input",
     "pickle data was truncated",
@@ -85,36 +59,60 @@ PLAIN_SIGNS = (
     "central directory",
     "badzipfile",
 )
+# What torch.load says of one as well.
+SIGNS = (
+    *PLAIN_SIGNS,
+    "pytorchstreamreader",
+    "invalid magic number",
+    "unexpected eof",
+    "eoferror",
+    "unexpected end",
+    "not a zip",
+    "bad zip",
+    "badgzipfile",
+    "unpickling stack underflow",
+    "corrupt",
+    "crc",
+    "zlib",
+    "storage has wrong byte size",
+    "pickle",
+    "is not a checkpoint",
+    "could not find mark",
+    "invalid argument",
+)
 NOT_SIGNS = ("weights_only", "weights only", "can't get attribute", "no module named")
+UNREADABLE = "The checkpoint cannot be read back"
+Row = Mapping[str, Any]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    files = list(run.facts.get("files") or ())
+    files: list[Row] = list(run.facts.get("files") or ())
+    last = _said(run)
+    if not files and not last:
+        raise NothingToJudge("no checkpoint was written or read")
     for number, row in enumerate(files):
         before = _written(files[:number], row)
         said = _failed(run, row, before) or _changed(row, before)
         if said is not None:
-            yield _finding(run, row, before, said)
+            yield _finding(run, row, before, *said)
             return
-    last = _said(run)
-    if (
-        run.num_steps
-        and any(s in last.lower() for s in PLAIN_SIGNS)
-        and not any(s in last.lower() for s in NOT_SIGNS)
-    ):
+    if run.num_steps and _is_broken_file(last, PLAIN_SIGNS):
         row = {"step": run.num_steps, "site": None, "path": "", "size": -1}
-        yield _finding(
-            run,
-            row,
-            None,
-            (
-                "The checkpoint cannot be read back",
-                f"reading it ends in {last.splitlines()[0][:160]}",
-            ),
-        )
+        text = f"reading it ends in {last.splitlines()[0][:160]}"
+        yield _finding(run, row, None, UNREADABLE, refused(text, steps=(run.num_steps,)))
 
 
-def _written(earlier: list[Mapping[str, Any]], row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _said(run: Run) -> str:
+    crashed = run.ending.kind == "exception"
+    return f"{run.ending.exception}: {run.ending.message or ''}" if crashed else ""
+
+
+def _is_broken_file(message: str, signs: tuple[str, ...]) -> bool:
+    low = message.lower()
+    return any(s in low for s in signs) and not any(s in low for s in NOT_SIGNS)
+
+
+def _written(earlier: list[Row], row: Row) -> Row | None:
     """What this run wrote to that path, else to a file of that name elsewhere."""
     saves = [r for r in reversed(earlier) if r["action"] == "save"]
     same = next((r for r in saves if r["path"] == row["path"]), None)
@@ -124,36 +122,18 @@ def _written(earlier: list[Mapping[str, Any]], row: Mapping[str, Any]) -> Mappin
     return next((r for r in saves if str(r["path"]).rsplit("/", 1)[-1] == name), None)
 
 
-def _finding(
-    run: Run, row: Mapping[str, Any], before: Mapping[str, Any] | None, said: tuple[str, str]
-) -> Finding:
-    title, text = said
+def _finding(run: Run, row: Row, before: Row | None, title: str, reading: Evidence) -> Finding:
     saved, loaded = as_site(before["site"]) if before else None, as_site(row["site"])
     # A file that was not left as torch.save wrote it: the user's own lines that write come first.
     by_hand = before is None or before["path"] != row["path"] or row["size"] != before["size"]
     writes = [w for w in sites_in(run, ("write",)) if ".std" not in w.code] if by_hand else []
-    writes.sort(
-        key=lambda w: (
-            saved is None or w.file != saved.file,
-            abs(w.line - saved.line) if saved else 0,
-        )
-    )
+    if saved is not None:
+        writes.sort(key=lambda w: (w.file != saved.file, abs(w.line - saved.line)))
     saves = [as_site(r["site"]) for r in run.facts.get("files") or () if r["action"] == "save"]
-    places: tuple[Site | None, ...] = (
-        *writes[:1],
-        saved,
-        *writes[1:2],
-        loaded,
-        run.ending.site,
-        *saves,
-    )
-    return Finding(
-        "loop.checkpoint-corrupt",
-        "proven",
-        0.95,
+    return finding(
         title,
-        tuple(dict.fromkeys(p for p in places if p is not None))[:4],
-        (Evidence(text, "checkpoints", (int(row["step"]),)),),
+        places(*writes[:1], saved, *writes[1:2], loaded, run.ending.site, *saves)[:4],
+        (reading,),
         Fix(
             "Write to a temporary file, flush it, and rename it with os.replace; check a "
             "digest before loading."
@@ -161,55 +141,46 @@ def _finding(
     )
 
 
-def _said(run: Run) -> str:
-    return (
-        f"{run.ending.exception}: {run.ending.message or ''}"
-        if run.ending.kind == "exception"
-        else ""
-    )
-
-
-def _failed(
-    run: Run, row: Mapping[str, Any], before: Mapping[str, Any] | None
-) -> tuple[str, str] | None:
+def _failed(run: Run, row: Row, before: Row | None) -> tuple[str, Evidence] | None:
     if row["action"] != "failed load" or row["size"] < 0:
         return None
     message = str(row.get("error") or "") or _said(run)
-    low = message.lower()
-    shrunk = before is not None and 0 <= row["size"] < before["size"]
-    if (
-        not shrunk
-        and not row.get("cut")
-        and (any(s in low for s in NOT_SIGNS) or not any(s in low for s in SIGNS))
-    ):
+    shrunk = before is not None and row["size"] - before["size"] < 0
+    if not shrunk and not row.get("cut") and not _is_broken_file(message, SIGNS):
         return None
     size = f"{row['size']} bytes" + (f", {before['size']} when it was written" if before else "")
-    return (
-        "The checkpoint cannot be read back",
-        f"{row['path']} ({size}) does not load: {message.splitlines()[0][:160] if message else ''}",
-    )
+    first = message.splitlines()[0][:160] if message else ""
+    text, step = f"{row['path']} ({size}) does not load: {first}", (int(row["step"]),)
+    if before is not None and shrunk:
+        return UNREADABLE, exact(
+            text, row["size"], expected=before["size"], signal="checkpoints", steps=step
+        )
+    return UNREADABLE, refused(text, signal="checkpoints", steps=step)
 
 
-def _changed(row: Mapping[str, Any], before: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    if (
-        row["action"] != "load"
-        or before is None
-        or not before.get("digest")
-        or row.get("digest") is None
-    ):
+def _changed(row: Row, before: Row | None) -> tuple[str, Evidence] | None:
+    if row["action"] != "load" or before is None:
         return None
-    written, read = before["digest"], row["digest"]
+    written, read = before.get("digest"), row.get("digest")
+    if not written or read is None:
+        return None
     pairs = [(a, b) for a, b in zip(written, read, strict=False) if a == a and b == b]
-    differ = [(a, b) for a, b in pairs if abs(a - b) > 1e-6 * (abs(a) + 1)]
-    if len(written) == len(read) and not differ:
-        return None
+    differ = [
+        (a, b) for a, b in pairs if limits.CHECKPOINT_SUMS.passed_by(abs(a - b) / (abs(a) + 1))
+    ]
+    title = "The checkpoint holds something else than was written"
+    step = (int(row["step"]),)
     if len(written) != len(read):
         text = (
             f"{row['path']} was written with {len(written)} tensors and read back with {len(read)}"
         )
-    else:
-        text = (
-            f"{len(differ)} of {len(pairs)} tensors of {row['path']} read back changed (sum "
-            f"{differ[0][1]:g}, not {differ[0][0]:g})"
+        return title, exact(
+            text, len(read), expected=len(written), signal="checkpoints", steps=step
         )
-    return "The checkpoint holds something else than was written", text
+    if not differ:
+        return None
+    text = (
+        f"{len(differ)} of {len(pairs)} tensors of {row['path']} read back changed (sum "
+        f"{differ[0][1]:g}, not {differ[0][0]:g})"
+    )
+    return title, exact(text, len(differ), signal="checkpoints", steps=step)

@@ -43,99 +43,102 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import DeepStep, Event, Evidence, Finding, Fix, Op, Run, Site, Value
+from sawbones.evidence import NothingToJudge, context, counted, exact, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import DeepStep, Event, Finding, Fix, Op, Run, Site, Value
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import measured, sites_of
+from sawbones.stats.relative import relative_difference
 
 NEEDS = ("backward", "steps")
 EXPLAINS = ("loop.exploding-gradients", "loop.loss-spike")
 EXPERIMENT = None
-SHARE = 0.8
+MOST_UNCLEARED = 2  # steps: later ones would use what was clipped before, and it had an effect
 IN_PLACE = ("mul_", "div_", "clamp_", "clip_", "clamp_max_", "copy_", "__imul__", "__itruediv__")
+FIX = Fix("Clip after backward() and before step().")
 
 
 def check(run: Run) -> Iterator[Finding]:
     clips = run.of_kind("clip")
-    if not clips:
-        yield from _by_hand(run)
-    idle = _idle(run)
-    if len(clips) < 2 or len(idle) < SHARE * len(clips):
+    if len(clips) > 1:
+        yield from _by_call(run, clips)
         return
-    limits = [float(c.data["max_norm"]) for c in idle if c.data.get("max_norm") is not None]
-    limit = float(np.median(limits)) if limits else math.inf
+    late = [(d.step, op) for d in run.deep if d.step and (op := _late_scaling(run, d)) is not None]
+    if clips or not late:
+        raise NothingToJudge("gradients are not clipped, or once at most")
+    yield from _by_hand(run, late)
+
+
+def _by_call(run: Run, clips: tuple[Event, ...]) -> Iterator[Finding]:
+    idle = _idle(run)
+    if not limits.STEPS_OUT_OF_ORDER.reached_by(len(idle) / len(clips)):
+        return
+    asked = [float(c.data["max_norm"]) for c in idle if c.data.get("max_norm") is not None]
+    limit = float(np.median(asked)) if asked else math.inf
     if not math.isfinite(limit):
         return
     norms = run.steps["grad_norm"]
-    by_norm = idle[0].data.get("fn") == "clip_grad_norm_"
-    exceeded = [int(s) for s, n in zip(run.steps["step"], norms, strict=True) if n > limit * 1.001]
-    matters = bool(exceeded) or not by_norm
-    yield Finding(
-        "loop.clip-after-step",
-        "proven" if matters else "suspected",
-        0.96 if matters else 0.5,
+    exceeded = [
+        int(step)
+        for step, norm in zip(run.steps["step"], norms, strict=True)
+        if limits.CLIP_EXCEEDED.passed_by(norm / max(limit, TINY))
+    ]
+    matters = bool(exceeded) or idle[0].data.get("fn") != "clip_grad_norm_"
+    yield finding(
         "Clipping has no effect: it comes when the step has already used the gradients"
-        if idle[0].data.get("norm", 0.0)
+        if idle[0].data.get("norm")
         else "Clipping has no effect: it comes before backward, when there are no gradients",
         sites_of(idle[0]),
         (
-            Evidence(
-                (
-                    f"no backward pass between the last step and the clip, at {len(idle)} of "
-                    f"{len(clips)} clips"
-                ),
-                "events",
-                tuple(c.step for c in idle[:5]),
-                len(idle) / len(clips),
-                0.0,
+            exact(
+                f"no backward pass between the last step and the clip, at {len(idle)} of "
+                f"{len(clips)} clips",
+                len(idle),
+                signal="events",
+                steps=[c.step for c in idle[:5]],
             ),
-            Evidence(
-                (
-                    f"the gradient norm at the step exceeds the limit of {limit:g} at "
-                    f"{len(exceeded)} of {len(norms)} steps"
-                ),
-                "steps",
-                tuple(exceeded[:5]),
-                float(np.nanmax(norms)) if np.any(np.isfinite(norms)) else None,
-                limit,
+            context(
+                f"the gradient norm at the step exceeds the limit of {limit:g} at "
+                f"{len(exceeded)} of {len(norms)} steps",
+                signal="steps",
+                steps=exceeded[:5],
+                value=float(np.nanmax(norms)) if np.any(np.isfinite(norms)) else None,
+                expected=limit,
             ),
         ),
-        Fix("Clip after backward() and before step()."),
+        FIX,
+        at_most="proven" if matters else "suspected",
     )
 
 
-def _by_hand(run: Run) -> Iterator[Finding]:
+def _by_hand(run: Run, late: list[tuple[int, Op]]) -> Iterator[Finding]:
     """Gradients that a step has used, scaled down or cut in place after it and cleared before the
     next backward pass.
     """
-    found = [
-        (deep.step, op)
-        for deep in run.deep
-        if deep.step and (op := _late_scaling(run, deep)) is not None
-    ]
     looked = [deep for deep in run.deep if deep.step]
-    kept = sum(bool(e.data.get("uncleared")) for e in run.of_kind("step"))
-    if len(found) < 2 or len(found) < SHARE * len(looked) or kept > 2:
+    uncleared = [e for e in run.of_kind("step") if e.data.get("uncleared")]
+    enough = limits.STEPS_OUT_OF_ORDER.reached_by(len(late) / len(looked))
+    if len(late) < 2 or not enough or len(uncleared) > MOST_UNCLEARED:
         return
-    shrunk = [
-        (step, op) for step, op in found if _spread(op.outputs[0]) < 0.999 * _spread(op.inputs[0])
-    ]
-    step, op = (shrunk or found)[0]
-    yield Finding(
-        "loop.clip-after-step",
-        "proven" if shrunk else "suspected",
-        0.94 if shrunk else 0.4,
+    shrunk = [(step, op) for step, op in late if limits.CLIP_SHRINKS.undercut_by(_factor(op))]
+    step, op = (shrunk or late)[0]
+    yield finding(
         "Clipping by hand has no effect: it comes when the step has already used the gradients",
-        tuple(dict.fromkeys(s for s in (*_steps_near(run, op), op.site) if s is not None))[:3],
+        places(*_steps_near(run, op), op.site)[:3],
         (
-            Evidence(
-                f"the gradients of the step before are scaled in place ({op.name}) after it, at {len(found)} of {len(looked)} "
-                f"steps looked at, by {_spread(op.outputs[0]) / max(_spread(op.inputs[0]), 1e-30):.3g} at step {step}",
-                "ops",
-                tuple(s for s, _ in found[:5]),
-                float(len(found)),
-                0.0,
+            counted(
+                f"the gradients of the step before are scaled in place ({op.name}) after it, at {len(late)} of {len(looked)} "
+                f"steps looked at, by {_factor(op):.3g} at step {step}",
+                len(late),
+                len(looked),
+                limits.STEPS_OUT_OF_ORDER,
+                signal="ops",
+                steps=[s for s, _ in late[:5]],
             ),
         ),
-        Fix("Clip after backward() and before step()."),
+        FIX,
+        at_most="likely" if shrunk else "suspected",
     )
 
 
@@ -158,32 +161,37 @@ def _late_scaling(run: Run, deep: DeepStep) -> Op | None:
         if op.module or any(v.requires_grad for v in op.inputs):
             break  # the forward pass has begun
         if op.name in IN_PLACE and op.inputs and op.outputs:
-            size = _spread(op.inputs[0])
-            if any(abs(size - n) <= 0.02 * n for n in by_shape.get(op.inputs[0].shape, ())):
+            size = _norm(op.inputs[0])
+            known = by_shape.get(op.inputs[0].shape, ())
+            if any(limits.CLIPPED_GRADIENT.kept_by(relative_difference(size, n)) for n in known):
                 hits.append(op)
-    num_held = sum(map(len, by_shape.values()))
-    if len(hits) < 2 or len(hits) < 0.4 * num_held:
+    num_held = max(1, sum(map(len, by_shape.values())))
+    if len(hits) < 2 or not limits.CLIPPED_TENSORS.reached_by(len(hits) / num_held):
         return None
-    return max(hits, key=lambda o: o.inputs[0].std or 0.0)
+    return max(hits, key=lambda o: o.inputs[0].std or 0)
 
 
-def _spread(value: Value) -> float:
+def _factor(op: Op) -> float:
+    return _norm(op.outputs[0]) / max(_norm(op.inputs[0]), TINY)
+
+
+def _norm(value: Value) -> float:
     """L2 norm, from the moments."""
     number = math.prod(value.shape)
-    return math.sqrt(number * ((value.mean or 0.0) ** 2 + (value.std or 0.0) ** 2))
+    return math.sqrt(number * ((value.mean or 0) ** 2 + (value.std or 0) ** 2))
 
 
 def _idle(run: Run) -> list[Event]:
     """Clips that stand after a step (or at the start) and before a backward (or the end)."""
     found: list[Event] = []
     waiting: list[Event] = []
-    last = "step"
-    for event in run.events:
-        if event.kind in ("step", "manual_step", "backward"):
-            if event.kind == "backward":
-                found += waiting
-            waiting = []
-            last = "backward" if event.kind == "backward" else "step"
-        elif event.kind == "clip" and last == "step":
-            waiting.append(event)
+    stepped = True
+    for event in run.of_kind("step", "manual_step", "backward", "clip"):
+        if event.kind == "clip":
+            waiting += [event] if stepped else []
+            continue
+        stepped = event.kind != "backward"
+        if not stepped:
+            found += waiting
+        waiting = []
     return found + waiting

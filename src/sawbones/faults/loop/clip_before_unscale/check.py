@@ -48,8 +48,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, context, counted, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Event, Finding, Fix, Run
+from sawbones.stats.loss_scale import scale_of
 from sawbones.stats.protocol import Turn, measured, sites_of, turns
+from sawbones.stats.relative import relative_difference
 from sawbones.stats.series import finite
 
 NEEDS = ("scaler", "steps", "backward")
@@ -62,20 +66,25 @@ EXPLAINS = (
     "model.frozen-params",
 )
 EXPERIMENT = None
-SHARE = 0.8
-# Nobody asks for a limit this small: a constant norm below it is max_norm / scale.
-SMALL_LIMIT = 1e-3
+MIN_STEPS = 8  # by chance two or three norms in a row are alike, not eight
+FIX = Fix(
+    "Call scaler.unscale_(optimizer) after backward() and before clipping.",
+    insert_before="scaler.unscale_(optimizer)",
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     scaled = [t for t in turns(run) if t.backwards and t.of("scale") and t.scaler_step is not None]
     if not scaled:
-        return
+        raise NothingToJudge("no step of a scaled loss went through the scaler")
     clipped = [(t, c) for t in scaled if (c := _first_clip(t)) is not None]
     if clipped:
         yield from _by_order(clipped)
-    else:
-        yield from _by_constant_norm(run, scaled)
+        return
+    kept = [t for t in scaled if not t.skipped and scale_of(t) > 1]
+    if len(kept) < MIN_STEPS:
+        raise NothingToJudge(f"fewer than {MIN_STEPS} steps were taken at a loss scale above 1")
+    yield from _by_constant_norm(run, kept)
 
 
 def _first_clip(turn: Turn) -> Event | None:
@@ -83,133 +92,111 @@ def _first_clip(turn: Turn) -> Event | None:
     return next((e for e in turn.of("clip") if e.seq > last), None)
 
 
-def _scale(turn: Turn) -> float:
-    known = [e.data.get("scale") for e in turn.of("scale")]
-    return float(known[-1]) if known and known[-1] else 1.0
-
-
 def _by_order(clipped: list[tuple[Turn, Event]]) -> Iterator[Finding]:
     early = [
         (t, c)
         for t, c in clipped
-        if not any(u.seq < c.seq for u in t.of("unscale")) and _scale(t) > 1
+        if not any(u.seq < c.seq for u in t.of("unscale")) and scale_of(t) > 1
     ]
-    if len(early) < max(1, SHARE * len(clipped)):
+    if not limits.STEPS_OUT_OF_ORDER.reached_by(len(early) / len(clipped)):
         return
-    limits = np.array([float(c.data.get("max_norm") or np.nan) for _, c in early])
-    scales = np.array([_scale(t) for t, _ in early])
+    asked = np.array([float(c.data.get("max_norm") or np.nan) for _, c in early])
+    scales = np.array([scale_of(t) for t, _ in early])
     norms = np.array([float(c.data.get("norm", np.nan)) for _, c in early])
     by_value = early[0][1].data.get("fn") == "clip_grad_value_"
-    active = np.isfinite(norms) & (norms > limits)
-    effective = limits / scales
-    if (
-        not np.all(np.isfinite(limits))
-        or (not by_value and np.mean(active) < 0.5)
-        or np.median(effective) > 0.02
-    ):
+    active = float(np.mean(np.isfinite(norms) & (norms - asked > 0)))
+    left = asked / scales
+    known = bool(np.all(np.isfinite(asked)))
+    if not known or limits.EFFECTIVE_CLIP.passed_by(float(np.median(left))):
         return
-    if (
-        len(set(scales)) > 1
-        and len(set(limits)) > 1
-        and np.ptp(effective) < 1e-3 * np.max(effective)
-    ):
+    if not by_value and not limits.CLIPS_ACTIVE.reached_by(active):
+        return
+    varies = len(set(scales)) > 1 and len(set(asked)) > 1
+    if varies and limits.CLIP_FOLLOWS_SCALE.undercut_by(float(np.ptp(left) / np.max(left))):
         return  # the limit is multiplied by the scale
     turn, clip = early[0]
-    limit, scale = float(limits[0]), float(scales[0])
+    limit, scale = float(asked[0]), float(scales[0])
     shown = (
         f"; its norm was {norms[0]:.4g}, really {norms[0] / scale:.4g}"
         if np.isfinite(norms[0])
         else ""
     )
-    yield Finding(
-        "loop.clip-before-unscale",
-        "proven",
-        0.98,
-        (
-            "Gradients are clipped while still multiplied by the loss scale: the real limit "
-            f"is {limit / scale:.2g}, not {limit:g}"
-        ),
+    yield finding(
+        "Gradients are clipped while still multiplied by the loss scale: the real limit "
+        f"is {limit / scale:.2g}, not {limit:g}",
         sites_of(clip, turn.backwards[-1]),
         (
-            Evidence(
-                (
-                    f"clip before unscale_ at {len(early)} of {len(clipped)} clipped steps, "
-                    f"with a loss scale of {scale:g}{shown}"
-                ),
-                "events",
-                tuple(t.step for t, _ in early[:5]),
-                len(early) / len(clipped),
-                0.0,
+            exact(
+                f"clip before unscale_ at {len(early)} of {len(clipped)} clipped steps, "
+                f"with a loss scale of {scale:g}{shown}",
+                len(early),
+                signal="events",
+                steps=[t.step for t, _ in early[:5]],
             ),
-            Evidence(
+            context(
                 f"after unscaling, at most {limit / scale:.3g} is left of the gradient",
-                "clipping",
-                (turn.step,),
-                limit / scale,
-                limit,
+                signal="clipping",
+                steps=(turn.step,),
+                value=limit / scale,
+                expected=limit,
             ),
         ),
-        _fix(),
+        FIX,
     )
 
 
-def _by_constant_norm(run: Run, scaled: list[Turn]) -> Iterator[Finding]:
+def _by_constant_norm(run: Run, kept: list[Turn]) -> Iterator[Finding]:
     """No clip of torch's was called: a hand-written one pins the norm (or the largest element) of
     the scaled gradients.
     """
-    kept = [t for t in scaled if not t.skipped and _scale(t) > 1]
-    if len(kept) < 8:
-        return
-    scales = np.array([_scale(t) for t in kept])
+    scales = np.array([scale_of(t) for t in kept])
     rows = {int(s): i for i, s in enumerate(run.steps["step"])}
     norms = np.array(
         [run.steps["grad_norm"][rows[t.step]] if t.step in rows else np.nan for t in kept]
     )
     peaks = np.array([max(finite(measured(run, "grad_max", t.step)), default=np.nan) for t in kept])
-    unscaled = sum(bool(t.of("unscale")) for t in kept) > 0.5 * len(kept)
+    unscaled = 2 * sum(bool(t.of("unscale")) for t in kept) > len(kept)
     for what, values in (("norm", norms), ("largest element", peaks)):
         known = np.isfinite(values) & (values > 0)
-        if known.sum() < 8:
+        if known.sum() < MIN_STEPS:
             continue
-        pinned = values[known] * scales[known]
-        level = float(np.median(pinned))
-        share = float(np.mean(np.abs(pinned - level) < 1e-3 * level))
-        small = float(np.median(values[known])) < SMALL_LIMIT
-        if share < SHARE or (unscaled and not small) or level > 0.02 * float(np.median(scales)):
+        level = float(np.median(values[known] * scales[known]))
+        pinned = [
+            limits.PINNED_NORM.undercut_by(relative_difference(value, level))
+            for value in values[known] * scales[known]
+        ]
+        share = sum(pinned) / len(pinned)
+        small = limits.SMALLEST_CLIP.undercut_by(float(np.median(values[known])))
+        if (
+            not limits.STEPS_OUT_OF_ORDER.reached_by(share)
+            or (unscaled and not small)
+            or limits.EFFECTIVE_CLIP.passed_by(level / float(np.median(scales)))
+        ):
             continue
         turn = kept[0]
         real = level / float(scales[0])
-        yield Finding(
-            "loop.clip-before-unscale",
-            "likely" if unscaled else "proven",
-            0.85 if unscaled else 0.96,
-            (
-                f"Gradients are limited to {level:.3g} while still multiplied by the loss "
-                f"scale: the real limit is {real:.2g}"
-            ),
+        yield finding(
+            f"Gradients are limited to {level:.3g} while still multiplied by the loss "
+            f"scale: the real limit is {real:.2g}",
             sites_of(turn.backwards[-1], turn.scaler_step),
             (
-                Evidence(
-                    (
-                        f"the {what} of the gradients times the loss scale is {level:.4g} at "
-                        f"{share:.0%} of the steps"
-                    ),
-                    "steps",
-                    tuple(t.step for t in kept[:5]),
-                    level,
-                    level * float(scales[0]),
+                counted(
+                    f"the {what} of the gradients times the loss scale is {level:.4g} at "
+                    f"{share:.0%} of the steps",
+                    sum(pinned),
+                    len(pinned),
+                    limits.STEPS_OUT_OF_ORDER,
+                    signal="steps",
+                    steps=[t.step for t in kept[:5]],
                 ),
-                Evidence(
-                    f"what reaches the optimizer is {real:.3g}", "steps", (turn.step,), real, level
+                context(
+                    f"what reaches the optimizer is {real:.3g}",
+                    signal="steps",
+                    steps=(turn.step,),
+                    value=real,
+                    expected=level,
                 ),
             ),
-            _fix(),
+            FIX,
         )
         return
-
-
-def _fix() -> Fix:
-    return Fix(
-        "Call scaler.unscale_(optimizer) after backward() and before clipping.",
-        insert_before="scaler.unscale_(optimizer)",
-    )

@@ -39,77 +39,90 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.divergence import gradient_leaps, recent_ratio
 from sawbones.stats.protocol import sites_of, update_ratios
 
 NEEDS = ("steps", "losses", "backward")
 EXPLAINS = ("loop.loss-spike", "loss.unstable-log", "optimizer.lr-too-high")
 EXPERIMENT = "clip_on"
-LEAP, PLAIN_LEAP, FAR = 4.0, 10.0, 50.0
-ORDINARY = 0.05
+MIN_STEPS = 10  # a leap needs steps before it to stand out of
 
 
 def check(run: Run) -> Iterator[Finding]:
     norms, losses = run.steps["grad_norm"], run.losses
-    if (
-        len(norms) < 10
-        or run.of_kind("scale")
-        or any(_limits(e.data.get("max_norm")) for e in run.of_kind("clip"))
-    ):
+    if len(norms) < MIN_STEPS:
+        raise NothingToJudge(f"fewer than {MIN_STEPS} optimizer steps were taken")
+    if run.of_kind("scale"):
+        raise NothingToJudge(
+            "the gradients carry a loss scale, and its scaler skips what overflows"
+        )
+    if any(_is_limit(e.data.get("max_norm")) for e in run.of_kind("clip")):
         return
     ratios = update_ratios(run)
     leaps = [
         leap
-        for leap in gradient_leaps(norms, losses, LEAP)
-        if not recent_ratio(ratios, leap.step) > ORDINARY
+        for leap in gradient_leaps(norms, losses, 1)
+        if limits.GRADIENT_LEAP.suspected_by(leap.factor)
+        and not limits.ORDINARY_UPDATE.passed_by(recent_ratio(ratios, leap.step))
     ]
     if not leaps:
         return
     leap = max(leaps, key=lambda found: found.factor)
-    plain = leap.factor >= PLAIN_LEAP or leap.worst > FAR * max(abs(leap.level), 1e-12)
     backward = next(
         (e for e in run.of_kind("backward") if e.step == leap.step), run.of_kind("backward")[0]
     )
     after = f"up to {leap.worst:.4g}" if math.isfinite(leap.worst) else "not finite"
-    yield Finding(
-        "loop.exploding-gradients",
-        "likely" if plain else "suspected",
-        0.88 if plain else 0.65,
-        (
-            f"The gradient norm leaps from {leap.usual:.3g} to {leap.norm:.3g} at step "
-            f"{leap.step}, and nothing clips it"
-        ),
-        sites_of(backward),
-        (
-            Evidence(
-                (
-                    f"gradient norm {leap.norm:.3g} at step {leap.step}, {leap.usual:.3g} "
-                    f"before, at a loss of {losses[leap.step]:.4g}"
-                ),
-                "steps",
-                (leap.step,),
+    leapt = (
+        f"gradient norm {leap.norm:.3g} at step {leap.step}, {leap.usual:.3g} "
+        f"before, at a loss of {losses[leap.step]:.4g}"
+    )
+    left = f"loss {leap.level:.4g} before, {after} in the next steps"
+    size = max(abs(leap.level), TINY)
+    # Either is enough to be clear: what the loss did after it, or else the leap itself.
+    if limits.LOSS_THROWN.passed_by(leap.worst / size):
+        readings = (
+            context(
+                leapt, signal="steps", steps=(leap.step,), value=leap.norm, expected=leap.usual
+            ),
+            compared(
+                left,
+                leap.worst,
+                limits.LOSS_THROWN,
+                against=size,
+                expected=leap.level,
+                signal="losses",
+                steps=(leap.step + 1,),
+            ),
+        )
+    else:
+        readings = (
+            compared(
+                leapt,
                 leap.norm,
-                leap.usual,
+                limits.GRADIENT_LEAP,
+                against=leap.usual,
+                signal="steps",
+                steps=(leap.step,),
             ),
-            Evidence(
-                f"loss {leap.level:.4g} before, {after} in the next steps",
-                "losses",
-                (leap.step + 1,),
-                None,
-                leap.level,
-            ),
-        ),
+            context(left, signal="losses", steps=(leap.step + 1,), expected=leap.level),
+        )
+    yield finding(
+        f"The gradient norm leaps from {leap.usual:.3g} to {leap.norm:.3g} at step "
+        f"{leap.step}, and nothing clips it",
+        sites_of(backward),
+        readings,
         Fix(
-            (
-                f"Clip: torch.nn.utils.clip_grad_norm_(model.parameters(), {leap.usual:.1g}) "
-                "between backward() and step()."
-            ),
+            f"Clip: torch.nn.utils.clip_grad_norm_(model.parameters(), {leap.usual:.1g}) "
+            "between backward() and step().",
             insert_after="torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
         ),
         params={"max_norm": leap.usual},
     )
 
 
-def _limits(max_norm: object) -> bool:
+def _is_limit(max_norm: object) -> bool:
     return not isinstance(max_norm, (int, float)) or math.isfinite(max_norm)

@@ -41,7 +41,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import (
     everyone,
     first_difference,
@@ -50,30 +53,26 @@ from sawbones.stats.ranks import (
     tables,
     wrapped,
 )
+from sawbones.stats.relative import relative_difference
 
 NEEDS = ("ranks", "tensor_statistics", "tensors")
+USES = ("local_gradients", "sharded")
 EXPLAINS = ("loop.rank-desync",)
 EXPERIMENT = None
-TOLERANCE = 1e-4
-LONGER = 1.1
 
 
 def check(run: Run) -> Iterator[Finding]:
     if any(is_sharded(r) for r in everyone(run)):
-        return
-    summed = _summed(run)
-    if summed is not None:
-        yield summed
+        raise NothingToJudge("each rank holds a part of every tensor, so norms must differ")
+    yield from _summed(run)
     for other in run.ranks:
-        gradient = first_difference(run, other, "grad_l2", TOLERANCE)
-        weights = first_difference(run, other, "param_l2", 1e-5)
-        if (
-            gradient is None
-            or (weights is not None and weights[0] < gradient[0])
-            or started_apart(run, other, gradient[0])
-        ):
+        gradient = first_difference(run, other, "grad_l2", limits.RANK_GRADIENTS.value)
+        if gradient is None:
             continue
         step, tensor, ours, theirs = gradient
+        weights = first_difference(run, other, "param_l2", limits.RANK_WEIGHTS.value)
+        if (weights is not None and weights[0] < step) or started_apart(run, other, step):
+            continue
         name = run.tensors[tensor].name if tensor < len(run.tensors) else f"tensor {tensor}"
         wrapper = wrapped(run)
         forward = next((e.site for e in run.of_kind("forward") if e.phase == "train"), None)
@@ -82,28 +81,23 @@ def check(run: Run) -> Iterator[Finding]:
             (e.site for e in run.of_kind("parallel") if e.data.get("cls") == "no_sync"), None
         )
         left_out = _left_out(run, other, step) if wrapper else None
-        places = (paused, left_out, forward, backward, wrapper.site if wrapper else None)
         reason = (
             "the wrapper is bypassed or no_sync stays on" if wrapper else "nothing averages them"
         )
         if left_out is not None:
             reason = "a part of the model is not wrapped"
-        yield Finding(
-            "loop.gradient-not-reduced",
-            "proven",
-            0.94,
+        yield finding(
             f"Gradients are not averaged over the ranks: {reason}",
-            tuple(dict.fromkeys(p for p in places if p is not None)),
+            places(paused, left_out, forward, backward, wrapper.site if wrapper else None),
             (
-                Evidence(
-                    (
-                        f"gradient of {name} at step {step}: norm {ours:.6g} on rank 0, "
-                        f"{theirs:.6g} on rank {other.rank}"
-                    ),
-                    "tensor_statistics",
-                    (step,),
+                exact(
+                    f"gradient of {name} at step {step}: norm {ours:.6g} on rank 0, "
+                    f"{theirs:.6g} on rank {other.rank}",
                     theirs,
-                    ours,
+                    expected=ours,
+                    within=limits.RANK_GRADIENTS.times(abs(ours) + abs(theirs)),
+                    signal="tensor_statistics",
+                    steps=(step,),
                 ),
             ),
             Fix(
@@ -121,60 +115,66 @@ def _left_out(run: Run, other: Run, step: int) -> Site | None:
     ours, theirs = tables(run, "grad_l2").get(step), tables(other, "grad_l2").get(step)
     if ours is None or theirs is None or len(ours) != len(theirs) or len(ours) != len(run.tensors):
         return None
-    known = ~np.isnan(ours) & ~np.isnan(theirs) & (ours + theirs > 0)
-    differ = known & (np.abs(ours - theirs) > TOLERANCE * (np.abs(ours) + np.abs(theirs)))
-    agree = int(np.sum(known & ~differ))
-    paths = [t.name.split(".")[:-1] for t in run.tensors if differ[t.index]]
-    if agree < 2 or len(paths) < 2:
+    known = [t for t in run.tensors if ours[t.index] + theirs[t.index] > 0]
+    differ = [
+        t
+        for t in known
+        if limits.RANK_GRADIENTS.passed_by(
+            abs(ours[t.index] - theirs[t.index]) / (ours[t.index] + theirs[t.index])
+        )
+    ]
+    if len(known) - len(differ) < 2 or len(differ) < 2:
         return None
+    paths = [t.name.split(".")[:-1] for t in differ]
     shared = [a for a, *rest in zip(*paths, strict=False) if all(b == a for b in rest)]
     return next((m.built for m in run.modules if m.path == ".".join(shared)), None)
 
 
-def _summed(run: Run) -> Finding | None:
+def _summed(run: Run) -> Iterator[Finding]:
     """The mean of some vectors is never longer than the mean of their lengths."""
     rows = [
         {int(row["step"]): row for row in (r.facts.get("local_gradients") or {}).get("rows", ())}
         for r in everyone(run)
     ]
-    for step in sorted(set.intersection(*(set(r) for r in rows))) if all(rows) else ():
+    for step in sorted(set.intersection(*map(set, rows))):
         own = np.mean([np.asarray(r[step]["after_backward"], np.float64) for r in rows], axis=0)
         used = np.asarray(rows[0][step]["at_step"], np.float64)
-        known = own > 1e-9
-        if not np.any(known) or not _is_whole_loss(run, step):
-            continue
-        ratio = float(np.median(used[known] / own[known]))
-        reduced = [
-            e.site for e in run.of_kind("collective") if e.step == step and e.site is not None
+        ratios = [
+            u / o for u, o in zip(used, own, strict=True) if limits.LOCAL_GRADIENT.passed_by(o)
         ]
-        if ratio > LONGER and reduced:
-            return Finding(
-                "loop.gradient-not-reduced",
-                "suspected",
-                0.6,
+        reduced = [e.site for e in run.of_kind("collective") if e.step == step]
+        if not ratios or not any(reduced) or not _is_whole_loss(run, step):
+            continue
+        ratio = float(np.median(ratios))
+        if limits.SUMMED_GRADIENTS.passed_by(ratio):
+            yield finding(
                 "Gradients are summed over the ranks and not divided",
-                tuple(dict.fromkeys(reduced))[:3],
+                places(*reduced)[:3],
                 (
-                    Evidence(
-                        (
-                            f"step {step}: gradients are {ratio:.3g} times as long as the "
-                            "ranks' own; a mean of them cannot be longer"
-                        ),
-                        "ranks",
-                        (step,),
+                    compared(
+                        f"step {step}: gradients are {ratio:.3g} times as long as the "
+                        "ranks' own; a mean of them cannot be longer",
                         ratio,
-                        1.0,
+                        limits.SUMMED_GRADIENTS,
+                        expected=1,
+                        signal="ranks",
+                        steps=(step,),
                     ),
                 ),
                 Fix("Divide by the number of ranks after the reduction, or use ReduceOp.AVG."),
-                experiment="one_rank_against_two",
+                at_most="suspected",  # a sum may be meant, with an LR to match
+                trial="one_rank_against_two",
             )
-    return None
+            return
 
 
 def _is_whole_loss(run: Run, step: int) -> bool:
     """What went backward is a value that a loss function returned, not a part of it."""
     losses = [e.data.get("value") for e in run.of_kind("loss") if e.step == step]
     roots = [e.data.get("value") for e in run.of_kind("backward") if e.step == step]
-    pairs = [(float(a), float(b)) for a in losses for b in roots if a is not None and b is not None]
-    return any(abs(a - b) <= 1e-5 * abs(a) for a, b in pairs)
+    return any(
+        limits.ROOT_IS_LOSS.kept_by(relative_difference(float(root), float(loss)))
+        for loss in losses
+        for root in roots
+        if loss is not None and root is not None
+    )

@@ -44,10 +44,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Optimizer, Run, Site, Tensor
+from sawbones.evidence import NothingToJudge, compared, counted, finding, refused
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Optimizer, Run, Site, Tensor
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import measured, sites_in
 
 NEEDS = ("tensors", "optimizers")
+USES = ("calls",)
 EXPLAINS = (
     "optimizer.lr-too-low",
     "loop.amp-no-scaler",
@@ -62,58 +66,54 @@ EXPERIMENT = None
 HALF = ("float16", "bfloat16")
 NAMES = {"float16": ("half", "fp16", "16-true"), "bfloat16": ("bf16", "bf16-true")}
 ADAM_LIKE = ("Adam", "AdamW", "NAdam", "RAdam")
+REFUSAL = "Attempting to unscale FP16 gradients"
 
 
 def check(run: Run) -> Iterator[Finding]:
     held = [t for t in run.tensors if t.requires_grad and t.optimizer >= 0 and t.in_model]
+    if not held:
+        raise NothingToJudge("no optimizer holds a parameter of the model")
     half = [t for t in held if t.dtype in HALF]
-    refused = "Attempting to unscale FP16 gradients" in (run.ending.message or "")
-    if not half or sum(t.numel for t in half) < 0.5 * sum(t.numel for t in held):
+    elements, all_elements = sum(t.numel for t in half), sum(t.numel for t in held)
+    if not limits.HALF_ELEMENTS.reached_by(elements / all_elements):
         return
     optimizer = next((o for o in run.optimizers if o.index == half[0].optimizer), None)
     if optimizer is None:
         return
+    dtype, message = half[0].dtype, run.ending.message or ""
     kept = _kept(run, optimizer, half)
-    dtype = half[0].dtype
-    lost = math.isfinite(kept) and kept < 0.5
-    broken = refused or lost or (dtype == "float16" and bool(np.any(~np.isfinite(run.losses))))
-    if not broken and (dtype == "bfloat16" or not optimizer.builtin):
-        status, confidence = "suspected", 0.4
-    elif not optimizer.builtin:
-        status, confidence = "suspected", 0.5
-    else:
-        status, confidence = ("proven", 0.96) if broken else ("likely", 0.85)
+    lost = limits.UPDATE_KEPT.undercut_by(kept)
+    overflowed = dtype == "float16" and bool(np.any(~np.isfinite(run.losses)))
     evidence = [
-        Evidence(
+        counted(
             f"{len(half)} of {len(held)} trained tensors are {dtype} ({half[0].name}, ...)",
-            "tensors",
-            (),
-            float(len(half)),
-            0.0,
+            elements,
+            all_elements,
+            limits.HALF_ELEMENTS,
+            signal="tensors",
         )
     ]
     if math.isfinite(kept):
         evidence.append(
-            Evidence(
+            compared(
                 f"{kept:.0%} of the asked update arrives in the weights",
-                "tensor_statistics",
-                (),
                 kept,
-                1.0,
+                limits.UPDATE_KEPT,
+                below=True,
+                expected=1,
+                signal="tensor_statistics",
             )
         )
-    if refused:
-        evidence.append(
-            Evidence(f"torch: {(run.ending.message or '').splitlines()[0][:120]}", "crash")
-        )
-    yield Finding(
-        "loop.half-weights",
-        status,
-        confidence,
+    if REFUSAL in message:
+        evidence.append(refused(f"torch: {message.splitlines()[0][:120]}"))
+    broken = REFUSAL in message or lost or overflowed
+    clear = optimizer.builtin and (broken or dtype == "float16")
+    yield finding(
         f"The weights themselves are {dtype}: small updates round to nothing",
-        (*_written(run, dtype), *((optimizer.site,) if optimizer.site else ())),
-        tuple(evidence),
+        (*_written(run, dtype), *places(optimizer.site)),
+        evidence,
         Fix("Keep the weights in float32 and run the forward pass under torch.autocast."),
+        at_most="likely" if clear else "suspected",
     )
 
 
@@ -122,35 +122,31 @@ def _written(run: Run, dtype: str) -> tuple[Site, ...]:
     either.
     """
     casts, named = sites_in(run, ("cast",)), sites_in(run, ("dtype",), (dtype, *NAMES[dtype]))
-    places: dict[tuple[str, int], Site] = {}
+    by_line: dict[tuple[str, int], Site] = {}
     for site in (*casts[:1], *named[:1], *casts[1:2], *named[1:3]):
-        places.setdefault((site.file, site.line), site)
-    return tuple(places.values())[:3]
+        by_line.setdefault((site.file, site.line), site)
+    return tuple(by_line.values())[:3]
 
 
 def _kept(run: Run, optimizer: Optimizer, half: list[Tensor]) -> float:
     """Median share of the asked update that is found in the weights, over the measured steps."""
-    shares = []
-    rates = {
-        int(s): float(lr)
-        for s, lr in zip(run.steps.get("step", ()), run.steps.get("lr", ()), strict=False)
-    }
     group = optimizer.groups[0] if optimizer.groups else {}
     plain = optimizer.cls == "SGD" and not group.get("momentum") and not group.get("weight_decay")
     if not plain and optimizer.cls not in ADAM_LIKE:
         return math.nan
-    for step in [int(s) for s in dict.fromkeys(run.tensor_steps)]:
+    rates = {
+        int(s): float(lr)
+        for s, lr in zip(run.steps.get("step", ()), run.steps.get("lr", ()), strict=False)
+    }
+    shares = []
+    for step in dict.fromkeys(int(s) for s in run.tensor_steps):
         lr = rates.get(step, math.nan)
         updates, norms = measured(run, "update_l2", step), measured(run, "grad_l2", step)
         for tensor in half:
-            if (
-                len(tensor.shape) < 2
-                or tensor.index >= len(updates)
-                or not norms[tensor.index] > 0
-                or not lr > 0
-            ):
+            if len(tensor.shape) < 2 or tensor.index >= len(updates):
                 continue
-            asked = lr * norms[tensor.index] if plain else 0.3 * lr * math.sqrt(tensor.numel)
-            if math.isfinite(updates[tensor.index]) and updates[tensor.index] >= 0:
-                shares.append(updates[tensor.index] / asked)
+            update, norm = updates[tensor.index], norms[tensor.index]
+            if norm > 0 and lr > 0 and math.isfinite(update) and update >= 0:
+                adam = limits.ADAM_UPDATE.times(lr * math.sqrt(tensor.numel))
+                shares.append(update / (lr * norm if plain else adam))
     return float(np.median(shares)) if shares else math.nan

@@ -44,77 +44,70 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites
-from sawbones.stats.divergence import FAR_LOSS, FAR_NORM, gradient_leaps, recent_ratio
+from sawbones.stats.divergence import gradient_leaps, recent_ratio
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_of, update_ratios
+from sawbones.stats.relative import relative_difference
 from sawbones.stats.series import end_level, finite, spikes, start_level
 
 NEEDS = ("steps", "losses", "backward")
+USES = ("numbers", "loaders", "data_ops")
 EXPLAINS = ("optimizer.lr-too-high", "loop.exploding-gradients")
 EXPERIMENT = "skip_batch"
-EARLIEST, MOST, WORSE = 10, 3, 0.15
-MOST_SHARE = 0.1  # of all steps, where every spike is far out
-FAR, ORDINARY = 100.0, 0.05
-LATELY, LEAP = (
-    3,
-    10.0,
-)  # steps in which momentum carries on a gradient that leapt at an ordinary loss
+EARLIEST = 10  # steps: a spike needs a calm stretch before it
+MOST = 3  # spikes that are looked at one by one
+APART = 5  # steps: what comes sooner is the aftermath of one spike
+LATELY = 3  # steps in which momentum carries on a gradient that leapt at an ordinary loss
+DEVIATIONS = 10  # robust ones: noise of any shape that losses have stays below
 INTO = re.compile(r"^[^=(]*\]\s*[-+*/]?=(?!=)")  # an assignment to an element or a slice
+Floats = npt.NDArray[np.float64]
 
 
 def check(run: Run) -> Iterator[Finding]:
     losses = run.losses
     if len(losses) < 2 * EARLIEST or len(run.optimizers) > 1:
-        return
+        raise NothingToJudge(f"fewer than {2 * EARLIEST} losses, or several optimizers")
     begin = start_level(losses)
-    high = [
-        s for s in spikes(losses, window=20, factor=10.0) if s >= EARLIEST and not losses[s] < begin
-    ]
-    out = [s for s in high if _doubles(losses, s)]
-    # One spike's aftermath is not a second one; a ripple of a run that is nearly done is none.
-    heads = [s for i, s in enumerate(out) if i == 0 or s - out[i - 1] > 5]
+    size = max(abs(begin), TINY)
+    heads = _heads(losses, begin)
     if not heads or (len(heads) > MOST and not _far_apart(losses, heads, begin)):
         return
     first = heads[0]
     before, after = finite(losses[max(0, first - 10) : first]), losses[first + 1 : first + 9]
     if len(before) < 5 or not len(after):
         return
-    level, size = float(np.median(before)), max(abs(begin), 1e-12)
+    level = float(np.median(before))
+    if limits.TROUBLE_BEFORE.passed_by((level - begin) / size):
+        return
     # A moving average of squared gradients carries a spike for long: the end tells as well as the
     # next steps.
     worse = (
         math.inf if np.any(~np.isfinite(after)) else max(float(np.median(after)), end_level(losses))
     )
-    top, norms = float(np.max(finite(losses[:first]))), run.steps["grad_norm"]
+    norms = run.steps["grad_norm"]
+    top = max(float(np.max(finite(losses[:first]))), size)
     usual = finite(norms[max(0, first - 20) : first - 1])
-    highest = float(np.max(usual, initial=0.0))
-    far = losses[first] > FAR * max(top, size) or not math.isfinite(losses[first])
-    least = WORSE * min(size, max(abs(level), 0.1 * size)) if far else WORSE * size
-    if level > begin + 0.5 * size:
-        return  # in trouble before
-    # Out of the blue: the update before was an ordinary one from an ordinary gradient.
-    calm = (
-        len(usual) > 3
-        and norms[first - 1] < 4 * highest
-        and recent_ratio(update_ratios(run), first) < ORDINARY
-    )
-    calm = calm and not any(
-        first - LATELY <= leap.step < first for leap in gradient_leaps(norms, losses, LEAP)
-    )
-    both = losses[first] > FAR_LOSS * max(top, size) and norms[first] > FAR_NORM * highest
-    harmed = worse >= level + least
-    if not harmed and not (calm and far and norms[first] > FAR_NORM * highest):
+    highest = max(float(np.max(usual, initial=0)), TINY)
+    bad_gradient = limits.BAD_BATCH_GRADIENT.passed_by(norms[first] / highest)
+    height = losses[first] / top
+    far = limits.FAR_SPIKE.passed_by(height) or not math.isfinite(losses[first])
+    scale = min(size, max(abs(level), size / 10)) if far else size
+    harmed = limits.SPIKE_AFTERMATH.reached_by((worse - level) / scale)
+    calm = len(usual) > 3 and _out_of_the_blue(run, first, highest)
+    if not harmed and not (calm and far and bad_gradient):
         return  # nothing follows from it
-    sure = harmed and calm and math.isfinite(losses[first]) and (far or both)
+    from_batch = far or (limits.BAD_BATCH_LOSS.passed_by(height) and bad_gradient)
+    sure = harmed and calm and math.isfinite(losses[first]) and from_batch
     backward = next((e for e in run.of_kind("backward") if e.step == first), None)
     batches = [e for e in run.of_kind("batch") if e.step == first]
-    yield Finding(
-        "loop.loss-spike",
-        "likely" if sure else "suspected",
-        0.9 if sure else 0.55,
+    yield finding(
         f"The batch of step {first} throws the run: loss {losses[first]:.4g} after {level:.4g}",
         places(
             *_written(run, first),
@@ -122,26 +115,61 @@ def check(run: Run) -> Iterator[Finding]:
             *sites_of(*batches[:1], backward),
         ),
         (
-            Evidence(
+            compared(
                 f"loss {losses[first]:.4g} at step {first}, {level:.4g} before it",
-                "losses",
-                (first,),
                 float(losses[first]),
-                level,
+                limits.FAR_SPIKE if far else limits.BAD_BATCH_LOSS,
+                against=top,
+                expected=level,
+                signal="losses",
+                steps=(first,),
             ),
-            Evidence(
+            context(
                 f"the steps after are at {worse:.4g}",
-                "losses",
-                (first + 1,),
-                worse if math.isfinite(worse) else None,
-                level,
+                signal="losses",
+                steps=(first + 1,),
+                value=worse if math.isfinite(worse) else None,
+                expected=level,
             ),
         ),
         Fix(
             "Look at this batch; drop or repair it, limit the length of samples, or clip "
             "the gradient."
         ),
+        at_most="likely" if sure else "suspected",
         params={"steps": heads},
+    )
+
+
+def _heads(losses: Floats, begin: float) -> list[int]:
+    """Steps that stand out and at least double. One spike's aftermath is not a second one; a ripple
+    of a run that is nearly done is none.
+    """
+    out = [
+        s
+        for s in spikes(losses, window=20, factor=DEVIATIONS)
+        if s >= EARLIEST and not losses[s] - begin < 0 and _doubles(losses, s)
+    ]
+    return [s for i, s in enumerate(out) if i == 0 or s - out[i - 1] > APART]
+
+
+def _doubles(losses: Floats, step: int) -> bool:
+    before = finite(losses[max(0, step - 20) : step])
+    level = float(np.median(before)) if len(before) else math.nan
+    risen = (losses[step] - level) / max(abs(level), TINY)
+    return not math.isfinite(losses[step]) or bool(risen > 1)
+
+
+def _out_of_the_blue(run: Run, first: int, highest: float) -> bool:
+    """The update before was an ordinary one from an ordinary gradient."""
+    norms = run.steps["grad_norm"]
+    return (
+        limits.CALM_GRADIENT.undercut_by(norms[first - 1] / highest)
+        and limits.ORDINARY_UPDATE.undercut_by(recent_ratio(update_ratios(run), first))
+        and not any(
+            0 < first - leap.step <= LATELY
+            for leap in gradient_leaps(norms, run.losses, limits.GRADIENT_LEAP.value)
+        )
     )
 
 
@@ -152,53 +180,62 @@ def _written(run: Run, step: int) -> tuple[Site, ...]:
     usual: dict[str, float] = {}
     here: dict[str, float] = {}
     for batch in (b for b in run.batches if b.phase == "train"):
-        for tensor in (
-            t for t in batch.tensors if "min" in t and str(t.get("dtype", "")).startswith("float")
-        ):
-            path, reach = (
-                str(tensor["path"]),
-                max(abs(float(tensor["min"])), abs(float(tensor["max"]))),
-            )
+        for tensor in batch.tensors:
+            if "min" not in tensor or not str(tensor.get("dtype", "")).startswith("float"):
+                continue
+            path = str(tensor["path"])
+            reach = max(abs(float(tensor["min"])), abs(float(tensor["max"])))
             if batch.step == step:
-                here[path] = max(here.get(path, 0.0), reach)
+                here[path] = max(here.get(path, 0), reach)
             else:
                 usual[path] = min(usual.get(path, math.inf), reach)
     odd = [
-        value for path, value in here.items() if value > FAR * max(usual.get(path, math.inf), 1e-12)
+        value
+        for path, value in here.items()
+        if path in usual and limits.FAR_VALUE.passed_by(value / max(usual[path], TINY))
     ]
     numbers = list(run.facts.get("numbers") or ())
-    rows = [r for r in numbers if any(abs(abs(r["value"]) - v) <= 1e-4 * v for v in odd)]
-    # scaled since, or not measured: the one line that writes a number far out into single elements
+    rows = [
+        r
+        for r in numbers
+        if any(limits.WRITTEN_NUMBER.kept_by(relative_difference(abs(r["value"]), v)) for v in odd)
+    ]
+    # Scaled since, or not measured: the one line that writes a number far out into single elements.
     if not rows:
         rows = [
-            r for r in numbers if abs(r["value"]) >= FAR and INTO.search(str(r.get("code", "")))
+            r
+            for r in numbers
+            if limits.FAR_VALUE.reached_by(abs(r["value"])) and INTO.search(str(r.get("code", "")))
         ]
         rows = rows if len({(r["file"], r["line"]) for r in rows}) == 1 else []
     return tuple(Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in rows[:1])
 
 
-def _far_apart(losses: np.ndarray, heads: list[int], begin: float) -> bool:
+def _far_apart(losses: Floats, heads: list[int], begin: float) -> bool:
     """Few steps far above all the others: corrupt samples that come by in every epoch, or a handful
     of them.
     """
-    others = finite(
-        np.delete(losses, [i for s in heads for i in range(s, min(s + 3, len(losses)))])
-    )
-    usual = max(float(np.max(others, initial=0.0)), abs(begin))
-    few = len(heads) <= MOST_SHARE * len(losses)
-    return few and (
-        all(losses[s] > FAR * usual for s in heads) or _comes_again(losses, heads, begin)
+    if limits.SPIKE_STEPS.passed_by(len(heads) / len(losses)):
+        return False
+    marked = [i for s in heads for i in range(s, min(s + 3, len(losses)))]
+    usual = _ceiling(np.delete(losses, marked), begin)
+    return all(limits.FAR_SPIKE.passed_by(losses[s] / usual) for s in heads) or _comes_again(
+        losses[heads], _ceiling(losses[: heads[0]], begin)
     )
 
 
-def _comes_again(losses: np.ndarray, heads: list[int], begin: float) -> bool:
+def _ceiling(losses: Floats, begin: float) -> float:
+    return max(float(np.max(finite(losses), initial=0)), abs(begin), TINY)
+
+
+def _comes_again(high: Floats, before: float) -> bool:
     """One sample in every epoch: spikes equally high, far above all that came before the first,
     whatever they leave behind.
     """
-    before = max(float(np.max(finite(losses[: heads[0]]), initial=0.0)), abs(begin))
-    high = losses[heads]
-    return bool(
-        np.all(np.isfinite(high)) and high.min() > FAR * before and high.max() < 3 * high.min()
+    return (
+        bool(np.all(np.isfinite(high)))
+        and limits.FAR_SPIKE.passed_by(high.min() / before)
+        and limits.EQUAL_SPIKES.undercut_by(high.max() / high.min())
     )
 
 
@@ -208,9 +245,3 @@ def _is_loop(run: Run, site: Site) -> bool:
         e.site is not None and (e.site.file, e.site.line) == (site.file, site.line)
         for e in run.of_kind("backward")[:3]
     )
-
-
-def _doubles(losses: np.ndarray, step: int) -> bool:
-    before = finite(losses[max(0, step - 20) : step])
-    level = float(np.median(before)) if len(before) else math.nan
-    return not math.isfinite(losses[step]) or bool(losses[step] > level + max(abs(level), 1e-12))

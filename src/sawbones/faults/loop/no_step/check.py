@@ -44,10 +44,13 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Event, Finding, Fix, Run, Site
 from sawbones.stats.protocol import STEP_KINDS, numbers_equal_to, sites_in, sites_of
 
 NEEDS = ("backward", "optimizers")
+USES = ("calls", "numbers")
 EXPLAINS = (
     "optimizer.lr-too-low",
     "model.frozen-params",
@@ -58,41 +61,34 @@ EXPLAINS = (
     "optimizer.schedule",
 )
 EXPERIMENT = None
-ENOUGH = 3
+MIN_PASSES = 3  # a gradient check or a saliency map takes one or two
 WINDOW_WORDS = ("accum", "window", "every", "per_step", "per_update", "micro")
 
 
 def check(run: Run) -> Iterator[Finding]:
     backwards = [e for e in run.of_kind("backward") if e.phase == "train"]
-    yield from _left_out(run, backwards)
-    if (
-        run.of_kind(*STEP_KINDS)
-        or len(backwards) < ENOUGH
-        or run.ending.kind not in ("finished", "budget", "interrupted", "exit")
-    ):
+    if len(backwards) < MIN_PASSES:
+        raise NothingToJudge(f"fewer than {MIN_PASSES} backward passes of training")
+    if run.of_kind(*STEP_KINDS):
+        yield from _left_out(run, backwards)
         return
-    held = [t for t in run.tensors if t.optimizer >= 0 and t.in_model]
-    unknown = not any(t.optimizer >= 0 for t in run.tensors)
-    if not held and not unknown:
+    if run.ending.kind not in ("finished", "budget", "interrupted", "exit"):
+        raise NothingToJudge("the run ended by an error before its first step")
+    held = [t for t in run.tensors if t.optimizer >= 0]
+    if held and not any(t.in_model for t in held):
         return  # the optimizer holds something that is no part of the model
     unused = sites_in(run, ("bare",), ("step",))
     written = sites_in(run, ("loop",), ("step",))
-    yield Finding(
-        "loop.no-step",
-        "proven",
-        0.97,
+    yield finding(
         f"{len(backwards)} backward passes and not one optimizer step: nothing is learnt",
         (*unused[:1], *_window(run, backwards), *sites_of(backwards[0]), *written[:2]),
         (
-            Evidence(
-                (
-                    f"{len(backwards)} backward passes, 0 steps of {run.optimizers[0].cls}, "
-                    "no parameter changed"
-                ),
-                "events",
-                (),
-                0.0,
-                float(len(backwards)),
+            exact(
+                f"{len(backwards)} backward passes, 0 steps of {run.optimizers[0].cls}, "
+                "no parameter changed",
+                0,
+                expected=len(backwards),
+                signal="events",
             ),
         ),
         Fix(
@@ -108,53 +104,40 @@ def check(run: Run) -> Iterator[Finding]:
 def _left_out(run: Run, backwards: list[Event]) -> Iterator[Finding]:
     """One optimizer of several that takes part in every turn of the loop but for its step."""
     steps = run.of_kind("step")
-    stepping = {e.data.get("optimizer") for e in steps}
-    if (
-        len(steps) < ENOUGH
-        or run.of_kind("manual_step")
-        or run.ending.kind not in ("finished", "exit")
-    ):
+    if run.of_kind("manual_step") or run.ending.kind not in ("finished", "exit"):
         return
-    for optimizer in run.optimizers:
+    stepping = {e.data.get("optimizer") for e in steps}
+    for optimizer in (o for o in run.optimizers if o.index not in stepping):
         cleared = [
             e
             for e in run.of_kind("zero_grad")
             if e.data.get("optimizer") == optimizer.index and e.phase == "train"
         ]
         held = [t for t in run.tensors if t.optimizer == optimizer.index]
-        whole = len(held) == sum(int(g.get("num_params", 0)) for g in optimizer.groups) > 0
-        if (
-            optimizer.index in stepping
-            or len(cleared) < 0.5 * len(backwards)
-            or not whole
-            or not any(t.requires_grad for t in held)
-        ):
+        whole = len(held) == sum(int(g.get("num_params", 0)) for g in optimizer.groups)
+        trained = whole and any(t.requires_grad for t in held)
+        if not trained or not cleared or 2 * len(cleared) < len(backwards):
             continue
         # The turns in which it is cleared: those of a stage that it has no part in do not count.
         beside = [e for e in steps if cleared[0].seq < e.seq]
-        if len(beside) < ENOUGH:
+        if len(beside) < MIN_PASSES:
             continue
         unused = sites_in(run, ("bare",), ("step",))
-        yield Finding(
-            "loop.no-step",
-            "likely",
-            0.93,
-            (
-                f"One of {len(run.optimizers)} optimizers never steps: its {len(held)} "
-                "parameters stay as they were drawn"
-            ),
+        yield finding(
+            f"One of {len(run.optimizers)} optimizers never steps: its {len(held)} "
+            "parameters stay as they were drawn",
             (*unused[:1], *sites_of(beside[0], backwards[0], cleared[0])),
             (
-                Evidence(
+                exact(
                     f"{len(cleared)} times its gradients were cleared, {len(backwards)} backward passes, 0 steps of this "
                     f"{optimizer.cls}; the others stepped {len(beside)} times",
-                    "events",
-                    (),
-                    0.0,
-                    float(len(cleared)),
+                    0,
+                    expected=len(cleared),
+                    signal="events",
                 ),
             ),
             Fix("Call step() of this optimizer too, or leave it out of the loop."),
+            at_most="likely",  # its turn may come in a longer run
         )
         return
 
@@ -169,13 +152,16 @@ def _window(run: Run, backwards: list[Event]) -> tuple[Site, ...]:
         for call in deep.losses
         if call.facts.get("reaches_root")
     ]
-    known = [1 / s for s in shares if isinstance(s, float) and 0 < s < 0.9]
-    if not known or abs(known[0] - round(known[0])) > 0.01:
+    divided = [
+        1 / s
+        for s in shares
+        if isinstance(s, float) and s > 0 and limits.LOSS_IS_DIVIDED.undercut_by(s)
+    ]
+    if not divided:
+        return ()
+    window = round(divided[0])
+    if limits.WHOLE_NUMBER.passed_by(abs(divided[0] - window)):
         return ()
     clears = [e.seq for e in run.of_kind("zero_grad")]
-    reached = Counter(bisect(clears, e.seq) for e in backwards)
-    return (
-        numbers_equal_to(run, [float(round(known[0]))], WINDOW_WORDS)[:1]
-        if max(reached.values()) < known[0]
-        else ()
-    )
+    reached = max(Counter(bisect(clears, e.seq) for e in backwards).values())
+    return numbers_equal_to(run, [window], WINDOW_WORDS)[:1] if window - reached > 0 else ()

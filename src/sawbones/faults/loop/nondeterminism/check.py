@@ -42,9 +42,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import context, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("twin_run",)
+USES = ("calls", "numbers", "streams_used", "source_lines")
 EXPLAINS = ("pipeline.worker-seed",)
 EXPERIMENT = None
 
@@ -65,60 +69,54 @@ CLOCK = {"time", "time_ns", "perf_counter", "monotonic", "now"}
 HASHED = {"set", "frozenset", "hash"}
 LISTED = {"listdir", "glob", "iterdir", "scandir"}
 SPLITTERS = {"train_test_split", "ShuffleSplit", "StratifiedShuffleSplit", "KFold"}
-LAST_BITS = 1e-5
-
-_NOUNS = {
+NOT_DRAWS = HASHED | CLOCK | LISTED | MAKERS | {"sorted", "reversed"}
+NOUNS = {
     "batch_order": "the order of the samples",
     "batch_values": "the values of the batches",
     "loss": "the loss",
     "ending": "how the run ends",
 }
+Row = Mapping[str, Any]
+Cause = tuple[str, tuple[Site, ...], Fix]  # in words, where, what to do
 
 
 def check(run: Run) -> Iterator[Finding]:
-    twin: Mapping[str, Any] = run.facts["twin_run"]
+    twin: Row = run.facts["twin_run"]
     differs = twin.get("differs")
     if not differs:
         return
-    what = str(differs["what"])
-    cause, places, fix = _cause(run, twin, what)
+    what, step = str(differs["what"]), int(differs.get("step", 0))
+    cause, where, fix = _cause(run, twin, what)
     seeded = _seeded_on_purpose(run)
-    bits = what == "loss" and float(differs.get("relative", 1.0)) < LAST_BITS
-    sure = bool(seeded) and not bits and what != "ending"
-    place = differs.get("site")
-    if place and Site(**place) not in places:
-        places = (*places, Site(**place))
-    noun = _NOUNS.get(what, what)
-    values = (
-        f" ({differs['first']:.9g} and {differs['second']:.9g})"
-        if isinstance(differs.get("first"), float)
-        else ""
-    )
+    last_bits = what == "loss" and limits.RUNS_DIFFER.undercut_by(differs.get("relative"))
+    noun = NOUNS.get(what, what)
     promised = (
         f"the script seeds {', '.join(sorted(seeded))}"
         if seeded
         else "the script seeds no global stream"
     )
-    yield Finding(
-        "loop.nondeterminism",
-        "proven" if sure else "suspected",
-        0.95 if sure else 0.4,
+    first, second, values = 1, 0, ""
+    if isinstance(differs.get("first"), float):
+        first, second = differs["first"], differs["second"]
+        values = f" ({first:.9g} and {second:.9g})"
+    yield finding(
         f"Two runs with one seed differ in {noun}: {cause}",
-        places[:6],
+        places(*where, as_site(differs.get("site")))[:6],
         (
-            Evidence(
-                f"first difference at step {differs.get('step', 0)}: {noun}{values}; {promised}",
-                "twin_run",
-                (int(differs.get("step", 0)),),
-                differs.get("first") if isinstance(differs.get("first"), float) else None,
-                differs.get("second") if isinstance(differs.get("second"), float) else None,
+            exact(
+                f"first difference at step {step}: {noun}{values}; {promised}",
+                first,
+                expected=second,
+                signal="twin_run",
+                steps=(step,),
             ),
-            Evidence(
+            context(
                 f"two runs of the same script, compared over {twin.get('steps', 0)} steps",
-                "twin_run",
+                signal="twin_run",
             ),
         ),
         fix,
+        at_most="proven" if seeded and not last_bits and what != "ending" else "suspected",
     )
 
 
@@ -128,45 +126,61 @@ def _seeded_on_purpose(run: Run) -> set[str]:
 
     Libraries that seed on their own account promise nothing."""
     lines = {(r["file"], r["line"]) for r in _calls(run, "seed")}
-    events = [
-        e for e in run.of_kind("seed") if e.site is not None and (e.site.file, e.site.line) in lines
-    ]
     named = [r for r in run.facts.get("numbers") or () if "seed" in str(r.get("name", "")).lower()]
     handed = {float(r["value"]) for r in named if r.get("value") is not None}
-    events += [e for e in run.of_kind("seed") if e.data.get("value") in handed]
+    events = [
+        e
+        for e in run.of_kind("seed")
+        if (e.site is not None and (e.site.file, e.site.line) in lines)
+        or e.data.get("value") in handed
+    ]
     return {str(e.data.get("library")) for e in events} - {"cuda"}
 
 
-def _calls(run: Run, *kinds: str) -> list[Mapping[str, Any]]:
+def _calls(run: Run, *kinds: str) -> list[Row]:
     return [r for r in run.facts.get("calls", ()) if r["kind"] in kinds]
 
 
-def _site(row: Mapping[str, Any]) -> Site:
+def _site(row: Row) -> Site:
     return Site(row["file"], row["line"], row["function"], row["code"])
 
 
-def _last(row: Mapping[str, Any]) -> str:
+def _last(row: Row) -> str:
     return str(row["call"]).rsplit(".", 1)[-1]
 
 
-def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Site, ...], Fix]:
-    """(in words, where, what to do), from the most to the least specific reading."""
-    seeds = _calls(run, "seed")
-    seed_lines = tuple(dict.fromkeys(_site(r) for r in seeds))
+def _cause(run: Run, twin: Row, what: str) -> Cause:
+    """From the most to the least specific reading."""
+    seed_lines = places(*(_site(r) for r in _calls(run, "seed")))
+    seeded = {str(e.data.get("library")) for e in run.of_kind("seed")}
     changed = twin.get("seed_differs")
     if isinstance(changed, Mapping):
-        place = (Site(**changed["site"]),) if changed.get("site") else seed_lines
         words = f"{changed['library']} is seeded with another value each time"
-        return words, place, Fix("Seed with a fixed number, not with the clock or the process.")
-    draws = _calls(run, "draw", "order", "seed")
+        fix = Fix("Seed with a fixed number, not with the clock or the process.")
+        return words, places(as_site(changed.get("site"))) or seed_lines, fix
+    first_loss = what == "loss" and twin["differs"].get("step") == 0
+    return (
+        _generator(run)
+        or _weights(run, seeded, seed_lines, first_loss)
+        or _stream(run, seeded, seed_lines)
+        or _library_without_state(run, seeded)
+        or _unordered(run)
+        or (
+            "the source draws from a stream that no seed reaches",
+            seed_lines,
+            Fix("Seed every stream that the script draws from."),
+        )
+    )
+
+
+def _generator(run: Run) -> Cause | None:
+    """A generator of its own without a seed, or with one that is another each time."""
+    seeds, draws = _calls(run, "seed"), _calls(run, "draw", "order", "seed")
     nameless = [r for r in draws if _last(r) in MAKERS and not r["num_args"]]
     entropy = [r for r in draws if _last(r) in ENTROPY]
-    clock = [
-        r
-        for r in draws
-        if _last(r) in CLOCK and any(s["line"] == r["line"] and s is not r for s in seeds)
-    ]
-    clock += [r for r in draws if _last(r) in CLOCK and any(m in r["code"] for m in MAKERS)]
+    timed = [r for r in draws if _last(r) in CLOCK]
+    clock = [r for r in timed if any(s["line"] == r["line"] and s is not r for s in seeds)]
+    clock += [r for r in timed if any(m in r["code"] for m in MAKERS)]
     for rows, words, advice in (
         (nameless, "a generator is made without a seed", "Give the generator a fixed seed."),
         (
@@ -178,63 +192,53 @@ def _cause(run: Run, twin: Mapping[str, Any], what: str) -> tuple[str, tuple[Sit
     ):
         if rows:
             return f"{words} ({rows[0]['call']})", tuple(map(_site, rows)), Fix(advice)
-    seeded = {str(e.data.get("library")) for e in run.of_kind("seed")}
-    if "torch" not in seeded or (
-        what == "loss" and twin["differs"].get("step") == 0 and _seeded_late(run)
-    ):
-        return _weights(run, seeded, seed_lines)
+    return None
+
+
+def _weights(
+    run: Run, seeded: set[str], seed_lines: tuple[Site, ...], first_loss: bool
+) -> Cause | None:
+    """The model is drawn from an unseeded torch, or above the line that seeds it."""
+    built = places(*(m.built for m in run.modules))[:1]
+    if "torch" not in seeded:
+        text, call = "Call torch.manual_seed before the model is made.", "torch.manual_seed(0)"
+        advice = Fix(text, insert_after=call) if seed_lines else Fix(text, insert_before=call)
+        return "torch is never seeded", (*seed_lines[:1], *built), advice
+    torch_seeds = [e.site for e in run.of_kind("seed") if e.data.get("library") == "torch"]
+    seed = next((site for site in torch_seeds if site is not None), None)
+    late = seed is not None and any(
+        m.built.file == seed.file and m.built.function == seed.function and m.built.line < seed.line
+        for m in run.modules
+        if m.built is not None and m.num_params
+    )
+    if not first_loss or not late:
+        return None
+    words = "torch is seeded after the model is made"
+    return words, (*places(seed), *built), Fix("Seed before the model is made.")
+
+
+def _stream(run: Run, seeded: set[str], seed_lines: tuple[Site, ...]) -> Cause | None:
     used = run.facts.get("streams_used", {})
     for library, prefixes in (("random", ("random.",)), ("numpy", ("np.random.", "numpy.random."))):
         calls = [
             r
             for r in _calls(run, "draw", "order")
-            if str(r["call"]).startswith(prefixes) or "." not in str(r["call"])
-        ]
-        calls = [
-            r
-            for r in calls
-            if _last(r) not in HASHED | CLOCK | LISTED | MAKERS | {"sorted", "reversed"}
+            if (str(r["call"]).startswith(prefixes) or "." not in str(r["call"]))
+            and _last(r) not in NOT_DRAWS
         ]
         calls.sort(key=lambda r: not str(r["call"]).startswith(prefixes))
         if library not in seeded and used.get(library) and calls:
             near = tuple(s for s in seed_lines if s.file == calls[0]["file"])
-            places = (*near[:1], _site(calls[0]), *near[1:2])
             call = "random.seed(0)" if library == "random" else "numpy.random.seed(0)"
             return (
                 f"{library} is drawn from and never seeded",
-                places,
+                (*near[:1], _site(calls[0]), *near[1:2]),
                 Fix(f"Seed it beside the others: {call}.", insert_after=call),
             )
-    loose = _without_state(run)
-    if "numpy" not in seeded and used.get("numpy") and loose:
-        words = (
-            "numpy, which is never seeded, is drawn from by a library that was given no "
-            "random_state"
-        )
-        return words, loose, Fix("Give the call a random_state, or seed NumPy.")
-    listed = [r for r in _calls(run, "draw") if _last(r) in LISTED]
-    hashed = [r for r in _calls(run, "draw") if _last(r) in HASHED]
-    if hashed:
-        words = "the order of a set or of hashes, which is another one in every process"
-        return (
-            words,
-            tuple(map(_site, hashed)),
-            Fix("Sort what comes out of the set before numbering or iterating it."),
-        )
-    if listed:
-        return (
-            "the order in which files are listed",
-            tuple(map(_site, listed)),
-            Fix("Sort the list of files."),
-        )
-    return (
-        "the source draws from a stream that no seed reaches",
-        seed_lines,
-        Fix("Seed every stream that the script draws from."),
-    )
+    return None
 
 
-def _without_state(run: Run) -> tuple[Site, ...]:
+def _library_without_state(run: Run, seeded: set[str]) -> Cause | None:
     """Calls of scikit-learn and pandas that draw from NumPy's global stream when no random_state is
     given.
     """
@@ -248,38 +252,27 @@ def _without_state(run: Run) -> tuple[Site, ...]:
         for r in _calls(run, "order")
         if _last(r) == "sample" and not str(r["call"]).startswith("random.")
     ]
-    return tuple(dict.fromkeys(_site(r) for r in rows if "random_state" not in r["code"]))
-
-
-def _seeded_late(run: Run) -> bool:
-    """The model is made above the line that seeds torch, in the same function."""
-    seeds = [
-        e.site
-        for e in run.of_kind("seed")
-        if e.data.get("library") == "torch" and e.site is not None
-    ]
-    built = [m.built for m in run.modules if m.built is not None and m.num_params]
-    return bool(seeds) and any(
-        b.file == seeds[0].file and b.function == seeds[0].function and b.line < seeds[0].line
-        for b in built
+    loose = places(*(_site(r) for r in rows if "random_state" not in r["code"]))
+    if not loose or "numpy" in seeded or not run.facts.get("streams_used", {}).get("numpy"):
+        return None
+    words = (
+        "numpy, which is never seeded, is drawn from by a library that was given no random_state"
     )
+    return words, loose, Fix("Give the call a random_state, or seed NumPy.")
 
 
-def _weights(
-    run: Run, seeded: set[str], seed_lines: tuple[Site, ...]
-) -> tuple[str, tuple[Site, ...], Fix]:
-    built = tuple(dict.fromkeys(m.built for m in run.modules if m.built is not None))
-    if "torch" not in seeded:
-        text, call = "Call torch.manual_seed before the model is made.", "torch.manual_seed(0)"
-        advice = Fix(text, insert_after=call) if seed_lines else Fix(text, insert_before=call)
-        return "torch is never seeded", (*seed_lines[:1], *built[:1]), advice
-    late = tuple(
-        e.site
-        for e in run.of_kind("seed")
-        if e.data.get("library") == "torch" and e.site is not None
-    )
-    return (
-        "torch is seeded after the model is made",
-        (*late[:1], *built[:1]),
-        Fix("Seed before the model is made."),
-    )
+def _unordered(run: Run) -> Cause | None:
+    """An order that nothing fixes: of hashes, or of a folder's files."""
+    draws = _calls(run, "draw")
+    for names, words, advice in (
+        (
+            HASHED,
+            "the order of a set or of hashes, which is another one in every process",
+            "Sort what comes out of the set before numbering or iterating it.",
+        ),
+        (LISTED, "the order in which files are listed", "Sort the list of files."),
+    ):
+        rows = [r for r in draws if _last(r) in names]
+        if rows:
+            return words, tuple(map(_site, rows)), Fix(advice)
+    return None

@@ -33,67 +33,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.evidence import context, finding, refused
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.failures import failure, ran_out_of_memory, user_frames
-from sawbones.stats.loss_calls import as_site
+from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("crash",)
+USES = ("loaders",)
 EXPLAINS = ()
 EXPERIMENT = None
+MIN_BATCHES = 4  # of fewer there is no usual one
 
 
 def check(run: Run) -> Iterator[Finding]:
     message = (run.ending.message or "").strip()
+    kind = run.ending.exception or ""
     if not ran_out_of_memory(run):
         return
+    first = message.splitlines()[0][:200] if message else ""
+    evidence = [refused(f"{kind}: {first}", steps=(run.num_steps,))]
     failed = failure(run)
-    evidence = [
-        Evidence(
-            f"{run.ending.exception}: {message.splitlines()[0][:200] if message else ''}",
-            "crash",
-            (run.num_steps,),
-        )
-    ]
     if failed is not None:
-        evidence.append(
-            Evidence(
-                f"operator {failed.op} on shapes {', '.join(map(str, failed.shapes))}", "crash"
-            )
-        )
-    sizes = [max((prod(t["shape"]) for t in b.tensors), default=0) for b in run.batches]
-    now = max(
-        (prod(t.get("shape") or [0]) for t in (run.ending.batch or {}).get("tensors", ())),
-        default=0,
-    )
-    rare = len(sizes) > 3 and now > 1.5 * sorted(sizes)[len(sizes) // 2]
-    loaders = run.facts.get("loaders") or ()
-    made = [
-        as_site(row["collate_site"]) for row in loaders if row.get("collate_site")
-    ]  # a rare batch is made smaller there
-    if rare:
-        usual = sorted(sizes)[len(sizes) // 2]
-        evidence.append(
-            Evidence(
-                f"the batch in hand has {now} elements, the usual one {usual}",
-                "batches",
-                (),
-                float(now),
-                float(usual),
-            )
-        )
-    places = [
-        failed.site if failed else None,
-        *(made if rare else ()),
-        *user_frames(run),
-        run.ending.site,
-    ]
-    yield Finding(
-        "loop.out-of-memory",
-        "proven",
-        0.95,
+        shapes = ", ".join(map(str, failed.shapes))
+        evidence.append(context(f"operator {failed.op} on shapes {shapes}", signal="crash"))
+    sizes = sorted(max((prod(t["shape"]) for t in b.tensors), default=0) for b in run.batches)
+    in_hand = (run.ending.batch or {}).get("tensors", ())
+    now = max((prod(t.get("shape") or [0]) for t in in_hand), default=0)
+    usual = sizes[len(sizes) // 2] if len(sizes) >= MIN_BATCHES else 0
+    made = []
+    if usual and limits.LARGE_BATCH.passed_by(now / usual):
+        # A rare batch is made smaller where it is put together.
+        made = [as_site(row.get("collate_site")) for row in run.facts.get("loaders") or ()]
+        text = f"the batch in hand has {now} elements, the usual one {usual}"
+        evidence.append(context(text, signal="batches", value=now, expected=usual))
+    yield finding(
         "The run asked for more memory than there is",
-        tuple(dict.fromkeys(p for p in places if p is not None))[:4],
-        tuple(evidence),
+        places(failed.site if failed else None, *made, *user_frames(run), run.ending.site)[:4],
+        evidence,
         Fix(
             "Make this operator smaller: cap the length of a batch, a smaller batch with "
             "accumulation, checkpointing, or chunks."

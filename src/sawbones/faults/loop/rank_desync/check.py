@@ -41,10 +41,15 @@ The PyTorch notes on DDP: all replicas start from the same state, which the wrap
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from typing import Any
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Event, Evidence, Finding, Fix, Run
 from sawbones.stats.evaluations import nodes
+from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import (
     apart,
     buffers_apart,
@@ -58,47 +63,46 @@ from sawbones.stats.ranks import (
 )
 
 NEEDS = ("ranks", "tensors")
+USES = ("sharded", "writes", "evaluation")
 EXPLAINS = ("loop.gradient-not-reduced",)
 EXPERIMENT = None
-TOLERANCE = 1e-5
-MATERIAL = (
-    0.05  # by how much of its size a buffer differs, or a running mean of the running deviation
-)
 
 
 def check(run: Run) -> Iterator[Finding]:
     if any(is_sharded(r) for r in everyone(run)):
-        return
+        raise NothingToJudge("each rank holds a part of every tensor, so they must differ")
     yield from _by_norms(run) or _by_fingerprints(run) or _buffers(run)
 
 
 def _by_norms(run: Run) -> list[Finding]:
     for other in run.ranks:
-        found = first_difference(run, other, "param_l2", TOLERANCE)
-        gradient = first_difference(run, other, "grad_l2", 1e-4)
-        if found is None or (
-            gradient is not None
-            and gradient[0] <= found[0]
-            and not started_apart(run, other, found[0])
-        ):
+        found = first_difference(run, other, "param_l2", limits.RANK_WEIGHTS.value)
+        if found is None:
             continue
         step, tensor, ours, theirs = found
+        gradient = first_difference(run, other, "grad_l2", limits.RANK_GRADIENTS.value)
+        from_gradients = gradient is not None and gradient[0] <= step
+        if from_gradients and not started_apart(run, other, step):
+            continue
         name = run.tensors[tensor].name if tensor < len(run.tensors) else f"tensor {tensor}"
-        text = (
+        reading = exact(
             f"{name} at step {step}: norm {ours:.6g} on rank {run.rank}, {theirs:.6g} on rank "
-            f"{other.rank}"
+            f"{other.rank}",
+            theirs,
+            expected=ours,
+            within=limits.RANK_WEIGHTS.times(abs(ours) + abs(theirs)),
+            signal="tensor_statistics",
+            steps=(step,),
         )
-        return [
-            _finding(run, other, step, Evidence(text, "tensor_statistics", (step,), theirs, ours))
-        ]
+        return [_parameters(run, other, step, reading)]
     return []
 
 
 def _by_fingerprints(run: Run) -> list[Finding]:
     row, gradients = apart(run, "parameters"), apart(run, "gradients")
-    if row is None or (gradients is not None and gradients["first"] <= row["first"]):
+    if row is None or (gradients is not None and row["first"] - gradients["first"] >= 0):
         return []  # gradients that differ make parameters differ
-    first = next(t for t in row["tensors"] if t["distance"] > TOLERANCE)
+    first = next(t for t in row["tensors"] if limits.RANK_WEIGHTS.passed_by(t["distance"]))
     text = (
         f"fingerprints of ranks {row['with']} and {row['rank']} differ after {row['step']} steps"
         + (f", after {row['same']} they were the same" if row["same"] >= 0 else "")
@@ -108,33 +112,28 @@ def _by_fingerprints(run: Run) -> list[Finding]:
         )
     )
     other = next((r for r in run.ranks if r.rank == row["rank"]), None)
-    evidence = Evidence(
-        text, "ranks", (int(row["step"]),), float(first["ours"]), float(first["theirs"])
-    )
-    return [_finding(run, other, int(row["first"]) - 1, evidence)]
+    reading = exact(text, row["num"], signal="ranks", steps=(int(row["step"]),))
+    return [_parameters(run, other, int(row["first"]) - 1, reading)]
 
 
-def _finding(run: Run, other: Run | None, step: int, evidence: Evidence) -> Finding:
+def _parameters(run: Run, other: Run | None, step: int, reading: Evidence) -> Finding:
     seed = next(
         (e.site for e in run.of_kind("seed") if other is not None and _differs(run, other, e.seq)),
         None,
     )
     built = next((m.built for m in run.modules if m.built is not None), None)
     stepped = next((o.site for o in run.optimizers if o.site is not None), None)
-    start = step <= 0
     alone = written_alone(run, other) if other is not None else ()
     rates = rates_apart(run, other, step) if other is not None else None
     if rates is not None:
-        return _by_rates(run, rates, evidence)
-    places = (seed, built, *alone, stepped) if start else (*alone, stepped, seed, built)
+        return _by_rates(run, rates, reading)
+    start = step <= 0
+    where = (seed, built, *alone, stepped) if start else (*alone, stepped, seed, built)
     when = "from the start" if start else f"from step {step} on"
-    return Finding(
-        "loop.rank-desync",
-        "proven",
-        0.93,
+    return finding(
         f"Parameters differ between ranks {when}",
-        _distinct(places),
-        (evidence,),
+        places(*where)[:5],
+        (reading,),
         Fix(
             "Start all ranks from one state (one seed, a broadcast, or DDP), and do the "
             "same to the parameters on every rank."
@@ -142,7 +141,7 @@ def _finding(run: Run, other: Run | None, step: int, evidence: Evidence) -> Find
     )
 
 
-def _by_rates(run: Run, calls: tuple[Event, Event], evidence: Evidence) -> Finding:
+def _by_rates(run: Run, calls: tuple[Event, Event], reading: Evidence) -> Finding:
     """The ranks agree until a scheduler, told something else on each of them, gives them other
     learning rates.
     """
@@ -154,13 +153,11 @@ def _by_rates(run: Run, calls: tuple[Event, Event], evidence: Evidence) -> Findi
         f"{theirs.data['lr_after']} at step {ours.step}{given}"
     )
     measured = [n.site for n in nodes(run) if ours.step in n.steps] if given else []
-    return Finding(
-        "loop.rank-desync",
-        "proven",
-        0.93,
+    rates = [c.data["lr_after"][0] for c in calls]
+    return finding(
         f"Parameters differ between ranks: from step {ours.step} on their learning rates do",
-        _distinct((ours.site, *measured[-1:])),
-        (Evidence(text, "schedule", (ours.step,)), evidence),
+        places(ours.site, *measured[-1:])[:5],
+        (exact(text, rates[1], expected=rates[0], signal="schedule", steps=(ours.step,)), reading),
         Fix(
             "Average the number over the ranks (all_reduce) before the scheduler decides "
             "by it, so that all decide the same."
@@ -173,33 +170,33 @@ def _buffers(run: Run) -> list[Finding]:
     if row is None or apart(run, "parameters") is not None:
         return []
     shares = {t["name"]: _share(run, t, row["tensors"]) for t in row["tensors"]}
-    worst = max(row["tensors"], key=lambda t: shares[t["name"]])
-    if shares[worst["name"]] <= MATERIAL:
+    name = max(shares, key=lambda key: shares[key])
+    if not limits.BUFFERS_APART.passed_by(shares[name]):
         return []
-    owner = worst["name"].rpartition(".")[0]
-    built = next((m.built for m in run.modules if m.path == owner), None)
+    built = next((m.built for m in run.modules if m.path == name.rpartition(".")[0]), None)
     text = (
-        f"{worst['name']} on ranks {row['with']} and {row['rank']} differs by {shares[worst['name']]:.2g} of its size after "
+        f"{name} on ranks {row['with']} and {row['rank']} differs by {shares[name]:.2g} of its size after "
         f"{row['step']} steps ({row['num']} buffers differ, {row['looks']} looks since step {row['first']}); the parameters agree"
     )
-    sure = wrapper is not None
-    fix = (
-        "Let DDP broadcast buffers (its default), use SyncBatchNorm, or average the buffers "
-        "across ranks before they are used."
-    )
     return [
-        Finding(
-            "loop.rank-desync",
-            "proven" if sure else "suspected",
-            0.9 if sure else 0.4,
+        finding(
             "Buffers drift apart between ranks, and nothing brings them together",
-            _distinct((wrapper.site if wrapper is not None else None, built)),
+            places(wrapper.site if wrapper is not None else None, built),
             (
-                Evidence(
-                    text, "ranks", (int(row["step"]),), float(worst["ours"]), float(worst["theirs"])
+                compared(
+                    text,
+                    shares[name],
+                    limits.BUFFERS_APART,
+                    expected=0,
+                    signal="ranks",
+                    steps=(int(row["step"]),),
                 ),
             ),
-            Fix(fix),
+            Fix(
+                "Let DDP broadcast buffers (its default), use SyncBatchNorm, or average the "
+                "buffers across ranks before they are used."
+            ),
+            at_most="suspected" if wrapper is None else "likely",
         )
     ]
 
@@ -208,26 +205,16 @@ def _share(run: Run, tensor: Mapping[str, Any], tensors: Sequence[Mapping[str, A
     """A running mean may lie near zero: it is measured by the deviation that it is divided by."""
     owner, _, name = tensor["name"].rpartition(".")
     if name == "num_batches_tracked":
-        return 0.0
+        return 0
     if name != "running_mean":
         return float(tensor["distance"])
-    variance = next(
-        (
-            t
-            for t in tensors
-            if t["name"] == f"{owner}.running_var" or (not owner and t["name"] == "running_var")
-        ),
-        None,
-    )
+    beside = f"{owner}.running_var" if owner else "running_var"
+    variance = next((t for t in tensors if t["name"] == beside), None)
     size = next((m.settings.get("num_features") for m in run.modules if m.path == owner), None)
     if variance is None or not size:
-        return 0.0
-    deviation = (min(variance["ours"], variance["theirs"]) * float(size) ** 0.5) ** 0.5
-    return float(tensor["distance"] * max(tensor["ours"], tensor["theirs"]) / (deviation + 1e-12))
-
-
-def _distinct(places: tuple[Site | None, ...]) -> tuple[Site, ...]:
-    return tuple(dict.fromkeys(p for p in places if p is not None))[:5]
+        return 0
+    deviation = sqrt(min(variance["ours"], variance["theirs"]) * sqrt(size))
+    return float(tensor["distance"] * max(tensor["ours"], tensor["theirs"]) / (deviation + TINY))
 
 
 def _differs(run: Run, other: Run, seq: int) -> bool:

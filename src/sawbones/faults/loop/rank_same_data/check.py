@@ -34,35 +34,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, counted, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone, trained_prints, training_sites
 
 NEEDS = ("ranks", "batches")
+USES = ("calls", "loaders")
 EXPLAINS = ("loop.sampler-epoch", "loop.gradient-not-reduced")
 EXPERIMENT = None
-SHARE = 0.9
 SHUFFLES = ("randperm", "permutation", "shuffle", "sample", "choice", "choices", "permuted")
-MIN_BATCHES = 4
+MIN_BATCHES = 4  # fewer may be a warm-up that all ranks make on one batch
 
 
 def check(run: Run) -> Iterator[Finding]:
     prints = [trained_prints(r) for r in everyone(run)]
-    if not run.of_kind("parallel", "collective"):
-        return
-    for rank, theirs in enumerate(prints[1:], 1):
-        pairs = list(zip(prints[0], theirs, strict=False))
+    pairs_by_rank = [list(zip(prints[0], theirs, strict=False)) for theirs in prints[1:]]
+    enough = any(len(pairs) >= MIN_BATCHES for pairs in pairs_by_rank)
+    if not enough or not run.of_kind("parallel", "collective"):
+        raise NothingToJudge("no two ranks that work together have four training batches each")
+    for rank, pairs in enumerate(pairs_by_rank, 1):
         same = sum(a == b for a, b in pairs)
-        if len(pairs) < MIN_BATCHES or same < SHARE * len(pairs):
+        if len(pairs) < MIN_BATCHES or not limits.SAME_BATCHES.reached_by(same / len(pairs)):
             continue
         text = f"{same} of {len(pairs)} training batches of rank 0 and rank {rank} are the same"
-        yield Finding(
-            "loop.rank-same-data",
-            "proven",
-            0.95,
+        yield finding(
             f"All {len(prints)} ranks train on the same data",
             _where(run),
-            (Evidence(text, "batches", (), same / len(pairs), 0.0),),
+            (counted(text, same, len(pairs), limits.SAME_BATCHES, signal="batches"),),
             Fix(
                 "Give every rank its own part: sampler=DistributedSampler(dataset), "
                 "without shuffle=True, or a slice by rank."

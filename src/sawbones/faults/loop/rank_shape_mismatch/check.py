@@ -42,13 +42,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site
+from sawbones.evidence import NothingToJudge, context, exact, finding
+from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.ranks import everyone, training_sites, wrapped
 
 NEEDS = ("ranks",)
+USES = ("aborted", "last_collectives", "hang", "loaders", "calls")
 EXPLAINS = (
     "loop.rank-desync",
     "loop.gradient-not-reduced",
@@ -59,6 +62,7 @@ EXPLAINS = (
     "loop.no-step",
 )
 EXPERIMENT = None
+# How torch says that other ranks are gone: such an error is a consequence.
 CONNECTION = re.compile(
     r"connection (closed|reset|refused)|broken pipe|gloo|nccl|collective|process ?group|socket timeout|timed out|"
     r"expects same model across all ranks|all_?(reduce|gather)|size doesn't match",
@@ -79,33 +83,32 @@ class Call:
         return f"{self.op}{shape}" + (f" at {self.site}" if self.site else "")
 
 
+Order = Sequence[Call | None]
+
+
 def check(run: Run) -> Iterator[Finding]:
     ranks = everyone(run)
-    failed = [r for r in ranks if r.ending.kind == "exception"]
-    if any(
-        not CONNECTION.search(r.ending.message or "")
-        or "finished reduction" in (r.ending.message or "")
-        for r in failed
-    ):
+    endings = {r.ending.kind for r in ranks}
+    errors = [r.ending.message or "" for r in ranks if r.ending.kind == "exception"]
+    if any(not CONNECTION.search(e) or "finished reduction" in e for e in errors):
         return
     aborted = any(r.facts.get("aborted") for r in ranks)
     # Ranks that all came to their end made the same backward passes under the wrapper: others were
     # one rank's own affair.
-    ended = all(r.ending.kind == "finished" for r in ranks)
-    orders = [
-        _order(r, passes=not aborted and not ended and wrapped(run) is not None) for r in ranks
-    ]
-    hangs = any(r.ending.kind == "hang" for r in ranks)
-    for other, theirs in zip(ranks[1:], orders[1:], strict=True):
-        at = _parting(orders[0], theirs)
-        if at is None:
+    passes = not aborted and endings != {"finished"} and wrapped(run) is not None
+    ours, *others = (_order(r, passes) for r in ranks)
+    hangs = "hang" in endings
+    if not ours and not any(others) and not hangs:
+        raise NothingToJudge("no rank made a collective of all ranks")
+    for other, theirs in zip(ranks[1:], others, strict=True):
+        index = _parting(ours, theirs)
+        if index is None:
             continue
-        inside = at < min(len(orders[0]), len(theirs))
-        if not inside and not (hangs or failed or aborted):
+        inside = index < len(ours) and index < len(theirs)
+        stopped = hangs or errors or aborted
+        if not inside and (not stopped or endings & {"budget", "interrupted"}):
             continue
-        if not inside and any(r.ending.kind in ("budget", "interrupted") for r in ranks):
-            continue
-        yield _finding(run, other, orders[0], theirs, at, hangs)
+        yield _finding(run, other, ours, theirs, index, hangs)
         return
     if hangs:
         yield _from_positions(run)
@@ -122,11 +125,11 @@ def _order(run: Run, passes: bool) -> list[Call | None]:
         elif event.kind == "backward" and passes:
             found.append(Call("backward", (), event.site, event.step))
     made = len(run.of_kind("collective"))
-    for row in (
-        run.facts.get("last_collectives") or ()
-    ):  # those that an abort kept from being recorded as events
-        if row["number"] >= made:
-            found += [None] * (row["number"] - made)
+    # Those that an abort kept from being recorded as events.
+    for row in run.facts.get("last_collectives") or ():
+        missing = row["number"] - made
+        if missing >= 0:
+            found += [None] * missing
             made = row["number"] + 1
             found.append(_call(row, as_site(row["site"]), int(row["step"])))
     return found
@@ -139,7 +142,7 @@ def _call(row: Mapping[str, Any], site: Site | None, step: int) -> Call:
     return Call(str(row.get("op")), tuple(row.get("shape") or ()), site, step, callers)
 
 
-def _parting(ours: Sequence[Call | None], theirs: Sequence[Call | None]) -> int | None:
+def _parting(ours: Order, theirs: Order) -> int | None:
     """Where two orders part: at different calls, or where one of them ends."""
     for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
         if a is not None and b is not None and (a.op, a.shape) != (b.op, b.shape):
@@ -147,73 +150,61 @@ def _parting(ours: Sequence[Call | None], theirs: Sequence[Call | None]) -> int 
     return min(len(ours), len(theirs)) if len(ours) != len(theirs) else None
 
 
-def _finding(
-    run: Run,
-    other: Run,
-    ours: Sequence[Call | None],
-    theirs: Sequence[Call | None],
-    at: int,
-    hangs: bool,
-) -> Finding:
-    a, b = (order[at] if at < len(order) else None for order in (ours, theirs))
+def _finding(run: Run, other: Run, ours: Order, theirs: Order, at: int, hangs: bool) -> Finding:
+    a, b = list(zip_longest(ours, theirs))[at]
     known = a or b
-    step = known.step if known is not None else 0
     texts = [
         f"rank {r.rank}: collective {at} is {call or 'none any more'}"
         for r, call in ((run, a), (other, b))
     ]
-    batches = [_trained(r) for r in (run, other)]
-    evidence = [Evidence("; ".join(texts), "ranks", (step,))]
-    aborted = bool(
-        run.facts.get("aborted") or other.facts.get("aborted")
-    )  # its last events are lost, so they cannot be counted
+    evidence = [
+        exact("; ".join(texts), 1, signal="ranks", steps=(known.step if known is not None else 0,))
+    ]
+    batches = [len(r.of_kind("backward")) for r in (run, other)]
+    # The last events of an aborted rank are lost, so they cannot be counted.
+    aborted = run.facts.get("aborted") or other.facts.get("aborted")
     apart = not aborted and _part_in_batches(a, b, batches) and not _same_length(run, other)
     if apart:
         text = f"rank {run.rank} trained on {batches[0]} batches, rank {other.rank} on {batches[1]}"
-        evidence.insert(0, Evidence(text, "ranks", (), float(batches[1]), float(batches[0])))
-    evidence += [Evidence(text, "ranks") for text in _standing(run)]
-    cut = (
-        a is not None and b is not None and (a.op, a.site) == (b.op, b.site)
-    )  # one line, two shapes: the batches differ
-    places: list[Site | None] = [*training_sites(run)[:2]] if apart or cut else []
-    long = cut and a is not None and b is not None and _differ_in_length(a.shape, b.shape)
-    if long:
-        places = [*_collating(run), known.site if known is not None else None, *places]
-    places += _chosen(a, other, theirs), _chosen(b, run, ours)
-    places += _lonely(ours, theirs, a, b)
-    how = "wait for each other for ever" if hangs else "part ways"
-    what = (
-        "one of them has more batches"
-        if apart
-        else "their batches differ in length"
-        if long
-        else "their batches differ in size"
-        if cut
-        else "they do not make the same collectives"
-    )
-    if long:
-        fix = (
-            "Pad to one length on every rank before the call (a fixed one, or the largest of "
-            "all ranks by all_reduce with MAX)."
-        )
-    elif apart or cut:
-        fix = (
-            "Give every rank the same number and size of batches (DistributedSampler, "
-            "drop_last=True), or train under model.join()."
-        )
-    else:
-        fix = (
-            "Make every collective on every rank, in one order and with one shape: take it "
-            "out of code that only some ranks run."
-        )
-    return Finding(
-        "loop.rank-shape-mismatch",
-        "proven",
-        0.96,
-        f"The ranks {how}: {what}",
-        tuple(dict.fromkeys(p for p in places if p is not None))[:4],
-        tuple(evidence),
+        evidence.insert(0, exact(text, batches[1], expected=batches[0], signal="ranks"))
+    # One line, two shapes: the batches differ.
+    cut = long = False
+    if a is not None and b is not None:
+        cut = (a.op, a.site) == (b.op, b.site)
+        long = cut and _differ_in_length(a.shape, b.shape)
+    what, fix = _in_words(apart, cut, long)
+    return finding(
+        f"The ranks {'wait for each other for ever' if hangs else 'part ways'}: {what}",
+        places(
+            *((*_collating(run), known.site) if long and known is not None else ()),
+            *(training_sites(run)[:2] if apart or cut else ()),
+            _chosen(a, other, theirs),
+            _chosen(b, run, ours),
+            *_lonely(ours, theirs, a, b),
+        )[:4],
+        (*evidence, *(context(text, signal="ranks") for text in _standing(run))),
         Fix(fix),
+    )
+
+
+def _in_words(apart: bool, cut: bool, long: bool) -> tuple[str, str]:
+    same_batches = (
+        "Give every rank the same number and size of batches (DistributedSampler, "
+        "drop_last=True), or train under model.join()."
+    )
+    one_length = (
+        "Pad to one length on every rank before the call (a fixed one, or the largest of "
+        "all ranks by all_reduce with MAX)."
+    )
+    if apart:
+        return "one of them has more batches", one_length if long else same_batches
+    if long:
+        return "their batches differ in length", one_length
+    if cut:
+        return "their batches differ in size", same_batches
+    return "they do not make the same collectives", (
+        "Make every collective on every rank, in one order and with one shape: take it "
+        "out of code that only some ranks run."
     )
 
 
@@ -222,45 +213,39 @@ def _differ_in_length(a: Sequence[int], b: Sequence[int]) -> bool:
     return len(a) == len(b) >= 2 and a[0] == b[0] and tuple(a[1:]) != tuple(b[1:])
 
 
-def _collating(run: Run) -> list[Site | None]:
-    """The user's functions that pad the samples of a batch."""
-    return list(
-        dict.fromkeys(as_site(x.get("collate_site")) for x in run.facts.get("loaders") or ())
-    )[:1]
+def _collating(run: Run) -> tuple[Site, ...]:
+    """The user's function that pads the samples of a batch."""
+    return places(*(as_site(x.get("collate_site")) for x in run.facts.get("loaders") or ()))[:1]
 
 
 def _from_positions(run: Run) -> Finding:
     """No collective was recorded that differs: the positions at which the ranks stood are what is
     known.
     """
-    places = [as_site(p.get("site")) for p in run.facts.get("hang") or ()]
-    return Finding(
-        "loop.rank-shape-mismatch",
-        "likely",
-        0.9,
+    texts = _standing(run)
+    waiting = sum(not p["ended"] for p in run.facts.get("hang") or ())
+    return finding(
         "The ranks wait for each other for ever",
-        tuple(dict.fromkeys(p for p in places if p is not None))[:4],
-        tuple(Evidence(text, "ranks") for text in _standing(run)),
+        places(*(as_site(p.get("site")) for p in run.facts.get("hang") or ()))[:4],
+        (
+            *(exact(text, waiting, signal="ranks") for text in texts[:1]),
+            *(context(text, signal="ranks") for text in texts[1:]),
+        ),
         Fix("Make every distributed call on every rank, in one order and with one shape."),
+        at_most="likely",
     )
 
 
 def _standing(run: Run) -> list[str]:
     found = []
     for p in run.facts.get("hang") or ():
-        site = as_site(p.get("site"))
         last = ", ".join(
             f"{kind} {file}:{line}" if file else str(kind) for kind, _, file, line in p["last"][-4:]
         )
-        doing = (
-            "has ended" if p["ended"] else f"stands at {site}, in {p['op'] or 'a distributed call'}"
-        )
+        call = p["op"] or "a distributed call"
+        doing = "has ended" if p["ended"] else f"stands at {as_site(p.get('site'))}, in {call}"
         found.append(f"rank {p['rank']} {doing}; its last events: {last}")
     return found
-
-
-def _trained(run: Run) -> int:
-    return sum(1 for e in run.of_kind("backward"))
 
 
 def _part_in_batches(a: Call | None, b: Call | None, batches: Sequence[int]) -> bool:
@@ -269,7 +254,7 @@ def _part_in_batches(a: Call | None, b: Call | None, batches: Sequence[int]) -> 
     """
     if batches[0] == batches[1]:
         return False
-    more, less = (a, b) if batches[0] > batches[1] else (b, a)
+    more, less = (a, b) if batches[0] - batches[1] > 0 else (b, a)
     return less is None or more is None or more.op == "backward" or less.site != more.site
 
 
@@ -280,20 +265,16 @@ def _same_length(run: Run, other: Run) -> bool:
     lengths = []
     for rank in (run, other):
         used = {b.source.removeprefix("loader:") for b in rank.batches if b.phase == "train"}
-        lengths.append(
-            {
-                row.get("length")
-                for row in rank.facts.get("loaders") or ()
-                if str(row["index"]) in used
-            }
-        )
+        loaders = rank.facts.get("loaders") or ()
+        lengths.append({row.get("length") for row in loaders if str(row["index"]) in used})
     return lengths[0] == lengths[1] and len(lengths[0]) == 1 and None not in lengths[0]
 
 
-def _chosen(call: Call | None, other: Run, made: Sequence[Call | None]) -> Site | None:
+def _chosen(call: Call | None, other: Run, made: Order) -> Site | None:
     """Where one rank went a way of its own: the innermost line around its call that the other rank,
-    which was in that function
-    too, never ran. A helper that makes the collective for whoever calls it is not the place."""
+    which was in that function too, never ran. A function that makes the collective for whoever
+    calls it is not the place.
+    """
     if call is None or call.op == "backward" or call.site is None:
         return None
     theirs = [e.site for e in other.events if e.site is not None]
@@ -305,9 +286,7 @@ def _chosen(call: Call | None, other: Run, made: Sequence[Call | None]) -> Site 
     return None
 
 
-def _lonely(
-    ours: Sequence[Call | None], theirs: Sequence[Call | None], a: Call | None, b: Call | None
-) -> list[Site | None]:
+def _lonely(ours: Order, theirs: Order, a: Call | None, b: Call | None) -> list[Site | None]:
     """The line of the two that only one of the ranks ever comes to goes first."""
     known = ({c.site for c in ours if c}, {c.site for c in theirs if c})
     alone = [

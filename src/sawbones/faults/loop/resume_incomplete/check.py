@@ -40,37 +40,33 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Optimizer, Run, Site
-from sawbones.stats.loss_calls import as_site
+from sawbones.evidence import NothingToJudge, context, exact, finding
+from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.resuming import Resume, is_stateful, lr_jump, not_restored, resumes
 
 NEEDS = ("events", "checkpoints", "optimizers", "steps")
+USES = ("restored",)
 EXPLAINS = ("loop.loss-spike", "optimizer.schedule", "loop.scheduler-order")
 EXPERIMENT = "resumed_run"
 
 
 def check(run: Run) -> Iterator[Finding]:
-    for resume in resumes(run):
-        finding = _lost(run, resume)
-        if finding is not None:
-            yield finding
-            return
+    resumed = list(resumes(run))
+    if not resumed and run.of_kind("load"):
+        raise NothingToJudge("no training goes on from what was loaded")
+    found = next((f for resume in resumed if (f := _lost(run, resume)) is not None), None)
+    if found is not None:
+        yield found
+        return
+    stateful = next((o for o in run.optimizers if is_stateful(o)), None)
     saved = _saved_without_optimizer(run)
-    if saved is not None and not run.of_kind("load"):
-        optimizer = next(o for o in run.optimizers if is_stateful(o))
-        yield Finding(
-            "loop.resume-incomplete",
-            "suspected",
-            0.3,
-            f"The checkpoint lacks the state of {optimizer.cls}",
-            (saved.site,) if saved.site else (),
-            (
-                Evidence(
-                    f"saved: {', '.join(saved.data.get('keys') or ())}",
-                    "checkpoints",
-                    (saved.step,),
-                ),
-            ),
+    if stateful is not None and saved is not None and not run.of_kind("load"):
+        keys = ", ".join(saved.data.get("keys") or ())
+        yield finding(
+            f"The checkpoint lacks the state of {stateful.cls}",
+            places(saved.site),
+            (context(f"saved: {keys}", signal="checkpoints", steps=(saved.step,)),),
             Fix(
                 "Save optimizer.state_dict() (and that of the scheduler and the scaler) "
                 "beside the model, and load them again."
@@ -79,33 +75,29 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _lost(run: Run, resume: Resume) -> Finding | None:
-    missing, texts = [], []
+    missing: list[str] = []
+    evidence: list[Evidence] = []
+    first = resume.first_step
     optimizer = not_restored(run, resume)
     if optimizer is not None:
         missing.append("optimizer")
         text = (
-            f"{resume.num_before} steps lie before; {optimizer.cls} goes on empty at step "
-            f"{resume.first_step}"
+            f"{resume.num_before} steps lie before; {optimizer.cls} goes on empty at step {first}"
         )
-        texts.append(Evidence(text, "checkpoints", (resume.first_step,)))
+        evidence.append(exact(text, 1, signal="checkpoints", steps=(first,)))
     jump = lr_jump(run, resume)
     if jump is not None:
         missing.append("scheduler" if run.of_kind("schedule") else "step")
         text = f"the LR goes from {jump[0]:.3g} to {jump[1]:.3g} at the resume"
-        texts.append(Evidence(text, "steps", (resume.first_step,), jump[1], jump[0]))
+        evidence.append(exact(text, jump[1], expected=jump[0], signal="steps", steps=(first,)))
     if not missing:
         return None
-    losses = run.losses
-    before, after = (
-        losses[max(0, resume.first_step - 5) : resume.first_step],
-        losses[resume.first_step : resume.first_step + 5],
-    )
+    before, after = run.losses[max(0, first - 5) : first], run.losses[first : first + 5]
     if len(before) and len(after) and np.all(np.isfinite([*before, *after])):
-        text = f"loss around the resume: {np.mean(before):.4g} before, {np.mean(after):.4g} after"
-        texts.append(
-            Evidence(
-                text, "losses", (resume.first_step,), float(np.mean(after)), float(np.mean(before))
-            )
+        levels = float(np.mean(before)), float(np.mean(after))
+        text = f"loss around the resume: {levels[0]:.4g} before, {levels[1]:.4g} after"
+        evidence.append(
+            context(text, signal="losses", steps=(first,), value=levels[1], expected=levels[0])
         )
     lost = " and the ".join(missing)
     way = (
@@ -114,13 +106,10 @@ def _lost(run: Run, resume: Resume) -> Finding | None:
     )
     if missing == ["step"]:
         way = "Save the number of steps taken beside the model, and count on from it."
-    return Finding(
-        "loop.resume-incomplete",
-        "proven",
-        0.93,
+    return finding(
         f"Training resumes without the state of the {lost}",
         _places(run, resume, missing),
-        tuple(texts),
+        evidence,
         Fix(way),
     )
 
@@ -132,23 +121,18 @@ def _places(run: Run, resume: Resume, missing: list[str]) -> tuple[Site, ...]:
     given = [
         r
         for r in run.facts.get("restored") or ()
-        if r["kind"] == "model" and r["seq"] >= resume.load.seq and r.get("site")
+        if r["kind"] == "model" and r["seq"] - resume.load.seq >= 0 and r.get("site")
     ]
     back = as_site(given[0]["site"]) if given else None
     saved = [e.site for e in (resume.save, resume.load) if e is not None and e.site is not None]
     elsewhere = back is not None and all(s.function != back.function for s in saved)
-    kept = set(missing) <= set(resume.load.data.get("kinds") or ())
-    places = [back, *saved] if elsewhere or kept else [*saved, back]
-    return tuple(dict.fromkeys(p for p in places if p is not None))
+    kept = set(missing).issubset(resume.load.data.get("kinds") or ())
+    return places(back, *saved) if elsewhere or kept else places(*saved, back)
 
 
 def _saved_without_optimizer(run: Run) -> Event | None:
-    stateful: list[Optimizer] = [o for o in run.optimizers if is_stateful(o)]
-    saves = [e for e in run.of_kind("save") if "model" in (e.data.get("kinds") or ())]
-    if (
-        not stateful
-        or not saves
-        or any("optimizer" in (e.data.get("kinds") or ()) for e in run.of_kind("save"))
-    ):
+    """A checkpoint with weights and a step count, in a run that saves no optimizer anywhere."""
+    saves = [(e, e.data.get("kinds") or ()) for e in run.of_kind("save")]
+    if any("optimizer" in kinds for _, kinds in saves):
         return None
-    return next((e for e in saves if "step" in (e.data.get("kinds") or ())), None)
+    return next((e for e, kinds in saves if "model" in kinds and "step" in kinds), None)

@@ -36,44 +36,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.splits import loader_site, told_apart
 
 NEEDS = ("batches", "loaders", "steps")
+USES = ("epoch_loop",)
 EXPLAINS = ("pipeline.no-shuffle",)
 EXPERIMENT = None
+MIN_SAMPLES = 4  # of fewer, two orders are the same by chance: one in 24 of four
 
 
 def check(run: Run) -> Iterator[Finding]:
-    loaders = {f"loader:{x['index']}": x for x in run.facts.get("loaders") or ()}
+    shuffling = {
+        f"loader:{x['index']}"
+        for x in run.facts["loaders"]
+        if x.get("sampler") == "DistributedSampler" and x.get("sampler_shuffles") is not False
+    }
+    trained, _ = told_apart(run)
+    orders: dict[str, dict[int, list[int]]] = {}
+    for batch in trained:
+        if batch.source in shuffling:
+            by_epoch = orders.setdefault(batch.source, {})
+            by_epoch.setdefault(batch.epoch, []).extend(batch.fingerprints)
+    judged = {
+        source: epochs
+        for source, by_epoch in orders.items()
+        if len(epochs := [by_epoch[e] for e in sorted(by_epoch)]) > 1
+        and len(epochs[0]) >= MIN_SAMPLES
+    }
+    if not judged:
+        raise NothingToJudge("no DistributedSampler shuffles the training data of two epochs")
     if len({e.data.get("epoch") for e in run.of_kind("set_epoch")}) > 1:
         return
-    trained, _ = told_apart(run)
-    by_epoch: dict[tuple[str, int], list[int]] = {}
-    first: dict[str, Batch] = {}
-    for batch in trained:
-        if loaders.get(batch.source, {}).get("sampler") == "DistributedSampler":
-            by_epoch.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
-            first.setdefault(batch.source, batch)
-    for source in first:
-        epochs = [prints for (s, _), prints in sorted(by_epoch.items()) if s == source]
-        if len(epochs) < 2 or len(epochs[0]) < 4 or _in_order(loaders[source]):
-            continue
-        same = sum(e == epochs[0][: len(e)] for e in epochs[1:])
-        if same < len(epochs) - 1:
+    for source, epochs in judged.items():
+        if any(later != epochs[0][: len(later)] for later in epochs[1:]):
             continue
         text = (
             f"{len(epochs)} epochs give {len(epochs[0])} samples in one and the same order; "
             "set_epoch was never called"
         )
-        yield Finding(
-            "loop.sampler-epoch",
-            "proven",
-            0.95,
+        yield finding(
             "The distributed sampler gives every epoch the same order",
             _sites(run, source),
-            (Evidence(text, "batches", (), float(same + 1), 1.0),),
+            (exact(text, len(epochs), expected=1, signal="batches"),),
             Fix(
                 "Call sampler.set_epoch(epoch) at the start of every epoch.",
                 insert_before="sampler.set_epoch(epoch)",
@@ -82,18 +89,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
 
 
-def _in_order(loader: dict[str, object]) -> bool:
-    return loader.get("sampler_shuffles") is False
-
-
 def _sites(run: Run, source: str) -> tuple[Site, ...]:
     number = int(source.removeprefix("loader:"))
-    read = next(
-        (
-            e.site
-            for e in run.of_kind("batch")
-            if e.data.get("loader") == number and e.site is not None
-        ),
-        None,
-    )
+    reads = [e.site for e in run.of_kind("batch") if e.data.get("loader") == number]
+    read = next((site for site in reads if site is not None), None)
     return places(as_site(run.facts.get("epoch_loop")), read, loader_site(run, source))

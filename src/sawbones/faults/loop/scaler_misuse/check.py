@@ -45,10 +45,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, exact, finding, refused
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Event, Finding, Fix, Run
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_scale import scale_of
 from sawbones.stats.protocol import Turn, sites_in, sites_of, turns
 
 NEEDS = ("events",)
+USES = ("scalers", "calls")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "optimizer.lr-too-low",
@@ -61,11 +66,13 @@ EXPLAINS = (
     "data.nonfinite-input",
 )
 EXPERIMENT = None
-SHARE = 0.8
-MOST = 400  # scalers of which a recording tells
-# What torch says -> (what is wrong, what to do, which call to look for)
+RECORDED = 400  # scalers of which a recording tells
+MIN_STEPS = 5  # a run of fewer may end before the first update, or build one scaler per model
+MIN_SCALE = 16  # below it, a scaled root cannot be distinguished from a plain one
+# What torch says -> (what is wrong, what to do)
+NOT_UPDATED = "step() has already been called since the last update()"
 REFUSALS = {
-    "step() has already been called since the last update()": (
+    NOT_UPDATED: (
         "scaler.update() is missing after scaler.step()",
         "Call scaler.update() once after scaler.step().",
     ),
@@ -92,143 +99,59 @@ REFUSALS = {
 
 
 def check(run: Run) -> Iterator[Finding]:
-    if run.ending.kind == "exception":
-        yield from _refused(run)
-        return
-    if not run.of_kind("scale", "scaler_step"):
+    refusal = next((text for text in REFUSALS if text in (run.ending.message or "")), None)
+    if run.ending.kind == "exception" and refusal is not None:
+        yield _refused(run, refusal)
         return
     whole = [t for t in turns(run) if t.backwards]
-    if len(whole) < 2:
+    if not run.of_kind("scale", "scaler_step") or len(whole) < 2:
+        raise NothingToJudge("no GradScaler was used for two steps")
+    if run.ending.kind == "exception":
         return
-    past = _past_the_scaler(run)
-    unscaled = [
-        t
-        for t in whole
-        if t.scaler_step is not None and not any(e.data.get("scaled") for e in t.backwards)
-    ]
-    unscaled = [t for t in unscaled if not t.of("scale") or _root_is_plain(t)]
-    if past:
-        scale, steps, others = past
-        backward = next(
-            (e for e in reversed(run.of_kind("backward")) if e.seq < steps[0].seq), None
-        )
-        apart = " while another optimizer goes through it" if others else ""
-        yield Finding(
-            "loop.scaler-misuse",
-            "proven",
-            0.98,
+    found = (
+        _bypassed(run)
+        or _overflow_used(run)
+        or _never_scaled(whole)
+        or _made_anew(run)
+        or _never_updated(run, whole)
+    )
+    if found is not None:
+        yield found
+
+
+def _bypassed(run: Run) -> Finding | None:
+    """An optimizer that uses scaled gradients as they are."""
+    taken, past = _steps_on_scaled_gradients(run)
+    for optimizer, found in past.items():
+        share = len(found) / taken[optimizer]
+        step, scale = found[0]
+        if len(found) < 2 or not limits.STEPS_OUT_OF_ORDER.reached_by(share) or scale <= 1:
+            continue
+        before = [e for e in run.of_kind("backward") if e.seq < step.seq]
+        others = " while another optimizer goes through it" if run.of_kind("scaler_step") else ""
+        return finding(
+            f"The optimizer steps past the scaler, on gradients that are {scale:g} times "
+            f"too large{others}",
+            sites_of(step, *before[-1:]),
             (
-                f"The optimizer steps past the scaler, on gradients that are {scale:g} times "
-                f"too large{apart}"
-            ),
-            sites_of(steps[0], backward),
-            (
-                Evidence(
-                    f"loss scaled by {scale:g}, then step() of {steps[0].data.get('cls', 'the optimizer')} without unscale_ or "
-                    f"scaler.step(), {len(steps)} times",
-                    "events",
-                    tuple(e.step for e in steps[:5]),
+                exact(
+                    f"loss scaled by {scale:g}, then step() of {step.data.get('cls', 'the optimizer')} without unscale_ or "
+                    f"scaler.step(), {len(found)} times",
                     scale,
-                    1.0,
+                    expected=1,
+                    signal="events",
+                    steps=[e.step for e, _ in found[:5]],
                 ),
             ),
             Fix("Step through the scaler: scaler.step(optimizer); scaler.update()."),
         )
-    elif overflow := _used_overflow(run):
-        event, scale = overflow
-        yield Finding(
-            "loop.scaler-misuse",
-            "proven",
-            0.97,
-            (
-                "The optimizer steps without the scaler, so a step on gradients that "
-                "overflowed is taken and not skipped"
-            ),
-            sites_of(event),
-            (
-                Evidence(
-                    f"step {event.step}: the loss is finite, the gradients at a scale of {scale:g} are not, and "
-                    f"{event.data.get('cls', 'the optimizer')}.step() ran after unscale_, not scaler.step()",
-                    "events",
-                    (event.step,),
-                    scale,
-                ),
-            ),
-            Fix(
-                "Step through the scaler, which skips such steps: scaler.step(optimizer); "
-                "scaler.update()."
-            ),
-        )
-    elif len(unscaled) >= SHARE * len(whole):
-        turn = unscaled[0]
-        scale = float((turn.scaler_step.data.get("scale") if turn.scaler_step else None) or 1.0)
-        yield Finding(
-            "loop.scaler-misuse",
-            "proven",
-            0.95,
-            (
-                f"The scaler divides gradients by {scale:g} that it never multiplied: "
-                "backward() ran on the unscaled loss"
-            ),
-            sites_of(turn.backwards[-1], turn.scaler_step),
-            (
-                Evidence(
-                    (
-                        "scaler.step() after a backward pass of an unscaled loss at "
-                        f"{len(unscaled)} of {len(whole)} steps"
-                    ),
-                    "events",
-                    tuple(t.step for t in unscaled[:5]),
-                    1.0,
-                    scale,
-                ),
-            ),
-            Fix("Call scaler.scale(loss).backward()."),
-        )
-    elif anew := _made_anew(run):
-        site, made = anew
-        scales = [float(e.data.get("scale") or 1.0) for e in run.of_kind("scale")]
-        yield Finding(
-            "loop.scaler-misuse",
-            "proven",
-            0.96,
-            (
-                "A new GradScaler is made for every step: the scale starts over each time and "
-                "never adapts"
-            ),
-            (site, *sites_of(run.of_kind("scale")[0])),
-            (
-                Evidence(
-                    f"{made} scalers built on one line for {len(scales)} scaled losses; the scale is {scales[0]:g} at the first "
-                    f"and {scales[-1]:g} at the last",
-                    "scaler",
-                    (),
-                    float(made),
-                    1.0,
-                ),
-            ),
-            Fix("Build the scaler once, before the loop, and keep it."),
-        )
-    elif not run.of_kind("scaler_update") and sum(t.scaler_step is not None for t in whole) >= 5:
-        turn = next(t for t in whole if t.scaler_step is not None)
-        yield Finding(
-            "loop.scaler-misuse",
-            "proven",
-            0.95,
-            "scaler.update() is never called: the loss scale can't adapt",
-            sites_of(turn.scaler_step),
-            (
-                Evidence(
-                    f"{len(whole)} scaler steps, 0 updates", "events", (0,), 0.0, float(len(whole))
-                ),
-            ),
-            Fix("Call scaler.update() once after scaler.step().", insert_after="scaler.update()"),
-        )
+    return None
 
 
-def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
-    """(scale, steps, whether others go through the scaler) of an optimizer that uses scaled
-    gradients as they are.
+def _steps_on_scaled_gradients(
+    run: Run,
+) -> tuple[Counter[int], dict[int, list[tuple[Event, float]]]]:
+    """Steps of each optimizer, and those of them, with the scale, that found scaled gradients.
 
     Each optimizer is read on its own, from one of its steps to the next: in a GAN one network may
     be trained without a scaler.
@@ -239,10 +162,10 @@ def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
     backwards: list[bool] = []  # of the run so far: was the root scaled?
     begins: dict[int, int] = {}  # optimizer -> its first backward since its last step
     unscaled: set[int] = set()
-    fresh, scale = False, 1.0
+    fresh, scale = False, float(1)
     for event in run.events:
         if event.kind == "scale":
-            fresh, scale = True, float(event.data.get("scale") or 1.0)
+            fresh, scale = True, float(event.data.get("scale") or 1)
         elif event.kind == "backward":
             backwards.append(fresh or bool(event.data.get("scaled")))
             fresh = False
@@ -255,66 +178,80 @@ def _past_the_scaler(run: Run) -> tuple[float, list[Event], bool] | None:
             taken[optimizer] += 1
             own = optimizer in unscaled or -1 in unscaled or (event.step, optimizer) in through
             unscaled -= {optimizer, -1}
-            if (
-                since and all(since) and not own and scale != 1
-            ):  # after a NaN the scale falls below 1: no less wrong
+            # After a NaN the scale falls below 1: no less wrong.
+            if since and all(since) and not own and scale != 1:
                 past.setdefault(optimizer, []).append((event, scale))
-    for optimizer, found in past.items():
-        if len(found) >= max(2, SHARE * taken[optimizer]) and found[0][1] > 1:
-            return found[0][1], [e for e, _ in found], bool(through)
-    return None
+    return taken, past
 
 
-def _used_overflow(run: Run) -> tuple[Event, float] | None:
+def _overflow_used(run: Run) -> Finding | None:
     """The first step that an optimizer took by itself, after unscale_, on gradients that the scale
     alone has made infinite.
     """
     through = {(e.step, e.data.get("optimizer")) for e in run.of_kind("scaler_step")}
-    losses, norms = run.steps.get("loss"), run.steps.get("grad_norm")
-    if losses is None or norms is None:
-        return None
-    rows = {
-        (int(s), int(o)): i
-        for i, (s, o) in enumerate(zip(run.steps["step"], run.steps["optimizer"], strict=True))
-    }
+    keys = zip(run.steps.get("step", ()), run.steps.get("optimizer", ()), strict=True)
+    rows = {(int(s), int(o)): i for i, (s, o) in enumerate(keys)}
     for turn in turns(run):
         row = rows.get((turn.step, turn.optimizer))
-        if (
-            row is None
-            or turn.skipped
-            or not turn.of("unscale")
-            or (turn.step, turn.taken.data.get("optimizer")) in through
-        ):
+        own = (turn.step, turn.taken.data.get("optimizer")) not in through
+        if row is None or turn.skipped or not turn.of("unscale") or not own:
             continue
-        if not np.isfinite(norms[row]) and not np.isnan(losses[row]):
-            return (
-                (turn.taken, _scale(turn))
-                if np.isfinite(losses[row]) and _scale(turn) > 1
-                else None
-            )
-        if not np.isfinite(losses[row]):
+        scale = scale_of(turn)
+        if not np.isfinite(run.losses[row]):
             return None  # the forward pass was lost before the gradients were
+        if not np.isfinite(run.steps["grad_norm"][row]):
+            return _on_overflow(turn.taken, scale) if scale > 1 else None
     return None
 
 
-def _made_anew(run: Run) -> tuple[Site, int] | None:
-    """A line that builds about as many scalers as there are steps. One per fold or per model is
-    another matter.
-    """
-    places = Counter(
-        Site(**row["site"]) for row in run.facts.get("scalers") or () if row.get("site")
+def _on_overflow(step: Event, scale: float) -> Finding:
+    return finding(
+        "The optimizer steps without the scaler, so a step on gradients that "
+        "overflowed is taken and not skipped",
+        sites_of(step),
+        (
+            exact(
+                f"step {step.step}: the loss is finite, the gradients at a scale of {scale:g} are not, and "
+                f"{step.data.get('cls', 'the optimizer')}.step() ran after unscale_, not scaler.step()",
+                1,
+                signal="events",
+                steps=(step.step,),
+            ),
+        ),
+        Fix(
+            "Step through the scaler, which skips such steps: scaler.step(optimizer); "
+            "scaler.update()."
+        ),
     )
-    if not places:
+
+
+def _never_scaled(whole: list[Turn]) -> Finding | None:
+    unscaled = [
+        t
+        for t in whole
+        if t.scaler_step is not None
+        and not any(e.data.get("scaled") for e in t.backwards)
+        and (not t.of("scale") or _root_is_plain(t))
+    ]
+    if not limits.STEPS_OUT_OF_ORDER.reached_by(len(unscaled) / len(whole)):
         return None
-    site, made = places.most_common(1)[0]
-    return (
-        (site, made) if made >= max(5, SHARE * min(len(run.of_kind("scaler_step")), MOST)) else None
+    turn = unscaled[0]
+    scale = float((turn.scaler_step.data.get("scale") if turn.scaler_step else None) or 1)
+    return finding(
+        f"The scaler divides gradients by {scale:g} that it never multiplied: "
+        "backward() ran on the unscaled loss",
+        sites_of(turn.backwards[-1], turn.scaler_step),
+        (
+            exact(
+                "scaler.step() after a backward pass of an unscaled loss at "
+                f"{len(unscaled)} of {len(whole)} steps",
+                len(unscaled),
+                signal="events",
+                steps=[t.step for t in unscaled[:5]],
+            ),
+        ),
+        Fix("Call scaler.scale(loss).backward()."),
     )
-
-
-def _scale(turn: Turn) -> float:
-    known = [e.data.get("scale") for e in turn.of("scale")]
-    return float(known[-1]) if known and known[-1] else 1.0
 
 
 def _root_is_plain(turn: Turn) -> bool:
@@ -327,39 +264,69 @@ def _root_is_plain(turn: Turn) -> bool:
         if e.data.get("grad") and isinstance(e.data.get("value"), float)
     ]
     roots = [abs(e.data["value"]) for e in turn.backwards if isinstance(e.data.get("value"), float)]
-    if not roots or _scale(turn) < 16:
+    if not roots or not any(losses) or scale_of(turn) < MIN_SCALE:
         return False
-    if not losses:
-        return False
-    return bool(max(roots) < 4 * sum(losses))
+    return limits.PLAIN_ROOT.undercut_by(max(roots) / sum(losses))
 
 
-def _refused(run: Run) -> Iterator[Finding]:
-    message = run.ending.message or ""
-    found = next((k for k in REFUSALS if k in message), None)
-    if found is None:
-        return
-    title, advice = REFUSALS[found]
-    steps = run.of_kind("scaler_step")
-    at = (run.ending.site,) if run.ending.site else ()
-    written = sites_in(run, ("loop",), ("step",)) if "update() is missing" in title else ()
-    place = (
-        (*sites_of(steps[-1]), *at)
-        if steps and "update() is missing" in title
-        else (*at, *written[:1])
-    )
-    yield Finding(
-        "loop.scaler-misuse",
-        "proven",
-        0.98,
-        f"GradScaler protocol broken: {title}",
-        place,
+def _made_anew(run: Run) -> Finding | None:
+    """A line that builds about as many scalers as there are steps. One per fold or per model is
+    another matter.
+    """
+    built = Counter(as_site(row.get("site")) for row in run.facts.get("scalers") or ())
+    del built[None]
+    if not built:
+        return None
+    site, made = built.most_common(1)[0]
+    steps = max(1, min(len(run.of_kind("scaler_step")), RECORDED))
+    if made < MIN_STEPS or not limits.STEPS_OUT_OF_ORDER.reached_by(made / steps):
+        return None
+    scales = [(e, float(e.data.get("scale") or 1)) for e in run.of_kind("scale")]
+    return finding(
+        "A new GradScaler is made for every step: the scale starts over each time and never adapts",
+        places(site, scales[0][0].site),
         (
-            Evidence(
-                f"{run.ending.exception}: {message.splitlines()[0][:160]}",
-                "crash",
-                (run.num_steps,),
+            exact(
+                f"{made} scalers built on one line for {len(scales)} scaled losses; the scale is {scales[0][1]:g} at the first "
+                f"and {scales[-1][1]:g} at the last",
+                made,
+                expected=1,
+                signal="scaler",
             ),
         ),
+        Fix("Build the scaler once, before the loop, and keep it."),
+    )
+
+
+def _never_updated(run: Run, whole: list[Turn]) -> Finding | None:
+    through = [t for t in whole if t.scaler_step is not None]
+    if run.of_kind("scaler_update") or len(through) < MIN_STEPS:
+        return None
+    return finding(
+        "scaler.update() is never called: the loss scale can't adapt",
+        sites_of(through[0].scaler_step),
+        (
+            exact(
+                f"{len(whole)} scaler steps, 0 updates",
+                0,
+                expected=len(whole),
+                signal="events",
+                steps=(0,),
+            ),
+        ),
+        Fix("Call scaler.update() once after scaler.step().", insert_after="scaler.update()"),
+    )
+
+
+def _refused(run: Run, refusal: str) -> Finding:
+    title, advice = REFUSALS[refusal]
+    steps, at = run.of_kind("scaler_step"), run.ending.site
+    written = sites_in(run, ("loop",), ("step",))[:1] if refusal == NOT_UPDATED else ()
+    where = (*sites_of(steps[-1]), at) if steps and refusal == NOT_UPDATED else (at, *written)
+    first = (run.ending.message or "").splitlines()[0][:160]
+    return finding(
+        f"GradScaler protocol broken: {title}",
+        places(*where),
+        (refused(f"{run.ending.exception}: {first}", steps=(run.num_steps,)),),
         Fix(advice),
     )

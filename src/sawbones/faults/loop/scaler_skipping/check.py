@@ -37,117 +37,104 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.protocol import numbers_equal_to, sites_of
+from sawbones.evidence import NothingToJudge, context, counted, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.protocol import numbers_equal_to
 
 NEEDS = ("scaler", "steps")
+USES = ("scalers", "numbers")
 EXPLAINS = ("loop.scheduler-order", "optimizer.lr-too-low")
 EXPERIMENT = None
-SHARE, FEWEST = 0.15, 20
+MIN_STEPS = 20  # the search for a scale takes a dozen or so
+MIN_SKIPPED = 4  # fewer are outliers
 DEFAULTS = {
-    "init_scale": 65536.0,
-    "growth_factor": 2.0,
-    "backoff_factor": 0.5,
+    "init_scale": 65536,
+    "growth_factor": 2,
+    "backoff_factor": 1 / 2,
     "growth_interval": 2000,
 }
 
 
 def check(run: Run) -> Iterator[Finding]:
     skipped = run.steps["skipped"] > 0
-    if len(skipped) < FEWEST or not skipped.any():
-        return
+    if len(skipped) < MIN_STEPS:
+        raise NothingToJudge(f"fewer than {MIN_STEPS} optimizer steps")
     taken = np.flatnonzero(~skipped)
-    start = (
-        int(taken[0]) if len(taken) else len(skipped)
-    )  # skips until the first step that fits are the search for a scale
+    # Skips until the first step that fits are the search for a scale.
+    start = int(taken[0]) if len(taken) else len(skipped)
     rest = skipped[start:]
-    # From the default scale of 65536 the search ends after a dozen skips at most.
-    never = start >= FEWEST and start >= 0.25 * len(skipped)
-    share = float(np.mean(rest)) if len(rest) else 1.0
-    if not never and (share < SHARE or rest.sum() < 4):
+    never = start >= MIN_STEPS and limits.SEARCHING_STEPS.reached_by(start / len(skipped))
+    often = len(rest) > 0 and limits.SKIPPED_STEPS.reached_by(float(np.mean(rest)))
+    if not never and (not often or rest.sum() < MIN_SKIPPED):
         return
-    scales = run.steps["scale"]
-    events = run.of_kind("scaler_step")
-    grows = [
-        s
-        for s in run.facts.get("scalers", ())
-        if (s.get("growth_interval") or 2000) < 50 or (s.get("growth_factor") or 2) > 4
-    ]
-    odd = grows or (
-        list(run.facts.get("scalers", ())) if never else []
-    )  # its own settings are the cause
-    built = tuple(Site(**s["site"]) for s in (odd or run.facts.get("scalers", ())) if s.get("site"))
-    values = [
-        float(s[k])
-        for s in odd
-        for k, usual in DEFAULTS.items()
-        if isinstance(s.get(k), (int, float)) and s[k] != usual
-    ]
-    numbers = (
-        numbers_equal_to(run, values, ("scale", "growth", "backoff", "interval")) if odd else ()
-    )
-    words = (
-        *DEFAULTS,
-        *(("scale",) if values and min(values) >= 1024.0 else ()),
-    )  # so large a number is no other scale
-    of_scaler = [
-        n for n in numbers if any(word in n.code.lower().replace("-", "_") for word in words)
-    ]  # command-line options too
-    places = (
-        (*of_scaler[:1], *built[:1], *sites_of(events[0]))
-        if odd
-        else (*_overflow(run), *sites_of(events[0]), *built[:1])
-    )
-    total = float(np.mean(skipped))
-    yield Finding(
-        "loop.scaler-skipping",
-        "proven",
-        0.9,
-        f"The scaler skips {total:.0%} of the steps",
-        tuple(dict.fromkeys(places))[:4],
+    scales, num_skipped = run.steps["scale"], int(skipped.sum())
+    where, own_settings = _where(run, never)
+    yield finding(
+        f"The scaler skips {num_skipped / len(skipped):.0%} of the steps",
+        where,
         (
-            Evidence(
-                (
-                    f"{int(skipped.sum())} of {len(skipped)} steps were skipped, "
-                    f"{int(rest.sum())} of them after the first that fitted"
-                ),
-                "steps",
-                tuple(int(i) for i in np.flatnonzero(skipped)[:5]),
-                total,
-                0.01,
+            counted(
+                f"{num_skipped} of {len(skipped)} steps were skipped, "
+                f"{int(rest.sum())} of them after the first that fitted",
+                num_skipped,
+                len(skipped),
+                limits.SKIPPED_STEPS,
+                signal="steps",
+                steps=[int(i) for i in np.flatnonzero(skipped)[:5]],
             ),
-            Evidence(
+            context(
                 f"the scale goes from {scales[0]:g} to {scales[-1]:g}",
-                "scaler",
-                (0, len(scales) - 1),
-                float(scales[-1]),
+                signal="scaler",
+                steps=(0, len(scales) - 1),
+                value=float(scales[-1]),
             ),
         ),
         Fix(
-            (
-                "Begin with a scale that fits (65536 is the default) and let it grow rarely "
-                "(growth_interval=2000, growth_factor=2)."
-            )
-            if odd
-            else (
-                "Keep what overflows (loss, large sums, scores) out of float16, or use "
-                "bfloat16; only then turn autocast off."
-            )
+            "Begin with a scale that fits (65536 is the default) and let it grow rarely "
+            "(growth_interval=2000, growth_factor=2)."
+            if own_settings
+            else "Keep what overflows (loss, large sums, scores) out of float16, or use "
+            "bfloat16; only then turn autocast off."
         ),
     )
 
 
-def _overflow(run: Run) -> tuple[Site, ...]:
+def _where(run: Run, never: bool) -> tuple[tuple[Site, ...], bool]:
+    """The places, and whether the settings of the scaler itself are the cause."""
+    scalers = run.facts.get("scalers") or ()
+    grows = [
+        s
+        for s in scalers
+        if (s.get("growth_interval") or 2000) < 50 or (s.get("growth_factor") or 2) > 4
+    ]
+    odd = grows or (list(scalers) if never else [])
+    built = places(*(as_site(s.get("site")) for s in odd or scalers))[:1]
+    stepped = run.of_kind("scaler_step")[0].site
+    if not odd:
+        return places(_overflow(run), stepped, *built), False
+    values = [
+        float(s[key])
+        for s in odd
+        for key, usual in DEFAULTS.items()
+        if isinstance(s.get(key), (int, float)) and s[key] != usual
+    ]
+    # So large a number is no other scale. Names of command-line options count too.
+    words = [*DEFAULTS, *(["scale"] if values and min(values) >= 1024 else [])]
+    numbers = numbers_equal_to(run, values, ("scale", "growth", "backoff", "interval"))
+    of_scaler = [n for n in numbers if any(w in n.code.lower().replace("-", "_") for w in words)]
+    return places(*of_scaler[:1], *built, stepped), True
+
+
+def _overflow(run: Run) -> Site | None:
     """The largest float16 value of the forward pass, when it is near the end of the range."""
-    best: tuple[float, Site] | None = None
-    for deep in run.deep:
-        for op in deep.ops:
-            for value in op.outputs:
-                if value.dtype != "float16" or op.site is None:
-                    continue
-                size = (
-                    np.inf if value.nonfinite else max(abs(value.min or 0.0), abs(value.max or 0.0))
-                )
-                if size > 1e3 and (best is None or size > best[0]):
-                    best = (float(size), op.site)
-    return (best[1],) if best else ()
+    sizes = [
+        (np.inf if v.nonfinite else max(abs(v.min or 0), abs(v.max or 0)), op.site)
+        for deep in run.deep
+        for op in deep.ops
+        for v in op.outputs
+        if v.dtype == "float16" and op.site is not None
+    ]
+    largest = max(sizes, key=lambda found: found[0], default=(0, None))
+    return largest[1] if limits.NEAR_OVERFLOW.passed_by(largest[0]) else None

@@ -38,17 +38,20 @@ PyTorch 1.1 changed the order and has warned about the old one ever since.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.stats.protocol import Turn, sites_of, turns
 
 NEEDS = ("schedule", "steps")
+USES = ("events_in_full",)
 EXPLAINS = ("optimizer.schedule", "optimizer.lr-too-low")
 EXPERIMENT = None
-SHARE = 0.8
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -61,7 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
         if not e.data.get("initial") and e.step < run.events_in_full
     ]
     if len(whole) < 2 or len(moves) < 2:
-        return
+        raise NothingToJudge("fewer than two optimizer steps, or two moves of a schedule")
     for scheduler in sorted({e.data.get("scheduler") for e in moves}, key=str):
         mine = [e for e in moves if e.data.get("scheduler") == scheduler]
         found = _per_micro_batch(whole, mine) or _early(whole, mine)
@@ -71,38 +74,27 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _per_micro_batch(whole: list[Turn], mine: list[Event]) -> Finding | None:
-    per_step: dict[int, list[Event]] = {}
-    for event in mine:
-        per_step.setdefault(event.step, []).append(event)
+    moves = Counter(event.step for event in mine)
     several = [t for t in whole if len(t.backwards) > 1 and not t.closure]
+    if len(several) < 2:
+        return None
     # The move after the step belongs to the next number: of N moves per step, N-1 or N carry this
     # step's.
-    fast = [
-        t
-        for t in several
-        if len(per_step.get(t.step, ())) >= len(t.backwards) - 1
-        and len(per_step.get(t.step, ())) > 0
-    ]
-    micro = int(np.median([len(t.backwards) for t in several])) if several else 0
-    if (
-        len(several) < 2
-        or len(fast) < SHARE * len(several)
-        or len(mine) < 0.8 * micro * len(several)
-    ):
+    fast = [t for t in several if moves[t.step] >= len(t.backwards) - 1]
+    micro = int(np.median([len(t.backwards) for t in several]))
+    shares = len(fast) / len(several), len(mine) / (micro * len(several))
+    if not all(map(limits.STEPS_OUT_OF_ORDER.reached_by, shares)):
         return None
-    return Finding(
-        "loop.scheduler-order",
-        "proven",
-        0.96,
+    return finding(
         f"The scheduler moves on every micro-batch: {micro} times per optimizer step",
         sites_of(mine[0]),
         (
-            Evidence(
+            exact(
                 f"{len(mine)} scheduler steps for {len(whole)} optimizer steps",
-                "schedule",
-                tuple(t.step for t in fast[:5]),
                 len(mine) / len(whole),
-                1.0,
+                expected=1,
+                signal="schedule",
+                steps=[t.step for t in fast[:5]],
             ),
         ),
         Fix("Call scheduler.step() right after optimizer.step(), under the same condition."),
@@ -116,37 +108,27 @@ def _early(whole: list[Turn], mine: list[Event]) -> Finding | None:
     if not before or len(before) > max(1, len(whole[0].backwards)) or before[0].site not in later:
         return None  # wound forward on resume, or moved once on purpose by a line of its own
     between = [t for t in whole if any(_inside(t, e) for e in mine)]
-    per_step = len(between) >= SHARE * len(whole)
-    ahead = len(mine) >= 0.9 * len(whole) or per_step
+    ahead = limits.SCHEDULE_MOVES.reached_by(
+        len(mine) / len(whole)
+    ) or limits.STEPS_OUT_OF_ORDER.reached_by(len(between) / len(whole))
     place = before[0]
-    rate = (
-        (place.data.get("lr_before") or [float("nan")])[0],
-        (place.data.get("lr_after") or [float("nan")])[0],
-    )
-    # Once per epoch at the epoch's beginning: the first LR is skipped all the same.
-    status, confidence = ("proven", 0.94) if ahead else ("likely", 0.85)
-    return Finding(
-        "loop.scheduler-order",
-        status,
-        confidence,
-        (
-            "The scheduler moves before the optimizer's first step: the first learning rate "
-            "is never used"
-        ),
+    was, became = ((place.data.get(key) or [float("nan")])[0] for key in ("lr_before", "lr_after"))
+    return finding(
+        "The scheduler moves before the optimizer's first step: the first learning rate "
+        "is never used",
         sites_of(place),
         (
-            Evidence(
-                (
-                    f"scheduler.step() before the first optimizer.step(); LR {rate[0]:g} "
-                    f"became {rate[1]:g} unused"
-                ),
-                "schedule",
-                (0,),
-                float(len(before)),
-                0.0,
+            exact(
+                f"scheduler.step() before the first optimizer.step(); LR {was:g} "
+                f"became {became:g} unused",
+                len(before),
+                signal="schedule",
+                steps=(0,),
             ),
         ),
         Fix("Call scheduler.step() after optimizer.step()."),
+        # Once per epoch at the epoch's beginning: the first LR is skipped all the same.
+        at_most="proven" if ahead else "likely",
     )
 
 

@@ -42,47 +42,50 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.ranks import everyone
 
 NEEDS = ("ranks", "shards")
 EXPLAINS = ("loop.rank-desync", "loop.gradient-not-reduced", "loop.clip-after-step")
 EXPERIMENT = None
-SAME = 1e-3  # factors of the tensors of one rank
-APART = 0.01  # factors of two ranks
 
 
 def check(run: Run) -> Iterator[Finding]:
-    ranks = everyone(run)
-    factors = [_factors(r) for r in ranks]
-    for other, theirs in zip(ranks[1:], factors[1:], strict=True):
-        for step in sorted(set(factors[0]) & set(theirs)):
-            a, b = factors[0][step], theirs[step]
-            if min(a, b) > 1 - SAME or abs(a - b) <= APART * max(a, b):
-                continue
-            sites = [e.site for e in run.of_kind("clip") if e.step == step]
-            sites += [as_site(s) for s in run.facts["shards"]["sites"]]
-            sites += [e.site for e in run.of_kind("step")[:1]]
-            text = (
-                f"step {step}: clipping multiplies the gradients by {a:.4g} on rank "
-                f"{run.rank} and by {b:.4g} on rank {other.rank}"
-            )
-            yield Finding(
-                "loop.sharded-clipping",
-                "proven",
-                0.96,
-                "Sharded gradients are clipped by the norm of each rank's own part",
-                tuple(dict.fromkeys(s for s in sites if s is not None))[:4],
-                (Evidence(text, "shards", (step,), b, a),),
-                Fix(
-                    "Use torch.nn.utils.clip_grad_norm_(model.parameters(), ...) on the "
-                    "shards, or sum squares over ranks."
-                ),
-            )
-            return
+    ours, *others = ((r, _factors(r)) for r in everyone(run))
+    pairs = [
+        (step, other.rank, ours[1][step], theirs[step])
+        for other, theirs in others
+        for step in sorted(set(ours[1]) & set(theirs))
+    ]
+    if not pairs:
+        raise NothingToJudge("no step at which two ranks multiply all their gradients by a factor")
+    for step, rank, a, b in pairs:
+        clipped = limits.CLIP_SHRINKS.kept_by(min(a, b))
+        if not clipped or limits.SHARD_FACTORS.kept_by(abs(a - b) / max(a, b)):
+            continue
+        sites = [e.site for e in run.of_kind("clip") if e.step == step]
+        sites += [as_site(s) for s in run.facts["shards"]["sites"]]
+        sites += [e.site for e in run.of_kind("step")[:1]]
+        text = (
+            f"step {step}: clipping multiplies the gradients by {a:.4g} on rank "
+            f"{run.rank} and by {b:.4g} on rank {rank}"
+        )
+        within = limits.SHARD_FACTORS.times(max(a, b))
+        yield finding(
+            "Sharded gradients are clipped by the norm of each rank's own part",
+            places(*sites)[:4],
+            (exact(text, b, expected=a, within=within, signal="shards", steps=(step,)),),
+            Fix(
+                "Use torch.nn.utils.clip_grad_norm_(model.parameters(), ...) on the "
+                "shards, or sum squares over ranks."
+            ),
+        )
+        return
 
 
 def _factors(run: Run) -> dict[int, float]:
@@ -92,10 +95,8 @@ def _factors(run: Run) -> dict[int, float]:
     found = {}
     for row in (run.facts.get("shards") or {}).get("rows", ()):
         before, at = (np.asarray(row[key], np.float64) for key in ("after_backward", "at_step"))
-        used = (before > 1e-12) & np.isfinite(before) & np.isfinite(at)
-        if not np.any(used):
-            continue
-        ratios: npt.NDArray[np.float64] = at[used] / before[used]
-        if float(ratios.max() - ratios.min()) <= SAME * float(ratios.max()):
+        used = (before > TINY) & np.isfinite(before) & np.isfinite(at)
+        ratios = at[used] / before[used]
+        if len(ratios) and limits.ONE_FACTOR.kept_by(np.ptp(ratios) / max(ratios.max(), TINY)):
             found[int(row["step"])] = float(np.median(ratios))
     return found

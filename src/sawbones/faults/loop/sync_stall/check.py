@@ -37,56 +37,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("syncs", "steps")
 EXPLAINS = ()
 EXPERIMENT = None
-MIN_STEPS = 10
-MANY = 8.0
-SOME = 3.0
-REGULAR = 0.5  # of the steps: a line that reads now and then is no habit
+MIN_STEPS = 10  # the first few read sizes and settings once
 
 
 def check(run: Run) -> Iterator[Finding]:
     seen = run.facts["syncs"]
     steps = int(seen["steps"])
     if steps < MIN_STEPS:
-        return
-    lines = sorted(
-        (row for row in seen["lines"] if row["steps"] >= REGULAR * steps),
-        key=lambda row: -int(row["count"]),
-    )
+        raise NothingToJudge(f"fewer than {MIN_STEPS} steps on the device")
+    # A line that reads at fewer than half of the steps is no habit.
+    lines = [row for row in seen["lines"] if 2 * row["steps"] - steps >= 0]
+    lines.sort(key=lambda row: -int(row["count"]))
     per_step = sum(int(row["count"]) for row in lines) / steps
-    if per_step < SOME:
+    if not limits.SYNCS_PER_STEP.suspected_by(per_step):
         return
-    many = per_step >= MANY
-    evidence = [
-        Evidence(
-            f"{per_step:.1f} reads from the device per step over {steps} steps",
-            "syncs",
-            (),
-            per_step,
-            1.0,
-        )
-    ]
-    for row in lines[:3]:
-        evidence.append(
-            Evidence(
-                (
-                    f"{row['op']} {int(row['count']) / steps:.1f} times per step at "
-                    f"{as_site(row['site'])}"
-                ),
-                "syncs",
-            )
-        )
-    yield Finding(
-        "loop.sync-stall",
-        "likely" if many else "suspected",
-        0.88 if many else 0.3,
+    yield finding(
         f"The host waits for the device {per_step:.0f} times in every step",
         places(*(as_site(row["site"]) for row in lines))[:4],
-        tuple(evidence),
+        (
+            compared(
+                f"{per_step:.1f} reads from the device per step over {steps} steps",
+                per_step,
+                limits.SYNCS_PER_STEP,
+                expected=1,
+                signal="syncs",
+            ),
+            *(
+                context(
+                    f"{row['op']} {int(row['count']) / steps:.1f} times per step at "
+                    f"{as_site(row['site'])}",
+                    signal="syncs",
+                )
+                for row in lines[:3]
+            ),
+        ),
         Fix("Keep values on the device, gather them in one tensor, and read that every N steps."),
     )

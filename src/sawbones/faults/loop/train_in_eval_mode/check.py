@@ -43,40 +43,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Module, Run
+from sawbones.evidence import NothingToJudge, context, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Event, Finding, Fix, Module, Run
 from sawbones.stats.protocol import Turn, sites_of, turns
 
 NEEDS = ("backward", "steps", "modules")
 EXPLAINS = ("evaluation.overfitting", "model.batchnorm-small-batch")
 EXPERIMENT = None
-FEWEST = 3
+MIN_STEPS = 3  # one or two in evaluation mode are a trial of something
 
 
 def check(run: Run) -> Iterator[Finding]:
     caring = [m for m in run.modules if _cares(m)]
-    if not caring:
-        return
     whole = [t for t in turns(run) if t.backwards and _modes(t)]
-    if len(whole) < FEWEST:
-        return
+    if not caring or len(whole) < MIN_STEPS:
+        raise NothingToJudge("no layer that depends on the mode was trained for three steps")
     frozen = [not any(_modes(t)) for t in whole]
-    if sum(frozen) < FEWEST:
+    if sum(frozen) < MIN_STEPS:
         return
     again = _again(whole, frozen)
-    if again is None and not all(frozen[-FEWEST:]):
+    if again is None and not all(frozen[-MIN_STEPS:]):
         return
     begin = next(i for i in range(len(frozen)) if all(frozen[i:])) if again is None else again
-    share = sum(frozen[begin:]) / len(frozen)
+    num_frozen = sum(frozen[begin:])
+    if not limits.EVALUATION_MODE_STEPS.reached_by(num_frozen / len(frozen)):
+        return
+    # A part that is in training mode, or frozen: it may be meant.
     partly = any(m.settings.get("training") for m in caring) or any(
         t.in_model and not t.requires_grad for t in run.tensors
     )
     left_behind = begin > 0
-    if share < 0.2:
-        return
-    if partly:
-        status, confidence = "suspected", 0.4
-    else:
-        status, confidence = ("proven", 0.97) if left_behind else ("likely", 0.88)
     turn = whole[begin]
     forward = _taking(turn)
     modes = [
@@ -84,32 +81,26 @@ def check(run: Run) -> Iterator[Finding]:
     ]
     since = "after an evaluation" if left_behind else "from the first step"
     names = ", ".join(sorted({m.cls for m in caring})[:3])
-    yield Finding(
-        "loop.train-in-eval-mode",
-        status,
-        confidence,
+    yield finding(
         f"Training in evaluation mode {since}: {names} inactive or frozen",
-        sites_of(*([*modes[-1:], forward] if not left_behind else [forward, *modes[-1:]])),
+        sites_of(*([forward, *modes[-1:]] if left_behind else [*modes[-1:], forward])),
         (
-            Evidence(
-                (
-                    f"{sum(frozen[begin:])} of {len(frozen)} steps took gradients in "
-                    f"evaluation mode, from step {turn.step} on"
-                ),
-                "events",
-                (turn.step,),
-                share,
-                0.0,
+            exact(
+                f"{num_frozen} of {len(frozen)} steps took gradients in "
+                f"evaluation mode, from step {turn.step} on",
+                num_frozen,
+                signal="events",
+                steps=(turn.step,),
             ),
-            Evidence(
+            context(
                 f"{len(caring)} layers depend on the mode ({names})",
-                "modules",
-                (),
-                float(len(caring)),
-                0.0,
+                signal="modules",
+                value=len(caring),
+                expected=0,
             ),
         ),
         Fix("Call model.train() at the beginning of every training epoch, after any evaluation."),
+        at_most="suspected" if partly else "proven" if left_behind else "likely",
     )
 
 
@@ -148,12 +139,8 @@ def _cares(module: Module) -> bool:
     settings = module.settings
     if "num_features" in settings:
         return settings.get("track_running_stats") is True
-    return (
-        "p" in settings
-        and module.num_params == 0
-        and isinstance(settings["p"], (int, float))
-        and 0 < settings["p"] < 1
-    )
+    rate = settings.get("p")
+    return module.num_params == 0 and isinstance(rate, (int, float)) and 0 < rate < 1
 
 
 def _modes(turn: Turn) -> list[bool]:

@@ -30,7 +30,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import NO_GRADIENT, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, context, finding, refused
+from sawbones.schema import NO_GRADIENT, Finding, Fix, Run
+from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone, wrapped
 
 NEEDS = ("backward",)
@@ -41,29 +43,24 @@ SIGN = "expected to have finished reduction in the prior iteration"
 
 def check(run: Run) -> Iterator[Finding]:
     failed = next((r for r in everyone(run) if SIGN in (r.ending.message or "").lower()), None)
+    wrapper = wrapped(run)
+    if failed is None and wrapper is None:
+        raise NothingToJudge("no model is wrapped in DistributedDataParallel")
     if failed is None:
         return
     unreached = _unreached(failed)
-    wrapper = wrapped(run)
-    holders = {name.rpartition(".")[0] for name in unreached}
-    built = [
-        m.built for m in failed.modules if m.path in holders and m.path and m.built is not None
-    ]
-    places: list[Site | None] = [*([wrapper.site] if wrapper else []), *built, failed.ending.site]
+    holders = {name.rpartition(".")[0] for name in unreached} - {""}
+    built = [m.built for m in failed.modules if m.path in holders]
     evidence = [
-        Evidence((failed.ending.message or "").split(". ")[0][:200], "crash", (failed.num_steps,))
+        refused((failed.ending.message or "").split(". ")[0][:200], steps=(failed.num_steps,))
     ]
     if unreached:
-        evidence.append(
-            Evidence(f"no gradient reaches {', '.join(unreached[:5])}", "tensor_statistics")
-        )
-    yield Finding(
-        "loop.unused-parameters",
-        "proven",
-        0.95,
+        text = f"no gradient reaches {', '.join(unreached[:5])}"
+        evidence.append(context(text, signal="tensor_statistics"))
+    yield finding(
         "Parameters get no gradient under DistributedDataParallel",
-        tuple(dict.fromkeys(p for p in places if p is not None))[:4],
-        tuple(evidence),
+        places(wrapper.site if wrapper else None, *built, failed.ending.site)[:4],
+        evidence,
         Fix(
             "Use these parameters in the loss, remove them, freeze them before wrapping, "
             "or pass find_unused_parameters=True."

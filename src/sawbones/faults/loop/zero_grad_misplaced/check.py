@@ -47,7 +47,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import loop as limits
+from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.stats.protocol import Turn, measured, same_place, sites_of, turns
 
 NEEDS = ("backward", "steps")
@@ -63,100 +65,90 @@ EXPLAINS = (
     "loop.no-zero-grad",
 )
 EXPERIMENT = None
-SHARE = 0.8
 
 
 def check(run: Run) -> Iterator[Finding]:
     whole = [t for t in turns(run) if t.backwards and not t.closure and t.taken.kind == "step"]
     if len(whole) < 2:
+        raise NothingToJudge("no optimizer stepped twice after a backward pass")
+    too_late = _before_the_step(run, whole)
+    if too_late is not None:
+        yield too_late
         return
+    yield from _between_two_losses(run, whole)
+    yield from _before_every_micro_batch(whole)
+
+
+def _before_the_step(run: Run, whole: list[Turn]) -> Finding | None:
     late = [(t, z) for t in whole if (z := _cleared_after(t)) is not None and _nothing_left(run, t)]
-    if len(late) >= SHARE * len(whole):
-        turn, clear = late[0]
-        yield Finding(
-            "loop.zero-grad-misplaced",
-            "proven",
-            0.98,
-            (
-                "Gradients are cleared between backward() and step(): the optimizer has "
-                "nothing to apply"
+    if not limits.STEPS_OUT_OF_ORDER.reached_by(len(late) / len(whole)):
+        return None
+    turn, clear = late[0]
+    return finding(
+        "Gradients are cleared between backward() and step(): the optimizer has nothing to apply",
+        sites_of(clear, turn.backwards[-1]),
+        (
+            exact(
+                f"zero_grad comes after the last backward and before the step at {len(late)} of {len(whole)} steps, "
+                "and every gradient is gone at the step",
+                len(late),
+                signal="events",
+                steps=[t.step for t, _ in late[:5]],
             ),
-            sites_of(clear, turn.backwards[-1]),
-            (
-                Evidence(
-                    f"zero_grad comes after the last backward and before the step at {len(late)} of {len(whole)} steps, "
-                    "and every gradient is gone at the step",
-                    "events",
-                    tuple(t.step for t, _ in late[:5]),
-                    len(late) / len(whole),
-                    0.0,
-                ),
-            ),
-            Fix("Move zero_grad() before backward(), or after step()."),
-        )
-        return
-    yield from _one_loss_lost(run, whole)
+        ),
+        Fix("Move zero_grad() before backward(), or after step()."),
+    )
+
+
+def _before_every_micro_batch(whole: list[Turn]) -> Iterator[Finding]:
     several = [t for t in whole if len(t.backwards) > 1]
     often = [t for t in several if _cleared_before_each(t)]
-    if len(several) >= max(2, 0.5 * len(whole)) and len(often) >= SHARE * len(several):
-        turn = often[0]
-        count = int(np.median([len(t.backwards) for t in often]))
-        yield Finding(
-            "loop.zero-grad-misplaced",
-            "proven",
-            0.95,
-            (
-                f"Gradients are cleared before every micro-batch: of {count} accumulated "
-                "backward passes only the last counts"
+    if len(several) < 2 or 2 * len(several) < len(whole):
+        return
+    if not limits.STEPS_OUT_OF_ORDER.reached_by(len(often) / len(several)):
+        return
+    turn = often[0]
+    count = int(np.median([len(t.backwards) for t in often]))
+    yield finding(
+        f"Gradients are cleared before every micro-batch: of {count} accumulated "
+        "backward passes only the last counts",
+        sites_of(_own_clears(turn)[-1], turn.backwards[-1]),
+        (
+            exact(
+                f"{count} backward passes per step, cleared before each of them at "
+                f"{len(often)} of {len(several)} steps",
+                len(often),
+                signal="events",
+                steps=[t.step for t in often[:5]],
             ),
-            sites_of(_own_clears(turn)[-1], turn.backwards[-1]),
-            (
-                Evidence(
-                    (
-                        f"{count} backward passes per step, cleared before each of them at "
-                        f"{len(often)} of {len(several)} steps"
-                    ),
-                    "events",
-                    tuple(t.step for t in often[:5]),
-                    float(count),
-                    1.0,
-                ),
-            ),
-            Fix(
-                "Clear gradients once per optimizer step, right after it, not once per micro-batch."
-            ),
-        )
+        ),
+        Fix("Clear gradients once per optimizer step, right after it, not once per micro-batch."),
+    )
 
 
-def _one_loss_lost(run: Run, whole: list[Turn]) -> Iterator[Finding]:
+def _between_two_losses(run: Run, whole: list[Turn]) -> Iterator[Finding]:
     """Of several losses, each with a backward of its own, the first is cleared away: what only it
     reaches never learns.
     """
     lost = [
         (t, z) for t in whole if t.taken.data.get("lost") and (z := _cleared_between(t)) is not None
     ]
-    if len(lost) < max(2, SHARE * len(whole)):
+    if len(lost) < 2 or not limits.STEPS_OUT_OF_ORDER.reached_by(len(lost) / len(whole)):
         return
     turn, clear = lost[0]
     count = int(turn.taken.data["lost"])
     held = sum(t.optimizer == turn.optimizer for t in run.tensors)
-    yield Finding(
-        "loop.zero-grad-misplaced",
-        "proven",
-        0.96,
-        (
-            f"Gradients are cleared between two backward passes: {count} parameters lose the "
-            "only gradient they get"
-        ),
+    yield finding(
+        f"Gradients are cleared between two backward passes: {count} parameters lose the "
+        "only gradient they get",
         sites_of(clear, turn.backwards[0]),
         (
-            Evidence(
+            exact(
                 f"zero_grad between backward passes at {len(lost)} of {len(whole)} steps; {count} of {held} parameters had a "
                 "gradient before it and have none at the step",
-                "events",
-                tuple(t.step for t, _ in lost[:5]),
-                float(count),
-                0.0,
+                count,
+                signal="events",
+                steps=[t.step for t, _ in lost[:5]],
             ),
         ),
         Fix("Clear gradients once per step, before the first backward(); the losses then add up."),
@@ -195,10 +187,13 @@ def _cleared_before_each(turn: Turn) -> bool:
     if not same_place(backwards):
         return False
     clears = [z.seq for z in _own_clears(turn)]
-    between = all(any(a.seq < z < b.seq for z in clears) for a, b in pairwise(backwards))
     # The same model call again, on new data: an attack or a second loss on one batch is another
     # matter.
     forwards = [
         f.seq for f in turn.of("forward", "batch") if f.phase == "train" or f.kind == "batch"
     ]
-    return between and all(any(a.seq < f < b.seq for f in forwards) for a, b in pairwise(backwards))
+    return all(
+        any(a.seq < seq < b.seq for seq in between)
+        for a, b in pairwise(backwards)
+        for between in (clears, forwards)
+    )

@@ -34,113 +34,113 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Optimizer, Run, Site
+from sawbones.evidence import NothingToJudge, compared, counted, finding
+from sawbones.evidence.limits import optimizer as limits
+from sawbones.evidence.limits.loop import ROOT_IS_LOSS
+from sawbones.schema import DeepStep, Finding, Fix, Op, Optimizer, Run, Site
 from sawbones.stats.dataflow import Flow
+from sawbones.stats.loss_calls import places
+from sawbones.stats.relative import relative_difference
 
 NEEDS = ("optimizers", "tensors")
 EXPLAINS = ("optimizer.decay-on-norm-bias",)
 EXPERIMENT = None
-ADAPTIVE = ("Adam", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad")
-ASKED = 0.005
+WITH_DECOUPLED_FORM = ("Adam", "NAdam", "RAdam")
+COUPLED = (*WITH_DECOUPLED_FORM, "Adamax", "RMSprop", "Adagrad")
 SQUARES = ("pow", "square", "norm", "vector_norm", "linalg_vector_norm", "__pow__", "mul")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    for optimizer in run.optimizers:
-        if optimizer.cls not in (*ADAPTIVE, "AdamW") or not any(
-            t.optimizer == optimizer.index for t in run.tensors
-        ):
-            continue
-        decay = max((float(g.get("weight_decay") or 0.0) for g in optimizer.groups), default=0.0)
-        if (
-            decay > 0
-            and optimizer.cls != "AdamW"
-            and not any(g.get("decoupled_weight_decay") for g in optimizer.groups)
-        ):
-            yield _by_argument(optimizer, decay)
-            return
-        place = _by_loss(run)
-        if place is not None:
-            yield _by_term(optimizer, *place)
+    holding = {t.optimizer for t in run.tensors}
+    adaptive = [o for o in run.optimizers if o.cls in (*COUPLED, "AdamW") and o.index in holding]
+    if not adaptive:
+        raise NothingToJudge("no adaptive optimizer of torch's holds the model's parameters")
+    for optimizer in adaptive:
+        decay = max((float(g.get("weight_decay") or 0) for g in optimizer.groups), default=0)
+        decoupled = optimizer.cls == "AdamW" or any(
+            g.get("decoupled_weight_decay") for g in optimizer.groups
+        )
+        found = (
+            _by_argument(optimizer, decay)
+            if decay > 0 and not decoupled
+            else _by_term(run, optimizer)
+        )
+        if found is not None:
+            yield found
             return
 
 
 def _by_argument(optimizer: Optimizer, decay: float) -> Finding:
-    sure = decay >= ASKED and optimizer.cls in ADAPTIVE[:3]
-    return Finding(
-        "optimizer.coupled-l2",
-        "likely" if sure else "suspected",
-        0.88 if sure else 0.35,
+    return finding(
+        f"{optimizer.cls} adds its weight decay of {decay:g} to the gradient, where it is "
+        "divided away again",
+        places(optimizer.site),
         (
-            f"{optimizer.cls} adds its weight decay of {decay:g} to the gradient, where it is "
-            "divided away again"
-        ),
-        (optimizer.site,) if optimizer.site else (),
-        (
-            Evidence(
+            compared(
                 f"weight_decay={decay:g} in {optimizer.cls}, which couples it to the gradient",
-                "optimizers",
-                (),
                 decay,
-                0.0,
+                limits.COUPLED_DECAY,
+                expected=0,
+                signal="optimizers",
             ),
         ),
         Fix(
             f"Use {optimizer.cls}W, or decoupled_weight_decay=True, with the same value.",
             replace=("optim.Adam(", "optim.AdamW(") if optimizer.cls == "Adam" else None,
         ),
+        at_most="likely" if optimizer.cls in WITH_DECOUPLED_FORM else "suspected",
     )
 
 
-def _by_term(optimizer: Optimizer, site: Site, share: float) -> Finding:
-    return Finding(
-        "optimizer.coupled-l2",
-        "likely",
-        0.85,
-        (
-            f"The loss holds the squared weights, and {optimizer.cls} divides their gradient "
-            "away again"
-        ),
-        (site, *((optimizer.site,) if optimizer.site else ())),
-        (
-            Evidence(
-                f"{share:.0%} of the model's matrices are squared and summed at one line",
-                "ops",
-                (0,),
-                share,
-                0.0,
-            ),
-        ),
-        Fix("Leave the term out and use AdamW with weight_decay."),
-    )
-
-
-def _by_loss(run: Run) -> tuple[Site, float] | None:
+def _by_term(run: Run, optimizer: Optimizer) -> Finding | None:
     """A line that squares most of the matrices of the model, outside of any module."""
     shapes = Counter(
         t.shape for t in run.tensors if t.in_model and t.requires_grad and len(t.shape) >= 2
     )
-    if sum(shapes.values()) < 2:
+    total = sum(shapes.values())
+    if total < 2:
         return None
     for deep in run.deep[:3]:
-        by_line: dict[Site, list[Op]] = {}
-        made = {
-            v.id for op in deep.ops if op.name in ("sub", "__sub__", "rsub") for v in op.outputs
-        }
-        for op in deep.ops:
-            if op.site is None or op.name not in SQUARES or op.module or not op.inputs:
+        for site, ops in _squares(deep).items():
+            squared = sum((Counter(op.inputs[0].shape for op in ops) & shapes).values())
+            many = limits.SQUARED_MATRICES.reached_by(squared / total)
+            if not many or not _enters_loss(run, deep, ops):
                 continue
-            if not op.inputs[0].requires_grad or op.inputs[0].id in made:
-                continue
-            if op.name == "mul" and (len(op.inputs) < 2 or op.inputs[0].id != op.inputs[1].id):
-                continue
-            by_line.setdefault(op.site, []).append(op)
-        for site, ops in by_line.items():
-            squared = Counter(op.inputs[0].shape for op in ops) & shapes
-            share = sum(squared.values()) / sum(shapes.values())
-            if share >= 0.8 and _enters_loss(run, deep, ops):
-                return site, share
+            return finding(
+                f"The loss holds the squared weights, and {optimizer.cls} divides their gradient "
+                "away again",
+                places(site, optimizer.site),
+                (
+                    counted(
+                        f"{squared / total:.0%} of the model's matrices are squared and summed at "
+                        "one line",
+                        squared,
+                        total,
+                        limits.SQUARED_MATRICES,
+                        signal="ops",
+                        steps=(0,),
+                    ),
+                ),
+                Fix("Leave the term out and use AdamW with weight_decay."),
+            )
     return None
+
+
+def _squares(deep: DeepStep) -> dict[Site, list[Op]]:
+    """By line: operators that square a tensor, but for distances to something else."""
+    found: dict[Site, list[Op]] = {}
+    distances = {
+        v.id for op in deep.ops if op.name in ("sub", "__sub__", "rsub") for v in op.outputs
+    }
+    for op in deep.ops:
+        if op.site is None or op.name not in SQUARES or op.module or not op.inputs:
+            continue
+        if not op.inputs[0].requires_grad or op.inputs[0].id in distances:
+            continue
+        if op.name == "mul" and [v.id for v in op.inputs[1:2]] != [op.inputs[0].id]:
+            continue
+        found.setdefault(op.site, []).append(op)
+    return found
 
 
 def _enters_loss(run: Run, deep: DeepStep, ops: list[Op]) -> bool:
@@ -148,16 +148,14 @@ def _enters_loss(run: Run, deep: DeepStep, ops: list[Op]) -> bool:
     values = [e.data.get("value") for e in run.of_kind("backward") if e.step == deep.step]
     reached = Flow(deep).reached({v.id for op in ops for v in op.outputs})
     ends = [
-        v
+        v.mean
         for op in deep.ops
         for v in op.outputs
-        if v.shape == () and v.requires_grad and v.mean is not None
+        if v.shape == () and v.requires_grad and v.mean is not None and v.id in reached
     ]
     return any(
-        v.id in reached
-        and isinstance(value, float)
-        and v.mean is not None
-        and abs(v.mean - value) <= 1e-5 * abs(value) + 1e-12
-        for v in ends
+        ROOT_IS_LOSS.kept_by(relative_difference(end, value))
+        for end in ends
         for value in values
+        if isinstance(value, float)
     )

@@ -44,44 +44,40 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Module, Optimizer, Run, Tensor
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import optimizer as limits
+from sawbones.schema import Finding, Fix, Module, Optimizer, Run, Site, Tensor
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 
 NEEDS = ("tensors", "optimizers", "modules")
+USES = ("calls",)
 EXPLAINS = ()
 EXPERIMENT = None
-STRONG = 0.02  # decoupled decay from here on is somebody's choice, not a default
+ADAMW_DEFAULT = 1 / 100
 
 
 def check(run: Run) -> Iterator[Finding]:
-    normalising = {m.path: m for m in run.modules if _normalises(m)}
-    for optimizer in run.optimizers:
-        held = [
-            t
-            for t in run.tensors
-            if t.optimizer == optimizer.index
-            and t.in_model
-            and t.requires_grad
-            and t.weight_decay > 0
-        ]
+    decayed = [t for t in run.tensors if t.in_model and t.requires_grad and t.weight_decay > 0]
+    if not any(t.optimizer >= 0 for t in decayed):
+        raise NothingToJudge("no optimizer decays a parameter of the model")
+    normalising = {m.path for m in run.modules if _normalises(m)}
+    for optimizer in filter(_decouples, run.optimizers):
+        held = [t for t in decayed if t.optimizer == optimizer.index]
         vectors = [t for t in held if len(t.shape) == 1]
         matrices = [t for t in held if len(t.shape) >= 2]
-        gains = [t for t in vectors if t.name.rpartition(".")[0] in normalising]
-        if vectors and matrices and _is_chosen(optimizer, max(t.weight_decay for t in vectors)):
-            yield _finding(run, optimizer, held, vectors, gains)
+        decay = max((t.weight_decay for t in vectors), default=0)
+        if matrices and limits.CHOSEN_DECAY.reached_by(decay):
+            gains = [t for t in vectors if t.name.rpartition(".")[0] in normalising]
+            yield _finding(run, optimizer, len(held), vectors, gains, decay)
 
 
-def _is_chosen(optimizer: Optimizer, decay: float) -> bool:
-    decoupled = (
+def _decouples(optimizer: Optimizer) -> bool:
+    return (
         optimizer.cls == "AdamW"
         or optimizer.defaults.get("decoupled_weight_decay") is True
         or not optimizer.builtin
     )
-    return decoupled and decay != _default(optimizer) and decay >= STRONG
-
-
-def _default(optimizer: Optimizer) -> float:
-    return 0.01 if optimizer.cls == "AdamW" else 0.0
 
 
 def _normalises(module: Module) -> bool:
@@ -94,60 +90,60 @@ def _normalises(module: Module) -> bool:
 
 
 def _finding(
-    run: Run, optimizer: Optimizer, held: list[Tensor], vectors: list[Tensor], gains: list[Tensor]
+    run: Run,
+    optimizer: Optimizer,
+    num_held: int,
+    vectors: list[Tensor],
+    gains: list[Tensor],
+    decay: float,
 ) -> Finding:
-    decay = max(t.weight_decay for t in vectors)
-    sure = bool(gains)
-    shrinkage = decay * float(np.nansum(run.steps.get("lr", np.zeros(0))))
+    lost = float(1 - np.exp(-decay * np.nansum(run.steps.get("lr", np.zeros(0)))))
     shown = ", ".join(t.name for t in (gains or vectors)[:3])
     what = "normalisation gains and biases" if gains else "biases"
-    evidence = [
-        Evidence(
-            f"{len(vectors)} of {len(held)} decayed tensors are one-dimensional, {len(gains)} of them normalisation parameters "
-            f"({shown}, ...)",
-            "tensors",
-            (0,),
-            float(len(vectors)),
-            0.0,
-        ),
-        Evidence(
-            f"weight_decay={decay:g} in {optimizer.cls}, whose default is {_default(optimizer):g}",
-            "optimizers",
-            (),
-            decay,
-            0.0,
-        ),
-        Evidence(
-            f"decay alone shrinks them by {1 - np.exp(-shrinkage):.2%} over this run",
-            "steps",
-            (),
-            float(1 - np.exp(-shrinkage)),
-            0.0,
-        ),
-    ]
-    groups = sites_in(run, ("group",))
-    places = (optimizer.site,) if optimizer.site else ()
-    near = tuple(
-        g
-        for g in groups
-        if optimizer.site
-        and g.file == optimizer.site.file
-        and abs(g.line - optimizer.site.line) <= 15
-    )
-    decayed = tuple(
-        g
-        for g in near
-        if "weight_decay" in g.code and not g.code.rstrip("}, ]").endswith(("0.0", ": 0", "=0"))
-    )
-    return Finding(
-        "optimizer.decay-on-norm-bias",
-        "likely" if sure else "suspected",
-        0.93 if sure else 0.4,
+    default = ADAMW_DEFAULT if optimizer.cls == "AdamW" else 0
+    return finding(
         f"Weight decay {decay:g} also acts on {what}",
-        (*decayed[:1], *places),
-        tuple(evidence),
+        places(*_groups_near(run, optimizer)[:1], optimizer.site),
+        (
+            context(
+                f"{len(vectors)} of {num_held} decayed tensors are one-dimensional, {len(gains)} of them normalisation parameters "
+                f"({shown}, ...)",
+                signal="tensors",
+                steps=(0,),
+                value=len(vectors),
+                expected=0,
+            ),
+            compared(
+                f"weight_decay={decay:g} in {optimizer.cls}, whose default is {default:g}",
+                decay,
+                limits.CHOSEN_DECAY,
+                expected=0,
+                signal="optimizers",
+            ),
+            context(
+                f"decay alone shrinks them by {lost:.2%} over this run",
+                signal="steps",
+                value=lost,
+                expected=0,
+            ),
+        ),
         Fix(
             "Put parameters with fewer than two dimensions into a group of their own with "
             "weight_decay=0.0."
         ),
+        at_most="likely" if gains else "suspected",
     )
+
+
+def _groups_near(run: Run, optimizer: Optimizer) -> list[Site]:
+    """Groups with a decay, written close to where the optimizer is made."""
+    made = optimizer.site
+    return [
+        g
+        for g in sites_in(run, ("group",))
+        if made is not None
+        and g.file == made.file
+        and abs(g.line - made.line) <= 15
+        and "weight_decay" in g.code
+        and not g.code.rstrip("}, ]").endswith(("0.0", ": 0", "=0"))
+    ]

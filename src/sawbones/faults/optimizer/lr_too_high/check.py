@@ -40,13 +40,19 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import optimizer as limits
+from sawbones.evidence.limits.loop import ORDINARY_UPDATE
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.divergence import first_trouble, recent_ratio
 from sawbones.stats.protocol import numbers_equal_to, update_ratios
 from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, start_level
 
 NEEDS = ("steps", "losses", "optimizers")
+USES = ("numbers",)
 EXPLAINS = (
     "loop.exploding-gradients",
     "loop.loss-spike",
@@ -60,7 +66,7 @@ EXPLAINS = (
     "evaluation.overfitting",
 )
 EXPERIMENT = "learning_rate_tenth"
-LARGE_ONCE, LARGE_OFTEN, HUGE = 0.1, 0.05, 0.2
+MIN_LOSSES = 4  # a first one, and three that may leave it
 WORDS = ("lr", "learning_rate", "rate", "eta", "alpha", "step_size")
 
 
@@ -68,105 +74,92 @@ def check(run: Run) -> Iterator[Finding]:
     losses = run.losses
     ratios = update_ratios(run)
     known = finite(ratios)
-    if len(losses) < 4 or not len(known) or not run.optimizers:
-        return
+    if len(losses) < MIN_LOSSES or not len(known):
+        raise NothingToJudge(f"fewer than {MIN_LOSSES} losses, or no update was measured")
     trouble = first_trouble(losses)
     recent = recent_ratio(ratios, trouble)
-    if trouble is not None and math.isfinite(recent) and recent < LARGE_OFTEN:
+    if trouble is not None and ORDINARY_UPDATE.undercut_by(recent):
         return  # ordinary steps until the loss left: a gradient or a batch threw it
     peak, middle = float(np.max(known)), float(np.median(known))
-    if peak < LARGE_ONCE and middle < LARGE_OFTEN:
+    often = ORDINARY_UPDATE.reached_by(middle)
+    if not often and not limits.LARGEST_UPDATE.suspected_by(peak):
         return
     how = _misbehaves(losses)
     if how is None:
         return
-    text, clear = how
-    sure = clear and (peak >= 2 * LARGE_ONCE or middle >= LARGE_OFTEN)
-    sure |= (
-        trouble is not None and recent >= HUGE
-    )  # a fifth of the weights at every step, and the loss shoots up
-    rate = float(np.nanmax(run.steps["lr"])) if np.any(np.isfinite(run.steps["lr"])) else math.nan
-    yield Finding(
-        "optimizer.lr-too-high",
-        "likely" if sure else "suspected",
-        0.85 if sure else 0.5,
+    text, damning = how
+    # A fifth of the weights at every step, and the loss shoots up, is enough without more damage.
+    thrown = trouble is not None and limits.UPDATE_BEFORE_TROUBLE.reached_by(recent)
+    rates = finite(run.steps["lr"])
+    rate = float(np.max(rates)) if len(rates) else math.nan
+    once = limits.LARGEST_UPDATE.reached_by(peak) or not often
+    yield finding(
         f"Learning rate {rate:g} is too high: {text}",
-        _where(run),
+        _where(run, rate),
         (
-            Evidence(
-                (
-                    f"the update is {peak:.2g} of the weights at its largest, {middle:.2g} at "
-                    "the median step (healthy: about 0.001)"
-                ),
-                "steps",
-                (int(np.nanargmax(ratios)),),
-                peak,
-                1e-3,
+            compared(
+                f"the update is {peak:.2g} of the weights at its largest, {middle:.2g} at "
+                "the median step (healthy: about 0.001)",
+                peak if once else middle,
+                limits.LARGEST_UPDATE if once else ORDINARY_UPDATE,
+                expected=limits.HEALTHY_UPDATE.value,
+                signal="steps",
+                steps=(int(np.nanargmax(ratios)),),
             ),
-            Evidence(
+            context(
                 f"loss {start_level(losses[:6]):.4g} at the start, {text}",
-                "losses",
-                (0, len(losses) - 1),
-                _end(losses),
+                signal="losses",
+                steps=(0, len(losses) - 1),
+                value=end if math.isfinite(end := end_level(losses)) else None,
             ),
         ),
         Fix(f"Lower the learning rate, at first by a factor of ten (to about {rate / 10:g})."),
+        at_most="likely" if damning or thrown else "suspected",
     )
 
 
-def _end(losses: np.ndarray) -> float | None:
-    end = end_level(losses)
-    return end if math.isfinite(end) else None
-
-
-def _misbehaves(losses: np.ndarray) -> tuple[str, bool] | None:
+def _misbehaves(losses: npt.NDArray[np.float64]) -> tuple[str, bool] | None:
     """(in words, whether that alone is damning), None for a run that goes its way."""
-    begin = float(finite(losses[:3]).mean()) if len(finite(losses[:3])) else math.nan
-    first = float(finite(losses)[0]) if len(finite(losses)) else math.nan
-    end, size = end_level(losses), max(abs(first), 1e-12)
     bad = first_nonfinite(losses)
     if bad is not None:
         return f"the loss is not finite from step {bad}", True
-    if diverged(losses) or end > first + 0.5 * size:
+    first, peak, end = float(losses[0]), float(np.max(losses)), end_level(losses)
+    size = max(abs(first), TINY)
+    if diverged(losses) or limits.LOSS_RISES.passed_by((end - first) / size):
         return f"the loss rises from {first:.4g} to {end:.4g}", True
-    peak = float(np.max(finite(losses)))
-    shot_up = peak > first + 0.4 * size
-    if shot_up and end > first - 0.6 * size:
+    shot_up = (peak - first) / size
+    down = (first - end) / size
+    if limits.LOSS_SHOOTS_UP.suspected_by(shot_up) and limits.LOSS_COMES_DOWN.undercut_by(down):
         return (
             f"the loss shoots up to {peak:.4g} and ends at {end:.4g} after {first:.4g}",
-            peak > first + size,
+            limits.LOSS_SHOOTS_UP.reached_by(shot_up),
         )
-    if end > first - 0.15 * size and math.isfinite(begin):
+    if limits.HEADWAY.undercut_by(down):
         return f"the loss makes no headway: {first:.4g} at first, {end:.4g} at the end", False
     return None
 
 
-def _where(run: Run) -> tuple[Site, ...]:
+def _where(run: Run, peak: float) -> tuple[Site, ...]:
     """Where the number stands, then where the optimizer or its schedule is made."""
-    stepping = sorted(
-        run.optimizers, key=lambda o: -max((float(g.get("lr") or 0) for g in o.groups), default=0.0)
+    optimizer = max(
+        run.optimizers, key=lambda o: max((float(g.get("lr") or 0) for g in o.groups), default=0)
     )
-    optimizer = stepping[0]
     rates = [
         v
         for o in run.optimizers
         for g in (o.defaults, *o.groups)
         for v in (g.get("lr"), g.get("initial_lr"), g.get("max_lr"))
     ]
-    used = finite(run.steps["lr"])
-    peak = float(np.max(used)) if len(used) else math.nan
     values = sorted({float(v) for v in rates if isinstance(v, (int, float))} | {peak}, reverse=True)
-    schedules = [e for e in run.of_kind("schedule") if e.data.get("initial") and e.site is not None]
+    schedules = [e.site for e in run.of_kind("schedule") if e.data.get("initial") and e.site]
     base = optimizer.defaults.get("lr")
-    raised = (
-        isinstance(base, (int, float)) and math.isfinite(peak) and peak > 1.5 * base
-    )  # by a schedule, not by the optimizer
-    numbers = numbers_equal_to(
-        run, [v for v in values if not raised or v > 1.5 * float(base or 0)], WORDS
-    )
-    built = (optimizer.site,) if optimizer.site else ()
-    scheduled = tuple(e.site for e in schedules[:1] if e.site is not None) if raised else ()
-    places: dict[tuple[str, int], Site] = {}
-    for site in (*numbers[:1], *scheduled, *built, *numbers[1:3]):
-        places.setdefault((site.file, site.line), site)
-    return tuple(places.values())
+    own = max(base, TINY) if isinstance(base, (int, float)) else math.inf
+    raised = limits.RATE_RAISED.passed_by(peak / own)  # by a schedule, not by the optimizer
+    if raised:
+        values = [v for v in values if limits.RATE_RAISED.passed_by(v / own)]
+    numbers = numbers_equal_to(run, values, WORDS)
+    by_line: dict[tuple[str, int], Site] = {}
+    for site in (*numbers[:1], *(schedules[:1] if raised else ()), optimizer.site, *numbers[1:3]):
+        if site is not None:
+            by_line.setdefault((site.file, site.line), site)
+    return tuple(by_line.values())

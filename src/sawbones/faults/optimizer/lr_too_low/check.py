@@ -38,98 +38,102 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import optimizer as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.protocol import numbers_equal_to, update_ratios
 from sawbones.stats.series import end_level, finite, noise, start_level
 
 NEEDS = ("steps", "losses", "optimizers")
+USES = ("numbers",)
 EXPLAINS = ("evaluation.collapsed-prediction", "data.labels-misaligned")
 EXPERIMENT = "learning_rate_raised"
-DOUBTFUL, SMALL, FAR_TOO_SMALL, STEPS = 1e-4, 1e-5, 5e-6, 10
-HARDLY = 0.08  # of the loss, in fifty steps or more
+MIN_STEPS = 10  # sooner nothing can be said of a slow run
 
 
 def check(run: Run) -> Iterator[Finding]:
-    ratios, norms, rates = (
-        finite(update_ratios(run)),
-        finite(run.steps["grad_norm"]),
-        finite(run.steps["lr"]),
+    ratios, norms, rates, losses = map(
+        finite, (update_ratios(run), run.steps["grad_norm"], run.steps["lr"], run.losses)
     )
-    if (
-        run.num_steps < STEPS
-        or not len(ratios)
-        or not len(norms)
-        or not len(rates)
-        or not len(finite(run.losses))
-    ):
-        return
-    middle, norm, rate = float(np.median(ratios)), float(np.median(norms)), float(np.median(rates))
+    if run.num_steps < MIN_STEPS or not all(map(len, (ratios, norms, rates, losses))):
+        raise NothingToJudge(f"fewer than {MIN_STEPS} steps, or no update was measured")
+    middle, norm, rate = (float(np.median(x)) for x in (ratios, norms, rates))
     begin, end = start_level(run.losses), end_level(run.losses)
-    moved = (begin - end) / max(abs(begin), 1e-12)
     if (
-        not 0 < middle < DOUBTFUL
-        or norm < 1e-4
-        or rate <= 0
-        or not math.isfinite(moved)
+        not middle > 0
+        or not rate > 0
+        or not math.isfinite(end)
+        or not limits.SMALL_UPDATE.suspected_below(middle)
+        or not limits.GRADIENT_SIZE.suspected_by(norm)
         or _warming_up(run, rates)
+        or _learns(run, middle, (begin - end) / max(abs(begin), TINY))
     ):
-        return
-    if middle >= SMALL and (moved > HARDLY or run.num_steps < 5 * STEPS):
-        return
-    if middle < SMALL and moved > 0.03 and begin - end > 2 * noise(run.losses):
         return
     # Under a two-hundred-thousandth nothing is learnt in any number of steps that one would wait
     # for.
     sure = (
-        middle < FAR_TOO_SMALL
-        and norm > 0.02
-        and run.num_steps >= 2 * STEPS
-        and begin - end < 2 * noise(run.losses)
+        limits.GRADIENT_SIZE.reached_by(norm)
+        and run.num_steps >= 2 * MIN_STEPS
+        and not _beyond_noise(run)
     )
-    optimizer = run.optimizers[0]
-    values = [
-        rate,
-        float(np.max(rates)),
-        *(float(g.get("lr") or 0) for o in run.optimizers for g in (o.defaults, *o.groups)),
-    ]
-    numbers = numbers_equal_to(run, values, ("lr", "learning_rate", "rate", "eta", "alpha"))
-    places: dict[tuple[str, int], Site] = {}
-    for site in (*numbers[:1], *((optimizer.site,) if optimizer.site else ())):
-        places.setdefault((site.file, site.line), site)
-    yield Finding(
-        "optimizer.lr-too-low",
-        "likely" if sure else "suspected",
-        0.86 if sure else 0.6,
+    yield finding(
+        f"Learning rate {rate:g} is too low: a step moves the weights by {middle:.1g} of "
+        "their size",
+        _where(run, [rate, float(np.max(rates))]),
         (
-            f"Learning rate {rate:g} is too low: a step moves the weights by {middle:.1g} of "
-            "their size"
-        ),
-        tuple(places.values()),
-        (
-            Evidence(
+            compared(
                 f"the update is {middle:.2g} of the weights at the median step",
-                "steps",
-                (),
                 middle,
-                1e-3,
+                limits.SMALL_UPDATE,
+                below=True,
+                expected=limits.HEALTHY_UPDATE.value,
+                signal="steps",
             ),
-            Evidence(
+            context(
                 f"gradient norm {norm:.3g}, loss {begin:.4g} at the start and {end:.4g} at the end",
-                "losses",
-                (),
-                end,
+                signal="losses",
+                value=end,
             ),
         ),
         Fix("Raise the learning rate, at first by a factor of a hundred."),
-        params={"factor": float(min(1e5, max(10.0, 5e-3 / middle)))},
+        at_most="likely" if sure else "suspected",
+        params={"factor": float(min(10**5, max(10, limits.HEALTHY_UPDATE.times(5) / middle)))},
     )
 
 
-def _warming_up(run: Run, rates: np.ndarray) -> bool:
+def _beyond_noise(run: Run) -> bool:
+    """The loss has fallen by twice its step-to-step noise."""
+    return start_level(run.losses) - end_level(run.losses) - 2 * noise(run.losses) > 0
+
+
+def _learns(run: Run, update: float, moved: float) -> bool:
+    """What speaks for a run: at updates that are small, a loss that has moved a little or a short
+    run; at negligible ones, only a loss that falls out of its noise.
+    """
+    if limits.NEGLIGIBLE_UPDATE.reached_by(update):
+        return limits.HARDLY_MOVED.passed_by(moved) or run.num_steps < 5 * MIN_STEPS
+    return limits.NOT_MOVED.passed_by(moved) and _beyond_noise(run)
+
+
+def _where(run: Run, rates: list[float]) -> tuple[Site, ...]:
+    given = [float(g.get("lr") or 0) for o in run.optimizers for g in (o.defaults, *o.groups)]
+    numbers = numbers_equal_to(
+        run, [*rates, *given], ("lr", "learning_rate", "rate", "eta", "alpha")
+    )
+    by_line: dict[tuple[str, int], Site] = {}
+    for site in (*numbers[:1], run.optimizers[0].site):
+        if site is not None:
+            by_line.setdefault((site.file, site.line), site)
+    return tuple(by_line.values())
+
+
+def _warming_up(run: Run, rates: npt.NDArray[np.float64]) -> bool:
     """Cut short in the first steps of a longer warm-up: the learning rate that was meant has not
     been seen.
     """
-    return run.ending.kind != "finished" and bool(
-        rates[-1] >= np.max(rates) and rates[-1] > 1.3 * rates[len(rates) // 2]
-    )
+    at_peak = bool(rates[-1] == np.max(rates))
+    rise = rates[-1] / max(rates[len(rates) // 2], TINY)
+    return run.ending.kind != "finished" and at_peak and limits.STILL_RISING.passed_by(rise)

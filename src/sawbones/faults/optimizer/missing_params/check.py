@@ -38,66 +38,57 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import NOT_MEASURED, Evidence, Finding, Fix, Run, Site, Tensor
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.schema import NOT_MEASURED, Finding, Fix, Run, Site, Tensor
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.protocol import sites_in, turns
 
-NEEDS = ("tensors", "optimizers", "steps", "backward")
+NEEDS = ("tensors", "optimizers", "steps", "backward", "loose_gradients")
+USES = ("calls", "source_lines")
 EXPLAINS = ("model.frozen-params", "optimizer.lr-too-low")
 EXPERIMENT = None
 
 
 def check(run: Run) -> Iterator[Finding]:
-    if not any(t.taken.kind == "step" for t in turns(run)):
-        return
-    held = [t for t in run.tensors if t.optimizer >= 0 and t.in_model]
-    if not held or any(t.optimizer >= 0 and not t.in_model for t in run.tensors):
+    held = [t for t in run.tensors if t.optimizer >= 0]
+    if not any(t.taken.kind == "step" for t in turns(run)) or not any(t.in_model for t in held):
+        raise NothingToJudge("no optimizer that steps holds a parameter of the model")
+    if not all(t.in_model for t in held):
         return  # a stale optimizer, or one that owns free tensors: another matter
-    loose = set(run.facts.get("loose_gradients", ()))
+    loose = set(run.facts["loose_gradients"])
     left = [
         t
         for t in run.tensors
-        if t.index in loose and t.in_model and t.requires_grad and t.optimizer < 0
+        if t.index in loose
+        and t.in_model
+        and t.requires_grad
+        and t.optimizer < 0
+        and not _ever_updated(run, t)
     ]
-    left = [t for t in left if not _ever_updated(run, t)]
     if not left:
         return
-    order = {t.name: i for i, t in enumerate(run.tensors)}
-    last_held = max(order[t.name] for t in held)
-    behind = [
-        t for t in left if order[t.name] > last_held
-    ]  # parameters are listed as their modules were made: input to output
-    amid = [
-        t
-        for t in left
-        if order[t.name] < last_held and order[t.name] > min(order[h.name] for h in held)
-    ]
-    sure = bool(behind or amid) or all(_single(t, held) for t in left)
+    # Parameters are listed as their modules were made: input to output.
+    behind = [t for t in left if t.index > held[-1].index]
+    amid = [t for t in left if held[0].index < t.index < held[-1].index]
     shown = ", ".join(t.name for t in (behind or amid or left)[:3])
-    sites = tuple(
-        dict.fromkeys((*_collected(run), *(o.site for o in run.optimizers if o.site is not None)))
-    )
-    yield Finding(
-        "optimizer.missing-params",
-        "proven" if sure else "suspected",
-        0.93 if sure else 0.45,
+    meant = not behind and not amid and not all(_single(t, held) for t in left)
+    yield finding(
         f"{len(left)} trainable parameters are in no optimizer and never change ({shown})",
-        sites[:2],
+        places(*_collected(run), *(o.site for o in run.optimizers))[:2],
         (
-            Evidence(
-                (
-                    f"{len(left)} of {len(left) + len(held)} trainable tensors that the loss "
-                    "depends on are in no parameter group"
-                ),
-                "tensors",
-                (0,),
-                float(len(left)),
-                0.0,
+            exact(
+                f"{len(left)} of {len(left) + len(held)} trainable tensors that the loss "
+                "depends on are in no parameter group",
+                len(left),
+                signal="tensors",
+                steps=(0,),
             ),
         ),
         Fix(
             "Hand all trainable parameters to the optimizer, and build it after the model "
             "is complete."
         ),
+        at_most="suspected" if meant else "proven",  # a front part may be frozen this way
     )
 
 
@@ -110,16 +101,12 @@ def _collected(run: Run) -> tuple[Site, ...]:
     if len({(g.file, g.function) for g in groups}) != 1:
         return ()
     place = groups[0].file, groups[0].function
-    rows = [
-        r
+    appends = [
+        as_site(r)
         for r in run.facts.get("source_lines") or ()
         if r["kind"] == "append" and (r["file"], r["function"]) == place
     ]
-    return (
-        (Site(rows[0]["file"], rows[0]["line"], rows[0]["function"], rows[0]["code"]),)
-        if rows
-        else tuple(groups[:1])
-    )
+    return places(*appends, *groups)[:1]
 
 
 def _single(tensor: Tensor, held: list[Tensor]) -> bool:
@@ -127,7 +114,8 @@ def _single(tensor: Tensor, held: list[Tensor]) -> bool:
     scale.
     """
     owner = tensor.name.rpartition(".")[0]
-    return sum(h.numel for h in held if not owner or h.name.startswith(owner + ".")) > tensor.numel
+    beside = sum(h.numel for h in held if not owner or h.name.startswith(owner + "."))
+    return beside - tensor.numel > 0
 
 
 def _ever_updated(run: Run, tensor: Tensor) -> bool:

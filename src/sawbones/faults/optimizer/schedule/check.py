@@ -47,26 +47,50 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, counted, finding, refused
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import optimizer as limits
+from sawbones.evidence.limits.loop import SCHEDULE_MOVES
+from sawbones.schema import Event, Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import numbers_equal_to, sites_in, sites_of
 from sawbones.stats.series import fell
 
 NEEDS = ("steps",)
+USES = ("calls", "numbers")
 EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.frozen-params")
 EXPERIMENT = None
 RAN_OUT = re.compile(r"Tried to step (\d+) times. The specified number of total steps is (\d+)")
 PLANNED = ("total_steps", "T_max", "total_iters")
+MIN_STEPS = 10  # a schedule of fewer has no shape
+MIN_LINE = 20  # steps, to call a rise endless
+MIN_METRICS = 4  # values, three of which lower the LR
+Floats = npt.NDArray[np.float64]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    ran_out = _ran_out(run)
-    if ran_out is not None:
-        yield ran_out
-    if run.ending.kind != "finished" or run.num_steps < 10:
-        return
     made = [e for e in run.of_kind("schedule") if e.data.get("initial")]
     moves = [e for e in run.of_kind("schedule") if not e.data.get("initial")]
+    ran_out = RAN_OUT.search(run.ending.message or "") if run.ending.kind == "exception" else None
+    if ran_out is not None:
+        yield _ran_out(run, made, int(ran_out[1]), int(ran_out[2]))
+        return
+    if run.ending.kind != "finished" or run.num_steps < MIN_STEPS:
+        raise NothingToJudge("the run did not come to its own end, or is too short")
+    curves = list(_curves(run))
+    if not made and not curves:
+        raise NothingToJudge("the learning rate is the same at every step")
+    found = next(_by_plan(run, made, moves), None)
+    if found is None:
+        where = sites_of(*made[:1], *moves[:1]) or sites_in(run, ("rate",))[:3]
+        found = next((f for c in curves if (f := _by_curve(run, *c, where)) is not None), None)
+    if found is not None:
+        yield found
+
+
+def _by_plan(run: Run, made: list[Event], moves: list[Event]) -> Iterator[Finding]:
     for scheduler in made:
         mine = [e for e in moves if e.data.get("scheduler") == scheduler.data.get("scheduler")]
         found = (
@@ -76,115 +100,70 @@ def check(run: Run) -> Iterator[Finding]:
         )
         if found is not None:
             yield found
-            return
-    places = sites_of(*made[:1], *moves[:1]) or sites_in(run, ("rate",))[:3]
+
+
+def _curves(run: Run) -> Iterator[tuple[int, Floats]]:
+    """The learning rates of each optimizer that has more than one."""
     for index in sorted(set(run.steps["optimizer"].tolist())):
         rates = run.steps["lr"][run.steps["optimizer"] == index]
-        if len(rates) >= 10 and np.all(np.isfinite(rates)) and float(np.ptp(rates)) > 0:
-            found = _by_curve(rates, places, _warm_up_written(run, int(index), rates))
-            if found is not None:
-                yield found
-                return
+        if len(rates) >= MIN_STEPS and np.all(np.isfinite(rates)) and np.ptp(rates) > 0:
+            yield int(index), rates
 
 
-def _finding(
-    title: str,
-    text: str,
-    places: tuple[Site, ...],
-    value: float,
-    expected: float,
-    advice: str,
-    sure: float,
-) -> Finding:
-    status = "proven" if sure >= 0.9 else "likely"
-    evidence = (Evidence(text, "schedule", (), value, expected),)
-    return Finding("optimizer.schedule", status, sure, title, places, evidence, Fix(advice))
-
-
-def _ran_out(run: Run) -> Finding | None:
+def _ran_out(run: Run, made: list[Event], asked: int, planned: int) -> Finding:
     """A scheduler with a fixed length refuses to go on."""
-    found = RAN_OUT.search(run.ending.message or "") if run.ending.kind == "exception" else None
-    if found is None:
-        return None
-    made = [
-        e
-        for e in run.of_kind("schedule")
-        if e.data.get("initial") and (e.data.get("settings") or {}).get("total_steps")
-    ]
-    asked, planned = int(found[1]), int(found[2])
-    places = (*sites_of(*made[:1]), *((run.ending.site,) if run.ending.site else ()))
+    fixed = [e for e in made if (e.data.get("settings") or {}).get("total_steps")]
     text = f"planned for {planned} steps, asked to move {asked} times"
-    advice = (
-        "Set total_steps to the number of optimizer steps that are really taken: epochs * "
-        "len(loader), partial batches included."
-    )
-    return _finding(
+    return finding(
         f"The schedule is over before the run: {text}",
-        text,
-        places,
-        float(asked),
-        float(planned),
-        advice,
-        0.95,
+        places(*sites_of(*fixed[:1]), run.ending.site),
+        (refused(text, value=asked, expected=planned, signal="schedule"),),
+        Fix(
+            "Set total_steps to the number of optimizer steps that are really taken: epochs * "
+            "len(loader), partial batches included."
+        ),
     )
 
 
 def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
     settings = made.data.get("settings") or {}
-    planned = next(
-        (
-            int(settings[k])
-            for k in PLANNED
-            if isinstance(settings.get(k), (int, float)) and settings[k] > 0
-        ),
-        0,
-    )
+    lengths = [settings[k] for k in PLANNED if isinstance(settings.get(k), (int, float))]
+    planned = next((int(length) for length in lengths if length > 0), 0)
     steps, moved = run.num_steps, len(mine)
     if planned < 2 or moved < 2:
         return None
     cls = made.data.get("cls")
     epochs = 1 + max((b.epoch for b in run.batches if b.phase == "train"), default=0)
     text = f"{cls} is planned for {planned} moves and moved {moved} times in {steps} steps"
-    places = sites_of(mine[0], made)
-    if moved <= 0.34 * planned and steps >= 3 * moved and 0.8 * steps <= planned <= 1.25 * steps:
-        title = f"{cls} counts steps ({planned}) but moves once per epoch: {moved} times"
-        return _finding(
-            title,
-            text,
-            places,
-            float(moved),
-            float(planned),
-            "Call scheduler.step() after every optimizer step.",
-            0.95,
+    by_step = limits.SAME_LENGTH.kept_by(max(planned / steps, steps / planned))
+    if by_step and 3 * moved <= steps and limits.RARE_MOVES.kept_by(moved / planned):
+        return finding(
+            f"{cls} counts steps ({planned}) but moves once per epoch: {moved} times",
+            sites_of(mine[0], made),
+            (
+                compared(
+                    text, moved, limits.RARE_MOVES, below=True, against=planned, signal="schedule"
+                ),
+            ),
+            Fix("Call scheduler.step() after every optimizer step."),
         )
-    per_step = moved >= 0.9 * steps
-    if (
-        per_step
-        and cls != "CyclicLR"
-        and planned < 0.5 * steps
-        and epochs > 1
-        and abs(planned - epochs) <= max(1, 0.2 * epochs)
-    ):
-        title = f"{cls} counts epochs ({planned}) but moves at every step: {moved} times"
-        return _finding(
-            title,
-            text,
-            places,
-            float(moved),
-            float(planned),
-            "Call scheduler.step() once per epoch.",
-            0.95,
+    if not SCHEDULE_MOVES.reached_by(moved / steps):
+        return None
+    apart = abs(planned - epochs)
+    by_epoch = epochs > 1 and (apart <= 1 or limits.EPOCH_COUNT.kept_by(apart / epochs))
+    if by_epoch and cls != "CyclicLR" and 2 * planned < steps:
+        return finding(
+            f"{cls} counts epochs ({planned}) but moves at every step: {moved} times",
+            sites_of(mine[0], made),
+            (compared(text, moved, limits.PLAN_OVERRUN, against=planned, signal="schedule"),),
+            Fix("Call scheduler.step() once per epoch."),
         )
-    if per_step and cls == "CosineAnnealingLR" and moved > 1.5 * planned:
-        title = f"The cosine is over after {planned} moves and climbs again: it moved {moved} times"
-        return _finding(
-            title,
-            text,
+    if cls == "CosineAnnealingLR" and limits.PLAN_OVERRUN.passed_by(moved / planned):
+        return finding(
+            f"The cosine is over after {planned} moves and climbs again: it moved {moved} times",
             sites_of(made, mine[0]),
-            float(moved),
-            float(planned),
-            f"Set T_max to {moved}.",
-            0.9,
+            (compared(text, moved, limits.PLAN_OVERRUN, against=planned, signal="schedule"),),
+            Fix(f"Set T_max to {moved}."),
         )
     return None
 
@@ -194,28 +173,31 @@ def _wrong_way(run: Run, made: Event, mine: list[Event]) -> Finding | None:
     if (made.data.get("settings") or {}).get("mode") != "max":
         return None  # in mode "min" a rising value may be a validation loss that gets worse
     given = [float(e.data["metric"]) for e in mine if isinstance(e.data.get("metric"), float)]
-    lowered = sum(e.data["lr_after"][:1] < e.data["lr_before"][:1] for e in mine)
-    if (
-        len(given) < 4
-        or lowered < 3
-        or not given[-1] < given[0] - 0.1 * abs(given[0])
-        or not fell(run.losses)
-    ):
+    lowered = sum(
+        after - before < 0
+        for e in mine
+        for after, before in zip(e.data["lr_after"][:1], e.data["lr_before"][:1], strict=False)
+    )
+    if len(given) < MIN_METRICS or lowered < MIN_METRICS - 1 or not fell(run.losses):
         return None
-    return _finding(
-        (
-            'ReduceLROnPlateau waits for its value to rise (mode="max"), and it falls as it '
-            "should: the LR is lowered for nothing"
-        ),
-        (
-            f"the value goes from {given[0]:.4g} to {given[-1]:.4g} with the training loss; "
-            f"the LR was lowered {lowered} times"
-        ),
+    fallen = (given[0] - given[-1]) / max(abs(given[0]), TINY)
+    if not limits.METRIC_FALLS.passed_by(fallen):
+        return None
+    return finding(
+        'ReduceLROnPlateau waits for its value to rise (mode="max"), and it falls as it '
+        "should: the LR is lowered for nothing",
         sites_of(made, mine[0]),
-        float(lowered),
-        0.0,
-        'Say mode="min" for a loss.',
-        0.93,
+        (
+            compared(
+                f"the value goes from {given[0]:.4g} to {given[-1]:.4g} with the training loss; "
+                f"the LR was lowered {lowered} times",
+                fallen,
+                limits.METRIC_FALLS,
+                expected=0,
+                signal="schedule",
+            ),
+        ),
+        Fix('Say mode="min" for a loss.'),
     )
 
 
@@ -226,35 +208,38 @@ def _warm_up_by_epoch(run: Run, made: Event, mine: list[Event]) -> Finding | Non
     full = next((float(v) for v in made.data.get("lr_before") or () if v), np.nan)
     rates = np.array([float((e.data.get("lr_after") or [np.nan])[0]) for e in (made, *mine)])
     rises = np.diff(rates)
+    reached = float(rates[-1])
     if (
         len(mine) < 3
-        or len(mine) > 0.34 * run.num_steps
+        or limits.RARE_MOVES.passed_by(len(mine) / run.num_steps)
         or not np.all(rises > 0)
-        or float(np.ptp(rises)) > 0.3 * float(max(rises))
+        or limits.EVEN_RISE.passed_by(float(np.ptp(rises) / max(rises)))
+        or not limits.WARM_UP_REACHED.undercut_by(reached / full)
     ):
         return None
-    reached = float(rates[-1])
-    if not reached < 0.6 * full:
-        return None
     needs = round(full / float(np.median(rises)))
-    return _finding(
+    return finding(
         f"The warm-up never ends: it needs {needs} moves and makes {len(mine)}, once per epoch",
-        (
-            f"{made.data.get('cls')} moved {len(mine)} times in {run.num_steps} steps: "
-            f"{rates[0]:.2g} to {reached:.2g} of {full:g}"
-        ),
         sites_of(made, mine[0]),
-        reached,
-        full,
         (
+            compared(
+                f"{made.data.get('cls')} moved {len(mine)} times in {run.num_steps} steps: "
+                f"{rates[0]:.2g} to {reached:.2g} of {full:g}",
+                reached,
+                limits.WARM_UP_REACHED,
+                below=True,
+                against=full,
+                signal="schedule",
+            ),
+        ),
+        Fix(
             "Move the scheduler after every optimizer step if its warm-up counts steps, or "
             "shorten the warm-up."
         ),
-        0.92,
     )
 
 
-def _warm_up_written(run: Run, index: int, rates: np.ndarray) -> tuple[Site, ...]:
+def _warm_up_written(run: Run, index: int, rates: Floats) -> tuple[Site, ...]:
     """Where the source has the number of steps that the rise would take to the optimizer's own
     LR.
     """
@@ -266,49 +251,51 @@ def _warm_up_written(run: Run, index: int, rates: np.ndarray) -> tuple[Site, ...
     return numbers_equal_to(run, [float(round(full / rise))], ("warm", "ramp"))
 
 
-def _by_curve(
-    rates: np.ndarray, places: tuple[Site, ...], warm_up: tuple[Site, ...]
-) -> Finding | None:
-    peak = float(np.max(rates))
-    tiny = rates < 1e-4 * peak
-    at = int(np.argmax(rates))
-    over = float(np.mean(tiny[at:])) * (len(rates) - at) / len(rates)
-    if over > 0.33 and tiny[-1]:
-        first = int(at + np.flatnonzero(tiny[at:])[0])
-        return _finding(
-            f"The learning rate is all but zero from step {first} on, for {over:.0%} of the run",
-            f"LR {peak:g} at its peak, {float(rates[first]):.2g} at step {first} of {len(rates)}",
-            places,
-            over,
-            0.0,
+def _by_curve(run: Run, index: int, rates: Floats, where: tuple[Site, ...]) -> Finding | None:
+    top = int(np.argmax(rates))
+    peak = float(rates[top])
+    tiny = [
+        top + i for i, r in enumerate(rates[top:] / peak) if limits.NEGLIGIBLE_RATE.undercut_by(r)
+    ]
+    share = len(tiny) / len(rates)
+    if limits.NEGLIGIBLE_STEPS.passed_by(share) and tiny[-1] == len(rates) - 1:
+        first = tiny[0]
+        return finding(
+            f"The learning rate is all but zero from step {first} on, for {share:.0%} of the run",
+            where,
             (
+                counted(
+                    f"LR {peak:g} at its peak, {float(rates[first]):.2g} at step {first} of {len(rates)}",
+                    len(tiny),
+                    len(rates),
+                    limits.NEGLIGIBLE_STEPS,
+                    signal="schedule",
+                ),
+            ),
+            Fix(
                 "Stretch the schedule to the real number of steps, or move it once per epoch "
                 "if that is its unit."
             ),
-            0.9,
         )
     rises = np.diff(rates)
-    steady = float(np.mean(rises > 0)) > 0.95 and len(rates) >= 20
-    if not steady:
+    rising = int(np.sum(rises > 0))
+    if len(rates) < MIN_LINE or not limits.RISING_STEPS.passed_by(rising / len(rises)):
         return None
-    straight = (
-        abs(
-            float(np.median(rises[: len(rises) // 4])) / float(np.median(rises[-len(rises) // 4 :]))
-            - 1
-        )
-        < 0.3
-    )
-    if straight:
-        return _finding(
-            "The warm-up never ends: the learning rate still rises at the last step",
-            (
+    begin, end = np.median(rises[: len(rises) // 4]), np.median(rises[-len(rises) // 4 :])
+    if not limits.EVEN_RISE.undercut_by(float(abs(begin / end - 1))):
+        return None
+    return finding(
+        "The warm-up never ends: the learning rate still rises at the last step",
+        (*_warm_up_written(run, index, rates)[:1], *where)[:3],
+        (
+            counted(
                 f"LR {float(rates[0]):.2g} at step 0, {peak:.2g} at the last of {len(rates)} "
-                "steps, rising all the way"
+                "steps, rising all the way",
+                rising,
+                len(rises),
+                limits.RISING_STEPS,
+                signal="schedule",
             ),
-            (*warm_up[:1], *places)[:3],
-            peak,
-            float("nan"),
-            "Shorten the warm-up to a few per cent of the run.",
-            0.88,
-        )
-    return None
+        ),
+        Fix("Shorten the warm-up to a few per cent of the run."),
+    )

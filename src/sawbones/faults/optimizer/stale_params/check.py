@@ -40,19 +40,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import (
-    NO_GRADIENT,
-    NOT_MEASURED,
-    Evidence,
-    Finding,
-    Fix,
-    Optimizer,
-    Run,
-    Tensor,
-)
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import optimizer as limits
+from sawbones.schema import NO_GRADIENT, NOT_MEASURED, Finding, Fix, Optimizer, Run, Tensor
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import measured, sites_in, sites_of
 
-NEEDS = ("tensors", "optimizers", "backward")
+NEEDS = ("tensors", "optimizers", "backward", "loose_gradients")
+USES = ("calls",)
 EXPLAINS = (
     "optimizer.missing-params",
     "model.frozen-params",
@@ -64,62 +59,48 @@ EXPLAINS = (
     "loop.zero-grad-misplaced",
 )
 EXPERIMENT = None
+MIN_DESERTED = 10  # steps without a gradient: fewer are the last of a phase
 
 
 def check(run: Run) -> Iterator[Finding]:
-    got = set(run.facts.get("loose_gradients", ()))
-    orphans = [
-        t for t in run.tensors if t.optimizer >= 0 and not t.in_model and not _got_gradient(run, t)
-    ]
+    held = [t for t in run.tensors if t.optimizer >= 0]
+    if not held:
+        raise NothingToJudge("no optimizer holds a parameter")
+    got = set(run.facts["loose_gradients"])
+    orphans = [t for t in held if not t.in_model and not _got_gradient(run, t)]
     loose = [
         t
         for t in run.tensors
         if t.in_model and t.requires_grad and t.optimizer < 0 and t.index in got
     ]
-    deserted = _deserted(run) if not orphans else None
-    if deserted is not None:
-        yield from _swapped(run, *deserted, loose)
+    if not orphans:
+        yield from _swapped(run, loose)
         return
-    if (
-        not orphans
-        or not loose
-        or (len(orphans) < 2 and not any(_alike(o, t) for o in orphans for t in loose))
-    ):
+    if not loose or (len(orphans) < 2 and not any(_replaces(t, orphans[0]) for t in loose)):
         return
     optimizer = next((o for o in run.optimizers if o.index == orphans[0].optimizer), None)
+    made = optimizer.site if optimizer is not None else None
     owners = {t.name.rpartition(".")[0] for t in loose}
     built = [m.built for m in run.modules if m.path in owners and m.built is not None]
-    after = [b for b in built if optimizer and optimizer.site and b.file == optimizer.site.file]
-    sites = tuple(
-        dict.fromkeys([*([optimizer.site] if optimizer and optimizer.site else []), *after[:1]])
-    )
+    after = [b for b in built if made is not None and b.file == made.file]
     shown = ", ".join(t.name for t in loose[:3])
-    yield Finding(
-        "optimizer.stale-params",
-        "proven",
-        0.96,
+    yield finding(
+        f"The optimizer holds {len(orphans)} tensors that are no longer the model's; "
+        f"{shown} never change",
+        places(made, *after[:1]),
         (
-            f"The optimizer holds {len(orphans)} tensors that are no longer the model's; "
-            f"{shown} never change"
-        ),
-        sites,
-        (
-            Evidence(
-                (
-                    f"{len(orphans)} tensors of the optimizer are in no model that ran and "
-                    "get no gradient"
-                ),
-                "tensors",
-                (0,),
-                float(len(orphans)),
-                0.0,
+            exact(
+                f"{len(orphans)} tensors of the optimizer are in no model that ran and "
+                "get no gradient",
+                len(orphans),
+                signal="tensors",
+                steps=(0,),
             ),
-            Evidence(
+            exact(
                 f"{len(loose)} trainable tensors of the model are in no optimizer ({shown})",
-                "tensors",
-                (0,),
-                float(len(loose)),
-                0.0,
+                len(loose),
+                signal="tensors",
+                steps=(0,),
             ),
         ),
         Fix("Build the optimizer after the model has its final modules."),
@@ -137,8 +118,10 @@ def _deserted(run: Run) -> tuple[Optimizer, int, int] | None:
         if not len(had):
             continue
         gone = norms[had[-1] + 1 :]
+        long = limits.DESERTED_STEPS.reached_by(len(gone) / len(norms))
         if (
-            len(gone) >= max(10, 0.2 * len(norms))
+            long
+            and len(gone) >= MIN_DESERTED
             and np.all(np.isnan(gone))
             and _none_left(run, optimizer, int(steps[-1]))
         ):
@@ -157,12 +140,13 @@ def _none_left(run: Run, optimizer: Optimizer, step: int) -> bool:
     return bool(mine) and all(v == NO_GRADIENT for v in mine)
 
 
-def _swapped(
-    run: Run, optimizer: Optimizer, first: int, steps: int, loose: list[Tensor]
-) -> Iterator[Finding]:
+def _swapped(run: Run, loose: list[Tensor]) -> Iterator[Finding]:
+    deserted = _deserted(run)
+    if deserted is None:
+        return
+    optimizer, first, steps = deserted
     held = [t for t in run.tensors if t.optimizer == optimizer.index]
-    shapes = {t.shape for t in loose}
-    if not held or not all(t.shape in shapes for t in held):
+    if not {t.shape for t in held}.issubset(t.shape for t in loose):
         return
     copies = [
         c
@@ -172,23 +156,17 @@ def _swapped(
     forward = next(
         (e for e in run.of_kind("forward") if e.step >= first and e.phase == "train"), None
     )
-    yield Finding(
-        "optimizer.stale-params",
-        "proven",
-        0.95,
+    yield finding(
+        f"From step {first} on the model is another one than the optimizer's: {steps} "
+        "steps find no gradient at all",
+        places(*copies[-1:], *sites_of(forward), optimizer.site),
         (
-            f"From step {first} on the model is another one than the optimizer's: {steps} "
-            "steps find no gradient at all"
-        ),
-        (*copies[-1:], *sites_of(forward), *((optimizer.site,) if optimizer.site else ())),
-        (
-            Evidence(
+            exact(
                 f"all {len(held)} tensors of {optimizer.cls} have gradients before step {first}, none at the {steps} steps since; "
                 f"{len(loose)} tensors of the same shapes in the model get gradients and are in no optimizer",
-                "tensor_statistics",
-                (first,),
-                float(steps),
-                0.0,
+                steps,
+                signal="tensor_statistics",
+                steps=(first,),
             ),
         ),
         Fix(
@@ -198,14 +176,11 @@ def _swapped(
     )
 
 
-def _alike(old: Tensor, new: Tensor) -> bool:
+def _replaces(new: Tensor, old: Tensor) -> bool:
     """The same shape, or one that was made wider or longer in one dimension."""
-    same = sum(a == b for a, b in zip(old.shape, new.shape, strict=False))
-    return (
-        len(old.shape) == len(new.shape)
-        and same >= len(old.shape) - 1
-        and (len(old.shape) > 1 or old.shape == new.shape)
-    )
+    if len(old.shape) != len(new.shape) or len(old.shape) < 2:
+        return old.shape == new.shape
+    return sum(a != b for a, b in zip(old.shape, new.shape, strict=True)) <= 1
 
 
 def _got_gradient(run: Run, tensor: Tensor) -> bool:

@@ -51,8 +51,11 @@ from typing import Any
 
 import numpy as np
 
+from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.relative import relative_difference
 from sawbones.stats.update_rules import (
     Fit,
     Moved,
@@ -66,6 +69,7 @@ from sawbones.stats.update_rules import (
 )
 
 NEEDS = ("updates",)
+USES = ("numbers",)
 EXPLAINS = (
     "optimizer.lr-too-high",
     "optimizer.lr-too-low",
@@ -81,13 +85,9 @@ EXPLAINS = (
     "model.dead-units",
 )
 EXPERIMENT = None
-MIN_STEPS = 5
-MIN_VALUES = 40
-EXACT = 0.005
-ROUNDED = 0.03  # a change of which more than this is rounding says nothing
-APART = 0.02
-SAME_FACTOR = 0.03
-USUAL = (0.9, 0.999, 0.99)
+MIN_STEPS = 5  # a moving average and its correction differ only after a few
+MIN_VALUES = 40  # by chance fewer fit one of some hundred rules
+MOST_RATES = 6  # every pair of them gives a set of rules to try
 # Names under which a group says that it remembers something from step to step.
 MOMENTUM = ("momentum", "mu", "beta", "beta1")
 NOT_RATES = (
@@ -101,31 +101,31 @@ NOT_RATES = (
     "trust_coefficient",
     "initial_lr",
 )
+Record = Mapping[str, Any]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    for record in run.facts.get("updates") or ():
-        broken = _broke(run, record)
-        if broken is not None:
-            yield broken
-            return
+    judged = 0
+    for record in run.facts["updates"]:
         tensors = _moved(record)
-        steps = min((t.steps for t in tensors), default=0)
-        if (
-            steps < MIN_STEPS
-            or sum(t.change.size for t in tensors) < MIN_VALUES
-            or rounding(tensors) > ROUNDED
-        ):
-            continue
-        found = _wrong(run, record, tensors)
+        enough = (
+            min((t.steps for t in tensors), default=0) >= MIN_STEPS
+            and sum(t.change.size for t in tensors) >= MIN_VALUES
+            and limits.ROUNDED_CHANGE.kept_by(rounding(tensors))
+        )
+        judged += enough
+        found = _broke(run, record) or (_wrong(run, record, tensors) if enough else None)
         if found is not None:
             yield found
             return
+    if not judged:
+        raise NothingToJudge("too few steps or values of the update, or lost in rounding")
 
 
-def _broke(run: Run, record: Mapping[str, Any]) -> Finding | None:
+def _broke(run: Run, record: Record) -> Finding | None:
     """NaN or infinity out of finite values and gradients: no rule does that."""
-    row = next((b for b in record.get("broke") or () if b["largest"] < 1e6), None)
+    broken = record.get("broke") or ()
+    row = next((b for b in broken if limits.LARGEST_BEFORE.undercut_by(b["largest"])), None)
     if row is None:
         return None
     zeros = (
@@ -137,13 +137,10 @@ def _broke(run: Run, record: Mapping[str, Any]) -> Finding | None:
         f"step {row['step']} makes {row['entries']} entries of a parameter NaN or "
         f"infinite{zeros}; all was finite before"
     )
-    return Finding(
-        "optimizer.wrong-update",
-        "proven",
-        0.97,
+    return finding(
         "The optimizer's own step turns finite values into NaN",
         _where(run, record),
-        (Evidence(text, "updates", (int(row["step"]),), float(row["entries"]), 0.0),),
+        (exact(text, row["entries"], signal="updates", steps=(int(row["step"]),)),),
         Fix(
             "Keep the divisor away from zero: add eps to the root before dividing, count "
             "steps from 1, take no root below 0."
@@ -151,7 +148,7 @@ def _broke(run: Run, record: Mapping[str, Any]) -> Finding | None:
     )
 
 
-def _moved(record: Mapping[str, Any]) -> list[Moved]:
+def _moved(record: Record) -> list[Moved]:
     hyper = record["hyper"]
     found = []
     for row in record["tensors"]:
@@ -159,27 +156,20 @@ def _moved(record: Mapping[str, Any]) -> list[Moved]:
             np.asarray(row[key], np.float64) for key in ("before", "after", "grad")
         )
         steps = min(len(before), len(hyper))
-        if (
-            not steps
-            or before.ndim != 2
-            or not all(np.all(np.isfinite(x)) for x in (before, after, gradient))
-        ):
+        known = all(np.all(np.isfinite(x)) for x in (before, after, gradient))
+        if not steps or before.ndim != 2 or not known:
             continue
         groups = [h[row["group"]] if row["group"] < len(h) else {} for h in hyper[:steps]]
-        lr = np.asarray([float(g.get("lr", 1.0)) for g in groups], np.float64)
+        lr = np.asarray([float(g.get("lr", 1)) for g in groups], np.float64)
         change = (after - before)[:steps]
-        decay = groups[0].get("weight_decay", 0.0)
+        decay = float(groups[0].get("weight_decay") or 0)
         if np.any(gradient != 0) and np.any(change != 0):
             place, shape = int(row["place"]), tuple(row["shape"])
-            found.append(
-                Moved(
-                    place, shape, gradient[:steps], before[:steps], change, lr, float(decay or 0.0)
-                )
-            )
+            found.append(Moved(place, shape, gradient[:steps], before[:steps], change, lr, decay))
     return found
 
 
-def _group(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def _group(record: Record) -> Mapping[str, Any]:
     first = record["hyper"][0]
     return first[0] if first else {}
 
@@ -190,29 +180,31 @@ def _betas(group: Mapping[str, Any]) -> tuple[float, float] | None:
     return (pair[0], pair[1]) if len(pair) == 2 and all(0 <= b < 1 for b in pair) else None
 
 
-def _rates(run: Run, record: Mapping[str, Any]) -> list[float]:
+def _is_rate(value: float) -> bool:
+    return limits.LEAST_RATE.passed_by(value) and value < 1
+
+
+def _rates(run: Run, record: Record) -> list[float]:
     """Decay rates that are written down for this optimizer; without an optimizer object, in the
     script.
     """
     group = _group(record)
     found = [v for k, v in group.items() if k not in NOT_RATES and isinstance(v, float)]
-    if not any(0.3 < v < 1 for v in found):
+    if not any(map(_is_rate, found)):
         found += [*record["constants"], *record["attributes"].values()]
     if not group:
         found += [row["value"] for row in run.facts.get("numbers") or ()]
-    rates = list(dict.fromkeys(round(float(v), 9) for v in found if 0.3 < v < 1))
-    return (
-        (rates or list(USUAL))
-        if len(rates) <= 6
-        else [*USUAL, *[r for r in rates if r not in USUAL][:4]]
-    )
+    usual = list(limits.USUAL_RATES)
+    rates = list(dict.fromkeys(round(float(v), 9) for v in found if _is_rate(v)))
+    if len(rates) > MOST_RATES:
+        return [*usual, *[r for r in rates if r not in usual][:4]]
+    return rates or usual
 
 
-def _candidates(run: Run, record: Mapping[str, Any]) -> list[Rule]:
+def _candidates(run: Run, record: Record) -> list[Rule]:
     group = _group(record)
-    eps = (
-        float(group.get("eps") or 1e-8) if isinstance(group.get("eps", 1e-8), int | float) else 1e-8
-    )
+    given = group.get("eps")
+    eps = float(given) if isinstance(given, int | float) and given else limits.USUAL_EPS
     betas = _betas(group)
     rates = _rates(run, record)
     rules = list(plain_rules(eps))
@@ -226,49 +218,41 @@ def _candidates(run: Run, record: Mapping[str, Any]) -> list[Rule]:
             rules += momentum_rules(rate)
             rules += rms_rules(rate, eps)
     remembers = bool(betas and betas[0] > 0) or any(
-        isinstance(group.get(k), float) and group[k] > 0.3 for k in MOMENTUM
+        isinstance(group.get(k), float) and limits.LEAST_RATE.passed_by(group[k]) for k in MOMENTUM
     )
     if remembers:  # forgetting is a mistake here, although what is left is a rule of its own
         return [r for r in rules if r.keeps or (not r.right and (betas or "momentum" in r.name))]
     return [r for r in rules if r.keeps or r.right]
 
 
-def _wrong(run: Run, record: Mapping[str, Any], tensors: Sequence[Moved]) -> Finding | None:
-    rules = _candidates(run, record)
-    ordered = fits(tensors, rules, int(record["num_params"]))
-    claimed = "lr" in _group(record)
+def _wrong(run: Run, record: Record, tensors: Sequence[Moved]) -> Finding | None:
+    ordered = fits(tensors, _candidates(run, record), int(record["num_params"]))
     right = next(f for f in ordered if f.rule.right and f.decay != "growing")
     wrong = next((f for f in ordered if not f.rule.right or f.decay == "growing"), None)
-    exact = max(EXACT, 3 * rounding(tensors))
-    if right.off <= exact:
-        if (
-            wrong is not None
-            and wrong.rule.keeps is False
-            and wrong.off <= exact
-            and right.rule.name.startswith("RMSProp")
-        ):
-            return _finding(run, record, tensors, wrong, right)
-        fitting = [f for f in ordered if f.rule.right and f.off <= exact]
-        if not claimed or any(abs(f.scale - 1) <= SAME_FACTOR for f in fitting):
+    # Where the change is mostly rounded away, a fit may be off by more.
+    coarse = max(1, 3 * rounding(tensors) / limits.RULE_FITS.value)
+    explained = [f for f in ordered if limits.RULE_FITS.kept_by(f.off / coarse)]
+    claimed = "lr" in _group(record)
+    if right in explained:
+        forgets = wrong is not None and not wrong.rule.keeps and wrong in explained
+        if wrong is not None and forgets and right.rule.name.startswith("RMSProp"):
+            return _by_rule(run, record, tensors, wrong, right, coarse)
+        fitting = [f for f in explained if f.rule.right]
+        if not claimed or any(limits.SAME_FACTOR.kept_by(abs(f.scale - 1)) for f in fitting):
             return None
-        factors = [
-            (fit, found)
-            for fit in fitting
-            if (found := _factor(run, record, tensors, fit)) is not None
-        ]
-        return (
-            _finding(run, record, tensors, factors[0][0], right, factors[0][1]) if factors else None
-        )
-    if wrong is None or wrong.off > exact or right.off < max(APART, 5 * wrong.off, 5 * exact):
+        return _by_factor(run, record, tensors, fitting)
+    if wrong is None or wrong not in explained or limits.RULE_MISSED.undercut_by(right.off):
         return None
-    if claimed and abs(wrong.scale - 1) > SAME_FACTOR:
+    if right.off - 5 * max(wrong.off, limits.RULE_FITS.times(coarse)) < 0:
+        return None
+    if claimed and limits.SAME_FACTOR.passed_by(abs(wrong.scale - 1)):
         return None
     if "correct" in wrong.rule.says and _says_uncorrected(record):
         return None
-    return _finding(run, record, tensors, wrong, right)
+    return _by_rule(run, record, tensors, wrong, right, coarse)
 
 
-def _says_uncorrected(record: Mapping[str, Any]) -> bool:
+def _says_uncorrected(record: Record) -> bool:
     settings = {**_group(record), **record["attributes"]}
     named = any(
         ("bias" in k.lower() or "correct" in k.lower()) and not v for k, v in settings.items()
@@ -276,73 +260,95 @@ def _says_uncorrected(record: Mapping[str, Any]) -> bool:
     return named or bool(record["uncorrected_on_purpose"])
 
 
-def _factor(
-    run: Run, record: Mapping[str, Any], tensors: Sequence[Moved], fit: Fit
-) -> tuple[float, str] | None:
-    """The right rule, but times something that it is not multiplied by."""
+def _by_factor(
+    run: Run, record: Record, tensors: Sequence[Moved], fitting: Sequence[Fit]
+) -> Finding | None:
+    """A right rule, but times something that it is not multiplied by."""
+    for fit in fitting:
+        says = _factor(run, record, tensors, fit)
+        if says is not None:
+            steps = min(t.steps for t in tensors)
+            text = (
+                f"over {steps} steps the change is {fit.scale:.4g} times that of "
+                f"{fit.rule.name}{_at(fit)} at the group's learning rate"
+            )
+            reading = exact(
+                text,
+                fit.scale,
+                expected=1,
+                within=limits.SAME_FACTOR.value,
+                signal="updates",
+                steps=range(steps),
+            )
+            return _finding(run, record, says, [reading])
+    return None
+
+
+def _factor(run: Run, record: Record, tensors: Sequence[Moved], fit: Fit) -> str | None:
     lr = float(tensors[0].lr[0])
     known = list(fit.rule.scales)
-    if np.all(tensors[0].lr == lr) and lr > 0 and abs(lr - 1) > 0.1:
+    constant = bool(np.all(tensors[0].lr == lr)) and lr > 0
+    if constant and limits.RATE_IS_NOT_ONE.passed_by(abs(lr - 1)):
         known += [
             (lr, "the learning rate is applied twice"),
             (1 / lr, "the learning rate is not applied"),
         ]
     if fit.scale < 0:
-        ascent = bool(_group(record).get("maximize")) or _falls(run)
-        return (
-            None
-            if ascent or abs(fit.scale + 1) > SAME_FACTOR
-            else (-1.0, "the sign is wrong: the step climbs the gradient")
-        )
-    return next(((f, says) for f, says in known if abs(fit.scale / f - 1) <= SAME_FACTOR), None)
+        if _group(record).get("maximize") or _falls(run):
+            return None  # ascent is meant
+        known = [(-1, "the sign is wrong: the step climbs the gradient")]
+    return next(
+        (
+            says
+            for factor, says in known
+            if limits.SAME_FACTOR.kept_by(relative_difference(fit.scale, factor))
+        ),
+        None,
+    )
 
 
 def _falls(run: Run) -> bool:
     losses = run.losses[np.isfinite(run.losses)]
     third = len(losses) // 3
-    return third > 0 and float(np.mean(losses[-third:])) < float(np.mean(losses[:third]))
+    return third > 0 and float(np.mean(losses[-third:]) - np.mean(losses[:third])) < 0
 
 
-def _finding(
-    run: Run,
-    record: Mapping[str, Any],
-    tensors: Sequence[Moved],
-    fit: Fit,
-    right: Fit,
-    factor: tuple[float, str] | None = None,
+def _at(fit: Fit) -> str:
+    return f" at {', '.join(f'{r:g}' for r in fit.rule.rates)}" if fit.rule.rates else ""
+
+
+def _by_rule(
+    run: Run, record: Record, tensors: Sequence[Moved], fit: Fit, right: Fit, coarse: float
 ) -> Finding:
-    name = record["cls"] or "The update"
     steps = min(t.steps for t in tensors)
-    at = f" at {', '.join(f'{r:g}' for r in fit.rule.rates)}" if fit.rule.rates else ""
-    if factor:
-        says = factor[1]
-        text = (
-            f"over {steps} steps the change is {fit.scale:.4g} times that of "
-            f"{fit.rule.name}{at} at the group's learning rate"
-        )
-        evidence = [Evidence(text, "updates", tuple(range(steps)), fit.scale, 1.0)]
-    else:
-        says = "weights grow where they should decay" if fit.decay == "growing" else fit.rule.says
-        rule = (
-            "a decay with the wrong sign"
-            if fit.decay == "growing"
-            else f"the rule with this mistake{at}"
-        )
-        text = f"over {steps} steps the change is that of {rule} up to {fit.off:.1e} of its size"
-        other = (
-            f"the nearest right rule ({right.rule.name}) leaves {right.off:.1%} of it unexplained"
-        )
-        evidence = [
-            Evidence(text, "updates", tuple(range(steps)), fit.off, 0.0),
-            Evidence(other, "updates", (), right.off, 0.0),
-        ]
-    return Finding(
-        "optimizer.wrong-update",
-        "proven",
-        0.96,
-        f"{name}: {says}",
+    says, rule = fit.rule.says, f"the rule with this mistake{_at(fit)}"
+    if fit.decay == "growing":
+        says, rule = "weights grow where they should decay", "a decay with the wrong sign"
+    readings = [
+        compared(
+            f"over {steps} steps the change is that of {rule} up to {fit.off:.1e} of its size",
+            fit.off,
+            limits.RULE_FITS,
+            below=True,
+            expected=0,
+            signal="updates",
+            steps=range(steps),
+        ),
+        exact(
+            f"the nearest right rule ({right.rule.name}) leaves {right.off:.1%} of it unexplained",
+            right.off,
+            within=limits.RULE_FITS.times(coarse),
+            signal="updates",
+        ),
+    ]
+    return _finding(run, record, says, readings)
+
+
+def _finding(run: Run, record: Record, says: str, readings: Sequence[Evidence]) -> Finding:
+    return finding(
+        f"{record['cls'] or 'The update'}: {says}",
         _where(run, record),
-        tuple(evidence),
+        readings,
         Fix(
             f"Correct the step ({says}), or use torch.optim's own. Its oracle: "
             "sawbones.oracles.optimizers."
@@ -350,7 +356,6 @@ def _finding(
     )
 
 
-def _where(run: Run, record: Mapping[str, Any]) -> tuple[Site, ...]:
+def _where(run: Run, record: Record) -> tuple[Site, ...]:
     built = next((o.site for o in run.optimizers if o.index == record["optimizer"]), None)
-    places = [*(as_site(s) for s in record["sites"]), as_site(record["step_site"]), built]
-    return tuple(dict.fromkeys(p for p in places if p is not None))[:4]
+    return places(*map(as_site, record["sites"]), as_site(record["step_site"]), built)[:4]
