@@ -26,7 +26,7 @@ smoothing.
     criterion = nn.CrossEntropyLoss(weight=counts.sum() / (len(counts) * counts))
 
 ## Confirm it
-The reading is the proof: weights and counts are measured on the batches that were trained on.
+No experiment: weights and counts, measured on the batches that were trained on, make it likely.
 
 ## False alarms
 Unweighted losses weigh all classes alike. Weights that favour rare classes, however strongly, are

@@ -26,8 +26,8 @@ A negative loss; a loss of exactly zero; good loss and bad accuracy.
 
 ## Confirm it
 The reading is the proof where values contradict the definition of the loss. A choice that is only
-unusual (one-hot targets for a binary loss, error on integers that look like classes) is given as
-likely or suspected.
+unusual (one-hot targets for a binary loss, error on integers that look like classes) and a crash are
+given as likely or suspected.
 
 ## False alarms
 log_softmax with nll_loss, KL divergence on log-probabilities and BCE on probabilities are right.

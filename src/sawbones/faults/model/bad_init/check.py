@@ -26,7 +26,8 @@ model learns hardly anything.
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
 ## Confirm it
-The weights themselves, read before the first update, are the proof.
+Weights that are all equal, or that are zero and get no gradient, are the proof. A first loss or
+activations that are out of scale make it likely.
 
 ## False alarms
 Biases and the scales of normalisations start equal on purpose and have one dimension. A

@@ -22,8 +22,8 @@ Training is slow and noisy; evaluation is far worse than training on the very sa
     model = nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))
 
 ## Confirm it
-The shapes that the layer got are the proof. Accumulating gradients over several small batches does
-not help: every one of them is normalised by itself.
+No experiment: the shapes that the layer got make it likely. Accumulating gradients over several
+small batches does not help: every one of them is normalised by itself.
 
 ## False alarms
 Convolutions over large images or long sequences see thousands of values with a batch of two. Layers

@@ -28,7 +28,7 @@ evaluation with batch size 1 is poor.
 
 ## Confirm it
 The influence map is the proof: a gradient from one example's output to another's input is there or
-it is not.
+it is not. Packed documents and merged graphs are read off ids and make it likely.
 
 ## False alarms
 Batch normalisation mixes examples by design and is known by its operator; one written by hand keeps

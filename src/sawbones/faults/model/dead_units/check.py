@@ -23,7 +23,7 @@ layers are zero.
     h = torch.relu(conv(x))
 
 ## Confirm it
-The activations themselves are the proof, with the gradients of the layer before.
+No experiment: the activations, measured at the start and at the end, make it likely.
 
 ## False alarms
 About half of the values after a ReLU are zero in a healthy network, and sparse codes get sparser as

@@ -23,7 +23,7 @@ dtype error under autocast only.
     y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 ## Confirm it
-The values of the mask as the operator got it are the proof.
+The values of the mask as the operator got it are the proof. A crash makes it likely.
 
 ## False alarms
 Additive masks hold 0 and a large negative number. ALiBi and relative biases hold many values. A 0/1

@@ -25,8 +25,8 @@ changes the answers.
     out, _ = attention(x, x, x, attn_mask=mask)
 
 ## Confirm it
-The shapes at the failure, or the attention on padding measured with the mask in place, are the
-proof.
+The attention on padding measured with the mask in place, or the shapes that met, are the proof. A
+crash makes it likely.
 
 ## False alarms
 A model without any padding mask attends to padding too, but then there is no mask that describes

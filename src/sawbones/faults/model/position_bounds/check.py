@@ -21,7 +21,7 @@ An IndexError, a device assert or a shape error after many good steps, only with
     idx = torch.cat([idx, sample(logits)], dim=1)
 
 ## Confirm it
-The ids and the table at the moment of the failure are the proof.
+No experiment: the ids and the table at the moment of the failure make it likely.
 
 ## False alarms
 Token ids past the vocabulary are data, not positions: they do not count up from 0. A shape error
