@@ -50,7 +50,7 @@ from typing import Any
 
 from sawbones.evidence import Limit, NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import loss as limits
-from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import (
     Seen,
     carrying,
@@ -88,66 +88,54 @@ _MAKING = frozenset(
 )
 
 
+_Padded = list[tuple[Seen, Mapping[str, Any]]]
+
+
 def check(run: Run) -> Iterator[Finding]:
     every = carrying(run)
     padded = [(s, p) for s in every if (p := _padding(s)) is not None]
     blank = [(s, b) for s in every if (b := s.facts.get("blank")) and _weighed(s)]
-    if padded:
-        if 3 * len(padded) >= len(every):
-            yield from _of_tokens(run, padded)
-    elif blank:
-        if 2 * len(blank) >= len(every):
-            yield from _of_numbers(blank)
-    else:
+    if not padded and not blank:
         raise NothingToJudge("no loss had a target at padded positions")
+    if padded and 3 * len(padded) >= len(every):
+        yield from _of_tokens(run, padded)
+    elif not padded and 2 * len(blank) >= len(every):
+        yield from _of_numbers(blank)
 
 
-def _of_tokens(run: Run, padded: list[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Finding]:
-    heavy = [(s, p) for s, p in padded if _counts(p, limits.PAD_COUNTED)]
+def _of_tokens(run: Run, padded: _Padded) -> Iterator[Finding]:
+    heavy = _heavy(padded, limits.PAD_COUNTED)
     if not heavy or 2 * len(heavy) < len(padded):
         return
     first, padding = max(heavy, key=lambda item: item[1]["weight_share"])
-    pad, own, ignored = (
-        padding["pad_id"],
-        padding["same_vocabulary"],
-        first.facts.get("ignore_index"),
-    )
+    pad, own = padding["pad_id"], padding["same_vocabulary"]
     what = f"id {pad}" if own else f"label {padding['target']} at positions padded with {pad}"
-    yield finding(
-        _title(heavy),
+    ignored = first.facts.get("ignore_index")
+    yield _finding(
+        heavy,
+        f"{padding['counted']} of {padding['rows']} padded positions get a gradient",
+        padding,
+        context(
+            f"their target is always {what}, and the loss ignores "
+            + ("nothing" if ignored is None else f"{ignored} only"),
+            signal="loss_calls",
+            steps=(first.deep.step,),
+            value=padding["target_share"],
+        ),
         _where(run, [s for s, _ in heavy], own or _of_its_own(first, padding)),
-        (
-            exact(
-                f"{padding['counted']} of {padding['rows']} padded positions get a gradient; "
-                f"together they carry {100 * padding['weight_share']:.1f} % of the weight of all "
-                "targets",
-                round(_share(heavy), 4),
-                signal="loss_calls",
-                steps=[s.deep.step for s, _ in heavy],
-            ),
-            context(
-                f"their target is always {what}, and the loss ignores "
-                + ("nothing" if ignored is None else f"{ignored} only"),
-                signal="loss_calls",
-                steps=(first.deep.step,),
-                value=padding["target_share"],
-            ),
-        ),
-        Fix(
-            f"Ignore padded targets: ignore_index={pad}, or a mask that divides by the number of "
-            "real targets."
-            if own
-            else "Pad the labels with the id that the loss ignores (-100), not with a real label."
-        ),
+        f"Ignore padded targets: ignore_index={pad}, or a mask that divides by the number of "
+        "real targets."
+        if own
+        else "Pad the labels with the id that the loss ignores (-100), not with a real label.",
     )
 
 
-def _of_numbers(blank: list[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Finding]:
+def _of_numbers(blank: _Padded) -> Iterator[Finding]:
     """Rows of numbers of different lengths, filled up with zeros."""
     heavy = [
         (s, b)
-        for s, b in blank
-        if _counts(b, limits.BLANKS_COUNTED) and limits.BLANK_TARGET.passed_by(b["target_share"])
+        for s, b in _heavy(blank, limits.BLANKS_COUNTED)
+        if limits.BLANK_TARGET.passed_by(b["target_share"])
     ]
     if not heavy or not limits.BLANK_STEPS.reached_by(len(heavy) / len(blank)):
         return
@@ -155,47 +143,60 @@ def _of_numbers(blank: list[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Finding
     if not limits.BLANK_TARGET_ELSEWHERE.suspected_below(elsewhere):
         return
     first, filled = heavy[0]
-    yield finding(
-        _title(heavy),
+    yield _finding(
+        heavy,
+        f"{filled['counted']} of {filled['rows']} positions at the ends of rows whose input is all "
+        "zeros get a gradient",
+        filled,
+        compared(
+            f"their target is always {filled['target']:g}, which {100 * elsewhere:.1f} "
+            "% of the other targets are",
+            elsewhere,
+            limits.BLANK_TARGET_ELSEWHERE,
+            below=True,
+            signal="loss_calls",
+            steps=(first.deep.step,),
+        ),
         places(first.call.site, first.built),
-        (
-            exact(
-                f"{filled['counted']} of {filled['rows']} positions at the ends of rows whose "
-                "input is all zeros get a gradient; together they carry "
-                f"{100 * filled['weight_share']:.1f} % of the weight of all targets",
-                round(_share(heavy), 4),
-                signal="loss_calls",
-                steps=[s.deep.step for s, _ in heavy],
-            ),
-            compared(
-                f"their target is always {filled['target']:g}, which {100 * elsewhere:.1f} "
-                "% of the other targets are",
-                elsewhere,
-                limits.BLANK_TARGET_ELSEWHERE,
-                below=True,
-                signal="loss_calls",
-                steps=(first.deep.step,),
-            ),
-        ),
-        Fix(
-            "Take the loss over the real positions only: select them by their lengths, or "
-            "mask and divide by their number."
-        ),
+        "Take the loss over the real positions only: select them by their lengths, or "
+        "mask and divide by their number.",
     )
 
 
-def _counts(padding: Mapping[str, Any], share: Limit) -> bool:
-    heavy = limits.PAD_WEIGHT.reached_by(padding["weight_share"])
-    return heavy and share.passed_by(padding["counted"] / padding["rows"])
+def _heavy(padded: _Padded, share: Limit) -> _Padded:
+    """The steps on which padding counts."""
+    return [
+        (s, p)
+        for s, p in padded
+        if limits.PAD_WEIGHT.reached_by(p["weight_share"])
+        and share.passed_by(p["counted"] / p["rows"])
+    ]
 
 
-def _share(heavy: list[tuple[Seen, Mapping[str, Any]]]) -> float:
-    return float(sum(p["weight_share"] for _, p in heavy) / len(heavy))
-
-
-def _title(heavy: list[tuple[Seen, Mapping[str, Any]]]) -> str:
-    share = 100 * _share(heavy)
-    return f"Padding counts in the loss: {share:.0f} % of its weight lies on padded positions"
+def _finding(
+    heavy: _Padded,
+    text: str,
+    padding: Mapping[str, Any],
+    target: Evidence,
+    where: tuple[Site, ...],
+    fix: str,
+) -> Finding:
+    share = sum(p["weight_share"] for _, p in heavy) / len(heavy)
+    weight = 100 * padding["weight_share"]
+    return finding(
+        f"Padding counts in the loss: {100 * share:.0f} % of its weight lies on padded positions",
+        where,
+        (
+            exact(
+                f"{text}; together they carry {weight:.1f} % of the weight of all targets",
+                round(share, 4),
+                signal="loss_calls",
+                steps=[s.deep.step for s, _ in heavy],
+            ),
+            target,
+        ),
+        Fix(fix),
+    )
 
 
 def _weighed(seen: Seen) -> bool:

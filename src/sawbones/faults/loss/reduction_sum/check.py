@@ -122,7 +122,9 @@ def _summed_over(seen: Seen, run: Run) -> int:
         number, off = _summed_rows(seen, run, scale), False
     elif limits.WEIGHTS_FIT.passed_by(weights.get("fit")):
         number, low = weights["used"], weights["min"]
-        if number != weights["rows"] and limits.IGNORED_WEIGHT.times(weights["max"]) - low > 0:
+        if number != weights["rows"] and limits.IGNORED_WEIGHT.undercut_by(
+            low / (weights["max"] or 1)
+        ):
             low = weights["max"]  # ignored targets weigh nothing and pull the minimum to 0
         measured = (low, weights["max"], weights["sum"] / max(number, 1))
         off = not all(limits.SUM_WEIGHT_OFF.undercut_by(abs(w / scale - 1)) for w in measured)

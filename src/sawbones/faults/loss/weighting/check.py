@@ -127,7 +127,7 @@ def _by_class(calls: list[Seen]) -> Iterator[_Said]:
         # In units of the mean weight of this step: batches differ in size.
         unit = measured["sum"] / max(measured["used"], 1)
         for key, (number, weight, counted) in measured["by_class"].items():
-            if unit and limits.CLASS_COUNTED.reached_by(counted / number):
+            if unit and number and limits.CLASS_COUNTED.reached_by(counted / number):
                 counts[int(key)] = counts.get(int(key), 0) + number
                 weights.setdefault(int(key), []).append(weight / unit)
     known = [c for c in counts if counts[c] >= MIN_TARGETS]

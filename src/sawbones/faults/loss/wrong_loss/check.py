@@ -26,8 +26,8 @@ A negative loss; a loss of exactly zero; good loss and bad accuracy.
 
 ## Confirm it
 The reading is the proof where values contradict the definition of the loss. A choice that is only
-unusual (one-hot targets for a binary loss, error on integers that look like classes) and a crash are
-given as likely or suspected.
+unusual (one-hot targets for a binary loss, error on integers that look like classes) and a crash
+are given as likely or suspected.
 
 ## False alarms
 log_softmax with nll_loss, KL divergence on log-probabilities and BCE on probabilities are right.
@@ -46,6 +46,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, counted, exact, finding, refused
 from sawbones.evidence.limits import loss as limits
@@ -99,8 +100,8 @@ def check(run: Run) -> Iterator[Finding]:
         yield finding(title, where, (reading,), Fix(fix), at_most=at_most)
 
 
-def _steps(group: list[Seen]) -> list[int]:
-    return [s.deep.step for s in group]
+def _seen_at(group: list[Seen]) -> dict[str, Any]:
+    return {"signal": "loss_calls", "steps": [s.deep.step for s in group]}
 
 
 def _labels_made_at(run: Run, seen: Seen) -> Site | None:
@@ -137,8 +138,7 @@ def _on_log_space(group: list[Seen]) -> _Said | None:
             f"deep steps; the loss goes down to {lowest:.3g}",
             highest,
             within=limits.LOG_PROBABILITY.value,
-            signal="loss_calls",
-            steps=_steps(group),
+            **_seen_at(group),
         ),
         "Use cross_entropy on raw scores, or take log_softmax first.",
         "proven",
@@ -166,8 +166,7 @@ def _on_classes(group: list[Seen]) -> _Said | None:
                 f"is {call.value or 0:.3g}",
                 shape[1],
                 expected=2,
-                signal="loss_calls",
-                steps=_steps(group),
+                **_seen_at(group),
             ),
             "Use binary_cross_entropy_with_logits for one output, or two outputs with "
             "cross_entropy.",
@@ -184,8 +183,7 @@ def _on_classes(group: list[Seen]) -> _Said | None:
             largest,
             limits.LABELS_PER_ROW,
             expected=1,
-            signal="loss_calls",
-            steps=_steps(group),
+            **_seen_at(group),
         ),
         "Use binary_cross_entropy_with_logits when several labels can be true at once.",
         "likely",
@@ -205,8 +203,7 @@ def _on_binary(group: list[Seen]) -> _Said | None:
                 max(-low, high - 1),
                 limits.TARGET_OUTSIDE,
                 expected=0,
-                signal="loss_calls",
-                steps=_steps(group),
+                **_seen_at(group),
             ),
             "Give the labels as 0 and 1, or use a loss for the labels as they are "
             "(cross_entropy, soft_margin_loss).",
@@ -227,8 +224,7 @@ def _on_binary(group: list[Seen]) -> _Said | None:
             seen,
             seen,
             limits.STEPS_AGREEING,
-            signal="loss_calls",
-            steps=_steps(group),
+            **_seen_at(group),
         ),
         "Use cross_entropy with class indices when classes exclude each other.",
         "suspected",
@@ -259,8 +255,7 @@ def _on_signs(group: list[Seen]) -> _Said | None:
             "nothing pushes different pairs apart",
             0,
             expected=-1,
-            signal="loss_calls",
-            steps=_steps(group),
+            **_seen_at(group),
         ),
         "Label different pairs with -1: 2 * label - 1.",
         "proven",
@@ -292,8 +287,7 @@ def _on_indices(group: list[Seen]) -> _Said | None:
             uneven,
             limits.UNEVEN_CLASSES,
             below=True,
-            signal="loss_calls",
-            steps=_steps(group),
+            **_seen_at(group),
         ),
         "Let the model give one score per class and use cross_entropy.",
         "likely" if sure else "suspected",

@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
@@ -85,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield finding(
                 "Attention scores have the wrong scale",
                 places(at.site, attention.site),
-                (reading,),
+                (replace(reading, steps=(deep.step,)),),
                 Fix(fix),
             )
             return
@@ -108,15 +109,11 @@ def _number(op: Op | None) -> float | None:
 
 
 def _scaled_twice(text: str, ratio: float) -> Evidence:
-    within = limits.SCALE_OFF.value
-    return exact(text, ratio, expected=1, within=within, signal="attention", steps=(0,))
+    return exact(text, ratio, expected=1, within=limits.SCALE_OFF.value, signal="attention")
 
 
 def _not_divided(text: str, spread: float, ratio: float) -> Evidence:
-    expected = spread / ratio
-    return compared(
-        text, spread, limits.SCORE_SPREAD, expected=expected, signal="attention", steps=(0,)
-    )
+    return compared(text, spread, limits.SCORE_SPREAD, expected=spread / ratio, signal="attention")
 
 
 def _twice(flow: Flow, attention: Attention, op: Op) -> _Said | None:
