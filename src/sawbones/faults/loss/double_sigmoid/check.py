@@ -39,7 +39,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Op, Run
+from sawbones.evidence import NothingToJudge, context, counted, finding
+from sawbones.evidence.limits import loss as limits
+from sawbones.schema import Finding, Fix, Op, Run
 from sawbones.stats.loss_calls import Seen, as_site, maker_of, places, reaching
 
 NEEDS = ("loss_calls", "ops")
@@ -60,47 +62,46 @@ _ON_LOGITS = (
     "soft_margin_loss",
     "multilabel_soft_margin_loss",
 )
+_SIGMOID = ("sigmoid", "sigmoid_")
+_CLAMPING = ("clamp", "clamp_", "clamp_min", "clamp_max", "dropout")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    calls = [
-        s
-        for s in reaching(run)
-        if s.is_finite and (s.call.fn in _ON_LOGITS or s.call.fn == "binary_cross_entropy")
-    ]
-    found = [(seen, op) for seen in calls if (op := _extra_sigmoid(seen)) is not None]
-    if not found:
+    kinds = (*_ON_LOGITS, "binary_cross_entropy")
+    calls = [s for s in reaching(run) if s.is_finite and s.call.fn in kinds]
+    if not calls:
+        raise NothingToJudge("no loss on logits or on probabilities of two classes was called")
+    doubled = [(seen, op) for seen in calls if (op := _extra_sigmoid(seen)) is not None]
+    if not doubled:
         return
-    seen, sigmoid = found[0]
+    seen, sigmoid = doubled[0]
     here = [s for s in calls if s.call.site == seen.call.site]
-    if len([s for s, _ in found if s.call.site == seen.call.site]) < len(here):
+    found = [s for s, _ in doubled if s.call.site == seen.call.site]
+    if len(found) < len(here):
         return
-    last = found[-1][0]
-    low, high = (sigmoid.outputs[0].min, sigmoid.outputs[0].max) if sigmoid.outputs else (0.0, 1.0)
+    last = found[-1]
+    value = math.nan if last.call.value is None else last.call.value
+    low, high = (sigmoid.outputs[0].min, sigmoid.outputs[0].max) if sigmoid.outputs else (0, 1)
     built = as_site(seen.facts.get("input_built_at")) if seen.call.fn in _ON_LOGITS else None
-    steps = tuple(s.deep.step for s, _ in found)
-    yield Finding(
-        "loss.double-sigmoid",
-        "likely",
-        0.95,
+    yield finding(
         f"{seen.call.fn} gets the output of a sigmoid and takes the sigmoid of it again",
         places(built, sigmoid.site, seen.call.site),
         (
-            Evidence(
-                (
-                    f"the scores come from a sigmoid and lie in [{low or 0:.3g}, "
-                    f"{high or 1:.3g}] on {len(steps)} of {len(here)} steps"
-                ),
-                "loss_calls",
-                steps,
-                high,
+            counted(
+                f"the scores come from a sigmoid and lie in [{low or 0:.3g}, {high or 1:.3g}] on "
+                f"{len(found)} of {len(here)} steps",
+                len(found),
+                len(here),
+                limits.STEPS_AGREEING,
+                signal="loss_calls",
+                steps=[s.deep.step for s in found],
             ),
-            Evidence(
+            context(
                 "taken for logits they allow answers between 0.5 and 0.731 only; the loss is "
-                f"{last.call.value if last.call.value is not None else math.nan:.3g} at step {last.deep.step}",
-                "loss_calls",
-                (last.deep.step,),
-                last.call.value,
+                f"{value:.3g} at step {last.deep.step}",
+                signal="loss_calls",
+                steps=(last.deep.step,),
+                value=last.call.value,
             ),
         ),
         Fix(
@@ -114,19 +115,15 @@ def check(run: Run) -> Iterator[Finding]:
 def _extra_sigmoid(seen: Seen) -> Op | None:
     maker = seen.maker()
     for _ in range(3):  # a clamp against log(0) does not make a probability a logit
-        if (
-            maker is None
-            or maker.name not in ("clamp", "clamp_", "clamp_min", "clamp_max", "dropout")
-            or not maker.inputs
-        ):
+        if maker is None or maker.name not in _CLAMPING or not maker.inputs:
             break
         maker = maker_of(seen.deep, maker.inputs[0], maker.index)
-    if maker is None or maker.name not in ("sigmoid", "sigmoid_") or not maker.inputs:
+    if maker is None or maker.name not in _SIGMOID or not maker.inputs:
         return None
     if seen.call.fn in _ON_LOGITS:
         return maker if seen.facts.get("input_in_unit_interval", True) else None
     below = maker_of(seen.deep, maker.inputs[0], maker.index)
-    return below if below is not None and below.name in ("sigmoid", "sigmoid_") else None
+    return below if below is not None and below.name in _SIGMOID else None
 
 
 def _what_to_undo(sigmoid: Op) -> dict[str, object]:

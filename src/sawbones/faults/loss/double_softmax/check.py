@@ -44,7 +44,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Op, Run
+from sawbones.evidence import NothingToJudge, context, counted, finding
+from sawbones.evidence.limits import loss as limits
+from sawbones.schema import Finding, Fix, Op, Run
 from sawbones.stats.loss_calls import Seen, as_site, maker_of, places, reaching
 
 NEEDS = ("loss_calls",)
@@ -61,48 +63,46 @@ EXPERIMENT = "softmax_removed"
 def check(run: Run) -> Iterator[Finding]:
     calls = [s for s in reaching(run) if s.call.fn in ("cross_entropy", "nll_loss") and s.is_finite]
     calls = [s for s in calls if s.number("num_classes") >= 2]
+    if not calls:
+        raise NothingToJudge("no loss over two or more classes was called")
     doubled = [(seen, extra) for seen in calls if (extra := _extra_softmax(seen)) is not False]
     if not doubled:
         yield from _harmless(calls)
         return
-    site = doubled[0][0].call.site
-    here = [seen for seen in calls if seen.call.site == site]
-    if sum(seen.call.site == site for seen, _ in doubled) < len(here):
-        return  # on some step the input was no probability: not a softmax that is always there
     seen, extra = doubled[0]
-    last = doubled[-1][0]
+    here = [s for s in calls if s.call.site == seen.call.site]
+    found = [s for s, _ in doubled if s.call.site == seen.call.site]
+    if len(found) < len(here):
+        return  # on some step the input was no probability: not a softmax that is always there
+    last = found[-1]
     classes = int(seen.number("num_classes"))
     floor = math.log(1 + (classes - 1) / math.e)
-    maker = extra if isinstance(extra, Op) else seen.maker()
-    softmax = maker.site if maker is not None else None
-    built = as_site(seen.facts.get("input_built_at")) if not isinstance(extra, Op) else None
     low, high = seen.number("input_min"), seen.number("input_max")
-    if isinstance(extra, Op) and extra.outputs:
-        low, high = extra.outputs[0].min or 0.0, extra.outputs[0].max or 1.0
-    steps = tuple(s.deep.step for s, _ in doubled)
-    yield Finding(
-        "loss.double-softmax",
-        "likely",
-        0.95,
+    maker, built = seen.maker(), as_site(seen.facts.get("input_built_at"))
+    if isinstance(extra, Op):
+        maker, built = extra, None
+        low, high = extra.outputs[0].min or 0, extra.outputs[0].max or 1
+    yield finding(
         "The loss gets probabilities and takes the softmax of them again",
-        places(built, softmax, seen.call.site),
+        places(built, maker.site if maker is not None else None, seen.call.site),
         (
-            Evidence(
-                (
-                    f"rows that enter {seen.call.fn} lie in [{low:.3g}, {high:.3g}] and sum "
-                    f"to 1, on {len(steps)} of {len(here)} steps"
-                ),
-                "loss_calls",
-                steps,
-                1.0,
+            counted(
+                f"rows that enter {seen.call.fn} lie in [{low:.3g}, {high:.3g}] and sum to 1, on "
+                f"{len(found)} of {len(here)} steps",
+                len(found),
+                len(here),
+                limits.STEPS_AGREEING,
+                signal="loss_calls",
+                steps=[s.deep.step for s in found],
             ),
-            Evidence(
-                f"with {classes} classes the loss can't fall under {floor:.3g}; it is {last.call.value or math.nan:.3g} at step "
-                f"{last.deep.step}, where {100 * last.number('accuracy'):.0f} % of the targets are predicted right",
-                "loss_calls",
-                (last.deep.step,),
-                last.call.value,
-                floor,
+            context(
+                f"with {classes} classes the loss can't fall under {floor:.3g}; it is "
+                f"{last.call.value or math.nan:.3g} at step {last.deep.step}, where "
+                f"{100 * last.number('accuracy'):.0f} % of the targets are predicted right",
+                signal="loss_calls",
+                steps=(last.deep.step,),
+                value=last.call.value,
+                expected=floor,
             ),
         ),
         Fix(
@@ -138,23 +138,20 @@ def _extra_softmax(seen: Seen) -> Op | bool:
 
 
 def _harmless(calls: list[Seen]) -> Iterator[Finding]:
-    twice = [
-        s for s in calls if s.call.fn == "cross_entropy" and s.facts.get("input_is_log_probability")
-    ]
-    if not twice or len(twice) < len(calls) or twice[0].facts.get("input_made_by") != "log_softmax":
+    seen = calls[0]
+    twice = all(
+        s.call.fn == "cross_entropy" and s.facts.get("input_is_log_probability") for s in calls
+    )
+    if not twice or seen.facts.get("input_made_by") != "log_softmax":
         return
-    seen = twice[0]
-    yield Finding(
-        "loss.double-softmax",
-        "suspected",
-        0.3,
+    yield finding(
         "cross_entropy gets log-probabilities: log-softmax is taken twice, without effect",
         places(as_site(seen.facts.get("input_made_at")), seen.call.site),
         (
-            Evidence(
+            context(
                 "rows that enter cross_entropy are log-probabilities",
-                "loss_calls",
-                (seen.deep.step,),
+                signal="loss_calls",
+                steps=(seen.deep.step,),
             ),
         ),
         Fix("Use nll_loss for log-probabilities, or hand the raw scores to cross_entropy."),

@@ -44,9 +44,13 @@ no-shift variant is the first thing to look at when a language model's loss is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, context, exact, finding
+from sawbones.evidence.limits import loss as limits
+from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.stats.copied_targets import CUTTING, has_other_input, influence_of_copied
 from sawbones.stats.data_lines import data_function, lines_in
 from sawbones.stats.loss_calls import (
     Seen,
@@ -54,7 +58,6 @@ from sawbones.stats.loss_calls import (
     carrying,
     data_sites,
     framework_sites,
-    given_numbers,
     places,
     reaching,
     shift_table,
@@ -62,6 +65,7 @@ from sawbones.stats.loss_calls import (
 )
 
 NEEDS = ("loss_calls",)
+USES = ("data_ops", "loaders", "data_code")
 EXPLAINS = (
     "loss.target-in-input",
     "evaluation.leak-target",
@@ -70,24 +74,8 @@ EXPLAINS = (
     "data.labels-misaligned",
 )
 EXPERIMENT = None
-COPIES = 0.95
+MIN_VALUES = 5  # different targets: a copy of fewer may be chance
 
-_CUTTING = frozenset(
-    {
-        "__getitem__",
-        "narrow",
-        "roll",
-        "index_select",
-        "split",
-        "chunk",
-        "cat",
-        "pad",
-        "select",
-        "gather",
-        "unfold",
-        "tensor_split",
-    }
-)
 _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _MAKING = frozenset(
     {"tensor", "stack", "pad_sequence", "__getitem__", "cat", "from_numpy", "as_tensor"}
@@ -95,76 +83,81 @@ _MAKING = frozenset(
 
 
 def check(run: Run) -> Iterator[Finding]:
+    packed = [s for s in carrying(run) if "packed_copies" in s.facts and _one_way(run, s)]
+    windows = [(d.step, d.probes["window"]) for d in run.deep if d.probes.get("window")]
+    if not packed and not windows and not any(map(shift_table, reaching(run))):
+        raise NothingToJudge("no loss had targets that are ordered in time as one of the inputs is")
     matched = [(s, k) for s in reaching(run) if (k := _shift(s)) is not None]
     if not matched:
-        yield from [*_packed(run)] or _window(run)
-    if not matched or any(k == 1 for _, k in matched):
+        yield from [*_packed(run, packed)] or _window(run, windows)
         return
     known = [(s, k) for s, k in matched if s.facts.get("main")]
-    if not known or len({k for _, k in known}) > 1:
+    shifts = {k for _, k in known}
+    if len(shifts) == 1 and not any(k == 1 for _, k in matched):
+        yield from _shifted(run, [s for s, _ in known], shifts.pop())
+
+
+def _shifted(run: Run, seen: list[Seen], shift: int) -> Iterator[Finding]:
+    if shift <= 0 and has_other_input(seen[0]):
         return
-    first, shift = known[0]
-    causal = [c for s, _ in known if (c := _is_causal(s)) is not None]
-    if shift <= 0 and _has_other_input(first):
-        return
+    causal = [c for s in seen if (c := _is_causal(s)) is not None]
     sure = shift > 1 or (bool(causal) and all(causal))
-    table = shift_table(first)
-    copies = float(table[shift]["copies"])
-    steps = tuple(s.deep.step for s, _ in known)
-    last = known[-1][0]
-    yield Finding(
-        "loss.label-shift",
-        "proven" if sure else "suspected",
-        0.96 if sure else 0.4,
+    table = shift_table(seen[0])
+    last = seen[-1]
+    value = math.nan if last.call.value is None else last.call.value
+    yield finding(
         _title(shift),
-        _where(run, [s for s, _ in known]),
+        _where(run, seen),
         (
-            Evidence(
-                f"{100 * copies:.0f} % of the targets equal the input token at t{shift:+d}, and "
-                f"{100 * float(table.get(1, {}).get('copies', 0.0)):.0f} % the one at t+1, on {len(known)} deep steps",
-                "loss_calls",
-                steps,
-                float(shift),
-                1.0,
+            exact(
+                f"{100 * table[shift]['copies']:.0f} % of the targets equal the input token at "
+                f"t{shift:+d}, and {100 * table.get(1, {}).get('copies', 0):.0f} % the one at t+1, "
+                f"on {len(seen)} deep steps",
+                shift,
+                expected=1,
+                signal="loss_calls",
+                steps=[s.deep.step for s in seen],
             ),
-            Evidence(
-                f"at step {last.deep.step} the loss is {last.call.value if last.call.value is not None else float('nan'):.4g} and "
+            context(
+                f"at step {last.deep.step} the loss is {value:.4g} and "
                 f"{100 * last.number('accuracy'):.0f} % of the targets are predicted right",
-                "loss_calls",
-                (last.deep.step,),
-                last.call.value,
+                signal="loss_calls",
+                steps=(last.deep.step,),
+                value=last.call.value,
             ),
         ),
         Fix(
             "Let the target at t be the token at t + 1 of the input, shifted once: in the "
             "data, in the loss or in the model."
         ),
+        at_most="proven" if sure else "suspected",
     )
 
 
-def _packed(run: Run) -> Iterator[Finding]:
+def _packed(run: Run, looked: list[Seen]) -> Iterator[Finding]:
     """Packed sequences through a recurrent layer of one direction: the target is the token that
     goes in at the same place.
     """
-    looked = [s for s in carrying(run) if "packed_copies" in s.facts and _one_way(run, s)]
-    varied = [s for s in looked if int(s.facts.get("target_num_values") or 0) >= 5]
-    if not varied or any(float(s.facts["packed_copies"]) < COPIES for s in looked):
+    varied = any(int(s.facts.get("target_num_values") or 0) >= MIN_VALUES for s in looked)
+    copies = [float(s.facts["packed_copies"]) for s in looked]
+    if not varied or not all(map(limits.TARGETS_COPIED.reached_by, copies)):
         return
-    share = min(float(s.facts["packed_copies"]) for s in looked)
-    text = (
-        f"{100 * share:.0f} % of the packed targets equal the token that goes in at the same "
-        f"place, on {len(looked)} deep steps"
-    )
     rows = [r for r in run.facts.get("data_ops") or () if str(r.get("dtype")).startswith("int")]
     made = [as_site(r.get("site")) for r in reversed(rows)]
     call = looked[0].call.site
-    yield Finding(
-        "loss.label-shift",
-        "proven",
-        0.95,
+    yield finding(
         _title(0),
         places(*[site for site in made if site != call][:3], call),
-        (Evidence(text, "loss_calls", tuple(s.deep.step for s in looked), share, 0.0),),
+        (
+            exact(
+                f"{100 * min(copies):.0f} % of the packed targets equal the token that goes in at "
+                f"the same place, on {len(looked)} deep steps",
+                0,
+                expected=1,
+                signal="loss_calls",
+                steps=[s.deep.step for s in looked],
+            ),
+        ),
         Fix(
             "Pack the sequences without their first token as targets and those without "
             "their last as inputs."
@@ -172,40 +165,27 @@ def _packed(run: Run) -> Iterator[Finding]:
     )
 
 
-def _window(run: Run) -> Iterator[Finding]:
+def _window(run: Run, probed: list[tuple[int, dict[str, int]]]) -> Iterator[Finding]:
     """A forecast whose first steps are the last of the window that the model is given."""
-    probed = [(d, d.probes["window"]) for d in run.deep if d.probes.get("window")]
     calls = carrying(run)
-    if not calls or len({w["common"] for _, w in probed}) != 1:
+    if not calls or len({window["common"] for _, window in probed}) != 1:
         return
     window = probed[0][1]
     common, horizon = int(window["common"]), int(window["horizon"])
-    what = (
-        "The target is"
-        if horizon == 1
-        else f"The first {common} of {horizon} targets are"
-        if common > 1
-        else "The first target is"
-    )
-    yield Finding(
-        "loss.label-shift",
-        "proven",
-        0.93,
-        (
-            f"{what} already in the window that the model is given: the targets start "
-            f"{common} step{'s' * (common > 1)} too early"
-        ),
+    what = "The target is" if horizon == 1 else "The first target is"
+    if horizon > 1 and common > 1:
+        what = f"The first {common} of {horizon} targets are"
+    yield finding(
+        f"{what} already in the window that the model is given: the targets start "
+        f"{common} step{'s' * (common > 1)} too early",
         _windows_made_at(run, calls[0], horizon),
         (
-            Evidence(
-                (
-                    f"in every row the last {common} of {window['window']} inputs equal the "
-                    f"first {common} of {horizon} targets"
-                ),
-                "deep",
-                tuple(d.step for d, _ in probed),
-                float(common),
-                0.0,
+            exact(
+                f"in every row the last {common} of {window['window']} inputs equal the "
+                f"first {common} of {horizon} targets",
+                common,
+                signal="deep",
+                steps=[step for step, _ in probed],
             ),
         ),
         Fix(
@@ -218,29 +198,21 @@ def _window(run: Run) -> Iterator[Finding]:
 def _windows_made_at(run: Run, seen: Seen, horizon: int) -> tuple[Site, ...]:
     """Where the targets were cut out of the series or became tensors."""
     framework = framework_sites(run) | {e.site for e in run.of_kind("batch")}
-    cut = user_sites(seen.deep, _CUTTING, seen.call.target, seen.call.op)
-    rows = [
-        row
+    cut = user_sites(seen.deep, CUTTING, seen.call.target, seen.call.op)
+    made = [
+        as_site(row.get("site"))
         for row in run.facts.get("data_ops") or ()
         if row.get("op") in _MAKING
         and str(row.get("dtype")).startswith("float")
         and _ends_in(row.get("shape") or (), horizon)
     ]
-    made = [as_site(row.get("site")) for row in rows]
-    reads = data_function(run, "reads")
-    read = (
-        [Site(reads[0], max(reads[1], reads[2] - 2), "__getitem__", "")]
-        if reads is not None
-        else []
-    )
     found = [site for site in (*cut, *made) if site is not None and site not in framework]
-    return places(
-        *[s for s in found if lines_in([s], reads)],
-        *read,
-        *found[:3],
-        *(as_site(entry.get("site")) for entry in (run.facts.get("loaders") or ())[:1]),
-        seen.call.site,
-    )
+    reads = data_function(run, "reads")
+    inside = list(lines_in(found, reads))
+    if reads is not None:
+        inside.append(Site(reads[0], max(reads[1], reads[2] - 2), "__getitem__", ""))
+    loaders = [as_site(entry.get("site")) for entry in (run.facts.get("loaders") or ())[:1]]
+    return places(*inside, *found[:3], *loaders, seen.call.site)
 
 
 def _ends_in(shape: Sequence[int], horizon: int) -> bool:
@@ -260,39 +232,27 @@ def _one_way(run: Run, seen: Seen) -> bool:
 
 
 def _shift(seen: Seen) -> int | None:
-    """The one shift at which the targets are the input; None when there is none or the next token
-    fits as well.
+    """The one shift at which the targets are the input; None when there is none, 1 when the next
+    token fits as well as the best.
     """
     table = {k: v["copies"] for k, v in shift_table(seen).items() if "copies" in v}
     if not table:
         return None
     best = max(table, key=lambda k: (table[k], -abs(k - 1)))
-    if table[best] < COPIES:
+    if not limits.TARGETS_COPIED.reached_by(table[best]):
         return None
-    return 1 if table.get(1, 0.0) >= min(COPIES, table[best] - 0.02) else best
+    following = table.get(1, 0)
+    fits = limits.TARGETS_COPIED.reached_by(following)
+    return 1 if fits or limits.NEXT_TOKEN_BEHIND.kept_by(table[best] - following) else best
 
 
 def _is_causal(seen: Seen) -> bool | None:
     """Whether the scores depend on no later token of the input that the targets are copied from."""
-    if (
-        "stepwise" in seen.facts
-    ):  # a loop over time can't look ahead; whether it looks at its own step was measured
+    if "stepwise" in seen.facts:
+        # A loop over time can't look ahead; whether it looks at its own step was measured.
         return bool(seen.facts["stepwise"]["visible"])
-    source = seen.facts.get("copied_from")
-    for item in seen.deep.influence:
-        if item.source == f"embedding:{source}" and item.future is not None:
-            return item.future < 0.01
-    return None
-
-
-def _has_other_input(seen: Seen) -> bool:
-    """A second sequence of tokens goes in: the first is a decoder's input (or the target is a copy
-    of a source on purpose).
-    """
-    steps = seen.facts.get("stepwise")
-    mine = set(steps["sources"]) if steps else {seen.facts.get("copied_from")}
-    others = [t for i, t in enumerate(seen.deep.tokens) if t.role == "tokens" and i not in mine]
-    return any(steps or len(t.shape) == 2 for t in others) or given_numbers(seen)
+    item = influence_of_copied(seen)
+    return limits.FUTURE_INFLUENCE.undercut_by(item.future) if item is not None else None
 
 
 def _title(shift: int) -> str:
@@ -313,14 +273,8 @@ def _title(shift: int) -> str:
 
 def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
     framework = framework_sites(run)
-    cuts: list[Site] = []
-    for s in seen:
-        cuts += [
-            site
-            for site in user_sites(s.deep, _CUTTING, s.call.target, s.call.op)
-            if site not in framework
-        ]
+    cuts = [x for s in seen for x in user_sites(s.deep, CUTTING, s.call.target, s.call.op)]
+    cuts = [site for site in cuts if site not in framework]
     shape = tuple(seen[0].facts.get("sequence_shape") or ())
     made = [site for site in data_sites(run, shape, _MAKING) if site not in framework]
-    call = seen[0].call.site
-    return places(*cuts[:3], *made[:2], *([call] if call not in framework else []), call)[:5]
+    return places(*cuts[:3], *made[:2], seen[0].call.site)[:5]

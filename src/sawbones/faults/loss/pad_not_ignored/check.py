@@ -48,6 +48,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sawbones.evidence import Limit, NothingToJudge, compared, context, exact, finding
+from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import (
     Seen,
@@ -59,10 +61,9 @@ from sawbones.stats.loss_calls import (
 )
 
 NEEDS = ("loss_calls",)
+USES = ("loaders",)
 EXPLAINS = ("evaluation.metric-padding", "pipeline.padding-waste", "data.class-imbalance")
 EXPERIMENT = None
-SHARE = 0.02
-ELSEWHERE = 0.05
 
 _MAKING = frozenset(
     {
@@ -87,126 +88,130 @@ _MAKING = frozenset(
 )
 
 
+_Padded = list[tuple[Seen, Mapping[str, Any]]]
+
+
 def check(run: Run) -> Iterator[Finding]:
     every = carrying(run)
-    seen = [(s, p) for s in every if (p := _padding(s)) is not None]
-    counted = [
-        (s, p) for s, p in seen if p["weight_share"] >= SHARE and p["counted"] > 0.5 * p["rows"]
-    ]
-    if not seen:
-        yield from _of_numbers(every)
-    if not counted or 2 * len(counted) < len(seen) or 3 * len(seen) < len(every):
+    padded = [(s, p) for s in every if (p := _padding(s)) is not None]
+    blank = [(s, b) for s in every if (b := s.facts.get("blank")) and _weighed(s)]
+    if not padded and not blank:
+        raise NothingToJudge("no loss had a target at padded positions")
+    if padded and 3 * len(padded) >= len(every):
+        yield from _of_tokens(run, padded)
+    elif not padded and 2 * len(blank) >= len(every):
+        yield from _of_numbers(blank)
+
+
+def _of_tokens(run: Run, padded: _Padded) -> Iterator[Finding]:
+    heavy = _heavy(padded, limits.PAD_COUNTED)
+    if not heavy or 2 * len(heavy) < len(padded):
         return
-    first, padding = max(counted, key=lambda item: item[1]["weight_share"])
-    share = sum(p["weight_share"] for _, p in counted) / len(counted)
-    own = padding["same_vocabulary"]
-    what = (
-        f"id {padding['pad_id']}"
+    first, padding = max(heavy, key=lambda item: item[1]["weight_share"])
+    pad, own = padding["pad_id"], padding["same_vocabulary"]
+    what = f"id {pad}" if own else f"label {padding['target']} at positions padded with {pad}"
+    ignored = first.facts.get("ignore_index")
+    yield _finding(
+        heavy,
+        f"{padding['counted']} of {padding['rows']} padded positions get a gradient",
+        padding,
+        context(
+            f"their target is always {what}, and the loss ignores "
+            + ("nothing" if ignored is None else f"{ignored} only"),
+            signal="loss_calls",
+            steps=(first.deep.step,),
+            value=padding["target_share"],
+        ),
+        _where(run, [s for s, _ in heavy], own or _of_its_own(first, padding)),
+        f"Ignore padded targets: ignore_index={pad}, or a mask that divides by the number of "
+        "real targets."
         if own
-        else f"label {padding['target']} at positions padded with {padding['pad_id']}"
-    )
-    yield Finding(
-        "loss.pad-not-ignored",
-        "proven",
-        0.97,
-        f"Padding counts in the loss: {100 * share:.0f} % of its weight lies on padded positions",
-        _where(run, [s for s, _ in counted], own or _of_its_own(first, padding)),
-        (
-            Evidence(
-                f"{padding['counted']} of {padding['rows']} padded positions get a gradient; together they carry "
-                f"{100 * padding['weight_share']:.1f} % of the weight of all targets",
-                "loss_calls",
-                tuple(s.deep.step for s, _ in counted),
-                round(share, 4),
-                0.0,
-            ),
-            Evidence(
-                f"their target is always {what}, and the loss ignores "
-                + (
-                    f"{first.facts['ignore_index']} only"
-                    if first.facts.get("ignore_index") is not None
-                    else "nothing"
-                ),
-                "loss_calls",
-                (first.deep.step,),
-                padding["target_share"],
-            ),
-        ),
-        Fix(
-            (
-                f"Ignore padded targets: ignore_index={padding['pad_id']}, or a mask that "
-                "divides by the number of real targets."
-            )
-            if own
-            else "Pad the labels with the id that the loss ignores (-100), not with a real label."
-        ),
+        else "Pad the labels with the id that the loss ignores (-100), not with a real label.",
     )
 
 
-def _of_numbers(every: list[Seen]) -> Iterator[Finding]:
+def _of_numbers(blank: _Padded) -> Iterator[Finding]:
     """Rows of numbers of different lengths, filled up with zeros."""
-    seen = [
+    heavy = [
         (s, b)
-        for s in every
-        if (b := s.facts.get("blank")) and (s.facts.get("weights") or {}).get("fit", 0.0) >= 0.9
+        for s, b in _heavy(blank, limits.BLANKS_COUNTED)
+        if limits.BLANK_TARGET.passed_by(b["target_share"])
     ]
-    counted = [
-        (s, b)
-        for s, b in seen
-        if b["weight_share"] >= SHARE
-        and b["counted"] > 0.9 * b["rows"]
-        and b["target_share"] > 0.999
-    ]
-    if not counted or len(counted) < 0.9 * len(seen) or 2 * len(seen) < len(every):
+    if not heavy or not limits.BLANK_STEPS.reached_by(len(heavy) / len(blank)):
         return
-    elsewhere = max(b["elsewhere"] for _, b in counted)
-    if elsewhere > 0.5:
+    elsewhere = max(b["elsewhere"] for _, b in heavy)
+    if not limits.BLANK_TARGET_ELSEWHERE.suspected_below(elsewhere):
         return
-    first, blank = counted[0]
-    share = sum(b["weight_share"] for _, b in counted) / len(counted)
-    own = elsewhere < ELSEWHERE
-    yield Finding(
-        "loss.pad-not-ignored",
-        "proven" if own else "suspected",
-        0.95 if own else 0.4,
-        f"Padding counts in the loss: {100 * share:.0f} % of its weight lies on padded positions",
+    first, filled = heavy[0]
+    yield _finding(
+        heavy,
+        f"{filled['counted']} of {filled['rows']} positions at the ends of rows whose input is all "
+        "zeros get a gradient",
+        filled,
+        compared(
+            f"their target is always {filled['target']:g}, which {100 * elsewhere:.1f} "
+            "% of the other targets are",
+            elsewhere,
+            limits.BLANK_TARGET_ELSEWHERE,
+            below=True,
+            signal="loss_calls",
+            steps=(first.deep.step,),
+        ),
         places(first.call.site, first.built),
-        (
-            Evidence(
-                f"{blank['counted']} of {blank['rows']} positions at the ends of rows whose input is all zeros get a gradient; "
-                f"together they carry {100 * blank['weight_share']:.1f} % of the weight of all targets",
-                "loss_calls",
-                tuple(s.deep.step for s, _ in counted),
-                round(share, 4),
-                0.0,
-            ),
-            Evidence(
-                (
-                    f"their target is always {blank['target']:g}, which {100 * elsewhere:.1f} "
-                    "% of the other targets are"
-                ),
-                "loss_calls",
-                (first.deep.step,),
-                blank["target_share"],
-            ),
-        ),
-        Fix(
-            "Take the loss over the real positions only: select them by their lengths, or "
-            "mask and divide by their number."
-        ),
+        "Take the loss over the real positions only: select them by their lengths, or "
+        "mask and divide by their number.",
     )
+
+
+def _heavy(padded: _Padded, share: Limit) -> _Padded:
+    """The steps on which padding counts."""
+    return [
+        (s, p)
+        for s, p in padded
+        if limits.PAD_WEIGHT.reached_by(p["weight_share"])
+        and share.passed_by(p["counted"] / p["rows"])
+    ]
+
+
+def _finding(
+    heavy: _Padded,
+    text: str,
+    padding: Mapping[str, Any],
+    target: Evidence,
+    where: tuple[Site, ...],
+    fix: str,
+) -> Finding:
+    share = sum(p["weight_share"] for _, p in heavy) / len(heavy)
+    weight = 100 * padding["weight_share"]
+    return finding(
+        f"Padding counts in the loss: {100 * share:.0f} % of its weight lies on padded positions",
+        where,
+        (
+            exact(
+                f"{text}; together they carry {weight:.1f} % of the weight of all targets",
+                round(share, 4),
+                signal="loss_calls",
+                steps=[s.deep.step for s, _ in heavy],
+            ),
+            target,
+        ),
+        Fix(fix),
+    )
+
+
+def _weighed(seen: Seen) -> bool:
+    return limits.WEIGHTS_FIT.suspected_by((seen.facts.get("weights") or {}).get("fit"))
 
 
 def _padding(seen: Seen) -> Mapping[str, Any] | None:
     """What is known of padded positions, when it is sure that they are padding."""
     padding = seen.facts.get("padding")
-    weights = seen.facts.get("weights") or {}
-    if not padding or weights.get("fit", 0.0) < 0.9:
+    if not padding or not _weighed(seen):
         return None
     number = int(padding["source"])
     source = seen.deep.tokens[number] if number < len(seen.deep.tokens) else None
     ragged = source is not None and source.pad_side is not None and len(set(source.lengths)) > 1
-    if not ragged or padding["target_share"] < 0.9:
+    if not ragged or not limits.PAD_TARGET.reached_by(padding["target_share"]):
         return None
     if padding["same_vocabulary"] and padding["target"] != padding["pad_id"] and padding["counted"]:
         return None  # real targets at positions whose input happens to be the filling id
@@ -219,22 +224,19 @@ def _of_its_own(seen: Seen, padding: Mapping[str, Any]) -> bool:
     """
     counts = seen.facts.get("target_counts") or {}
     count = counts.get(str(padding["target"]), counts.get(padding["target"]))
-    return isinstance(count, int) and count <= padding["rows"]
+    return isinstance(count, int) and count - padding["rows"] <= 0
 
 
 def _where(run: Run, seen: list[Seen], own_vocabulary: bool) -> tuple[Site, ...]:
     framework = framework_sites(run)
-    loss: list[Site | None] = [seen[0].built, seen[0].call.site]
-    data: list[Site] = []
-    for s in seen:
-        data += user_sites(s.deep, _MAKING, s.call.target, s.call.op)
+    loss = places(seen[0].built, seen[0].call.site)
     shape = tuple(seen[0].facts.get("sequence_shape") or ())
+    data = [x for s in seen for x in user_sites(s.deep, _MAKING, s.call.target, s.call.op)]
     data += data_sites(run, shape, _MAKING)
-    copied = (
-        data_sites(run, shape, frozenset({"clone"})) if framework else []
-    )  # labels that are the ids once more
+    # Labels that are the ids once more.
+    copied = data_sites(run, shape, frozenset({"clone"})) if framework else []
     data = [*(s for s in copied if s.function and s.code and ".clone(" in s.code), *data]
-    mine = [site for site in loss if site is not None and site not in framework]
+    mine = [site for site in loss if site not in framework]
     made = [site for site in data if site not in framework]
     ordered = mine + made if own_vocabulary and mine else made + mine
     return places(*ordered, *loss)[:4]

@@ -49,6 +49,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sawbones.evidence import NothingToJudge, compared, context, counted, finding
+from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, carrying, places
 
@@ -64,80 +66,73 @@ EXPLAINS = (
     "data.unnormalized-input",
 )
 EXPERIMENT = "mean_for_sum"
-OUT_OF_SCALE = 1.0  # LR x N: a mean would need an LR of 1 to step as far
-FEWEST = 4
+MIN_TARGETS = 4  # a sum over fewer is hardly larger than a mean
+MIN_CLIPS = 5  # clipped gradients: fewer say nothing of a habit
 
 
 def check(run: Run) -> Iterator[Finding]:
     calls = [seen for seen in carrying(run) if seen.is_finite]
+    if not calls:
+        raise NothingToJudge("no loss with a finite value carried a deep step")
     summed = [(seen, n) for seen in calls if (n := _summed_over(seen, run))]
-    if not summed or len(summed) < 0.9 * len(calls):
+    if not summed or not limits.SUMMED_STEPS.reached_by(len(summed) / len(calls)):
         return
-    seen = summed[0][0]
+    seen, targets = summed[0]
     number = int(np.median([n for _, n in summed]))
     reasons = _reasons(run, seen, number)
     mean = seen.number("mean_of_elements")
-    value = seen.call.value if seen.call.value is not None else math.nan
-    evidence = [
-        Evidence(
-            f"each of the {summed[0][1]} targets of step {seen.deep.step} weighs 1, as in a sum; in a mean it would weigh "
-            f"{1 / summed[0][1]:.2g}",
-            "loss_calls",
-            tuple(s.deep.step for s, _ in summed),
-            1.0,
-            1 / summed[0][1],
-        ),
-        Evidence(
-            f"loss {value:.4g} instead of {mean:.4g} per target",
-            "loss_calls",
-            (seen.deep.step,),
-            value,
-            mean,
-        ),
-    ]
-    evidence += [Evidence(text, "steps") for text in reasons.values()]
-    yield Finding(
-        "loss.reduction-sum",
-        "likely" if reasons else "suspected",
-        0.9 if "scale" in reasons else 0.8 if reasons else 0.4,
+    value = math.nan if seen.call.value is None else seen.call.value
+    yield finding(
         f"The loss is a sum over {number} targets, so the gradient grows with the batch",
         _where(seen),
-        tuple(evidence),
-        Fix(
-            (
-                'Average instead of summing: reduction="mean" (the default), or divide by the '
-                "number of targets; else divide the LR."
+        (
+            counted(
+                f"each of the {targets} targets of step {seen.deep.step} weighs 1, as in a sum; in "
+                f"a mean it would weigh {1 / targets:.2g}",
+                len(summed),
+                len(calls),
+                limits.SUMMED_STEPS,
+                signal="loss_calls",
+                steps=[s.deep.step for s, _ in summed],
             ),
+            context(
+                f"loss {value:.4g} instead of {mean:.4g} per target",
+                signal="loss_calls",
+                steps=(seen.deep.step,),
+                value=value,
+                expected=mean,
+            ),
+            *reasons.values(),
+        ),
+        Fix(
+            'Average instead of summing: reduction="mean" (the default), or divide by the '
+            "number of targets; else divide the LR.",
             replace=_replacement(_where(seen)),
         ),
+        at_most="likely" if reasons else "suspected",
         params={"count": number, "keep": bool(set(reasons) - {"scale"})},
     )
 
 
 def _summed_over(seen: Seen, run: Run) -> int:
     """Number of targets, when the backward's root is their plain sum; else 0."""
-    weights = seen.facts.get("weights")
+    weights = seen.facts.get("weights") or {}
     scale = _scale(seen, run)
     if seen.call.fn == "ctc_loss":
-        return _summed_rows(seen, run, scale)
-    if weights and weights.get("fit", 0.0) > 0.98:
-        low, high = weights["min"] / scale, weights["max"] / scale
-        # Ignored targets weigh nothing and pull the minimum to 0.
-        low = (
-            high
-            if weights["used"] < weights["rows"] and weights["min"] < 1e-6 * weights["max"]
-            else low
-        )
-        total = weights["sum"] / scale / max(weights["used"], 1)
-        even = max(abs(high - 1), abs(low - 1), abs(total - 1)) < 0.03
-        return int(weights["used"]) if even and weights["used"] >= FEWEST else 0
-    number = int(seen.facts.get("num_counted") or 0)
-    ratio = seen.number("root_over_mean") / scale
-    return (
-        number
-        if number >= FEWEST and math.isfinite(ratio) and abs(ratio / number - 1) < 0.02
-        else 0
-    )
+        number, off = _summed_rows(seen, run, scale), False
+    elif limits.WEIGHTS_FIT.passed_by(weights.get("fit")):
+        number, low = weights["used"], weights["min"]
+        if number != weights["rows"] and limits.IGNORED_WEIGHT.undercut_by(
+            low / (weights["max"] or 1)
+        ):
+            low = weights["max"]  # ignored targets weigh nothing and pull the minimum to 0
+        measured = (low, weights["max"], weights["sum"] / max(number, 1))
+        off = not all(limits.SUM_WEIGHT_OFF.undercut_by(abs(w / scale - 1)) for w in measured)
+    else:
+        number = int(seen.facts.get("num_counted") or 0)
+        ratio = seen.number("root_over_mean") / scale / max(number, 1)
+        off = not limits.SUM_RATIO_OFF.undercut_by(abs(ratio - 1))
+    return 0 if off or number < MIN_TARGETS else int(number)
 
 
 def _summed_rows(seen: Seen, run: Run, scale: float) -> int:
@@ -148,8 +143,12 @@ def _summed_rows(seen: Seen, run: Run, scale: float) -> int:
     if seen.facts.get("reduction") != "sum" or not value or len(shape) != 3:
         return 0
     roots = [e.data.get("value") for e in run.of_kind("backward") if e.step == seen.deep.step]
-    same = any(isinstance(root, float) and abs(root / scale / value - 1) < 0.01 for root in roots)
-    return shape[1] if same and shape[1] >= FEWEST else 0
+    same = any(
+        limits.SUM_ROOT_OFF.undercut_by(abs(root / scale / value - 1))
+        for root in roots
+        if isinstance(root, float)
+    )
+    return shape[1] if same else 0
 
 
 def _scale(seen: Seen, run: Run) -> float:
@@ -157,78 +156,91 @@ def _scale(seen: Seen, run: Run) -> float:
     for event in run.of_kind("scale"):
         if event.step == seen.deep.step and event.data.get("scale"):
             return float(event.data["scale"])
-    return 1.0
+    return 1
 
 
-def _reasons(run: Run, seen: Seen, number: int) -> dict[str, str]:
-    found: dict[str, str] = {}
-    optimizer = run.optimizers[0] if run.optimizers else None
+def _reasons(run: Run, seen: Seen, number: int) -> dict[str, Evidence]:
+    """What says that a mean was meant."""
+    plain = bool(run.optimizers) and {"momentum", "nesterov"}.issubset(run.optimizers[0].defaults)
+    found = {
+        "scale": _out_of_scale(run, number) if plain else None,
+        "evaluation": _averaged_in_evaluation(run, seen),
+        # With plain SGD the LR itself says whether it fits.
+        "classes": None if plain else _over_classes(run, seen, number),
+        "clipping": _clipped(run, number) if seen.facts.get("target_is_index") else None,
+    }
+    return {name: reading for name, reading in found.items() if reading is not None}
+
+
+def _out_of_scale(run: Run, number: int) -> Evidence | None:
     lrs = run.steps["lr"][np.isfinite(run.steps["lr"])]
-    lr = float(np.max(lrs)) if len(lrs) else 0.0
-    norms = [
-        (e.data["norm"], e.data["max_norm"])
-        for e in run.of_kind("clip")
-        if e.data.get("norm") and e.data.get("max_norm")
-    ]
-    plain = optimizer is not None and {"momentum", "nesterov"} <= set(optimizer.defaults)
-    if plain and lr * number >= OUT_OF_SCALE:
-        found["scale"] = (
-            f"an LR of {lr:.3g} times {number} targets is a step of {lr * number:.3g} for "
-            "the mean loss"
-        )
+    lr = float(np.max(lrs)) if len(lrs) else 0
+    if not limits.SUMMED_STEP_SIZE.reached_by(lr * number):
+        return None
+    return compared(
+        f"an LR of {lr:.3g} times {number} targets is a step of {lr * number:.3g} for the mean "
+        "loss",
+        lr * number,
+        limits.SUMMED_STEP_SIZE,
+        signal="steps",
+    )
+
+
+def _averaged_in_evaluation(run: Run, seen: Seen) -> Evidence | None:
+    if seen.facts.get("reduction") != "sum":
+        return None
     for event in run.of_kind("loss"):
-        alike = (
-            event.data.get("fn") == seen.call.fn
-            and event.phase == "eval"
-            and not event.data.get("grad")
-        )
-        if alike and event.data.get("reduction") == "mean" and seen.facts.get("reduction") == "sum":
-            found["evaluation"] = (
-                f"the script averages the same {seen.call.fn} in evaluation ({event.site})"
-            )
-            break
-    classes = seen.facts.get("target_is_index") or seen.call.fn == "ctc_loss"
+        mine = event.data.get("fn") == seen.call.fn and event.data.get("reduction") == "mean"
+        if mine and event.phase == "eval" and not event.data.get("grad"):
+            text = f"the script averages the same {seen.call.fn} in evaluation ({event.site})"
+            return context(text, signal="steps")
+    return None
+
+
+def _over_classes(run: Run, seen: Seen, number: int) -> Evidence | None:
     parts = run.steps.get("microsteps", np.ones(1))
-    alone = (
-        not plain and len(parts) > 0 and float(np.nanmax(parts)) <= 1
-    )  # with plain SGD the LR itself says whether it fits
-    if classes and alone and seen.call.fn in ("cross_entropy", "nll_loss", "ctc_loss"):
-        found["classes"] = (
-            f"a {seen.call.fn} is summed over all {number} and divided by nothing before "
-            "the backward"
-        )
-    if len(norms) >= 5 and seen.facts.get("target_is_index"):
-        cut = np.mean([norm > limit for norm, limit in norms])
-        would = np.mean([norm / number > limit for norm, limit in norms])
-        if cut > 0.9 and would < 0.1:
-            found["clipping"] = (
-                f"clipping cuts {100 * cut:.0f} % of the gradients; for a mean it would "
-                f"cut {100 * would:.0f} %"
-            )
-    return found
+    alone = len(parts) > 0 and float(np.nanmax(parts)) <= 1
+    indices = seen.facts.get("target_is_index") and seen.call.fn in ("cross_entropy", "nll_loss")
+    if not alone or not (indices or seen.call.fn == "ctc_loss"):
+        return None
+    text = (
+        f"a {seen.call.fn} is summed over all {number} and divided by nothing before the backward"
+    )
+    return context(text, signal="steps")
+
+
+def _clipped(run: Run, number: int) -> Evidence | None:
+    clips = [e.data for e in run.of_kind("clip") if e.data.get("norm") and e.data.get("max_norm")]
+    over = np.array([clip["norm"] / clip["max_norm"] for clip in clips])
+    if len(over) < MIN_CLIPS:
+        return None
+    cut, would = float(np.mean(over > 1)), float(np.mean(over / number > 1))
+    if not limits.SUM_CLIPPED.passed_by(cut) or not limits.MEAN_CLIPPED.undercut_by(would):
+        return None
+    return counted(
+        f"clipping cuts {100 * cut:.0f} % of the gradients; for a mean it would cut "
+        f"{100 * would:.0f} %",
+        int(np.sum(over > 1)),
+        len(over),
+        limits.SUM_CLIPPED,
+        signal="steps",
+    )
 
 
 def _where(seen: Seen) -> tuple[Site, ...]:
     """Where the sum is taken: in the criterion's settings, else in the last operator that sums to a
     single number.
     """
+    if seen.facts.get("reduction") == "sum" and not seen.facts.get("by_hand"):
+        return places(seen.built, seen.call.site)
     whole = [o for o in seen.deep.ops if o.name == "sum" and o.outputs and not o.outputs[0].shape]
     sums = [o.site for o in whole if o.outputs[0].requires_grad]
-    in_call = seen.facts.get("reduction") == "sum" and not seen.facts.get("by_hand")
-    return (
-        places(seen.built, seen.call.site)
-        if in_call
-        else places(*reversed(sums[-2:]), seen.call.site)
-    )
+    return places(*reversed(sums[-2:]), seen.call.site)
 
 
 def _replacement(where: tuple[Site, ...]) -> tuple[str, str] | None:
     code = where[0].code if where else ""
-    for old, new in (
-        ('reduction="sum"', 'reduction="mean"'),
-        ("reduction='sum'", "reduction='mean'"),
-        (".sum()", ".mean()"),
-    ):
+    for old in ('reduction="sum"', "reduction='sum'", ".sum()"):
         if code.count(old) == 1:
-            return old, new
+            return old, old.replace("sum", "mean")
     return None

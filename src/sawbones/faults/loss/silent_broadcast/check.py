@@ -40,7 +40,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.evidence import exact, finding
+from sawbones.schema import Finding, Fix, Op, Run, Value
 from sawbones.stats.loss_calls import Seen, as_site, places, reaching, user_sites
 
 NEEDS = ("loss_calls",)
@@ -85,40 +86,30 @@ _SHAPING = frozenset(
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found = [seen for seen in reaching(run) if _is_mixed(seen)]
-    if not found:
+    mixed = [seen for seen in reaching(run) if _is_mixed(seen)]
+    if not mixed:
         yield from _weighted(run)
         return
-    seen = found[0]
+    seen = mixed[0]
     target = seen.call.target
     assert target is not None
     a, b = seen.call.input.shape, target.shape
-    pairs = math.prod(_together(a, b) or ())
-    made = [s for f in found for s in user_sites(f.deep, _SHAPING, f.call.target, f.call.op)]
+    together = _together(a, b) or ()
+    made = [s for f in mixed for s in user_sites(f.deep, _SHAPING, f.call.target, f.call.op)]
     # A loss in a function of its own is right; the shapes go wrong where it is called.
     call = seen.call.site
     outside = [s for s in made if call is not None and s.function != call.function]
-    yield Finding(
-        "loss.silent-broadcast",
-        "proven",
-        0.97,
-        f"Prediction {_text(a)} and target {_text(b)} broadcast to {_text(_together(a, b) or ())}",
-        places(
-            *outside[:1],
-            *([] if outside else [call]),
-            as_site(seen.facts.get("input_made_at")),
-            call,
-        ),
+    yield finding(
+        f"Prediction {_text(a)} and target {_text(b)} broadcast to {_text(together)}",
+        places(*(outside[:1] or (call,)), as_site(seen.facts.get("input_made_at")), call),
         (
-            Evidence(
-                (
-                    f"the loss is taken over {pairs} pairs of prediction and target, although "
-                    f"there are {math.prod(b)} targets"
-                ),
-                "loss_calls",
-                tuple(s.deep.step for s in found),
-                float(pairs),
-                float(math.prod(b)),
+            exact(
+                f"the loss is taken over {math.prod(together)} pairs of prediction and target, "
+                f"although there are {math.prod(b)} targets",
+                math.prod(together),
+                expected=math.prod(b),
+                signal="loss_calls",
+                steps=[s.deep.step for s in mixed],
             ),
         ),
         Fix(
@@ -133,56 +124,49 @@ def _weighted(run: Run) -> Iterator[Finding]:
     two.
     """
     for seen in reaching(run):
-        made = {
-            v.id
-            for op in seen.deep.ops
-            if op.index == seen.call.op
-            for v in op.outputs
-            if len(v.shape) <= 2
-        }
+        call = [op for op in seen.deep.ops if op.index == seen.call.op]
+        losses = {v.id for op in call for v in op.outputs if len(v.shape) <= 2}
         for op in seen.deep.ops:
-            if (
-                op.name not in ("mul", "div")
-                or op.index <= seen.call.op
-                or len(op.inputs) != 2
-                or not op.outputs
-            ):
+            pair = _paired(op, losses) if op.index > seen.call.op else None
+            if pair is None:
                 continue
-            a, b = sorted(op.inputs, key=lambda v: v.id not in made)
-            alike = [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1] and len(
-                a.shape
-            ) != len(b.shape)
+            a, b = pair
             size = math.prod(a.shape)
-            if (
-                a.id not in made
-                or b.requires_grad
-                or not alike
-                or max(len(a.shape), len(b.shape)) != 2
-                or size < 2
-            ):
-                continue
-            if op.outputs[0].shape != (size, size):
-                continue
-            text = (
-                f"{size} losses {_text(a.shape)} times {size} weights {_text(b.shape)} make "
-                f"{size * size} products"
-            )
-            yield Finding(
-                "loss.silent-broadcast",
-                "proven",
-                0.95,
-                (
-                    f"Losses {_text(a.shape)} and their weights {_text(b.shape)} broadcast to "
-                    f"{_text(op.outputs[0].shape)}"
-                ),
+            yield finding(
+                f"Losses {_text(a.shape)} and their weights {_text(b.shape)} broadcast to "
+                f"{_text(op.outputs[0].shape)}",
                 places(op.site, seen.call.site),
-                (Evidence(text, "ops", (seen.deep.step,), float(size * size), float(size)),),
+                (
+                    exact(
+                        f"{size} losses {_text(a.shape)} times {size} weights {_text(b.shape)} "
+                        f"make {size * size} products",
+                        size * size,
+                        expected=size,
+                        signal="ops",
+                        steps=(seen.deep.step,),
+                    ),
+                ),
                 Fix(
                     "Give the losses and their weights the same shape: squeeze the last "
                     "dimension of the one that has it."
                 ),
             )
             return
+
+
+def _paired(op: Op, losses: set[int]) -> tuple[Value, Value] | None:
+    """(losses, weights) of which this operator makes every pair."""
+    if op.name not in ("mul", "div") or len(op.inputs) != 2 or not op.outputs:
+        return None
+    a, b = sorted(op.inputs, key=lambda v: v.id not in losses)
+    size = math.prod(a.shape)
+    every_pair = size >= 2 and op.outputs[0].shape == (size, size)
+    forms = {len(a.shape), len(b.shape)} == {1, 2} and _same_but_for_ones(a.shape, b.shape)
+    return (a, b) if a.id in losses and not b.requires_grad and every_pair and forms else None
+
+
+def _same_but_for_ones(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 
 def _is_mixed(seen: Seen) -> bool:
@@ -195,8 +179,8 @@ def _is_mixed(seen: Seen) -> bool:
     together = _together(a, b)
     if together is None or abs(len(a) - len(b)) != 1:
         return False
-    alike = [n for n in a if n != 1] == [n for n in b if n != 1]
-    return alike and math.prod(together) > max(math.prod(a), math.prod(b))
+    # Broadcasting never makes fewer elements than the larger of the two has.
+    return _same_but_for_ones(a, b) and math.prod(together) not in (math.prod(a), math.prod(b))
 
 
 def _together(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -43,14 +43,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Influence, Run, Site, Value
+from sawbones.evidence import NothingToJudge, context, exact, finding
+from sawbones.evidence.limits import loss as limits
+from sawbones.schema import DeepStep, Finding, Fix, Influence, Run, Site, TokenInput, Value
+from sawbones.stats.copied_targets import (
+    CUTTING,
+    copied_inputs,
+    has_other_input,
+    influence_of_copied,
+)
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import (
     Seen,
     as_site,
     carrying,
     framework_sites,
-    given_numbers,
     places,
     shift_table,
     user_sites,
@@ -66,72 +73,48 @@ EXPLAINS = (
     "pipeline.tokenizer-mismatch",
 )
 EXPERIMENT = None
-COPIES = 0.95
-MOVED = 1e-3  # of the outputs' spread
-UNMOVED = 1e-5
 
-_CUTTING = frozenset(
-    {
-        "__getitem__",
-        "narrow",
-        "roll",
-        "cat",
-        "pad",
-        "index_select",
-        "split",
-        "tensor",
-        "stack",
-        "pad_sequence",
-    }
-)
+_MAKING = CUTTING | {"tensor", "stack", "pad_sequence"}
 
 
 def check(run: Run) -> Iterator[Finding]:
-    yield from _of_numbers(run)
     calls = [s for s in carrying(run) if shift_table(s)]
-    fed = [(s, i) for s in calls if (i := _own_share(s)) is not None and _other_input(s)]
-    if not fed or len(fed) < 0.5 * len(calls):
+    series = [d for d in run.deep if (d.probes.get("forecast") or {}).get("ahead") == 0]
+    if not calls and not series:
+        raise NothingToJudge("no loss had targets that could be compared with an input in time")
+    yield from _of_numbers(run, series)
+    fed = [(s, own) for s in calls if (own := _own_share(s)) is not None and _other_input(s)]
+    if not fed or not limits.FED_STEPS.reached_by(len(fed) / len(calls)):
         return
     seen, own = fed[0]
-    copies = float(shift_table(seen)[0]["copies"])
     last = fed[-1][0]
-    yield Finding(
-        "loss.target-in-input",
-        "proven",
-        0.96,
+    yield finding(
         "The decoder is fed the token that it has to predict",
         _where(run, [s for s, _ in fed]),
         (
-            Evidence(
-                (
-                    f"{100 * copies:.0f} % of the targets equal the decoder's input at the "
-                    f"same position, on {len(fed)} deep steps"
-                ),
-                "loss_calls",
-                tuple(s.deep.step for s, _ in fed),
-                copies,
-                0.0,
+            context(
+                f"{100 * shift_table(seen)[0]['copies']:.0f} % of the targets equal the decoder's "
+                f"input at the same position, on {len(fed)} deep steps",
+                signal="loss_calls",
+                steps=[s.deep.step for s, _ in fed],
+                value=float(shift_table(seen)[0]["copies"]),
+                expected=0,
             ),
-            Evidence(
-                (
-                    f"{100 * own:.0f} % of the decoder input's influence on a score comes "
-                    "from that very position"
-                )
-                if own < 1
-                else "the scores of a step depend on what was looked up in that very step",
-                "influence",
-                (seen.deep.step,),
+            exact(
+                "the scores of a step depend on what was looked up in that very step"
+                if own == 1
+                else f"{100 * own:.0f} % of the decoder input's influence on a score comes from "
+                "that very position",
                 own,
-                0.0,
+                signal="influence",
+                steps=(seen.deep.step,),
             ),
-            Evidence(
-                (
-                    f"at step {last.deep.step} {100 * last.number('accuracy'):.0f} % of the "
-                    "targets are predicted right"
-                ),
-                "loss_calls",
-                (last.deep.step,),
-                last.number("accuracy"),
+            context(
+                f"at step {last.deep.step} {100 * last.number('accuracy'):.0f} % of the "
+                "targets are predicted right",
+                signal="loss_calls",
+                steps=(last.deep.step,),
+                value=last.number("accuracy"),
             ),
         ),
         Fix(
@@ -141,38 +124,33 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _of_numbers(run: Run) -> Iterator[Finding]:
+def _of_numbers(run: Run, series: list[DeepStep]) -> Iterator[Finding]:
     """Series of numbers: one input of the model is the target itself, and what it says at a place
     goes into the output there.
     """
-    looked = [
-        (deep, probe)
-        for deep in run.deep
-        if (probe := deep.probes.get("forecast") or {}).get("ahead") == 0
-    ]
-    fed = [
-        (deep, probe)
-        for deep, probe in looked
-        if probe["own"] > MOVED and probe["earlier"] < UNMOVED
-    ]
-    if not fed or len(fed) < len(looked):
+    probes = [deep.probes["forecast"] for deep in series]
+    if not probes or not all(
+        limits.OWN_VALUE_MOVES.passed_by(probe["own"])
+        and limits.EARLIER_OUTPUTS_MOVE.undercut_by(probe["earlier"])
+        for probe in probes
+    ):
         return
-    deep, probe = fed[0]
-    text = (
-        f"one input {tuple(probe['shape'])} of the model equals the target on {len(fed)} deep steps; changing it from one position "
-        f"on moves the output there by {probe['own']:.2g} of its spread and none before"
-    )
-    calls = [s.call.site for s in carrying(run) if s.deep is deep]
-    forwards = [e.site for e in run.of_kind("forward") if e.phase == "train" and e.data.get("top")][
-        :1
-    ]
-    yield Finding(
-        "loss.target-in-input",
-        "proven",
-        0.95,
+    probe = probes[0]
+    calls = [s.call.site for s in carrying(run) if s.deep is series[0]]
+    forwards = [e for e in run.of_kind("forward") if e.phase == "train" and e.data.get("top")]
+    yield finding(
         "The decoder is fed the value that it has to predict",
-        places(*forwards, *calls[:1]),
-        (Evidence(text, "probes", tuple(d.step for d, _ in fed), float(probe["own"]), 0.0),),
+        places(*(e.site for e in forwards[:1]), *calls[:1]),
+        (
+            exact(
+                f"one input {tuple(probe['shape'])} of the model equals the target on "
+                f"{len(series)} deep steps; changing it from one position on moves the output "
+                f"there by {probe['own']:.2g} of its spread and none before",
+                float(probe["own"]),
+                signal="probes",
+                steps=[d.step for d in series],
+            ),
+        ),
         Fix(
             "Feed the decoder the target shifted right by one: the last known value "
             "first, then target[:, :-1]."
@@ -184,32 +162,22 @@ def _own_share(seen: Seen) -> float | None:
     """How much of the influence on a score comes from its own position of the input that equals the
     targets, if it is causal.
     """
-    table = {k: v.get("copies", 0.0) for k, v in shift_table(seen).items()}
-    if (
-        table.get(0, 0.0) < COPIES
-        or table.get(1, 0.0) >= COPIES
-        or seen.facts.get("copied_at") != 0
-    ):
+    table = {k: v.get("copies") for k, v in shift_table(seen).items()}
+    copied = limits.TARGETS_COPIED.reached_by
+    if not copied(table.get(0)) or copied(table.get(1)) or seen.facts.get("copied_at") != 0:
         return None
     if "stepwise" in seen.facts:
-        return 1.0 if seen.facts["stepwise"]["visible"] else None
-    for item in seen.deep.influence:
-        if item.source == f"embedding:{seen.facts.get('copied_from')}" and item.future is not None:
-            return item.self if item.future < 0.01 and (item.self or 0.0) > 0.02 else None
-    return None
+        return 1 if seen.facts["stepwise"]["visible"] else None
+    item = influence_of_copied(seen)
+    if item is None or not limits.FUTURE_INFLUENCE.undercut_by(item.future):
+        return None
+    return item.self if limits.OWN_INFLUENCE.passed_by(item.self) else None
 
 
 def _other_input(seen: Seen) -> bool:
-    steps = seen.facts.get("stepwise")
-    mine = set(steps["sources"]) if steps else {seen.facts.get("copied_from")}
-    names = {f"embedding:{n}" for n in mine}
-    if any(
-        i.source not in names and i.dependent > 0 and _is_content(seen, i)
-        for i in seen.deep.influence
-    ):
-        return True
-    others = [t for n, t in enumerate(seen.deep.tokens) if t.role == "tokens" and n not in mine]
-    return any(steps or len(t.shape) == 2 for t in others) or given_numbers(seen)
+    names = {f"embedding:{n}" for n in copied_inputs(seen)}
+    influential = [i for i in seen.deep.influence if i.source not in names and i.dependent > 0]
+    return any(_is_content(seen, i) for i in influential) or has_other_input(seen)
 
 
 def _is_content(seen: Seen, item: Influence) -> bool:
@@ -222,61 +190,50 @@ def _is_content(seen: Seen, item: Influence) -> bool:
 
 def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
     framework = framework_sites(run)
-    cuts: list[Site] = [
-        s for s in [as_site((seen[0].facts.get("stepwise") or {}).get("site"))] if s is not None
+    cuts = [
+        *_cut_outputs(seen[0]),
+        *places(as_site((seen[0].facts.get("stepwise") or {}).get("site"))),
+        *(x for s in seen for x in user_sites(s.deep, _MAKING, _ids(s), s.call.op)),
     ]
-    for s in seen:
-        cuts += user_sites(s.deep, _CUTTING, _ids(s), s.call.op)
     calls = [e.site for e in run.of_kind("forward") if e.phase == "train"][:1]
-    cuts = [*_cut_outputs(seen[0]), *cuts]
     given = [site for site in (*cuts[:2], *calls) if site not in framework]
-    targets = [
-        t
-        for s in seen
-        for t in user_sites(s.deep, _CUTTING, s.call.target, s.call.op)
-        if t not in framework
-    ]
+    targets = [x for s in seen for x in user_sites(s.deep, _MAKING, s.call.target, s.call.op)]
+    targets = [site for site in targets if site not in framework]
     return places(*given, *targets[:2], seen[0].call.site)[:5]
+
+
+def _decoder_input(seen: Seen) -> TokenInput | None:
+    number = int(seen.facts.get("copied_from", -1))
+    return seen.deep.tokens[number] if 0 <= number < len(seen.deep.tokens) else None
 
 
 def _cut_outputs(seen: Seen) -> list[Site]:
     """Where one or two positions are cut off what was made from the decoder's input: at the wrong
     end.
     """
-    number = int(seen.facts.get("copied_from", -1))
-    start = (
-        lookup(seen.deep, seen.deep.tokens[number]) if 0 <= number < len(seen.deep.tokens) else None
-    )
-    if start is None or seen.deep.tokens[number].time_dim is None:
+    source = _decoder_input(seen)
+    start = lookup(seen.deep, source) if source is not None else None
+    if source is None or start is None or source.time_dim is None:
         return []
-    time = seen.deep.tokens[number].time_dim or 0
+    time = source.time_dim
     reached = Flow(seen.deep).reached([v.id for v in start.outputs])
-    found = []
     for op in seen.deep.ops:
-        if (
-            op.name not in ("__getitem__", "narrow")
-            or op.site is None
-            or not op.outputs
-            or op.inputs[0].id not in reached
-        ):
+        if op.name not in ("__getitem__", "narrow") or op.site is None or not op.outputs:
             continue
         before, after = op.inputs[0].shape, op.outputs[0].shape
-        shrunk = (
-            [d for d in range(len(before)) if before[d] != after[d]]
-            if len(before) == len(after)
-            else []
-        )
-        if shrunk == [time] and 1 <= before[time] - after[time] <= 2 and after[time] > 2:
-            found.append(op.site)
-    return found[:1]
+        if op.inputs[0].id not in reached or len(before) != len(after):
+            continue
+        shrunk = [d for d in range(len(before)) if before[d] != after[d]]
+        if shrunk == [time] and before[time] - after[time] in (1, 2) and after[time] > 2:
+            return [op.site]
+    return []
 
 
 def _ids(seen: Seen) -> Value | None:
     """The ids of the decoder's input as the embedding got them."""
-    number = int(seen.facts.get("copied_from", -1))
-    if not 0 <= number < len(seen.deep.tokens):
+    source = _decoder_input(seen)
+    if source is None:
         return None
-    source = seen.deep.tokens[number]
     for op in seen.deep.ops:
         if op.name in ("embedding", "__getitem__", "index_select") and op.site == source.site:
             for value in op.inputs:

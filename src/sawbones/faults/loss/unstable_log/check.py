@@ -37,18 +37,21 @@ divergences; torch has log_softmax, logsigmoid, xlogy and log1p because of them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import exact, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import loss as limits
+from sawbones.schema import DeepStep, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.series import diverged, finite
 
 NEEDS = ("ops",)
+USES = ("nonfinite",)
 EXPLAINS = (
     "loop.loss-spike",
     "loop.exploding-gradients",
@@ -58,7 +61,7 @@ EXPLAINS = (
     "loop.amp-no-scaler",
 )
 EXPERIMENT = "domain_guarded"
-LARGE = 1e5  # beyond it the values themselves have exploded
+MIN_LOSSES = 5  # before the failure, to know where they were going
 
 _LOGS = frozenset({"log", "log2", "log10", "log1p", "xlogy", "logit"})
 _ROOTS = frozenset(
@@ -89,41 +92,27 @@ def check(run: Run) -> Iterator[Finding]:
         for b in (*_from_deep(run), *_from_journal(run))
         if b.name in _LOGS | _ROOTS | _EDGES | _EXPS | _QUOTIENTS
     ]
-    if not births:
+    birth = min(births, key=lambda b: b.step, default=None)
+    if birth is None or birth.in_model or _had_diverged(run, birth.step):
         return
-    birth = min(births, key=lambda b: b.step)
-    if (
-        birth.in_model
-        or max(abs(birth.low), abs(birth.high)) > LARGE
-        or _had_diverged(run, birth.step)
-    ):
+    if limits.INPUT_EXPLODED.passed_by(max(abs(birth.low), abs(birth.high))):
         return
-    yield Finding(
-        "loss.unstable-log",
-        "likely",
-        0.9,
-        (
-            f"{_what(birth)} makes the {'gradient' if birth.phase == 'backward' else 'loss'} "
-            "non-finite"
-        ),
+    backward = birth.phase == "backward"
+    result = "has no finite gradient there" if backward else f"gave {birth.number} that are not"
+    yield finding(
+        f"{_what(birth)} makes the {'gradient' if backward else 'loss'} non-finite",
         places(birth.site),
         (
-            Evidence(
-                (
-                    f"at step {birth.step} {birth.name} was given values in [{birth.low:.3g}, "
-                    f"{birth.high:.3g}], all finite, and "
-                )
-                + (
-                    "has no finite gradient there"
-                    if birth.phase == "backward"
-                    else f"gave {birth.number} that are not"
-                ),
-                "ops",
-                (birth.step,),
-                birth.low,
+            exact(
+                f"at step {birth.step} {birth.name} was given values in [{birth.low:.3g}, "
+                f"{birth.high:.3g}], all finite, and {result}",
+                max(birth.number, 1),
+                signal="ops",
+                steps=(birth.step,),
             ),
         ),
         Fix(_fix(birth)),
+        at_most="likely",  # whether guarding it is the cure is what the trial shows
         params={
             "name": birth.name,
             "file": birth.site.file if birth.site else "",
@@ -180,7 +169,7 @@ def _behind(deep: DeepStep, record: Mapping[str, Any], paths: set[str]) -> Itera
             return
         bad = [v for v in op.inputs if v.nonfinite]
         if not bad and op.inputs:
-            low, high = op.inputs[0].min or 0.0, op.inputs[0].max or 0.0
+            low, high = op.inputs[0].min or 0, op.inputs[0].max or 0
             number = op.outputs[0].nonfinite if op.outputs else 0
             yield _Birth(
                 deep.step, op.name, op.site, low, high, number, "forward", op.module in paths
@@ -216,25 +205,17 @@ def _from_journal(run: Run) -> Iterator[_Birth]:
 
 
 def _range(inputs: Any) -> tuple[float, float]:
-    lows = [
-        float(i["min"])
-        for i in inputs
-        if i.get("min") is not None and math.isfinite(float(i["min"]))
-    ]
-    highs = [
-        float(i["max"])
-        for i in inputs
-        if i.get("max") is not None and math.isfinite(float(i["max"]))
-    ]
-    return (min(lows), max(highs)) if lows and highs else (0.0, 0.0)
+    lows = finite([i["min"] for i in inputs if i.get("min") is not None])
+    highs = finite([i["max"] for i in inputs if i.get("max") is not None])
+    return (float(lows.min()), float(highs.max())) if len(lows) and len(highs) else (0, 0)
 
 
 def _had_diverged(run: Run, step: int) -> bool:
-    before = run.losses[run.steps["step"] < step] if "step" in run.steps else np.zeros(0)
-    known = finite(before)
-    return len(known) >= 5 and (
-        diverged(known, 2.0) or float(np.max(np.abs(known))) > 1e4 * max(abs(float(known[0])), 1e-6)
-    )
+    before = finite(run.losses[run.steps["step"] < step] if "step" in run.steps else ())
+    if len(before) < MIN_LOSSES:
+        return False
+    growth = float(np.max(np.abs(before))) / max(abs(float(before[0])), TINY)
+    return diverged(before, limits.LOSS_DOUBLED.value) or limits.LOSS_EXPLODED.passed_by(growth)
 
 
 def _what(birth: _Birth) -> str:

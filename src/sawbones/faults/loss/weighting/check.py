@@ -26,7 +26,7 @@ smoothing.
     criterion = nn.CrossEntropyLoss(weight=counts.sum() / (len(counts) * counts))
 
 ## Confirm it
-The reading is the proof: weights and counts are measured on the batches that were trained on.
+No experiment: weights and counts, measured on the batches that were trained on, make it likely.
 
 ## False alarms
 Unweighted losses weigh all classes alike. Weights that favour rare classes, however strongly, are
@@ -46,44 +46,36 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, as_site, carrying, places
 
 NEEDS = ("loss_calls",)
+USES = ("data_ops",)
 EXPLAINS = ("data.class-imbalance", "evaluation.collapsed-prediction")
 EXPERIMENT = None
-IMBALANCE = 2.0
-SPREAD = 1.3  # weights closer than that are alike
-MANY = 4  # with fewer classes some order of the weights fits by chance
-UNEVEN = 4.0
-FEW = 8  # targets of a class in all deep steps, to know how often it occurs
+MIN_CLASSES = 4  # with fewer classes some order of the weights fits by chance
+MIN_TARGETS = 8  # of a class in all deep steps, to know how often it occurs
+
+_Said = tuple[str, Evidence, str]  # title, reading, fix
 
 
 def check(run: Run) -> Iterator[Finding]:
     calls = [s for s in carrying(run) if s.is_finite]
     if not calls:
-        return
-    for text, evidence, fix, confidence in (
-        *_by_class(calls),
-        *_smoothing(calls),
-        *_row_sums(calls),
-    ):
-        seen = calls[0]
-        yield Finding(
-            "loss.weighting",
-            "likely",
-            confidence,
-            text,
-            places(
-                *_made_at(run, seen),
-                seen.built,
-                *_filled_at(seen),
-                as_site(seen.facts.get("target_soft_at")),
-                seen.call.site,
-            ),
-            (evidence,),
-            Fix(fix),
+        raise NothingToJudge("no loss with a finite value carried a deep step")
+    seen = calls[0]
+    for title, reading, fix in (*_by_class(calls), *_smoothing(seen), *_row_sums(calls)):
+        where = places(
+            *_made_at(run, seen),
+            seen.built,
+            *_filled_at(seen),
+            as_site(seen.facts.get("target_soft_at")),
+            seen.call.site,
         )
+        yield finding(title, where, (reading,), Fix(fix), at_most="likely")
         return
 
 
@@ -125,24 +117,20 @@ def _filled_at(seen: Seen) -> list[Site]:
     return []
 
 
-_Said = tuple[str, Evidence, str, float]
-
-
 def _by_class(calls: list[Seen]) -> Iterator[_Said]:
     counts: dict[int, float] = {}
     weights: dict[int, list[float]] = {}
     for seen in calls:
         measured = seen.facts.get("weights") or {}
-        if measured.get("fit", 0.0) < 0.98 or not measured.get("by_class"):
+        if not limits.WEIGHTS_FIT.reached_by(measured.get("fit")) or not measured.get("by_class"):
             return
-        unit = measured["sum"] / max(
-            measured["used"], 1
-        )  # the mean weight of this step: batches differ in size
+        # In units of the mean weight of this step: batches differ in size.
+        unit = measured["sum"] / max(measured["used"], 1)
         for key, (number, weight, counted) in measured["by_class"].items():
-            if counted >= 0.5 * number and unit:
-                counts[int(key)] = counts.get(int(key), 0.0) + number
+            if unit and number and limits.CLASS_COUNTED.reached_by(counted / number):
+                counts[int(key)] = counts.get(int(key), 0) + number
                 weights.setdefault(int(key), []).append(weight / unit)
-    known = [c for c in counts if counts[c] >= FEW]
+    known = [c for c in counts if counts[c] >= MIN_TARGETS]
     if len(known) < 2:
         return
     often = np.array([counts[c] for c in known])
@@ -150,123 +138,118 @@ def _by_class(calls: list[Seen]) -> Iterator[_Said]:
     # matters.
     weight = np.array([float(np.median(weights[c])) for c in known])
     if (
-        often.max() < IMBALANCE * often.min()
-        or weight.min() <= 0
-        or weight.max() < SPREAD * weight.min()
+        weight.min() <= 0
+        or not limits.CLASS_IMBALANCE.reached_by(often.max() / often.min())
+        or not limits.WEIGHT_SPREAD.reached_by(weight.max() / weight.min())
     ):
         return
     follows = float(np.corrcoef(np.log(often), np.log(weight))[0, 1])
-    if follows < 0.8:
+    if not limits.COUNTS_FOLLOWED.reached_by(follows):
         yield from _in_wrong_order(calls, known, often, weight)
         return
     rare, common = known[int(often.argmin())], known[int(often.argmax())]
     ratio = float(weight[often.argmax()] / weight[often.argmin()])
     yield (
         "Class weights are inverted: frequent classes weigh more than rare ones",
-        Evidence(
-            f"class {common} ({int(often.max())} targets seen) weighs {ratio:.3g} times as much as class {rare} "
-            f"({int(often.min())} seen); weights follow counts with a correlation of {follows:.2f}",
-            "loss_calls",
-            tuple(s.deep.step for s in calls),
+        compared(
+            f"class {common} ({int(often.max())} targets seen) weighs {ratio:.3g} times as much "
+            f"as class {rare} ({int(often.min())} seen); weights follow counts with a correlation "
+            f"of {follows:.2f}",
             follows,
-            -1.0,
+            limits.COUNTS_FOLLOWED,
+            expected=-1,
+            signal="loss_calls",
+            steps=[s.deep.step for s in calls],
         ),
         "Weigh each class by the inverse of its frequency: total / (number of classes * count).",
-        0.9,
     )
 
 
 def _in_wrong_order(
     calls: list[Seen], known: list[int], often: np.ndarray, weight: np.ndarray
 ) -> Iterator[_Said]:
-    """The weights are those of inverse frequency, each handed to another class."""
-    counts, values = np.log(often), np.log(weight)
+    """The weights are those of inverse frequency, or of its root, each handed to another class."""
     if (
-        len(known) < MANY
-        or often.max() < UNEVEN * often.min()
-        or weight.max() < UNEVEN**0.5 * weight.min()
+        len(known) < MIN_CLASSES
+        or not limits.SHUFFLED_IMBALANCE.reached_by(often.max() / often.min())
+        or not limits.SHUFFLED_WEIGHT_SPREAD.reached_by(weight.max() / weight.min())
     ):
         return
     # A count is only a sample of the frequency: its logarithm is off by about one over its root.
-    noise = float(np.sqrt(np.mean(1.0 / often)))
-    for power in (1.0, 0.5):
-        sorted_off = float(np.std(np.sort(values) + power * np.sort(counts)[::-1]))
-        off = float(np.std(values + power * counts))
-        if sorted_off < 0.1 + noise and off > 0.6 and off > 4 * sorted_off:
-            rare, common = known[int(often.argmin())], known[int(often.argmax())]
-            at = {c: float(np.exp(values[i])) for i, c in enumerate(known)}
+    noise = float(np.sqrt(np.mean(1 / often)))
+    values = np.log(weight)
+    for counts in (np.log(often), np.log(often) / 2):
+        in_order = float(np.std(np.sort(values) + np.sort(counts)[::-1]))
+        off = float(np.std(values + counts))
+        if (
+            limits.SORTED_WEIGHTS_OFF.undercut_by(in_order - noise)
+            and limits.SHUFFLED_WEIGHTS_OFF.passed_by(off)
+            and limits.SHUFFLED_OVER_SORTED.passed_by(off / max(in_order, TINY))
+        ):
+            rare, common = int(often.argmin()), int(often.argmax())
             yield (
-                (
-                    "Class weights stand at the wrong classes: inverse frequencies in another "
-                    "order than the class ids"
-                ),
-                Evidence(
-                    f"sorted, the {len(known)} weights are the classes' inverse frequencies to within {100 * sorted_off:.0f} %, "
-                    f"but class {common} ({int(often.max())} targets seen) weighs {at[common]:.3g} and class {rare} "
-                    f"({int(often.min())} seen) {at[rare]:.3g}",
-                    "loss_calls",
-                    tuple(s.deep.step for s in calls),
+                "Class weights stand at the wrong classes: inverse frequencies in another "
+                "order than the class ids",
+                compared(
+                    f"sorted, the {len(known)} weights are the classes' inverse frequencies to "
+                    f"within {100 * in_order:.0f} %, but class {known[common]} "
+                    f"({int(often.max())} targets seen) weighs {weight[common]:.3g} and class "
+                    f"{known[rare]} ({int(often.min())} seen) {weight[rare]:.3g}",
                     off,
-                    sorted_off,
+                    limits.SHUFFLED_WEIGHTS_OFF,
+                    expected=in_order,
+                    signal="loss_calls",
+                    steps=[s.deep.step for s in calls],
                 ),
-                (
-                    "Put the weights in the order of the class ids (bincount gives it; a "
-                    "Counter keeps the order of first appearance)."
-                ),
-                0.88,
+                "Put the weights in the order of the class ids (bincount gives it; a "
+                "Counter keeps the order of first appearance).",
             )
             return
 
 
-def _smoothing(calls: list[Seen]) -> Iterator[_Said]:
-    smoothing = calls[0].number("smoothing")
-    if smoothing >= 0.5:
+def _smoothing(seen: Seen) -> Iterator[_Said]:
+    smoothing = seen.number("smoothing")
+    if limits.LABEL_SMOOTHING.reached_by(smoothing):
         yield (
-            (
-                f"Label smoothing of {smoothing:.3g} gives the right class less than half of "
-                "the target"
-            ),
-            Evidence(
+            f"Label smoothing of {smoothing:.3g} gives the right class less than half of the "
+            "target",
+            compared(
                 f"label_smoothing is {smoothing:.3g}; usual is 0.1",
-                "loss_calls",
-                (calls[0].deep.step,),
                 smoothing,
-                0.1,
+                limits.LABEL_SMOOTHING,
+                signal="loss_calls",
+                steps=(seen.deep.step,),
             ),
-            (
-                "Use the share that is taken away, not the one that is kept: "
-                f"label_smoothing={1 - smoothing:.3g}."
-            ),
-            0.85,
+            "Use the share that is taken away, not the one that is kept: "
+            f"label_smoothing={1 - smoothing:.3g}.",
         )
 
 
 def _row_sums(calls: list[Seen]) -> Iterator[_Said]:
     rows = [s.facts["target_row_sum"] for s in calls if s.facts.get("target_row_sum")]
     first = calls[0].facts
-    whole = first.get("target_is_whole") and not first.get(
-        "target_is_index"
-    )  # several classes at once: another fault
+    # Several classes at once are another fault.
+    whole = first.get("target_is_whole") and not first.get("target_is_index")
     if len(rows) < len(calls) or whole or calls[0].call.fn not in ("cross_entropy", "kl_div"):
         return
     low, high = min(r[0] for r in rows), max(r[1] for r in rows)
-    low = high if low < 1e-6 else low  # rows of zeros are padding
+    if limits.EMPTY_ROW.undercut_by(high):
+        return
+    low = high if limits.EMPTY_ROW.undercut_by(low) else low  # rows of zeros are padding
     # Rows of different sums carry a weight each; a little off is a share for the right class too
     # many or too few.
-    if high < 1e-6 or abs(high - 1) < 0.03 or high - low > 0.05 * high:
-        return
-    yield (
-        f"Soft targets sum to {high:.3g}, not to 1",
-        Evidence(
-            f"the targets of one row sum to {low:.4g} to {high:.4g}",
-            "loss_calls",
-            (calls[0].deep.step,),
-            high,
-            1.0,
-        ),
-        (
+    off = not limits.ROW_SUM_OFF.undercut_by(abs(high - 1))
+    if off and limits.ROW_SUM_SPREAD.kept_by((high - low) / high):
+        yield (
+            f"Soft targets sum to {high:.3g}, not to 1",
+            exact(
+                f"the targets of one row sum to {low:.4g} to {high:.4g}",
+                high,
+                expected=1,
+                within=limits.ROW_SUM_OFF.value,
+                signal="loss_calls",
+                steps=(calls[0].deep.step,),
+            ),
             "Spread the smoothing so that a row sums to 1: confidence + smoothing = 1, shared "
-            "among the other classes."
-        ),
-        0.85,
-    )
+            "among the other classes.",
+        )

@@ -26,8 +26,8 @@ A negative loss; a loss of exactly zero; good loss and bad accuracy.
 
 ## Confirm it
 The reading is the proof where values contradict the definition of the loss. A choice that is only
-unusual (one-hot targets for a binary loss, error on integers that look like classes) is given as
-likely or suspected.
+unusual (one-hot targets for a binary loss, error on integers that look like classes) and a crash
+are given as likely or suspected.
 
 ## False alarms
 log_softmax with nll_loss, KL divergence on log-probabilities and BCE on probabilities are right.
@@ -44,14 +44,17 @@ and forum questions about negative losses.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
-
+from sawbones.evidence import NothingToJudge, compared, counted, exact, finding, refused
+from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, as_site, places, reaching
 
 NEEDS = ("events",)
+USES = ("data_ops",)
 EXPLAINS = (
     "evaluation.collapsed-prediction",
     "loss.unstable-log",
@@ -59,13 +62,20 @@ EXPLAINS = (
     "loop.exploding-gradients",
 )
 EXPERIMENT = None
+MIN_PAIRS = 16  # labels of pairs: fewer may be of one kind by chance
+MIN_ROWS = 8  # in a batch of one-hot rows
+MIN_CLASSES, MAX_CLASSES = 3, 50  # two classes are a binary loss, many are amounts
+MIN_PER_CLASS = 20  # targets: fewer do not show whether classes are evenly spread
 
-_Said = tuple[str, str, float, str, str]  # title, status, confidence, evidence, fix
+_Said = tuple[str, Evidence, str, str]  # title, reading, fix, status at most
 
 
 def check(run: Run) -> Iterator[Finding]:
-    yield from _crash(run)
+    if _is_crash(run):
+        yield _crash(run)
     calls = [s for s in reaching(run) if s.is_finite and s.call.input.requires_grad]
+    if not calls and not _is_crash(run):
+        raise NothingToJudge("no loss with a finite value was called on a deep step")
     by_place: dict[object, list[Seen]] = {}
     for seen in calls:
         by_place.setdefault((seen.call.fn, seen.call.site), []).append(seen)
@@ -79,22 +89,19 @@ def check(run: Run) -> Iterator[Finding]:
         )
         if said is None:
             continue
-        title, status, confidence, text, fix = said
+        title, reading, fix, at_most = said
         seen = group[0]
         made = as_site(seen.facts.get("input_made_at"))
         # A softmax where a log-softmax is meant is mended where it stands.
         first = made if seen.facts.get("input_made_by") == "softmax" else None
         if seen.call.fn == "cosine_embedding_loss":
             first = _labels_made_at(run, seen)
-        yield Finding(
-            "loss.wrong-loss",
-            status,
-            confidence,
-            title,
-            places(first, seen.built, seen.call.site, made),
-            (Evidence(text, "loss_calls", tuple(s.deep.step for s in group), seen.call.value),),
-            Fix(fix),
-        )
+        where = places(first, seen.built, seen.call.site, made)
+        yield finding(title, where, (reading,), Fix(fix), at_most=at_most)
+
+
+def _seen_at(group: list[Seen]) -> dict[str, Any]:
+    return {"signal": "loss_calls", "steps": [s.deep.step for s in group]}
 
 
 def _labels_made_at(run: Run, seen: Seen) -> Site | None:
@@ -112,172 +119,178 @@ def _labels_made_at(run: Run, seen: Seen) -> Site | None:
 
 def _on_log_space(group: list[Seen]) -> _Said | None:
     first = group[0]
-    if (
-        first.call.fn not in ("nll_loss", "kl_div")
-        or first.facts.get("input_is_log_probability") is None
-    ):
+    told = first.facts.get("input_is_log_probability")
+    if first.call.fn not in ("nll_loss", "kl_div") or told is None:
         return None
     if any(s.facts.get("input_is_log_probability") for s in group):
         return None
     highest = min(s.number("input_max") for s in group)
     lowest = min((s.call.value for s in group if s.call.value is not None), default=math.nan)
-    if not highest > 0.01:  # never positive: logarithms of something that does not sum to 1
-        return None
-    what = (
-        "probabilities" if all(s.facts.get("input_is_probability") for s in group) else "raw scores"
-    )
+    if not limits.LOG_PROBABILITY.passed_by(highest):
+        return None  # never positive: logarithms of something that does not sum to 1
+    probabilities = all(s.facts.get("input_is_probability") for s in group)
+    what = "probabilities" if probabilities else "raw scores"
     return (
         f"{first.call.fn} gets {what} where it expects log-probabilities",
-        "proven",
-        0.96,
-        f"its input lies in [{first.number('input_min'):.3g}, {first.number('input_max'):.3g}], which no log-probability does, on "
-        f"{len(group)} deep steps; the loss goes down to {lowest:.3g}",
+        exact(
+            f"its input lies in [{first.number('input_min'):.3g}, "
+            f"{first.number('input_max'):.3g}], which no log-probability does, on {len(group)} "
+            f"deep steps; the loss goes down to {lowest:.3g}",
+            highest,
+            within=limits.LOG_PROBABILITY.value,
+            **_seen_at(group),
+        ),
         "Use cross_entropy on raw scores, or take log_softmax first.",
+        "proven",
     )
+
+
+def _row_sums(group: list[Seen]) -> list[tuple[float, float]]:
+    """(smallest, largest) sum of a row of targets, where it is known of every step."""
+    sums = [s.facts["target_row_sum"] for s in group if s.facts.get("target_row_sum")]
+    return sums if len(sums) == len(group) else []
 
 
 def _on_classes(group: list[Seen]) -> _Said | None:
-    first = group[0]
-    shape = first.call.input.shape
-    if first.call.fn != "cross_entropy":
-        return None
-    if len(shape) > 1 and shape[1] == 1 and not first.facts.get("by_hand"):
-        return (
-            "cross_entropy over one single class is always zero",
-            "proven",
-            0.97,
-            (
-                f"its input has shape {shape}: one class, so every softmax is 1 and the loss "
-                f"is {first.call.value or 0.0:.3g}"
-            ),
-            (
-                "Use binary_cross_entropy_with_logits for one output, or two outputs with "
-                "cross_entropy."
-            ),
-        )
-    sums = [s.facts["target_row_sum"] for s in group if s.facts.get("target_row_sum")]
+    facts, call = group[0].facts, group[0].call
+    shape = call.input.shape
     # Written by hand, a mask of positives may well be divided by their number, as supervised
     # contrastive losses do.
-    several = (
-        first.facts.get("target_is_whole")
-        and not first.facts.get("target_is_index")
-        and not first.facts.get("by_hand")
-    )
-    if sums and len(sums) == len(group) and several and max(high for _, high in sums) > 1.5:
+    if call.fn != "cross_entropy" or facts.get("by_hand"):
+        return None
+    if len(shape) > 1 and shape[1] == 1:
         return (
-            "cross_entropy on targets with several ones per row",
-            "likely",
-            0.85,
-            (
-                f"rows of 0/1 targets sum to up to {max(high for _, high in sums):.0f}: "
-                "several labels at once"
+            "cross_entropy over one single class is always zero",
+            exact(
+                f"its input has shape {shape}: one class, so every softmax is 1 and the loss "
+                f"is {call.value or 0:.3g}",
+                shape[1],
+                expected=2,
+                **_seen_at(group),
             ),
-            "Use binary_cross_entropy_with_logits when several labels can be true at once.",
+            "Use binary_cross_entropy_with_logits for one output, or two outputs with "
+            "cross_entropy.",
+            "proven",
         )
-    return None
+    largest = max((high for _, high in _row_sums(group)), default=math.nan)
+    several = facts.get("target_is_whole") and not facts.get("target_is_index")
+    if not several or not limits.LABELS_PER_ROW.passed_by(largest):
+        return None
+    return (
+        "cross_entropy on targets with several ones per row",
+        compared(
+            f"rows of 0/1 targets sum to up to {largest:.0f}: several labels at once",
+            largest,
+            limits.LABELS_PER_ROW,
+            expected=1,
+            **_seen_at(group),
+        ),
+        "Use binary_cross_entropy_with_logits when several labels can be true at once.",
+        "likely",
+    )
 
 
 def _on_binary(group: list[Seen]) -> _Said | None:
     first = group[0]
     if not first.call.fn.startswith("binary_cross_entropy") or first.facts.get("by_hand"):
         return None
-    low, high = (
-        min(s.number("target_min") for s in group),
-        max(s.number("target_max") for s in group),
-    )
-    if low < -1e-3 or high > 1 + 1e-3:
+    low, high = _target_range(group)
+    if limits.TARGET_OUTSIDE.passed_by(max(-low, high - 1)):
         return (
             f"{first.call.fn} gets targets outside of [0, 1]",
-            "likely",
-            0.9,
-            f"targets lie in [{low:.3g}, {high:.3g}], so the loss has no lower bound",
-            (
-                "Give the labels as 0 and 1, or use a loss for the labels as they are "
-                "(cross_entropy, soft_margin_loss)."
+            compared(
+                f"targets lie in [{low:.3g}, {high:.3g}], so the loss has no lower bound",
+                max(-low, high - 1),
+                limits.TARGET_OUTSIDE,
+                expected=0,
+                **_seen_at(group),
             ),
+            "Give the labels as 0 and 1, or use a loss for the labels as they are "
+            "(cross_entropy, soft_margin_loss).",
+            "likely",
         )
-    sums = [s.facts["target_row_sum"] for s in group if s.facts.get("target_row_sum")]
+    sums = _row_sums(group)
     rows, classes = first.call.input.shape[0], first.call.input.shape[-1]
-    plain = (
-        len(sums) == len(group)
-        and first.facts.get("target_is_whole")
-        and len(first.call.input.shape) == 2
+    plain = sums and first.facts.get("target_is_whole") and len(first.call.input.shape) == 2
+    if not plain or classes < MIN_CLASSES or rows < MIN_ROWS:
+        return None
+    if any(low != 1 or high != 1 for low, high in sums):
+        return None
+    seen = rows * len(group)
+    return (
+        "A binary loss per class, although exactly one class is right in every row",
+        counted(
+            f"each of {seen} rows seen has exactly one 1 among {classes} classes",
+            seen,
+            seen,
+            limits.STEPS_AGREEING,
+            **_seen_at(group),
+        ),
+        "Use cross_entropy with class indices when classes exclude each other.",
+        "suspected",
     )
-    if plain and classes >= 3 and rows >= 8 and all(low == high == 1.0 for low, high in sums):
-        return (
-            "A binary loss per class, although exactly one class is right in every row",
-            "suspected",
-            0.5,
-            f"each of {rows * len(group)} rows seen has exactly one 1 among {classes} classes",
-            "Use cross_entropy with class indices when classes exclude each other.",
-        )
-    return None
+
+
+def _target_range(group: list[Seen]) -> tuple[float, float]:
+    lows, highs = ([s.number(name) for s in group] for name in ("target_min", "target_max"))
+    return min(lows), max(highs)
 
 
 def _on_signs(group: list[Seen]) -> _Said | None:
     """Losses of pairs know 1 for alike and -1 for different; a pair labelled 0 adds nothing at
     all.
     """
-    first = group[0]
-    low, high = (
-        min(s.number("target_min") for s in group),
-        max(s.number("target_max") for s in group),
-    )
+    fn = group[0].call.fn
     number = sum(int(s.facts.get("target_num") or 0) for s in group)
-    whole = all(
-        s.facts.get("target_is_whole") and s.facts.get("target_num_values", 3) <= 2 for s in group
-    )
-    if (
-        first.call.fn != "cosine_embedding_loss"
-        or not whole
-        or (low, high) != (0.0, 1.0)
-        or number < 16
+    if fn != "cosine_embedding_loss" or number < MIN_PAIRS or _target_range(group) != (0, 1):
+        return None
+    if any(
+        not s.facts.get("target_is_whole") or s.facts.get("target_num_values", 3) > 2 for s in group
     ):
         return None
     return (
-        f"{first.call.fn} gets labels of 0 and 1 where it expects -1 and 1",
-        "proven",
-        0.95,
-        (
+        f"{fn} gets labels of 0 and 1 where it expects -1 and 1",
+        exact(
             f"all {number} labels seen are 0 or 1; a pair labelled 0 has a loss of zero, so "
-            "nothing pushes different pairs apart"
+            "nothing pushes different pairs apart",
+            0,
+            expected=-1,
+            **_seen_at(group),
         ),
         "Label different pairs with -1: 2 * label - 1.",
+        "proven",
     )
 
 
 def _on_indices(group: list[Seen]) -> _Said | None:
     """Class numbers as amounts: few whole values from 0 on, stored as integers, evenly spread."""
     first = group[0]
-    if first.call.fn not in (
-        "mse_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-        "huber_loss",
-    ) or not first.facts.get("target_is_whole"):
+    errors = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+    if first.call.fn not in errors or not first.facts.get("target_is_whole"):
         return None
-    counts: dict[int, int] = {}
+    counts: Counter[int] = Counter()
     for seen in group:
         for key, number in (seen.facts.get("target_counts") or {}).items():
-            counts[int(key)] = counts.get(int(key), 0) + int(number)
-    values = sorted(counts)
-    if (
-        not 3 <= len(values) <= 50
-        or values != list(range(len(values)))
-        or sum(counts.values()) < 20 * len(values)
-    ):
+            counts[int(key)] += int(number)
+    classes = len(counts)
+    if not MIN_CLASSES <= classes <= MAX_CLASSES or sorted(counts) != list(range(classes)):
         return None
-    spread = np.array(list(counts.values()), float)
-    even = bool(spread.max() < 2.0 * spread.min())
-    stored = _stored_as_integers(first) or any(_stored_as_integers(s) for s in group)
-    sure = even and stored
+    if counts.total() < MIN_PER_CLASS * classes:
+        return None
+    uneven = max(counts.values()) / max(min(counts.values()), 1)
+    sure = limits.UNEVEN_CLASSES.undercut_by(uneven) and any(map(_stored_as_integers, group))
     return (
-        f"{first.call.fn} on class numbers 0 to {values[-1]}",
-        "likely" if sure else "suspected",
-        0.8 if sure else 0.4,
-        f"all {sum(counts.values())} targets seen are whole numbers from 0 to {values[-1]}"
-        + (", stored as integers and evenly spread" if sure else ""),
+        f"{first.call.fn} on class numbers 0 to {classes - 1}",
+        compared(
+            f"all {counts.total()} targets seen are whole numbers from 0 to {classes - 1}"
+            + (", stored as integers and evenly spread" if sure else ""),
+            uneven,
+            limits.UNEVEN_CLASSES,
+            below=True,
+            **_seen_at(group),
+        ),
         "Let the model give one score per class and use cross_entropy.",
+        "likely" if sure else "suspected",
     )
 
 
@@ -299,19 +312,16 @@ def _stored_as_integers(seen: Seen) -> bool:
     return False
 
 
-def _crash(run: Run) -> Iterator[Finding]:
-    text = run.ending.message or ""
-    if (
-        run.ending.kind == "exception"
-        and "should be between 0 and 1" in text
-        and run.ending.site is not None
-    ):
-        yield Finding(
-            "loss.wrong-loss",
-            "proven",
-            0.95,
-            "binary_cross_entropy gets raw scores where it expects probabilities",
-            (run.ending.site,),
-            (Evidence(f"torch refused: {text.splitlines()[0][:160]}", "crash"),),
-            Fix("Use binary_cross_entropy_with_logits on raw scores, or apply sigmoid first."),
-        )
+def _is_crash(run: Run) -> bool:
+    message = run.ending.message or ""
+    return run.ending.exception == "RuntimeError" and "should be between 0 and 1" in message
+
+
+def _crash(run: Run) -> Finding:
+    message = run.ending.message or ""
+    return finding(
+        "binary_cross_entropy gets raw scores where it expects probabilities",
+        places(run.ending.site),
+        (refused(f"torch refused: {message.splitlines()[0][:160]}"),),
+        Fix("Use binary_cross_entropy_with_logits on raw scores, or apply sigmoid first."),
+    )

@@ -24,7 +24,8 @@ worse with wider heads.
     y = F.scaled_dot_product_attention(q, k, v)
 
 ## Confirm it
-The factor is measured on the scores themselves.
+Two scalings on the way to the same scores are the proof. A missing division is measured on the
+scores themselves, which makes it likely, and suspected while they spread by less than 0.8.
 
 ## False alarms
 Dot-product attention of recurrent models scores raw states, without projections, and is left alone.
@@ -42,8 +43,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
-from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run
+from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence.limits import model as limits
+from sawbones.schema import Attention, Evidence, Finding, Fix, Op, Run
 from sawbones.stats.dataflow import FORMING, Flow
 from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import attention_ops
@@ -51,28 +55,45 @@ from sawbones.stats.sequences import attention_ops
 NEEDS = ("attention", "ops")
 EXPLAINS = ("model.vanishing-gradients", "optimizer.lr-too-low")
 EXPERIMENT = None
-NEAR = 0.05
-SPREAD = 0.8
-PEAKED = 2.5  # scores that spread so far are sure of one key whatever is added to them
+MIN_HEAD_WIDTH = 4  # below it the root is so near to 1 that the scale hardly matters
+LAST_FIRST_STEP = 2  # later on the weights have grown to whatever scale there is
 _PRODUCTS = ("matmul", "bmm", "einsum", "__matmul__", "baddbmm")
 _SCALING = ("mul", "div", "mul_", "div_", "__mul__", "__truediv__")
+_PROJECTING = ("linear", "matmul", "addmm", "conv1d", "conv2d")
+
+_Said = tuple[Op, Evidence, str]  # where it is done, the reading, the fix
 
 
 def check(run: Run) -> Iterator[Finding]:
-    if not run.deep or run.deep[0].step > 2:
-        return
     deep = run.deep[0]
+    if deep.step > LAST_FIRST_STEP:
+        raise NothingToJudge("the first steps were not recorded in depth")
+    judged = [
+        (attention, op)
+        for attention, op in attention_ops(deep)
+        if attention.head_dim >= MIN_HEAD_WIDTH and attention.kind != "mha"
+    ]
+    if not judged:
+        raise NothingToJudge("no attention sets its own scale")
     flow = Flow(deep)
-    for attention, op in attention_ops(deep):
-        if attention.head_dim < 4 or attention.kind == "mha":
-            continue
+    for attention, op in judged:
         if attention.kind == "sdpa":
-            found = _twice(deep, flow, attention, op) or _told_wrong(deep, flow, attention, op)
+            said = _twice(flow, attention, op) or _told_wrong(flow, attention, op)
         else:
-            found = _by_hand(deep, flow, attention, op)
-        if found is not None:
-            yield found
+            said = _by_hand(flow, attention, op)
+        if said is not None:
+            at, reading, fix = said
+            yield finding(
+                "Attention scores have the wrong scale",
+                places(at.site, attention.site),
+                (replace(reading, steps=(deep.step,)),),
+                Fix(fix),
+            )
             return
+
+
+def _near(value: float, expected: float) -> bool:
+    return limits.SCALE_OFF.kept_by(abs(value / expected - 1))
 
 
 def _number(op: Op | None) -> float | None:
@@ -84,159 +105,114 @@ def _number(op: Op | None) -> float | None:
         number = op.inputs[1].mean
     if not isinstance(number, (int, float)) or not number:
         return None
-    return 1.0 / number if op.name.strip("_").startswith(("div", "truediv")) else float(number)
+    return 1 / number if op.name.strip("_").startswith(("div", "truediv")) else float(number)
 
 
-def _twice(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding | None:
+def _scaled_twice(text: str, ratio: float) -> Evidence:
+    return exact(text, ratio, expected=1, within=limits.SCALE_OFF.value, signal="attention")
+
+
+def _not_divided(text: str, spread: float, ratio: float) -> Evidence:
+    return compared(text, spread, limits.SCORE_SPREAD, expected=spread / ratio, signal="attention")
+
+
+def _twice(flow: Flow, attention: Attention, op: Op) -> _Said | None:
     inner = op.args.get("scale")
     root = math.sqrt(attention.head_dim)
-    given = float(inner) if isinstance(inner, (int, float)) else 1.0 / root
+    if isinstance(inner, (int, float)) and not _near(inner, 1 / root):
+        return None
     for value in op.inputs[:2]:
-        _, made = flow.origin(value, op.index)
+        made = flow.origin(value, op.index)[1]
         factor = _number(made)
-        if (
-            made is None
-            or factor is None
-            or abs(factor * root - 1.0) > NEAR
-            or abs(given * root - 1.0) > NEAR
-        ):
-            continue
-        text = (
-            f"queries or keys are multiplied by {factor:.4g}, and the attention divides by "
-            f"sqrt({attention.head_dim}) again"
-        )
-        return _finding(
-            deep,
-            attention,
-            made,
-            text,
-            1.0 / root,
-            "Remove one of the two scalings (or pass scale=1.0).",
-            "proven",
-        )
+        if made is not None and factor is not None and _near(factor, 1 / root):
+            text = (
+                f"queries or keys are multiplied by {factor:.4g}, and the attention divides by "
+                f"sqrt({attention.head_dim}) again"
+            )
+            fix = "Remove one of the two scalings (or pass scale=1.0)."
+            return made, _scaled_twice(text, 1 / root), fix
     return None
 
 
-def _told_wrong(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding | None:
+def _told_wrong(flow: Flow, attention: Attention, op: Op) -> _Said | None:
     """The fused attention is told not to divide (or to multiply), and nothing before it made the
     queries or keys smaller.
     """
     scale, spread, root = op.args.get("scale"), attention.score_std, math.sqrt(attention.head_dim)
-    if (
-        not isinstance(scale, (int, float))
-        or not spread
-        or min(abs(scale - 1.0), abs(scale / root - 1.0)) > NEAR
-    ):
+    if not isinstance(scale, (int, float)) or not spread:
+        return None
+    if not _near(scale, 1) and not _near(scale, root):
         return None
     makers = [flow.origin(v, op.index)[1] for v in op.inputs[:2]]
-    if any(
-        m is None or m.name not in ("linear", "matmul", "addmm", "conv1d", "conv2d") for m in makers
-    ):
+    if any(m is None or m.name not in _PROJECTING for m in makers):
         return None  # normalised, rotated or scaled by something: these have a scale of their own
-    small, large = sorted(v.std or 0.0 for v in op.inputs[:2])
     biased = len(op.inputs) > 3 and op.inputs[3].requires_grad
-    if spread < PEAKED and (biased or small <= 0.0 or small / large < 1.3 / root):
+    own_scale = biased or _in_the_weights(op.inputs[0].std, op.inputs[1].std, root, unknown=True)
+    if own_scale and not limits.SCORES_PEAKED.reached_by(spread):
         return None
     text = (
-        f"the attention is told scale={scale:.4g} where 1/sqrt({attention.head_dim}) is {1.0 / root:.4g}: scores spread by "
-        f"{spread:.3g}, entropy is {attention.entropy:.2f} of its maximum"
+        f"the attention is told scale={scale:.4g} where 1/sqrt({attention.head_dim}) is "
+        f"{1 / root:.4g}: scores spread by {spread:.3g}, entropy is {attention.entropy:.2f} of its "
+        "maximum"
     )
-    status = "proven" if spread > 1.5 else "likely" if spread > SPREAD else "suspected"
-    return _finding(
-        deep,
-        attention,
-        op,
-        text,
-        scale * root,
-        "Leave scale out: it is 1/sqrt(head width) by itself.",
-        status,
-    )
+    fix = "Leave scale out: it is 1/sqrt(head width) by itself."
+    return op, _not_divided(text, spread, scale * root), fix
 
 
-def _by_hand(deep: DeepStep, flow: Flow, attention: Attention, op: Op) -> Finding | None:
+def _by_hand(flow: Flow, attention: Attention, op: Op) -> _Said | None:
     spread, expected = attention.score_std, attention.expected_score_std
     behind = list(flow.behind(op.inputs[0], op.index, 16))
     product = next((o for o in behind if o.name in _PRODUCTS), None)
-    if (
-        not spread
-        or not expected
-        or product is None
-        or not attention.mask.get("axis_is_keys", True)
-    ):
+    if not spread or not expected or product is None or not _projected(flow, product):
+        return None
+    if not attention.mask.get("axis_is_keys", True):
         return None
     root, ratio = math.sqrt(attention.head_dim), spread / expected
-    if (spread < PEAKED and _adds_learned(behind, product)) or not _projected(flow, product):
+    peaked = limits.SCORES_PEAKED.reached_by(spread)
+    if not peaked and _adds_learned(behind, product):
         return None
-    if abs(ratio / root - 1.0) < NEAR or abs(ratio / attention.head_dim - 1.0) < NEAR:
-        if spread < PEAKED and _in_the_weights(product, root):
+    if _near(ratio, root) or _near(ratio, attention.head_dim):
+        queries, keys = product.inputs[-2:]
+        if not peaked and _in_the_weights(queries.std, keys.std, root):
             return None
         text = (
-            f"scores spread by {spread:.3g}, {ratio:.3g} times what the division by sqrt({attention.head_dim}) would give; "
-            f"attention entropy is {attention.entropy:.2f} of its maximum"
+            f"scores spread by {spread:.3g}, {ratio:.3g} times what the division by "
+            f"sqrt({attention.head_dim}) would give; attention entropy is {attention.entropy:.2f} "
+            "of its maximum"
         )
-        status = "proven" if spread > 1.5 else "likely" if spread > SPREAD else "suspected"
-        return _finding(
-            deep,
-            attention,
-            product,
-            text,
-            ratio,
-            "Divide the scores by the square root of the head's width.",
-            status,
-        )
-    scalings = [o for o in behind if o.index > product.index and _number(o) is not None]
-    before = [
-        o
-        for v in product.inputs[:2]
-        if _number(o := flow.origin(v, product.index)[1]) is not None and o is not None
-    ]
-    if abs(ratio * root - 1.0) < NEAR and len(scalings) + len(before) >= 2:
-        text = (
-            f"the scores are scaled {len(scalings) + len(before)} times and spread by "
-            f"{spread:.3g}, {ratio:.3g} of what they should"
-        )
-        where = (before + scalings)[0]
-        return _finding(
-            deep, attention, where, text, ratio, "Remove one of the two scalings.", "proven"
-        )
-    return None
+        fix = "Divide the scores by the square root of the head's width."
+        return product, _not_divided(text, spread, ratio), fix
+    before = [flow.origin(v, product.index)[1] for v in product.inputs[:2]]
+    after = [o for o in behind if o.index > product.index]
+    scalings = [o for o in (*before, *after) if o is not None and _number(o) is not None]
+    if not _near(ratio, 1 / root) or len(scalings) < 2:
+        return None
+    text = (
+        f"the scores are scaled {len(scalings)} times and spread by {spread:.3g}, {ratio:.3g} of "
+        "what they should"
+    )
+    return scalings[0], _scaled_twice(text, ratio), "Remove one of the two scalings."
 
 
 def _adds_learned(behind: list[Op], product: Op) -> bool:
     """A bias that is learned is added to the scores: they have a scale of their own."""
     after = [o for o in behind if o.index > product.index and o.name in ("add", "add_")]
-    return any(
-        len(o.inputs) > 1 and o.inputs[0].requires_grad and o.inputs[1].requires_grad for o in after
-    )
+    return any(len(o.inputs) > 1 and all(v.requires_grad for v in o.inputs[:2]) for o in after)
 
 
-def _in_the_weights(product: Op, root: float) -> bool:
+def _in_the_weights(
+    queries: float | None, keys: float | None, root: float, *, unknown: bool = False
+) -> bool:
     """Queries are smaller than keys by the factor itself: their weights were drawn so, as in T5."""
-    small, large = sorted(v.std or 0.0 for v in product.inputs[-2:])
-    return small > 0.0 and small / large < 1.3 / root
+    if not queries or not keys:
+        return unknown
+    smaller = min(queries / keys, keys / queries)
+    return limits.DRAWN_SMALLER.undercut_by(smaller * root)
 
 
 def _projected(flow: Flow, product: Op) -> bool:
     """Both operands come out of learned projections, directly or after a rotation or a scaling."""
     through = FORMING | frozenset(_SCALING)
     makers = [flow.origin(v, product.index, through)[1] for v in product.inputs[-2:]]
-    return all(
-        m is not None
-        and m.name
-        in ("linear", "matmul", "einsum", "conv1d", "conv2d", "addmm", "add", "cat", "stack")
-        for m in makers
-    )
-
-
-def _finding(
-    deep: DeepStep, attention: Attention, op: Op, text: str, ratio: float, fix: str, status: str
-) -> Finding:
-    return Finding(
-        "model.attention-scale",
-        status,
-        0.94 if status != "suspected" else 0.4,
-        "Attention scores have the wrong scale",
-        places(op.site, attention.site),
-        (Evidence(text, "attention", (deep.step,), ratio, 1.0),),
-        Fix(fix),
-    )
+    sources = (*_PROJECTING, "einsum", "add", "cat", "stack")
+    return all(m is not None and m.name in sources for m in makers)

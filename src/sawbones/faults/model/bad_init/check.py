@@ -26,7 +26,8 @@ model learns hardly anything.
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
 ## Confirm it
-The weights themselves, read before the first update, are the proof.
+Weights that are all equal, or that are zero and get no gradient, are the proof. A first loss or
+activations that are out of scale make it likely.
 
 ## False alarms
 Biases and the scales of normalisations start equal on purpose and have one dimension. A
@@ -48,13 +49,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sawbones.evidence import Limit, NothingToJudge, compared, exact, finding
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, LossCall, Run, Site, Tensor, Value
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import numbers_equal
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
+from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.sequences import main_call
 
 NEEDS = ("deep", "tensors")
+USES = ("data_ops", "numbers")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "model.dead-units",
@@ -65,12 +70,8 @@ EXPLAINS = (
     "loop.loss-spike",
 )
 EXPERIMENT = None
-LARGE = 3.0
-FIRST_LOSS = 2.0
-FIRST_ERROR = 30.0
-SMALL = 0.05
-FADED = 1e-3
-FEWEST = 3
+MIN_LAYERS = 3  # to speak of a depth at which something fades
+MIN_ZEROS = 3  # steps with a gradient of zero: fewer may be an idle branch
 _LAYERS = frozenset(
     {
         "Linear",
@@ -124,58 +125,58 @@ _WRITING = (
 )
 
 
+_RANDOM = (
+    "Start hidden layers from random weights; zeros are for biases and for the last layer of a "
+    "branch."
+)
+
+_Said = tuple[str, Evidence, tuple[Site, ...], str]  # title, reading, where, fix
+
+
 def check(run: Run) -> Iterator[Finding]:
-    if not run.deep or run.deep[0].step > 1:
-        return
     deep = run.deep[0]
-    for rule in (_equal_units, _zeros_behind_zeros, _too_large, _too_small, _stuck_at_zero):
-        finding = next(rule(run, deep), None)
-        if finding is not None:
-            yield finding
-            return
+    if deep.step > 1:
+        raise NothingToJudge("the first steps were not recorded in depth")
+    said = _stuck_at_zero(run)
+    if deep.step == 0:
+        said = (
+            _equal_units(run, deep)
+            or _zeros_behind_zeros(run, deep)
+            or _too_large(run, deep)
+            or _too_small(run, deep)
+            or said
+        )
+    if said is not None:
+        title, reading, where, fix = said
+        yield finding(title, where, (reading,), Fix(fix))
 
 
-def _finding(title: str, evidence: Evidence, where: tuple[Site, ...], fix: str) -> Finding:
-    return Finding("model.bad-init", "proven", 0.95, title, where, (evidence,), Fix(fix))
-
-
-def _equal_units(run: Run, deep: DeepStep) -> Iterator[Finding]:
+def _equal_units(run: Run, deep: DeepStep) -> _Said | None:
+    made = {v.id for o in deep.ops for v in o.outputs}
+    trained = {t.shape for t in run.tensors if t.requires_grad}
     found: dict[int, tuple[Value, str]] = {}
     for op in deep.ops:
-        for value in op.inputs:
-            large = (
-                len(value.shape) >= 2
-                and min(value.shape[:2]) > 1
-                and value.requires_grad
-                and op.name != "embedding"
-            )
-            if (
-                deep.step == 0
-                and large
-                and op.module
-                and value.std == 0.0
-                and value.min == value.max
-                and value.min
-            ):
-                weight = any(t.shape == value.shape and t.requires_grad for t in run.tensors)
-                if weight and value.id not in {v.id for o in deep.ops for v in o.outputs}:
-                    found.setdefault(value.id, (value, op.module))
+        for value in op.inputs if op.module and op.name != "embedding" else ():
+            matrix = len(value.shape) >= 2 and min(value.shape[:2]) > 1 and value.shape in trained
+            one_number = value.std == 0 and value.min == value.max and value.min
+            if value.requires_grad and matrix and one_number and value.id not in made:
+                found.setdefault(value.id, (value, op.module))
     if not found:
-        return
+        return None
     value, path = next(iter(found.values()))
     text = (
         f"{len(found)} weight matrices hold one number only ({path}: {value.shape}, all "
         f"{value.min:.4g})"
     )
-    yield _finding(
+    return (
         "All units of a layer start from the same weights",
-        Evidence(text, "ops", (deep.step,), 0.0),
-        _where(run, {v.shape for v, _ in found.values()}, [path], value.min or 0.0),
+        exact(text, len(found), signal="ops", steps=(deep.step,)),
+        _where(run, {v.shape for v, _ in found.values()}, [path], value.min or 0),
         "Start from random weights (kaiming_normal_, xavier_uniform_, or the layer's own default).",
     )
 
 
-def _zeros_behind_zeros(run: Run, deep: DeepStep) -> Iterator[Finding]:
+def _zeros_behind_zeros(run: Run, deep: DeepStep) -> _Said | None:
     """All units hand on the same number to weights that are the same: whatever is learned, the
     units stay equal.
     """
@@ -184,118 +185,107 @@ def _zeros_behind_zeros(run: Run, deep: DeepStep) -> Iterator[Finding]:
     zero = {
         op.index: (op, weight)
         for op in flow.ops
-        for weight in (op.inputs if op.name in _PRODUCTS and deep.step == 0 else ())
+        for weight in (op.inputs if op.name in _PRODUCTS else ())
         if len(weight.shape) >= 2
         and weight.requires_grad
         and weight.shape in trained
         and flow.maker(weight, op.index) is None
-        and weight.min == weight.max == 0.0
+        and weight.min == weight.max == 0
     }
     for op, weight in zero.values():
         given = [
             v
             for v in op.inputs
-            if v.id != weight.id and v.std == 0.0 and len(v.shape) >= 2 and v.requires_grad
+            if v.id != weight.id and v.std == 0 and len(v.shape) >= 2 and v.requires_grad
         ]
-        before = next(
-            (zero[b.index] for v in given for b in flow.behind(v, op.index) if b.index in zero),
-            None,
-        )
-        if before is None:
+        behind = (b.index for v in given for b in flow.behind(v, op.index))
+        first, before = next((zero[index] for index in behind if index in zero), (None, None))
+        if first is None or before is None:
             continue
         text = (
-            f"the weights of {before[0].module or 'one layer'} {before[1].shape} and of {op.module or 'the next'} {weight.shape} "
-            f"are all zero, and every value between them is {given[0].min:.3g}"
+            f"the weights of {first.module or 'one layer'} {before.shape} and of "
+            f"{op.module or 'the next'} {weight.shape} are all zero, and every value between them "
+            f"is {given[0].min:.3g}"
         )
-        yield _finding(
+        return (
             "Layers start from zeros, so that all units stay the same",
-            Evidence(text, "ops", (deep.step,), 0.0),
-            _where(run, {before[1].shape, weight.shape}, [before[0].module, op.module], 0.0),
-            (
-                "Start hidden layers from random weights; zeros are for biases and for the "
-                "last layer of a branch."
-            ),
+            exact(text, len(zero), signal="ops", steps=(deep.step,)),
+            _where(run, {before.shape, weight.shape}, [first.module, op.module], 0),
+            _RANDOM,
         )
-        return
+    return None
 
 
-def _too_large(run: Run, deep: DeepStep) -> Iterator[Finding]:
+def _too_large(run: Run, deep: DeepStep) -> _Said | None:
     call = main_call(deep)
     mean = call.facts.get("mean_of_elements", call.value) if call is not None else None
-    expected, times = _expected(call) if call is not None else (0.0, 0.0)
-    if (
-        call is None
-        or deep.step != 0
-        or not expected
-        or not mean
-        or not math.isfinite(mean)
-        or mean < times * expected
-    ):
-        return
+    if call is None or not mean or not math.isfinite(mean):
+        return None
+    expected, limit = _expected(call)
+    if not expected or not limit.reached_by(mean / expected):
+        return None
     gains = [*_gains(run), *_own_products(run, deep, call)]
-    large = [(tensor, gain) for tensor, gain in gains if gain >= LARGE]
+    large = [(tensor, gain) for tensor, gain in gains if limits.GAIN_LARGE.reached_by(gain)]
     if len(gains) < 2 or not large:
-        return
+        return None
     spread = [a.std for a in deep.activations if len(a.shape) >= 2]
     typical = float(np.median([gain for _, gain in large]))
     text = (
-        f"the first loss is {mean:.3g} where {expected:.3g} is expected; {len(large)} of {len(gains)} weight matrices spread "
-        f"by {typical:.2g} over the root of their inputs (0.1 to 1.5 is usual), activations reach {max(spread, default=0.0):.3g}"
+        f"the first loss is {mean:.3g} where {expected:.3g} is expected; {len(large)} of "
+        f"{len(gains)} weight matrices spread by {typical:.2g} over the root of their inputs (0.1 "
+        f"to 1.5 is usual), activations reach {max(spread, default=0):.3g}"
     )
-    shapes = {tensor.shape for tensor, _ in large}
-    size = float(
-        np.median([run.statistics["param_l2"][0, t.index] / math.sqrt(t.numel) for t, _ in large])
-    )
-    yield _finding(
+    tensors = [tensor for tensor, _ in large]
+    return (
         "The first weights are far too large",
-        Evidence(text, "loss_calls", (deep.step,), float(mean), expected),
-        _where(
-            run, shapes, [tensor.name.rpartition(".")[0] for tensor, _ in large], round(size, 1)
+        compared(
+            text, float(mean), limit, against=expected, signal="loss_calls", steps=(deep.step,)
         ),
-        (
-            "Scale the first weights by 1/sqrt(inputs), as the default of every layer does "
-            "(0.02 for transformers)."
-        ),
+        _where_drawn(run, tensors, round(_typical_size(run, tensors), 1)),
+        "Scale the first weights by 1/sqrt(inputs), as the default of every layer does "
+        "(0.02 for transformers).",
     )
 
 
-def _expected(call: LossCall) -> tuple[float, float]:
-    """What the loss is for outputs near zero, and how many times that is too much."""
+def _expected(call: LossCall) -> tuple[float, Limit]:
+    """What the loss is for outputs near zero (0: not known), and how many times that is too
+    much.
+    """
     classes, target = call.facts.get("num_classes"), call.target
     if call.fn in ("cross_entropy", "nll_loss") and isinstance(classes, int) and classes >= 2:
-        return math.log(classes), FIRST_LOSS
+        return math.log(classes), limits.FIRST_LOSS
     if call.fn == "binary_cross_entropy_with_logits":
-        return math.log(2.0), FIRST_LOSS
-    if (
-        call.fn == "mse_loss"
-        and target is not None
-        and target.std is not None
-        and target.mean is not None
-    ):
-        return target.std**2 + target.mean**2, FIRST_ERROR
-    return 0.0, 0.0
+        return math.log(2), limits.FIRST_LOSS
+    if call.fn != "mse_loss" or target is None or target.std is None or target.mean is None:
+        return 0, limits.FIRST_LOSS
+    return target.std**2 + target.mean**2, limits.FIRST_ERROR
 
 
 def _gains(run: Run) -> list[tuple[Tensor, float]]:
     """Spread times the root of the number of inputs, of every matrix that belongs to a layer,
     before the first update.
     """
-    norms = run.statistics.get("param_l2")
+    norms = _first_norms(run)
     found = []
-    for tensor in run.tensors if norms is not None and len(norms) else ():
-        if (
-            len(tensor.shape) < 2
-            or tensor.owner not in _LAYERS
-            or norms is None
-            or tensor.index >= norms.shape[1]
-        ):
+    for tensor in run.tensors:
+        if len(tensor.shape) < 2 or tensor.owner not in _LAYERS or tensor.index >= len(norms):
             continue
-        size = float(norms[0, tensor.index])
+        size = float(norms[tensor.index])
         if size > 0 and math.isfinite(size):
             turned = tensor.owner == "Conv1D" or tensor.owner.startswith("ConvTranspose")
-            inputs = int(np.prod(tensor.shape)) // tensor.shape[1 if turned else 0]
+            inputs = tensor.numel // tensor.shape[1 if turned else 0]
             found.append((tensor, size / math.sqrt(tensor.numel) * math.sqrt(inputs)))
     return found
+
+
+def _first_norms(run: Run) -> np.ndarray:
+    norms = run.statistics.get("param_l2")
+    return norms[0] if norms is not None and len(norms) else np.zeros(0)
+
+
+def _typical_size(run: Run, tensors: list[Tensor]) -> float:
+    norms = _first_norms(run)
+    return float(np.median([norms[t.index] / math.sqrt(t.numel) for t in tensors]))
 
 
 def _own_products(run: Run, deep: DeepStep, call: LossCall) -> list[tuple[Tensor, float]]:
@@ -309,7 +299,7 @@ def _own_products(run: Run, deep: DeepStep, call: LossCall) -> list[tuple[Tensor
         if len(t.shape) >= 2 and t.requires_grad and t.owner not in _LAYERS | _TABLES
     ]
     found: dict[str, tuple[Tensor, float]] = {}
-    first = 0.0
+    first: float = 0
     for op in flow.ops:
         floats = [
             v for v in op.inputs if v.std is not None and v.dtype.startswith(("float", "bfloat"))
@@ -317,71 +307,65 @@ def _own_products(run: Run, deep: DeepStep, call: LossCall) -> list[tuple[Tensor
         if op.name not in _PRODUCTS or len(floats) < 2 or not op.outputs:
             continue
         weights = [v for v in floats if v.requires_grad and flow.maker(v, op.index) is None]
-        given = max((_size(v) for v in floats if all(v.id != w.id for w in weights)), default=0.0)
+        own_ids = {w.id for w in weights}
+        given = max((_size(v) for v in floats if v.id not in own_ids), default=0)
         first = first or given
         for weight in weights if given > 0 else ():
-            tensor = next(
-                (
-                    t
-                    for t in own
-                    if t.shape == weight.shape
-                    and t.name.startswith(op.module)
-                    and t.name not in found
-                ),
-                None,
-            )
+            named = [t for t in own if t.shape == weight.shape and t.name.startswith(op.module)]
+            tensor = next((t for t in named if t.name not in found), None)
             if tensor is not None:
                 found[tensor.name] = (tensor, _size(op.outputs[0]) / given)
     # Inputs of 0 to 255 give large first outputs with any weights.
-    return list(found.values()) if first > 0 and _size(call.input) >= LARGE * first else []
+    grown = first > 0 and limits.GAIN_LARGE.reached_by(_size(call.input) / first)
+    return list(found.values()) if grown else []
 
 
 def _size(value: Value) -> float:
-    return math.hypot(value.mean or 0.0, value.std or 0.0)
+    return math.hypot(value.mean or 0, value.std or 0)
 
 
-def _too_small(run: Run, deep: DeepStep) -> Iterator[Finding]:
+def _too_small(run: Run, deep: DeepStep) -> _Said | None:
     """Every layer hands on far less than it got, until nothing is left that depends on the
     input.
     """
     gains = _gains(run)
-    if (
-        deep.step != 0
-        or len(gains) < FEWEST
-        or float(np.median([gain for _, gain in gains])) > SMALL
-    ):
-        return
-    own = {tensor.name.rpartition(".")[0] for tensor, _ in gains}
-    layers = [a for a in deep.activations if a.module in own and a.std >= 0]
+    typical = float(np.median([gain for _, gain in gains])) if gains else math.nan
+    if len(gains) < MIN_LAYERS or not limits.GAIN_SMALL.kept_by(typical):
+        return None
+    tensors = [tensor for tensor, _ in gains]
+    own = {_module(tensor) for tensor in tensors}
+    layers = [a.std for a in deep.activations if a.module in own and a.std >= 0]
     rest = [a.std for a in deep.activations[len(deep.activations) // 2 : -1]]
-    if len(layers) < FEWEST or not rest or layers[0].std <= 0 or max(rest) > FADED * layers[0].std:
-        return
-    typical = float(np.median([gain for _, gain in gains]))
+    if len(layers) < MIN_LAYERS or not rest or layers[0] <= 0:
+        return None
+    if not limits.ACTIVATIONS_LEFT.kept_by(max(rest) / layers[0]):
+        return None
     text = (
-        f"activations fall from a spread of {layers[0].std:.2g} to {max(rest):.2g} in the second half of the layers; "
-        f"weights are {typical:.2g} over the root of their inputs (0.1 to 1.5 is usual)"
+        f"activations fall from a spread of {layers[0]:.2g} to {max(rest):.2g} in the second half "
+        f"of the layers; weights are {typical:.2g} over the root of their inputs (0.1 to 1.5 is "
+        "usual)"
     )
-    size = float(
-        np.median([run.statistics["param_l2"][0, t.index] / math.sqrt(t.numel) for t, _ in gains])
-    )
-    yield _finding(
+    return (
         "The first weights are far too small",
-        Evidence(text, "activations", (deep.step,), max(rest), layers[0].std),
-        _where(
-            run,
-            {tensor.shape for tensor, _ in gains},
-            [tensor.name.rpartition(".")[0] for tensor, _ in gains],
-            size,
+        compared(
+            text,
+            max(rest),
+            limits.ACTIVATIONS_LEFT,
+            below=True,
+            against=layers[0],
+            signal="activations",
+            steps=(deep.step,),
         ),
+        _where_drawn(run, tensors, _typical_size(run, tensors)),
         "Scale the first weights by 1/sqrt(inputs), as the default of every layer does.",
     )
 
 
-def _stuck_at_zero(run: Run, _: DeepStep) -> Iterator[Finding]:
+def _stuck_at_zero(run: Run) -> _Said | None:
     """Matrices of zeros behind matrices of zeros: neither ever gets a gradient."""
     norms, gradients = run.statistics.get("param_l2"), run.statistics.get("grad_l2")
-    if norms is None or gradients is None or len(norms) < 3:
-        return
+    if norms is None or gradients is None or len(norms) < MIN_ZEROS:
+        return None
     stuck = [
         t
         for t in run.tensors
@@ -394,28 +378,31 @@ def _stuck_at_zero(run: Run, _: DeepStep) -> Iterator[Finding]:
         and _always_zero(gradients[:, t.index])
     ]
     if len(stuck) < 2:
-        return
+        return None
     text = (
         f"{len(stuck)} weight matrices are all zero ({stuck[0].name}, ...) and had a gradient "
         f"of exactly zero on {len(norms)} steps"
     )
-    yield _finding(
+    return (
         "Layers start from zeros and stay there",
-        Evidence(text, "tensor_statistics", (int(run.tensor_steps[0]),), 0.0),
-        _where(run, {t.shape for t in stuck}, [t.name.rpartition(".")[0] for t in stuck], 0.0),
-        (
-            "Start hidden layers from random weights; zeros are for biases and for the last "
-            "layer of a branch."
-        ),
+        exact(text, len(stuck), signal="tensor_statistics", steps=(int(run.tensor_steps[0]),)),
+        _where_drawn(run, stuck, 0),
+        _RANDOM,
     )
 
 
 def _always_zero(series: np.ndarray) -> bool:
     """Zero on every step on which it was measured; steps left out hold a negative number."""
     measured = series[series >= 0]
-    return (
-        len(measured) >= FEWEST and bool((measured == 0).all()) and bool(np.isfinite(series).all())
-    )
+    return bool(len(measured) >= MIN_ZEROS and not measured.any() and np.isfinite(series).all())
+
+
+def _module(tensor: Tensor) -> str:
+    return tensor.name.rpartition(".")[0]
+
+
+def _where_drawn(run: Run, tensors: list[Tensor], value: float) -> tuple[Site, ...]:
+    return _where(run, {t.shape for t in tensors}, [_module(t) for t in tensors], value)
 
 
 def _where(
@@ -424,24 +411,12 @@ def _where(
     """The line that wrote the weights; a library that did it was told the size by a number in the
     user's source.
     """
-    built = {m.path: m.built for m in run.modules}
-    written = [
-        site
-        for row in run.facts.get("data_ops") or ()
-        if row.get("op") in _WRITING
-        and tuple(row.get("shape") or ()) in shapes
-        and (site := as_site(row.get("site")))
-    ]
+    built = built_at(run)
+    written = made_at(run, _WRITING, shapes)
     own = [site for site in written if site not in built.values()]
     numbers = [] if own or not value else numbers_equal(run, value)
     # A parameter of the script's own class is written in that class, whose forward is the line that
     # is known of it.
     owners = {t.owner for t in run.tensors if t.shape in shapes and t.owner not in _LAYERS}
     classes = [] if own else [m.site for m in run.modules if m.cls in owners and m.site is not None]
-    return places(
-        *own[:1],
-        *numbers[:1],
-        *classes[:1],
-        *[s for name in names[:1] if (s := built.get(name))],
-        *written[:1],
-    )
+    return places(*own[:1], *numbers[:1], *classes[:1], built.get(names[0]), *written[:1])

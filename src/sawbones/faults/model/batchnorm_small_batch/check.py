@@ -22,8 +22,8 @@ Training is slow and noisy; evaluation is far worse than training on the very sa
     model = nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))
 
 ## Confirm it
-The shapes that the layer got are the proof. Accumulating gradients over several small batches does
-not help: every one of them is normalised by itself.
+No experiment: the shapes that the layer got make it likely. Accumulating gradients over several
+small batches does not help: every one of them is normalised by itself.
 
 ## False alarms
 Convolutions over large images or long sequences see thousands of values with a batch of two. Layers
@@ -42,85 +42,77 @@ import re
 from collections.abc import Iterator
 from math import prod
 
+from sawbones.evidence import NothingToJudge, compared, context, finding, refused
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("ops",)
+USES = ("loaders", "numbers")
 EXPLAINS = ("evaluation.overfitting", "optimizer.lr-too-low")
 EXPERIMENT = None
-FEW = 4
+SMALL_BATCH = 2  # examples: statistics of two are known to be noisy
 
 
 def check(run: Run) -> Iterator[Finding]:
-    counts: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
-    for deep in run.deep:
-        for op in deep.ops:
-            if (
-                op.name == "batch_norm"
-                and op.args.get("training")
-                and op.inputs
-                and len(op.inputs[0].shape) >= 2
-            ):
-                shape = op.inputs[0].shape
-                counts.setdefault(op.module, []).append((prod(shape) // max(shape[1], 1), shape))
     said = (run.ending.message or "") if run.ending.kind == "exception" else ""
     if "more than 1 value per channel" in said:
-        yield _finding(
-            run,
-            "",
-            f"a batch with a single value per channel ended the run: {said[:120]}",
-            run.ending.site,
-            "proven",
-            None,
-        )
+        text = f"a batch with a single value per channel ended the run: {said[:120]}"
+        yield _finding(run, "", refused(text), run.ending.site, None)
         return
-    small = {path: seen for path, seen in counts.items() if max(n for n, _ in seen) <= FEW}
+    shapes: dict[str, list[tuple[int, ...]]] = {}
+    for deep in run.deep:
+        for op in deep.ops:
+            trains = op.name == "batch_norm" and op.args.get("training") and op.inputs
+            if trains and len(op.inputs[0].shape) >= 2:
+                shapes.setdefault(op.module, []).append(op.inputs[0].shape)
+    if not shapes:
+        raise NothingToJudge("no batch normalisation ran in training mode")
+    small = {
+        path: seen
+        for path, seen in shapes.items()
+        if limits.VALUES_PER_CHANNEL.kept_by(max(map(_per_channel, seen)))
+    }
+    path, seen = next(iter((small or shapes).items()))
+    steps = [d.step for d in run.deep[:5]]
     if small:
-        path, seen = next(iter(small.items()))
-        count, shape = seen[0]
+        count = _per_channel(seen[0])
         text = (
             f"{len(small)} batch normalisations see {count} values per channel ({path}: "
-            f"{shape}) on all {len(seen)} steps looked at"
+            f"{seen[0]}) on all {len(seen)} steps looked at"
         )
-        yield _finding(run, path, text, None, "proven", shape[0])
-    elif counts and max(shape[0] for seen in counts.values() for _, shape in seen) <= 2:
-        path, seen = next(iter(counts.items()))
-        yield _finding(
-            run,
-            path,
-            f"batches of {seen[0][1][0]} examples ({path}: {seen[0][1]})",
-            None,
-            "suspected",
-            seen[0][1][0],
+        reading = compared(
+            text, count, limits.VALUES_PER_CHANNEL, below=True, signal="ops", steps=steps
         )
+        yield _finding(run, path, reading, None, seen[0][0])
+    elif max(shape[0] for every in shapes.values() for shape in every) <= SMALL_BATCH:
+        text = f"batches of {seen[0][0]} examples ({path}: {seen[0]})"
+        yield _finding(run, path, context(text, signal="ops", steps=steps), None, seen[0][0])
+
+
+def _per_channel(shape: tuple[int, ...]) -> int:
+    return prod(shape) // max(shape[1], 1)
 
 
 def _finding(
-    run: Run, path: str, text: str, site: Site | None, status: str, batch: int | None
+    run: Run, path: str, reading: Evidence, site: Site | None, batch: int | None
 ) -> Finding:
     built = next((m.built for m in run.modules if m.path == path), None)
     loaders = run.facts.get("loaders") or ()
     sized = [loader for loader in loaders if loader.get("batch_size") == batch]
     loader = as_site(sized[0].get("site")) if sized else None
     numbers = _sizes(run, batch, loader) if batch is not None else []
-    return Finding(
-        "model.batchnorm-small-batch",
-        status,
-        0.93 if status == "proven" else 0.4,
+    fix = (
+        "Use larger batches, or a normalisation that does not look at the batch "
+        "(GroupNorm, LayerNorm)."
+    )
+    if run.world_size > 1:
+        fix += f" SyncBatchNorm takes the batches of all {run.world_size} ranks together."
+    return finding(
         "Batch normalisation over too few values",
         places(*numbers[:1], built, loader, site),
-        (Evidence(text, "ops", tuple(d.step for d in run.deep[:5])),),
-        Fix(
-            (
-                "Use larger batches, or a normalisation that does not look at the batch "
-                "(GroupNorm, LayerNorm)."
-            )
-            + (
-                f" SyncBatchNorm takes the batches of all {run.world_size} ranks together."
-                if run.world_size > 1
-                else ""
-            )
-        ),
+        (reading,),
+        Fix(fix),
     )
 
 

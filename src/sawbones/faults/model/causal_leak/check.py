@@ -45,9 +45,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site
+from sawbones.evidence import NothingToJudge, context, exact, finding
+from sawbones.evidence.limits import model as limits
+from sawbones.schema import Attention, DeepStep, Finding, Fix, Op, Run, Site
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import (
     Prediction,
     attention_ops,
@@ -61,10 +64,9 @@ from sawbones.stats.sequences import (
 )
 
 NEEDS = ("loss_calls",)
+USES = ("data_ops", "buffers")
 EXPLAINS = ("loss.label-shift", "evaluation.overfitting", "model.position-missing")
 EXPERIMENT = None
-VISIBLE = 1e-4
-FAINT = 0.01
 DRAWS = (
     "rand",
     "rand_like",
@@ -77,43 +79,62 @@ DRAWS = (
     "normal_",
     "uniform_",
 )
-MOVED = 1e-3  # of the outputs' spread; rounding of a causal model stays far under it
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_PRODUCTS = ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm")
+_MIXING = ("flip", "roll", "cumsum", "mean", "max", "softmax", "sum", "reshape", "view")
+_TRIANGLES = ("tril", "triu", "tril_", "triu_")
+
+_Cause = tuple[str, tuple[Site, ...], Fix]  # what lets it see ahead, where, the fix
 
 
 def check(run: Run) -> Iterator[Finding]:
     looked = [(p, share) for p in predictions(run) if (share := _future(p)) is not None]
-    leaking = [(p, share) for p, share in looked if share > VISIBLE]
     if not looked:
-        yield from _forecasts(run)
-        yield from _next_items(run)
-    if not leaking or len(leaking) < len(looked):
+        series = [d for d in run.deep if "before" in (d.probes.get("forecast") or {})]
+        items = [
+            (deep, pair, found)
+            for deep in run.deep
+            for pair in deep.probes.get("answers") or ()
+            if (found := _over_items(deep, pair))
+        ]
+        if not series and not items:
+            raise NothingToJudge("no loss whose targets are the model's own input, later, was seen")
+        yield from _forecasts(run, series)
+        yield from _next_items(run, items)
         return
-    first, share = leaking[0]
-    attention = [
-        (a, op) for a, op in self_attentions(first.deep, first.source) if a.future_mass > VISIBLE
-    ]
-    if share < FAINT and attention and all(_drawn(first, op) for _, op in attention):
+    if not all(limits.FUTURE_INFLUENCE.passed_by(share) for _, share in looked):
         return
-    text, where, fix = _explain(run, first, attention)
-    yield Finding(
-        "model.causal-leak",
-        "proven",
-        0.97,
+    first, share = looked[0]
+    attention = [(a, op) for a, op in self_attentions(first.deep, first.source) if _looks_ahead(a)]
+    faint = limits.FAINT_FUTURE.undercut_by(share)
+    if faint and attention and all(_drawn(first, op) for _, op in attention):
+        return
+    text, where, fix = (
+        _masking(run, first.deep, [a for a, _ in attention])
+        if attention
+        else _without_attention(run, first.deep, first.source)
+    )
+    yield finding(
         "Outputs see the tokens that they have to predict",
         where,
         (
-            Evidence(
-                f"{100 * share:.2g} % of an output's dependence is on tokens after its own position; the targets are the inputs "
-                f"{first.ahead} ahead ({100 * first.copies:.0f} % equal)",
-                "influence",
-                tuple(p.deep.step for p, _ in leaking),
+            exact(
+                f"{100 * share:.2g} % of an output's dependence is on tokens after its own "
+                f"position; the targets are the inputs {first.ahead} ahead "
+                f"({100 * first.copies:.0f} % equal)",
                 share,
-                0.0,
+                within=limits.FUTURE_INFLUENCE.value,
+                signal="influence",
+                steps=[p.deep.step for p, _ in looked],
             ),
-            Evidence(text, "attention", (first.deep.step,)),
+            context(text, signal="attention", steps=(first.deep.step,)),
         ),
         fix,
     )
+
+
+def _looks_ahead(attention: Attention) -> bool:
+    return limits.FUTURE_INFLUENCE.passed_by(attention.future_mass)
 
 
 def _drawn(prediction: Prediction, attention: Op) -> bool:
@@ -137,81 +158,65 @@ def _drawn(prediction: Prediction, attention: Op) -> bool:
     return bool(drawn) and asked is not None and not any(v.id in plain for v in asked.inputs)
 
 
-def _forecasts(run: Run) -> Iterator[Finding]:
+def _forecasts(run: Run, series: list[DeepStep]) -> Iterator[Finding]:
     """Series of numbers: the targets are the model's own input, later, and its outputs move when
     only later inputs do.
     """
-    looked = [
-        (deep, probe)
-        for deep in run.deep
-        if "before" in (probe := deep.probes.get("forecast") or {})
-    ]
-    leaking = [(deep, float(probe["before"])) for deep, probe in looked if probe["before"] > MOVED]
-    if not leaking or len(leaking) < len(looked):
+    moved = [float(deep.probes["forecast"]["before"]) for deep in series]
+    if not series or not all(map(limits.EARLIER_OUTPUTS_MOVE.passed_by, moved)):
         return
-    deep, moved = leaking[0]
+    deep = series[0]
     probe = deep.probes["forecast"]
-    attention = [a for a in deep.attention if a.queries == a.keys and a.future_mass > VISIBLE]
-    if attention:
-        text, where, fix = _masking(run, deep, attention)
-    else:
-        text, where, fix = _by_operator(run, deep, Flow(deep).ops)
-    first = Evidence(
-        f"the targets are the input {probe['ahead']} ahead; changing the input from position {probe['cut']} on moves the outputs "
-        f"before it by up to {moved:.2g} of their spread",
-        "influence",
-        tuple(d.step for d, _ in leaking),
-        moved,
-        0.0,
+    attention = [a for a in deep.attention if a.queries == a.keys and _looks_ahead(a)]
+    text, where, fix = (
+        _masking(run, deep, attention) if attention else _by_operator(run, Flow(deep).ops)
     )
-    title = "Outputs see the values that they have to predict"
-    yield Finding(
-        "model.causal-leak",
-        "proven",
-        0.96,
-        title,
+    yield finding(
+        "Outputs see the values that they have to predict",
         where,
-        (first, Evidence(text, "ops", (deep.step,))),
+        (
+            exact(
+                f"the targets are the input {probe['ahead']} ahead; changing the input from "
+                f"position {probe['cut']} on moves the outputs before it by up to {moved[0]:.2g} "
+                "of their spread",
+                moved[0],
+                within=limits.EARLIER_OUTPUTS_MOVE.value,
+                signal="influence",
+                steps=[d.step for d in series],
+            ),
+            context(text, signal="ops", steps=(deep.step,)),
+        ),
         fix,
     )
 
 
-def _next_items(run: Run) -> Iterator[Finding]:
+def _next_items(
+    run: Run, looked: list[tuple[DeepStep, Mapping[str, Any], list[Attention]]]
+) -> Iterator[Finding]:
     """Outputs that are compared with the vectors of the next items: those items must not be in what
     the outputs attended to.
     """
-    looked = [
-        (deep, pair, found)
-        for deep in run.deep
-        for pair in deep.probes.get("answers") or ()
-        if (found := _over_items(deep, pair))
-    ]
-    leaking = [
-        (deep, pair, ahead)
-        for deep, pair, found in looked
-        if (ahead := [a for a in found if a.future_mass > VISIBLE])
-    ]
-    if not leaking or len(leaking) < len(looked):
+    if not looked or not all(any(map(_looks_ahead, found)) for _, _, found in looked):
         return
-    deep, pair, attention = leaking[0]
+    deep, pair, found = looked[0]
+    attention = [a for a in found if _looks_ahead(a)]
     text, where, fix = _masking(run, deep, attention)
-    first = Evidence(
-        f"outputs are compared with vectors of the input's own items one position later ({100 * pair['copies']:.0f} % equal), and "
-        "attention over the input reaches those items",
-        "attention",
-        tuple(d.step for d, _, _ in leaking),
-        max(a.future_mass for a in attention),
-        0.0,
-    )
-    title = "Outputs see the items that they have to predict"
-    yield Finding(
-        "model.causal-leak",
-        "likely",
-        0.92,
-        title,
+    yield finding(
+        "Outputs see the items that they have to predict",
         where,
-        (first, Evidence(text, "attention", (deep.step,))),
+        (
+            exact(
+                "outputs are compared with vectors of the input's own items one position later "
+                f"({100 * pair['copies']:.0f} % equal), and attention over the input reaches those "
+                "items",
+                max(a.future_mass for a in attention),
+                signal="attention",
+                steps=[d.step for d, _, _ in looked],
+            ),
+            context(text, signal="attention", steps=(deep.step,)),
+        ),
         fix,
+        at_most="likely",  # an item may be shown on purpose
     )
 
 
@@ -234,22 +239,9 @@ def _future(prediction: Prediction) -> float | None:
     if item is not None and item.future is not None and item.dependent:
         return None if item.mixes else item.future
     probe = prediction.deep.probes.get("causality") or {}
-    if (
-        len(prediction.deep.tokens)
-        and sum(t.role == "tokens" for t in prediction.deep.tokens) == 1
-        and "before" in probe
-    ):
-        return float(probe["before"]) if probe["before"] > VISIBLE else 0.0
-    return None
-
-
-def _explain(
-    run: Run, prediction: Prediction, attention: list[tuple[Attention, Op]]
-) -> tuple[str, tuple[Site, ...], Fix]:
-    deep = prediction.deep
-    if not attention:
-        return _without_attention(run, deep, prediction.source)
-    return _masking(run, deep, [a for a, _ in attention])
+    if sum(t.role == "tokens" for t in prediction.deep.tokens) != 1 or "before" not in probe:
+        return None
+    return float(probe["before"])
 
 
 def _not_causal(run: Run, attention: Attention) -> list[Site | None]:
@@ -265,114 +257,77 @@ def _not_causal(run: Run, attention: Attention) -> list[Site | None]:
     return [layer.built] if layer is not None and foreign else []
 
 
-def _masking(
-    run: Run, deep: DeepStep, attention: list[Attention]
-) -> tuple[str, tuple[Site, ...], Fix]:
+def _masking(run: Run, deep: DeepStep, attention: list[Attention]) -> _Cause:
     worst = max(attention, key=lambda a: a.future_mass)
     side, diagonal = shape_of(worst)
     mass = (
         f"attention puts {100 * worst.future_mass:.0f} % of its mass on later keys "
         f"({len(attention)} attention layers)"
     )
-    made = mask_sites(deep, worst, ("tril", "triu", "tril_", "triu_")) or built_sites(
-        run, ("tril", "triu"), worst.keys
-    )
     used = as_site(worst.mask.get("mask_site"))
-    if side == "lower" and diagonal:
-        text = (
-            f"{mass}: the mask lets through {diagonal} position{'s' * (diagonal > 1)} above "
-            "the diagonal"
-        )
-        return (
-            text,
-            places(*made, used, worst.site),
-            Fix("Cut the mask at the diagonal: position t may see keys up to t, none after."),
-        )
-    if side == "upper":
-        text = (
-            f"{mass}: the mask lets the future through and hides the past, the wrong side of "
-            "the diagonal"
-        )
-        return (
-            text,
-            places(*made, used, worst.site),
-            Fix("Block the keys above the diagonal (triu with diagonal=1), not those under it."),
-        )
+    if side == "upper" or (side == "lower" and diagonal):
+        made = mask_sites(deep, worst, _TRIANGLES) or built_sites(run, _TRIANGLES[:2], worst.keys)
+        text = "the mask lets the future through and hides the past, the wrong side of the diagonal"
+        fix = "Block the keys above the diagonal (triu with diagonal=1), not those under it."
+        if side == "lower" and diagonal:
+            text = f"the mask lets through {diagonal} position{'s' * (diagonal > 1)} above"
+            text += " the diagonal"
+            fix = "Cut the mask at the diagonal: position t may see keys up to t, none after."
+        return f"{mass}: {text}", places(*made, used, worst.site), Fix(fix)
     if "shape" not in worst.mask:
-        text = f"{mass}: no mask is given"
-        sites = places(*_not_causal(run, worst), worst.site, *calls_of_model(run)[:1])
-        if worst.kind == "sdpa" and worst.site is not None and worst.site.code.endswith(")"):
-            return (
-                text,
-                sites,
-                Fix(
-                    "Pass is_causal=True.",
-                    replace=(worst.site.code, worst.site.code[:-1] + ", is_causal=True)"),
-                ),
-            )
-        return (
-            text,
-            sites,
-            Fix("Give this attention a causal mask: position t may see keys up to t, none after."),
-        )
+        return f"{mass}: no mask is given", *_unmasked(run, worst)
     allowed = worst.mask.get("allowed_share")
-    text = (
-        f"{mass}: the mask lets {100 * allowed:.0f} % of all pairs through"
-        if isinstance(allowed, float)
-        else mass
-    )
-    causal = Fix("Make the mask causal as well: position t may see keys up to t, none after.")
+    if isinstance(allowed, float):
+        mass += f": the mask lets {100 * allowed:.0f} % of all pairs through"
     makers = mask_sites(deep, worst)
-    kept = (
-        buffer_sites(run, worst.keys) if all(site == used for site in makers) else []
-    )  # else the step itself makes the mask
-    return text, places(*kept[:1], used, *makers, worst.site), causal
+    # Only where the step itself does not make the mask.
+    kept = buffer_sites(run, worst.keys) if all(site == used for site in makers) else []
+    return (
+        mass,
+        places(*kept[:1], used, *makers, worst.site),
+        Fix("Make the mask causal as well: position t may see keys up to t, none after."),
+    )
 
 
-def _without_attention(run: Run, deep: DeepStep, source: int) -> tuple[str, tuple[Site, ...], Fix]:
+def _unmasked(run: Run, attention: Attention) -> tuple[tuple[Site, ...], Fix]:
+    site = attention.site
+    fix = Fix("Give this attention a causal mask: position t may see keys up to t, none after.")
+    if attention.kind == "sdpa" and site is not None and site.code.endswith(")"):
+        causal = site.code[:-1] + ", is_causal=True)"
+        fix = Fix("Pass is_causal=True.", replace=(site.code, causal))
+    return places(*_not_causal(run, attention), site, *calls_of_model(run)[:1]), fix
+
+
+def _without_attention(run: Run, deep: DeepStep, source: int) -> _Cause:
     """No attention looks ahead: something else moves along time."""
     start = lookup(deep, deep.tokens[source]) if source < len(deep.tokens) else None
-    flow = Flow(deep)
-    reached = flow.reached([v.id for v in start.outputs]) if start is not None else set()
+    if start is None:
+        return _by_operator(run, [])
+    flow, token = Flow(deep), deep.tokens[source]
+    reached = flow.reached([v.id for v in start.outputs])
     on_path = [op for op in flow.ops if any(v.id in reached for v in op.inputs)]
-    mixing = (
-        _square(run, on_path, reached, deep.tokens[source].shape[deep.tokens[source].time_dim or 0])
-        if reached
-        else None
-    )
-    if mixing is not None:
-        return mixing
-    return _by_operator(run, deep, on_path, start.site if start is not None else None)
+    mixing = _square(run, on_path, reached, token.shape[token.time_dim or 0])
+    return mixing or _by_operator(run, on_path, start.site)
 
 
-def _square(
-    run: Run, on_path: Sequence[Op], reached: set[int], length: int
-) -> tuple[str, tuple[Site, ...], Fix] | None:
+def _square(run: Run, on_path: Sequence[Op], reached: set[int], length: int) -> _Cause | None:
     """A product with a matrix of (time, time) that is no attention: weights between positions,
     which a triangle should cut.
     """
     for op in on_path:
-        if op.name not in ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm"):
+        if op.name not in _PRODUCTS:
             continue
-        weights = [
-            v
-            for v in op.inputs
-            if v.id not in reached and len(v.shape) >= 2 and v.shape[-1] == v.shape[-2] == length
-        ]
-        if weights:
-            text = (
-                f"{op.name} at {op.site} mixes positions by a matrix of {weights[0].shape} "
-                "with weights above its diagonal"
-            )
-            where = places(*built_sites(run, ("tril", "triu", "tril_", "triu_"), length), op.site)
-            return (
-                text,
-                where,
-                Fix(
-                    "Cut the matrix at the diagonal (tril with diagonal=0): position t "
-                    "may read positions up to t."
-                ),
-            )
+        for weight in op.inputs:
+            if weight.id not in reached and weight.shape[-2:] == (length, length):
+                return (
+                    f"{op.name} at {op.site} mixes positions by a matrix of {weight.shape} "
+                    "with weights above its diagonal",
+                    places(*built_sites(run, _TRIANGLES, length), op.site),
+                    Fix(
+                        "Cut the matrix at the diagonal (tril with diagonal=0): position t "
+                        "may read positions up to t."
+                    ),
+                )
     return None
 
 
@@ -386,44 +341,27 @@ def _padded_at(
     return sites[::-1] if pads and window.name != "pad" else sites
 
 
-def _by_operator(
-    run: Run, deep: DeepStep, on_path: Sequence[Op], start: Site | None = None
-) -> tuple[str, tuple[Site, ...], Fix]:
-    built = {m.path: m.built for m in run.modules}
+def _by_operator(run: Run, on_path: Sequence[Op], start: Site | None = None) -> _Cause:
+    built = built_at(run)
     settings = {m.path: m.settings for m in run.modules}
     for op in on_path:
-        if op.name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and settings.get(op.module, {}).get(
-            "bidirectional"
-        ):
-            text = f"a bidirectional {op.name} reads the sequence from its end as well"
+        if op.name in _RECURRENT and settings.get(op.module, {}).get("bidirectional"):
             return (
-                text,
+                f"a bidirectional {op.name} reads the sequence from its end as well",
                 places(built.get(op.module), op.site),
                 Fix("Use a recurrent layer of one direction for prediction."),
             )
     for name in ("pad", "conv1d", "conv2d"):
         window = next((o for o in on_path if o.name == name and o.site is not None), None)
         if window is not None:
-            text = (
-                f"{name} at {window.site} lets a window reach past the position that it belongs to"
-            )
             return (
-                text,
+                f"{name} at {window.site} lets a window reach past the position that it belongs to",
                 places(*_padded_at(window, settings, built)),
                 Fix("Pad on the left only, by dilation * (kernel size - 1)."),
             )
-    mixing = next(
-        (
-            o
-            for o in on_path
-            if o.name
-            in ("flip", "roll", "cumsum", "mean", "max", "softmax", "sum", "reshape", "view")
-        ),
-        None,
-    )
-    sites = places(mixing.site if mixing is not None else None, start, *calls_of_model(run)[:1])
+    mixing = next((o.site for o in on_path if o.name in _MIXING), None)
     return (
         "no attention looks ahead; another operator mixes positions",
-        sites,
+        places(mixing, start, *calls_of_model(run)[:1]),
         Fix("Keep every operator causal along time."),
     )

@@ -28,7 +28,7 @@ evaluation with batch size 1 is poor.
 
 ## Confirm it
 The influence map is the proof: a gradient from one example's output to another's input is there or
-it is not.
+it is not. Packed documents and merged graphs are read off ids and make it likely.
 
 ## False alarms
 Batch normalisation mixes examples by design and is known by its operator; one written by hand keeps
@@ -49,12 +49,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Influence, Op, Run, Site, Value
+from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence.limits import model as limits
+from sawbones.schema import (
+    DeepStep,
+    Evidence,
+    Finding,
+    Fix,
+    Influence,
+    Module,
+    Op,
+    Run,
+    Site,
+    TokenInput,
+    Value,
+)
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 
 NEEDS = ("deep",)
+USES = ("loaders",)
 EXPLAINS = (
     "model.position-missing",
     "data.labels-misaligned",
@@ -63,7 +78,7 @@ EXPLAINS = (
     "loss.label-shift",
 )
 EXPERIMENT = None
-MIXED = 1e-3
+MIN_GRAPHS = 4  # in a batch of merged graphs
 _SPREAD = frozenset({"var", "std", "var_mean", "std_mean"})
 _PRODUCTS = frozenset(
     {
@@ -82,67 +97,55 @@ _SUMMING = frozenset(
     {"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"}
 )
 _POOLING = frozenset({"mean", "sum", "amax", "max", "logsumexp"})
-_GRAPH = frozenset(
-    {
-        "index_add",
-        "index_add_",
-        "scatter_add",
-        "scatter_add_",
-        "scatter_reduce",
-        "scatter_reduce_",
-        "scatter",
-        "scatter_",
-        "index_select",
-        "index_reduce",
-        "index_reduce_",
-        "segment_reduce",
-        "cdist",
-    }
-)
+_GRAPH = _SUMMING | {
+    "scatter",
+    "scatter_",
+    "index_select",
+    "index_reduce",
+    "index_reduce_",
+    "segment_reduce",
+    "cdist",
+}
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 
 def check(run: Run) -> Iterator[Finding]:
+    pooled = [(deep, nodes) for deep in run.deep if (nodes := _pooled_nodes(deep))]
+    if not pooled and not any(d.influence or _batch_size(d) or d.tokens for d in run.deep):
+        raise NothingToJudge("which dimension holds the examples of a batch is not known")
     for deep in run.deep[:4]:
         found = _swapped(run, deep) or _measured(run, deep) or _packed(deep)
         if found is not None:
             yield found
             return
-    yield from _merged_graphs(run)
+    yield from _merged_graphs(run, pooled)
 
 
-def _merged_graphs(run: Run) -> Iterator[Finding]:
+def _merged_graphs(run: Run, pooled: list[tuple[DeepStep, int]]) -> Iterator[Finding]:
     """Nodes of many graphs in one block, whose edges count from zero for every graph: all messages
     go to the first graphs.
     """
-    pooled = [(deep, nodes) for deep in run.deep if (nodes := _pooled_nodes(deep))]
-    short = [
-        (deep, nodes, found)
-        for deep, nodes in pooled
-        if (found := _short_edges(deep, nodes)) is not None
-    ]
+    short = [(deep, *edges) for deep, n in pooled if (edges := _short_edges(deep, n)) is not None]
     if not short or len(short) < len(pooled):
         return
-    made = [
-        (deep, nodes, op, maker)
-        for deep, nodes, (op, index) in short
-        for maker in [_joined(deep, op, index)]
-        if maker is not None
-    ]
-    deep, nodes, (op, index) = short[0]
-    sites = places(*[maker.site for *_, maker in made[:1]], *_loaders(run), op.site)
-    text = (
-        f"{op.name} hands messages to {nodes} nodes of {_graphs(deep, nodes)} graphs, but no edge goes beyond node "
-        f"{index.max:.0f}: "
-        "every graph's edges count from zero, so that the first graphs get the messages of all"
+    joined = [made.site for found in short if (made := _joined(*found)) is not None]
+    loaders = [as_site(loader.get("site")) for loader in (run.facts.get("loaders") or ())[:1]]
+    deep, op, index = short[0]
+    nodes = pooled[0][1]
+    yield _finding(
+        exact(
+            f"{op.name} hands messages to {nodes} nodes of {_batch_size(deep)} graphs, but no edge "
+            f"goes beyond node {index.max:.0f}: every graph's edges count from zero, so that the "
+            "first graphs get the messages of all",
+            index.max or 0,
+            expected=nodes - 1,
+            signal="influence",
+            steps=(deep.step,),
+        ),
+        places(*joined[:1], *loaders, op.site),
+        "Add to every graph's edges the number of nodes before it when graphs are merged into one.",
+        at_most="likely",  # the last graphs may have no edges
     )
-    fix = (
-        "Add to every graph's edges the number of nodes before it when graphs are merged into one."
-    )
-    yield _finding("likely", 0.92, text, deep, sites, fix)
-
-
-def _loaders(run: Run) -> list[Site | None]:
-    return [as_site(loader.get("site")) for loader in (run.facts.get("loaders") or ())[:1]]
 
 
 def _scattered(deep: DeepStep) -> Iterator[tuple[Op, Value, int]]:
@@ -167,57 +170,37 @@ def _pooled_nodes(deep: DeepStep) -> int | None:
     """How many rows are summed up into one row per example, when every example has some."""
     batch = _batch_size(deep)
     for _, index, rows in _scattered(deep):
-        if (
-            batch is not None
-            and rows == batch >= 4
-            and index.shape[0] > 2 * batch
-            and index.min == 0
-            and index.max == batch - 1
-        ):
+        if batch is None or rows != batch or rows < MIN_GRAPHS:
+            continue
+        if index.shape[0] > 2 * batch and (index.min, index.max) == (0, batch - 1):
             return index.shape[0]
     return None
-
-
-def _graphs(deep: DeepStep, nodes: int) -> int:
-    return next(
-        rows
-        for _, index, rows in _scattered(deep)
-        if rows == _batch_size(deep) and index.shape[0] == nodes
-    )
 
 
 def _short_edges(deep: DeepStep, nodes: int) -> tuple[Op, Value] | None:
     """Sums into those nodes, none of which reaches the second half of them."""
     into = [(op, index) for op, index, rows in _scattered(deep) if rows == nodes]
-    return (
-        into[0] if into and all(2 * ((index.max or 0.0) + 1) < nodes for _, index in into) else None
-    )
+    reaches = any(2 * ((index.max or 0) + 1) >= nodes for _, index in into)
+    return None if reaches or not into else into[0]
 
 
 def _joined(deep: DeepStep, op: Op, index: Value) -> Op | None:
     """The operator in which the edges of the graphs became one tensor."""
     made = Flow(deep).origin(index, op.index)[1]
-    return (
-        made
-        if made is not None and made.name in ("cat", "concat", "concatenate", "hstack")
-        else None
-    )
+    joining = ("cat", "concat", "concatenate", "hstack")
+    return made if made is not None and made.name in joining else None
 
 
 def _finding(
-    status: str,
-    confidence: float,
-    text: str,
-    deep: DeepStep,
-    where: tuple[Site, ...],
-    fix: str,
-    share: float | None = None,
+    reading: Evidence, where: tuple[Site, ...], fix: str, at_most: str = "proven"
 ) -> Finding:
-    evidence = Evidence(text, "influence", (deep.step,), share, 0.0 if share is not None else None)
     title = "Examples of a batch influence each other"
-    return Finding(
-        "model.cross-sample-leak", status, confidence, title, where, (evidence,), Fix(fix)
-    )
+    return finding(title, where, (reading,), Fix(fix), at_most=at_most)
+
+
+def _mixed(share: float, text: str, deep: DeepStep) -> Evidence:
+    within = limits.OTHER_EXAMPLES.value
+    return exact(text, share, within=within, signal="influence", steps=(deep.step,))
 
 
 def _swapped(run: Run, deep: DeepStep) -> Finding | None:
@@ -225,45 +208,46 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
     batch, length = _batch_size(deep), _length(deep)
     if batch is None:
         return None
-    settings = {m.path: m for m in run.modules}
-    mixing = max((i.other_examples or 0.0 for i in deep.influence if not i.mixes), default=0.0)
+    modules = {m.path: m for m in run.modules}
+    mixing = max((i.other_examples or 0 for i in deep.influence if not i.mixes), default=0)
+    mixes = limits.OTHER_EXAMPLES.passed_by(mixing)
     # A readout token that meets only its own copies in the other examples: no input reaches the
     # scores, now or later.
-    blind = (
-        all(d.influence and all(i.dependent == 0 for i in d.influence) for d in run.deep)
-        and len(run.deep) > 1
+    blind = len(run.deep) > 1 and all(
+        d.influence and not any(i.dependent for i in d.influence) for d in run.deep
     )
     for op in deep.ops:
-        module = settings.get(op.module)
-        first = module.settings.get("batch_first") if module is not None else None
-        if first is not False or not op.inputs or op.args.get("no_grad"):
+        recurrent = op.name in _RECURRENT
+        if not (mixes or (not deep.influence if recurrent else blind)):
+            continue
+        if not _time_first(op, modules.get(op.module)):
             continue
         shape = op.inputs[0].shape
-        recurrent = op.name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
-        attends = op.name == "multi_head_attention_forward"
-        if not (recurrent or attends) or len(shape) != 3 or shape[0] != batch or shape[1] == batch:
+        if len(shape) != 3 or shape[0] != batch or shape[1] == batch:
             continue
-        if length is not None and shape[1] != length and not (blind and shape[1] == length + 1):
-            continue
-        if not recurrent and mixing <= MIXED and not blind:
-            continue
-        if recurrent and deep.influence and mixing <= MIXED:
+        if length is not None and shape[1] not in (length, length + 1 if blind else length):
             continue
         text = (
             f"{op.name} takes dimension 0 of {shape} for time (batch_first=False); it is the "
             f"batch of {batch} examples"
         )
-        fix = "Build the layer with batch_first=True, or hand it (time, batch, features)."
-        return _finding(
-            "proven",
-            0.97,
-            text,
-            deep,
-            places(*_built(run, op.module), op.site),
-            fix,
-            mixing or None,
+        reading = (
+            _mixed(mixing, text, deep)
+            if mixes
+            else exact(text, batch, expected=shape[1], signal="influence", steps=(deep.step,))
         )
+        where = places(*_built(run, op.module), op.site)
+        fix = "Build the layer with batch_first=True, or hand it (time, batch, features)."
+        return _finding(reading, where, fix)
     return None
+
+
+def _time_first(op: Op, module: Module | None) -> bool:
+    """A sequence layer that was built with batch_first=False."""
+    sequential = op.name in (*_RECURRENT, "multi_head_attention_forward")
+    if not sequential or module is None or not op.inputs or op.args.get("no_grad"):
+        return False
+    return module.settings.get("batch_first") is False
 
 
 def _built(run: Run, path: str) -> list[Site]:
@@ -279,66 +263,35 @@ def _built(run: Run, path: str) -> list[Site]:
 
 def _batch_size(deep: DeepStep) -> int | None:
     call = main_call(deep)
-    if (
-        call is None
-        or call.target is None
-        or not call.target.shape
-        or call.facts.get("sequence_shape")
-    ):
+    if call is None or call.target is None or call.facts.get("sequence_shape"):
         return None
-    return call.target.shape[0]
+    return call.target.shape[0] if call.target.shape else None
+
+
+def _sequences(deep: DeepStep) -> list[TokenInput]:
+    return [t for t in deep.tokens if t.role == "tokens" and t.time_dim is not None]
 
 
 def _length(deep: DeepStep) -> int | None:
-    for token in deep.tokens:
-        if token.role == "tokens" and token.time_dim is not None:
-            return token.shape[token.time_dim]
-    return None
+    return next((t.shape[t.time_dim or 0] for t in _sequences(deep)), None)
 
 
 def _measured(run: Run, deep: DeepStep) -> Finding | None:
     for item in deep.influence:
         share = item.other_examples
-        if (
-            share is None
-            or share <= MIXED
-            or item.mixes
-            or item.dependent < 2
-            or _compares(deep, item)
-        ):
+        if share is None or not limits.OTHER_EXAMPLES.passed_by(share):
             continue
-        batch = item.source_shape[item.batch_dim]
-        layouts = {i.batch_dim for d in run.deep for i in d.influence if i.source == item.source}
-        alone = (
-            item.batch_dim > 0 and item.source_shape[0] == 1
-        )  # one example, or one moment of many
-        if (
-            _batch_size(deep) not in (None, batch)
-            or batch not in item.output_shape
-            or len(layouts) > 1
-            or alone
-        ):
-            continue  # it is not certain which dimension is the batch
-        probe = deep.probes.get("batch")
-        if (
-            isinstance(probe, dict)
-            and isinstance(probe.get("others"), float)
-            and probe["others"] < 1e-6
-        ):
-            continue  # the model keeps examples apart; it is the loss that compares them
-        sure = (
-            item.source.startswith("embedding:")
-            and item.time_dim >= 0
-            and len(item.source_shape) == 3
-        )
-        spread = None if sure else _standardising(deep, batch)
+        if item.mixes or item.dependent < 2 or _compares(deep, item):
+            continue
+        if not _batch_is_known(run, deep, item) or _model_keeps_apart(deep):
+            continue
         text = f"{100 * share:.2g} % of an example's dependence is on the inputs of other examples"
-        fix = (
-            "Keep the batch dimension apart: check every transpose, reshape and reduction on "
-            "the way, and batch_first."
-        )
-        where = places(*_mixing_sites(deep, item), item.site)
+        sure = item.source.startswith("embedding:") and len(item.source_shape) == 3
+        sure = sure and item.time_dim >= 0
+        spread = None if sure else _standardising(deep, item.source_shape[item.batch_dim])
+        pooled = None if sure else _pooled_over_batch(deep, item)
         if spread is not None:
+            where = places(spread.site, item.site)
             text += (
                 f"; {spread.name} runs over dimension 0 of {spread.inputs[0].shape}, and "
                 "evaluation mode changes nothing about it"
@@ -347,9 +300,8 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
                 "Normalise every example on its own (dim=-1), or use nn.BatchNorm1d, which "
                 "has its own averages for evaluation."
             )
-            return _finding("likely", 0.85, text, deep, places(spread.site, item.site), fix, share)
-        pooled = None if sure else _pooled_over_batch(deep, item)
-        if pooled is not None:
+        elif pooled is not None:
+            where = places(pooled.site, item.site)
             text += (
                 f"; {pooled.name} runs over dimension 0 of {pooled.inputs[0].shape}, which is "
                 "the batch"
@@ -357,11 +309,32 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
             fix = (
                 "Reduce over time or space, not over the examples: the batch is dimension 0 there."
             )
-            return _finding("likely", 0.88, text, deep, places(pooled.site, item.site), fix, share)
-        return _finding(
-            "proven" if sure else "suspected", 0.95 if sure else 0.4, text, deep, where, fix, share
-        )
+        else:
+            where = places(*_mixing_sites(deep, item), item.site)
+            fix = (
+                "Keep the batch dimension apart: check every transpose, reshape and reduction on "
+                "the way, and batch_first."
+            )
+        named = spread is not None or pooled is not None
+        at_most = "proven" if sure else "likely" if named else "suspected"
+        return _finding(_mixed(share, text, deep), where, fix, at_most)
     return None
+
+
+def _batch_is_known(run: Run, deep: DeepStep, item: Influence) -> bool:
+    """It is certain which dimension of this input holds the examples."""
+    batch = item.source_shape[item.batch_dim]
+    layouts = {i.batch_dim for d in run.deep for i in d.influence if i.source == item.source}
+    alone = item.batch_dim > 0 and item.source_shape[0] == 1  # one example, or one moment of many
+    fits = _batch_size(deep) in (None, batch) and batch in item.output_shape
+    return fits and len(layouts) == 1 and not alone
+
+
+def _model_keeps_apart(deep: DeepStep) -> bool:
+    """Measured on the model alone: it is the loss that compares examples."""
+    probe = deep.probes.get("batch")
+    others = probe.get("others") if isinstance(probe, dict) else None
+    return isinstance(others, float) and limits.MODEL_UNMOVED.undercut_by(others)
 
 
 def _pooled_over_batch(deep: DeepStep, item: Influence) -> Op | None:
@@ -369,34 +342,24 @@ def _pooled_over_batch(deep: DeepStep, item: Influence) -> Op | None:
     of their own as well.
     """
     batch, gap = item.source_shape[item.batch_dim], deep.probes.get("eval_gap")
-    if (
-        item.batch_dim != 0
-        or item.source_shape.count(batch) != 1
-        or not isinstance(gap, dict)
-        or gap.get("batchnorm")
-    ):
+    if item.batch_dim != 0 or item.source_shape.count(batch) != 1 or _is_graph(deep, batch):
         return None
-    if _is_graph(deep, batch):
+    if not isinstance(gap, dict) or gap.get("batchnorm"):
         return None
-    for op in deep.ops:
-        dim = op.args.get("dim")
-        if (
-            op.name not in _POOLING
-            or dim not in (0, [0], (0,))
-            or not op.module
-            or op.args.get("no_grad")
-            or not op.inputs
-        ):
-            continue
-        value = op.inputs[0]
-        if (
-            len(value.shape) >= 3
-            and value.shape[0] == batch
-            and value.shape.count(batch) == 1
-            and value.requires_grad
-        ):
+    for op, value in _over_examples(deep, _POOLING, batch):
+        if len(value.shape) >= 3 and value.shape.count(batch) == 1:
             return op
     return None
+
+
+def _over_examples(deep: DeepStep, names: frozenset[str], batch: int) -> Iterator[tuple[Op, Value]]:
+    """Reductions over dimension 0, inside of the model, of values with a row per example."""
+    for op in deep.ops:
+        over = op.name in names and op.args.get("dim") in (0, [0], (0,)) and op.inputs
+        if over and op.module and not op.args.get("no_grad"):
+            value = op.inputs[0]
+            if value.requires_grad and value.shape[:1] == (batch,):
+                yield op, value
 
 
 def _is_graph(deep: DeepStep, batch: int) -> bool:
@@ -415,32 +378,14 @@ def _standardising(deep: DeepStep, batch: int) -> Op | None:
     """
     gap, call = deep.probes.get("eval_gap"), main_call(deep)
     distance = gap.get("distance") if isinstance(gap, dict) else None
-    if (
-        not isinstance(distance, float)
-        or distance > 1e-6
-        or call is None
-        or call.facts.get("target_requires_grad")
-    ):
+    if not isinstance(distance, float) or not limits.MODEL_UNMOVED.kept_by(distance):
         return None
-    if _is_graph(deep, batch):
+    if call is None or call.facts.get("target_requires_grad") or _is_graph(deep, batch):
         return None
-    centred = {
-        op.inputs[0].id
-        for op in deep.ops
-        if op.name == "mean" and op.inputs and op.args.get("dim") in (0, [0])
-    }
-    for op in deep.ops:
-        if (
-            op.name not in _SPREAD
-            or op.args.get("dim") not in (0, [0])
-            or not op.module
-            or op.args.get("no_grad")
-            or not op.inputs
-        ):
-            continue
-        value = op.inputs[0]
-        both = op.name.endswith("_mean") or value.id in centred
-        if both and len(value.shape) == 2 and value.shape[0] == batch and value.requires_grad:
+    means = [op for op in deep.ops if op.name == "mean" and op.inputs]
+    centred = {op.inputs[0].id for op in means if op.args.get("dim") in (0, [0])}
+    for op, value in _over_examples(deep, _SPREAD, batch):
+        if len(value.shape) == 2 and (op.name.endswith("_mean") or value.id in centred):
             return op
     return None
 
@@ -451,64 +396,57 @@ def _compares(deep: DeepStep, item: Influence) -> bool:
     if call is None or not call.input.shape:
         return True
     batch = item.source_shape[item.batch_dim]
+    rows, columns = call.input.shape[0], call.input.shape[-1]
     around = {n * batch + d for n in (1, 2, 4) for d in (-2, -1, 0, 1)}
-    rows = call.input.shape[0]
-    return (
-        len(call.input.shape) >= 2
-        and call.input.shape[-1] in around
-        and rows % max(batch, 1) in (0, batch - 1)
-        and batch > 2
-    )
+    square = len(call.input.shape) >= 2 and columns in around
+    return square and batch > 2 and rows % batch in (0, batch - 1)
 
 
 def _mixing_sites(deep: DeepStep, item: Influence) -> list[Site]:
     """Attention or reductions that run over as many entries as there are examples."""
-    batch, length = (
-        item.source_shape[item.batch_dim],
-        item.source_shape[item.time_dim] if item.time_dim >= 0 else 0,
-    )
+    batch = item.source_shape[item.batch_dim]
+    length = item.source_shape[item.time_dim] if item.time_dim >= 0 else 0
     attending = [a.site for a in deep.attention if a.keys == batch != length and a.site is not None]
     if attending:
         return attending[:1]
+    over = (item.batch_dim, [item.batch_dim])
     for op in deep.ops:
-        dim = op.args.get("dim")
-        if (
-            op.name in ("mean", "sum", "softmax", "cumsum")
-            and dim in (item.batch_dim, [item.batch_dim])
-            and op.inputs
-            and len(op.inputs[0].shape) == 3
-        ):
-            return [op.site] if op.site is not None else []
+        reduces = op.name in ("mean", "sum", "softmax", "cumsum") and op.args.get("dim") in over
+        if reduces and op.inputs and len(op.inputs[0].shape) == 3:
+            return list(places(op.site))
     return []
 
 
 def _packed(deep: DeepStep) -> Finding | None:
     positions = [t for t in deep.tokens if t.role == "positions"]
-    tokens = [t for t in deep.tokens if t.role == "tokens" and t.time_dim is not None]
-    if (
-        len(positions) != 1
-        or not tokens
-        or positions[0].shape != tokens[0].shape
-        or positions[0].varies != (0, 1)
-    ):
+    tokens = _sequences(deep)
+    if len(positions) != 1 or not tokens:
         return None
-    time_dim = tokens[0].time_dim or 0
-    length = tokens[0].shape[time_dim]
-    if positions[0].max + 1 > 0.75 * length or tokens[0].pad_share > 0.2:
+    ids, token = positions[0], tokens[0]
+    length = token.shape[token.time_dim or 0]
+    if ids.shape != token.shape or ids.varies != (0, 1):
+        return None
+    used = (ids.max + 1) / length
+    if not limits.PACKED_POSITIONS.kept_by(used) or limits.PADDED_ROWS.passed_by(token.pad_share):
         return None  # padding, not packing, keeps positions low
     for attention, op in attention_ops(deep):
-        whole = (
-            attention.mask.get("is_causal")
-            or (attention.mask.get("triangle") == "lower" and attention.mask.get("diagonal") == 0)
-            or "shape" not in attention.mask
-        )
-        if attention.queries != length or attention.keys != length or not whole:
-            continue
-        text = (
-            f"position ids restart inside of a row (at most {positions[0].max} in a row of {length}), and the mask lets every "
-            f"position see all {length} or all before it: documents packed into one row see each other"
-        )
-        fix = "Combine the mask with one that is true only inside the same document."
-        where = places(*mask_makers(deep, attention, op), attention.site)
-        return _finding("proven", 0.93, text, deep, where, fix)
+        mask = attention.mask
+        triangle = mask.get("triangle") == "lower" and mask.get("diagonal") == 0
+        whole = mask.get("is_causal") or triangle or "shape" not in mask
+        if attention.queries == attention.keys == length and whole:
+            return _finding(
+                compared(
+                    f"position ids restart inside of a row (at most {ids.max} in a row of "
+                    f"{length}), and the mask lets every position see all {length} or all before "
+                    "it: documents packed into one row see each other",
+                    used,
+                    limits.PACKED_POSITIONS,
+                    below=True,
+                    expected=1,
+                    signal="influence",
+                    steps=(deep.step,),
+                ),
+                places(*mask_makers(deep, attention, op), attention.site),
+                "Combine the mask with one that is true only inside the same document.",
+            )
     return None

@@ -23,7 +23,7 @@ layers are zero.
     h = torch.relu(conv(x))
 
 ## Confirm it
-The activations themselves are the proof, with the gradients of the layer before.
+No experiment: the activations, measured at the start and at the end, make it likely.
 
 ## False alarms
 About half of the values after a ReLU are zero in a healthy network, and sparse codes get sparser as
@@ -38,11 +38,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sawbones.evidence import NothingToJudge, compared, finding
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import Activation, DeepStep, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.failures import numbers_equal
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
+from sawbones.stats.made_lines import built_at, made_at
 
 NEEDS = ("activations",)
+USES = ("data_ops", "numbers")
 EXPLAINS = (
     "model.vanishing-gradients",
     "optimizer.lr-too-low",
@@ -50,40 +54,39 @@ EXPLAINS = (
     "loss.wrong-loss",
 )
 EXPERIMENT = None
-ZERO = 0.95
-DEAD = 0.6
-SATURATED = 0.8
+LAST_FIRST_STEP = 2  # units that died later did so for another reason
+_LAYERS = (
+    "Linear",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose2d",
+    "Conv1D",
+    "GRU",
+    "LSTM",
+    "Embedding",
+    "LayerNorm",
+    "BatchNorm2d",
+)
+_SATURATING = ("tanh", "sigmoid", "hardtanh", "hardsigmoid", "tanh_")
 
 
 def check(run: Run) -> Iterator[Finding]:
     steps = [deep for deep in run.deep if deep.activations]
-    if len(steps) < 2 or steps[0].step > 2:
-        return
+    if len(steps) < 2 or steps[0].step > LAST_FIRST_STEP:
+        raise NothingToJudge("activations were not recorded at the start and once more later on")
+    start, end = steps[0], steps[-1]
     # Calls are counted anew: a validation pass within one of the steps shifts the recorded numbers
     # of the calls.
-    last = dict(_numbered(steps[-1]))
-    for place, (key, first) in enumerate(_numbered(steps[0])):
-        after = last.get(key)
-        if after is None or place >= len(steps[0].activations) - 1:
+    last = dict(_numbered(end))
+    for place, (key, first) in enumerate(_numbered(start)):
+        reading = _reading(first, last.get(key), (start.step, end.step))
+        if reading is None or _makes_output(start, place) or _raw_inputs(start):
             continue
-        text = _describe(first, after)
-        if text is None or _makes_output(steps[0], place) or _raw_inputs(steps[0]):
-            continue
-        yield Finding(
-            "model.dead-units",
-            "proven",
-            0.93,
+        yield finding(
             "Units of a layer never fire" if _is_relu(first) else "Activations are saturated",
-            _where(run, steps[0], place),
-            (
-                Evidence(
-                    text,
-                    "activations",
-                    (steps[0].step, steps[-1].step),
-                    max(first.zero_share, first.saturated_share),
-                    0.5,
-                ),
-            ),
+            _where(run, start, place),
+            (reading,),
             Fix(
                 "Start with a bias of zero and weights (or a gain) that keep the inputs "
                 "of the activation around 0 to 1."
@@ -105,86 +108,59 @@ def _is_relu(activation: Activation) -> bool:
     return activation.cls.lower().rstrip("_") in ("relu", "relu6")
 
 
-def _describe(first: Activation, last: Activation) -> str | None:
-    steps = "at the start and still at the end"
-    if _is_relu(first):
-        if min(first.zero_share, last.zero_share) >= ZERO:
-            return (
-                f"{100 * first.zero_share:.1f} % of the values after {first.cls} in "
-                f"{first.module} are zero, {steps}"
-            )
-        if min(first.dead_units, last.dead_units) >= DEAD:
-            return (
-                f"{100 * first.dead_units:.0f} % of the units after {first.cls} in "
-                f"{first.module} never fire, {steps}"
-            )
+def _reading(first: Activation, last: Activation | None, steps: tuple[int, int]) -> Evidence | None:
+    """What is wrong at the start and still at the end."""
+    if last is None:
         return None
-    if (
-        first.cls.lower() in ("tanh", "sigmoid", "hardtanh", "hardsigmoid", "tanh_")
-        and min(first.saturated_share, last.saturated_share) >= SATURATED
-    ):
-        return (
-            f"{100 * first.saturated_share:.0f} % of the values after {first.cls} in "
-            f"{first.module} are at a bound, {steps}"
-        )
+    looked = []
+    if _is_relu(first):
+        zero = f"{100 * first.zero_share:.1f} % of the values"
+        looked.append((zero, "are zero", first.zero_share, last.zero_share, limits.ZERO_VALUES))
+        dead = f"{100 * first.dead_units:.0f} % of the units"
+        looked.append((dead, "never fire", first.dead_units, last.dead_units, limits.SILENT_UNITS))
+    elif first.cls.lower() in _SATURATING:
+        before, after = first.saturated_share, last.saturated_share
+        bound = f"{100 * before:.0f} % of the values"
+        looked.append((bound, "are at a bound", before, after, limits.SATURATED_VALUES))
+    for what, how, before, after, limit in looked:
+        if limit.reached_by(min(before, after)):
+            text = (
+                f"{what} after {first.cls} in {first.module} {how}, at the start and still at "
+                "the end"
+            )
+            return compared(text, before, limit, signal="activations", steps=steps)
     return None
 
 
 def _makes_output(deep: DeepStep, place: int) -> bool:
     """Nothing with weights follows."""
-    layers = (
-        "Linear",
-        "Conv1d",
-        "Conv2d",
-        "Conv3d",
-        "ConvTranspose2d",
-        "Conv1D",
-        "GRU",
-        "LSTM",
-        "Embedding",
-        "LayerNorm",
-        "BatchNorm2d",
-    )
-    return not any(a.cls in layers for a in deep.activations[place + 1 :])
+    return not any(a.cls in _LAYERS for a in deep.activations[place + 1 :])
 
 
 def _raw_inputs(deep: DeepStep) -> bool:
     """The data itself is on a scale that saturates anything: that is where to begin."""
     for op in deep.ops:
         if op.name in ("linear", "conv1d", "conv2d", "conv3d", "addmm", "matmul") and op.inputs:
-            data = [
-                v
+            return any(
+                limits.RAW_INPUT.passed_by(max(v.std or 0, abs(v.mean or 0)))
                 for v in op.inputs
                 if not v.requires_grad
                 and v.dtype.startswith(("float", "bfloat"))
                 and len(v.shape) > 1
-            ]
-            return any((v.std or 0.0) > 10.0 or abs(v.mean or 0.0) > 10.0 for v in data)
+            )
     return False
 
 
 def _where(run: Run, deep: DeepStep, place: int) -> tuple[Site, ...]:
     """What was written into the bias or the layer before, then the activation itself."""
     activation = deep.activations[place]
-    before = next(
-        (a for a in reversed(deep.activations[:place]) if a.cls.startswith(("Linear", "Conv"))),
-        None,
-    )
-    built = {m.path: m.built for m in run.modules}
-    units = (
-        {activation.shape[-1], activation.shape[1]}
-        if len(activation.shape) > 1
-        else {activation.shape[-1]}
-    )
-    written = [
-        site
-        for row in run.facts.get("data_ops") or ()
-        if row.get("op") in ("fill_", "constant_", "normal_", "uniform_")
-        and tuple(row.get("shape") or ()) in {(n,) for n in units}
-        if (site := as_site(row.get("site"))) and site not in built.values()
-    ]
+    before = [a for a in deep.activations[:place] if a.cls.startswith(("Linear", "Conv"))]
+    built = built_at(run)
+    units = {(n,) for n in (activation.shape[-1], *activation.shape[1:2])}
+    written = made_at(run, ("fill_", "constant_", "normal_", "uniform_"), units)
+    written = [site for site in written if site not in built.values()]
     shift = [] if written else _constants(run, deep, activation)
-    made = built.get(before.module) if before is not None else None
+    made = built.get(before[-1].module) if before else None
     return places(*written[:1], *shift, activation.site, made)
 
 
@@ -193,12 +169,10 @@ def _constants(run: Run, deep: DeepStep, activation: Activation) -> list[Site]:
     activation.
     """
     for op in deep.ops:
-        if op.site == activation.site or (op.module == activation.module and op.site is not None):
-            number = op.args.get("other")
-            if (
-                op.name in ("sub", "add", "mul", "div", "__sub__", "rsub")
-                and isinstance(number, (int, float))
-                and abs(number) > 1
-            ):
-                return numbers_equal(run, abs(float(number)))[:1]
+        mine = op.site == activation.site or (op.module == activation.module and op.site)
+        number = op.args.get("other")
+        if not mine or op.name not in ("sub", "add", "mul", "div", "__sub__", "rsub"):
+            continue
+        if isinstance(number, (int, float)) and abs(number) > 1:
+            return numbers_equal(run, abs(float(number)))[:1]
     return []

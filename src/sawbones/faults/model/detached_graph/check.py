@@ -43,7 +43,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import NO_GRADIENT, DeepStep, Evidence, Finding, Fix, Op, Run
+from sawbones.evidence import NothingToJudge, context, counted, exact, finding
+from sawbones.evidence.limits import model as limits
+from sawbones.schema import NOT_MEASURED, DeepStep, Finding, Fix, Op, Run
 from sawbones.stats.dataflow import FORMING
 from sawbones.stats.loss_calls import as_site, places
 
@@ -55,56 +57,45 @@ EXPLAINS = (
     "optimizer.missing-params",
 )
 EXPERIMENT = None
+_DETACHING = ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__")
 _FRESH = frozenset({"tensor", "as_tensor", "from_numpy", "requires_grad_", "Variable"})
 
 
 def check(run: Run) -> Iterator[Finding]:
+    if not any(deep.losses or deep.unreached for deep in run.deep):
+        raise NothingToJudge("no loss was recognised on a deep step")
     found = [*_never_reached(run)]
     yield from found or _blind_draw(run)
 
 
 def _never_reached(run: Run) -> Iterator[Finding]:
     steps = [deep for deep in run.deep if deep.losses or deep.unreached]
-    if not steps or any(not deep.unreached for deep in steps):
-        return
-    never = set(steps[0].unreached)
-    for deep in steps:
-        never &= set(deep.unreached)
     trained = _without_gradient(run)
     never = {
         name
-        for name in never
+        for name in set.intersection(*(set(deep.unreached) for deep in steps))
         if any(own == name or own.endswith("." + name) or _tail(own) == name for own in trained)
     }
-    cut = next((c for deep in steps for c in _cuts(run, deep, never)), None)
-    if not never or cut is None:
+    cut = next((c for deep in steps for c in _cuts(run, deep, never)), None) if never else None
+    if cut is None:
         return
     total = sum(t.requires_grad and t.optimizer >= 0 for t in run.tensors)
-    site = as_site(cut.get("site"))
-    switched = as_site(cut.get("switched"))
-    what = (
-        f"gradients are switched off at {switched} for"
-        if switched
-        else f"{cut.get('name')} at {site} takes out of the graph"
-    )
-    yield Finding(
-        "model.detached-graph",
-        "proven",
-        0.95,
+    site, switched = as_site(cut.get("site")), as_site(cut.get("switched"))
+    what = f"{cut.get('name')} at {site} takes out of the graph"
+    if switched:
+        what = f"gradients are switched off at {switched} for"
+    yield finding(
         f"The graph is cut: {len(never)} parameters in front of it never get a gradient",
         places(switched, site),
         (
-            Evidence(
-                (
-                    f"{len(never)} of {total} trained parameters have no gradient on any step "
-                    f"({', '.join(sorted(never)[:3])}, ...)"
-                ),
-                "tensor_statistics",
-                tuple(d.step for d in steps[:5]),
-                float(len(never)),
-                0.0,
+            exact(
+                f"{len(never)} of {total} trained parameters have no gradient on any step "
+                f"({', '.join(sorted(never)[:3])}, ...)",
+                len(never),
+                signal="tensor_statistics",
+                steps=[d.step for d in steps[:5]],
             ),
-            Evidence(f"{what} what they make", "deep", (steps[0].step,)),
+            context(f"{what} what they make", signal="deep", steps=(steps[0].step,)),
         ),
         Fix(
             "Remove the cut (detach, .data, .item, numpy, no_grad) on the way from these "
@@ -119,28 +110,27 @@ def _blind_draw(run: Run) -> Iterator[Finding]:
     """
     steps = [deep for deep in run.deep if deep.losses]
     drawn = [
-        (deep, op)
+        (op.site, deep.step)
         for deep in steps
         for op in deep.ops
         if op.name == "normal" and _is_blind(deep, op)
     ]
-    site = drawn[0][1].site if drawn else None
-    if site is None or {deep.step for deep, op in drawn if op.site == site} != {
-        deep.step for deep in steps
-    }:
+    site = drawn[0][0] if drawn else None
+    blind = {step for at, step in drawn if at == site}
+    if site is None or blind != {deep.step for deep in steps}:
         return
-    yield Finding(
-        "model.detached-graph",
-        "likely",
-        0.9,
+    yield finding(
         "A sample is drawn without a gradient, so what it is drawn from does not learn from it",
         places(site),
         (
-            Evidence(
-                f"on all {len(steps)} deep steps a normal draw at {site} takes a learned mean or spread out of the graph, and "
-                "learned layers go on from the sample to the loss",
-                "ops",
-                tuple(d.step for d in steps[:5]),
+            counted(
+                f"on all {len(steps)} deep steps a normal draw at {site} takes a learned mean or "
+                "spread out of the graph, and learned layers go on from the sample to the loss",
+                len(steps),
+                len(steps),
+                limits.STEPS_AGREEING,
+                signal="ops",
+                steps=[d.step for d in steps[:5]],
             ),
         ),
         Fix(
@@ -160,14 +150,10 @@ def _is_blind(deep: DeepStep, draw: Op) -> bool:
         return False
     for number in tuple(own):  # the mean and spread before they were given the shape of the sample
         source = made.get(number)
-        while (
-            source is not None
-            and source.name in FORMING
-            and source.inputs
-            and source.inputs[0].id not in own
-        ):
-            own.add(source.inputs[0].id)
-            source = made.get(source.inputs[0].id)
+        while source is not None and source.name in FORMING and source.inputs:
+            number = source.inputs[0].id
+            source = made.get(number) if number not in own else None
+            own.add(number)
     sample, behind = {v.id for v in draw.outputs}, set[int]()
     for op in deep.ops:
         given = {v.id for v in op.inputs}
@@ -192,13 +178,8 @@ def _tail(name: str) -> str:
 
 def _without_gradient(run: Run) -> set[str]:
     gradients = run.statistics["grad_l2"]
-    return {
-        t.name
-        for t in run.tensors
-        if t.requires_grad
-        and t.optimizer >= 0
-        and bool((gradients[:, t.index] <= NO_GRADIENT + 1.0).all())
-    }
+    trained = [t for t in run.tensors if t.requires_grad and t.optimizer >= 0]
+    return {t.name for t in trained if bool((gradients[:, t.index] <= NOT_MEASURED).all())}
 
 
 def _cuts(run: Run, deep: DeepStep, never: set[str]) -> list[Mapping[str, Any]]:
@@ -206,33 +187,24 @@ def _cuts(run: Run, deep: DeepStep, never: set[str]) -> list[Mapping[str, Any]]:
     first.
     """
     logging = {call.site for call in deep.losses} | {e.site for e in run.of_kind("backward")}
-    found = []
     # Where backward starts from a fresh leaf nothing at all is learned, and whatever left the graph
     # outside of the layers counts.
-    fresh = {
-        op.site for op in deep.ops if op.name in _FRESH and any(v.requires_grad for v in op.outputs)
-    }
     whole = all(t.name in never for t in run.tensors if t.requires_grad and t.optimizer >= 0)
+    fresh = {
+        op.site
+        for op in deep.ops
+        if whole and op.name in _FRESH and any(v.requires_grad for v in op.outputs)
+    }
+    layers = {name.rpartition(".")[0] for name in never}
+    found = []
     for cut in deep.probes.get("cuts") or ():
-        site = as_site(cut.get("site"))
+        site, used = as_site(cut.get("site")), cut.get("feeds_loss")
         inside = str(cut.get("module") or "")
         # Without gradients from the first layer on there is nothing learned in front: the layer's
         # own weights are what is cut.
-        own = (
-            cut.get("no_grad")
-            and cut.get("feeds_loss")
-            and any(name.rpartition(".")[0] == inside for name in never)
-        )
-        if not (cut.get("learned_input") or own) or site is None or site in logging:
+        own = cut.get("no_grad") and used and inside in layers
+        if site is None or site in logging or not (cut.get("learned_input") or own):
             continue
-        if (
-            cut.get("feeds_loss")
-            or (whole and site in fresh)
-            or (
-                inside
-                and cut.get("name")
-                in ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__")
-            )
-        ):
+        if used or site in fresh or (inside and cut.get("name") in _DETACHING):
             found.append(cut)
-    return sorted(found, key=lambda cut: not cut.get("feeds_loss")) if never else []
+    return sorted(found, key=lambda cut: not cut.get("feeds_loss"))

@@ -42,18 +42,22 @@ Embedding.from_pretrained freezes by default.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 import numpy as np
 
-from sawbones.schema import NO_GRADIENT, Evidence, Finding, Fix, Run, Site, Tensor
+from sawbones.evidence import exact, finding
+from sawbones.evidence.limits import model as limits
+from sawbones.schema import Finding, Fix, Run, Site, Tensor
 from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.failures import numbers_equal
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
+from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.series import end_level, finite, start_level
 
 NEEDS = ("tensors", "optimizers")
+USES = ("data_ops", "source_lines", "numbers")
 EXPLAINS = (
     "optimizer.missing-params",
     "optimizer.lr-too-low",
@@ -61,8 +65,9 @@ EXPLAINS = (
     "evaluation.collapsed-prediction",
 )
 EXPERIMENT = None
-HARDLY, ENOUGH_STEPS = 0.1, 30
+MIN_STEPS = 30  # before which a loss that stands still says nothing
 WORD = "requires_grad"
+_TABLES = ("Embedding", "EmbeddingBag")  # these often come ready made
 _DRAWING = (
     "normal_",
     "uniform_",
@@ -88,32 +93,25 @@ def check(run: Run) -> Iterator[Finding]:
     }
     whole = [key for key, own in groups.items() if len(frozen[key]) == len(own)]
     alive = any(len(frozen[key]) < len(own) for key, own in groups.items())
-    if whole and alive:
-        yield _finding(run, [t for key in whole for t in frozen[key]], whole, "proven")
-        return
-    misspelt = _misspelt(run)
     held = [t for own in frozen.values() for t in own]
-    if misspelt and held and alive:
-        yield _finding(run, held, [], "likely", misspelt)
-        return
-    partly = [
-        t for own in frozen.values() for t in own if len(t.shape) >= 2 and not _ever_trained(run, t)
-    ]
-    if partly and alive:
-        layers = [
-            t for t in partly if t.owner not in ("Embedding", "EmbeddingBag")
-        ]  # tables often come ready made
-        sure = bool(layers) and all(_is_fresh(run, t) and not _is_adapted(run, t) for t in layers)
-        yield _finding(run, partly, [], "likely" if sure else "suspected")
-        return
+    partly = [t for t in held if len(t.shape) >= 2 and not _ever_trained(run, t)]
     outside = [
         t
         for t in run.tensors
         if t.in_model and t.optimizer < 0 and not t.requires_grad and len(t.shape) >= 2
     ]
-    layers = [t for t in outside if t.owner not in ("Embedding", "EmbeddingBag")]
-    if len(layers) >= 2 and all(_is_untouched(run, t) for t in layers):
-        yield _finding(run, outside, [], "likely" if _is_stuck(run) else "suspected")
+    if whole and alive:
+        yield _finding(run, [t for key in whole for t in frozen[key]], "proven", whole)
+    elif held and alive and (misspelt := _misspelt(run)):
+        yield _finding(run, held, "likely", misspelt=misspelt)
+    elif partly and alive:
+        layers = [t for t in partly if t.owner not in _TABLES]
+        sure = bool(layers) and all(_is_untouched(run, t) for t in layers)
+        yield _finding(run, partly, "likely" if sure else "suspected")
+    else:
+        layers = [t for t in outside if t.owner not in _TABLES]
+        if len(layers) >= 2 and all(_is_untouched(run, t) for t in layers):
+            yield _finding(run, outside, "likely" if _is_stuck(run) else "suspected")
 
 
 def _misspelt(run: Run) -> list[Site]:
@@ -123,11 +121,8 @@ def _misspelt(run: Run) -> list[Site]:
     found = []
     for row in run.facts.get("source_lines") or ():
         name, code = str(row.get("name") or ""), str(row.get("code") or "")
-        if (
-            row.get("kind") != "assign"
-            or name == WORD
-            or SequenceMatcher(None, name.lower(), WORD).ratio() < 0.85
-        ):
+        alike = SequenceMatcher(None, name.lower(), WORD).ratio()
+        if row.get("kind") != "assign" or name == WORD or limits.SPELLING.undercut_by(alike):
             continue
         if re.search(rf"\.{re.escape(name)}\s*=(?!=)\s*(?!False\b)", code) and not re.search(
             rf"\bself\.{re.escape(name)}\b", code
@@ -144,38 +139,30 @@ def _is_untouched(run: Run, tensor: Tensor) -> bool:
 
 def _is_stuck(run: Run) -> bool:
     """The trained part gets gradients and yet the loss is about where it began."""
-    losses, norms = finite(run.losses), finite(run.steps.get("grad_norm", np.empty(0)))
-    if len(losses) < ENOUGH_STEPS or not len(norms) or float(np.median(norms)) <= 0:
+    norms = finite(run.steps.get("grad_norm", np.empty(0)))
+    if len(finite(run.losses)) < MIN_STEPS or not len(norms) or float(np.median(norms)) <= 0:
         return False
     begin, end = start_level(run.losses), end_level(run.losses)
-    return begin > 0 and abs(begin - end) < HARDLY * begin
+    return begin > 0 and limits.LOSS_UNMOVED.undercut_by(abs(begin - end) / begin)
 
 
 def _is_fresh(run: Run, tensor: Tensor) -> bool:
     """Still as it was drawn: nothing was loaded, and neither it nor another tensor of its name and
     shape was ever trained.
     """
-    if run.of_kind("load"):
+    rows = run.facts.get("data_ops") or ()
+    if run.of_kind("load") or any(r.get("op") in ("copy_", "load_state_dict") for r in rows):
         return False
-    rows = [r for r in run.facts.get("data_ops") or () if r.get("op") in _DRAWING]
-    built = {m.path: m.built for m in run.modules}
+    built = built_at(run)
     parts = tensor.name.split(".")
     homes = {site for count in range(1, len(parts)) if (site := built.get(".".join(parts[:count])))}
     drawn = any(
-        tuple(r.get("shape") or ()) == tensor.shape or as_site(r.get("site")) in homes for r in rows
+        r.get("op") in _DRAWING and tuple(r.get("shape") or ()) == tensor.shape for r in rows
     )
-    copied = any(
-        row.get("op") in ("copy_", "load_state_dict") for row in run.facts.get("data_ops") or ()
-    )
-    last = tensor.name.rpartition(".")[2]
-    trained = any(
-        t.shape == tensor.shape
-        and t.name.endswith(last)
-        and _ever_trained(run, t)
-        and _elsewhere(t, tensor)
-        for t in run.tensors
-    )
-    return drawn and not copied and not trained
+    if not drawn and not homes & set(made_at(run, _DRAWING)):
+        return False
+    copies = [t for t in run.tensors if t.shape == tensor.shape and _elsewhere(t, tensor)]
+    return not any(_ever_trained(run, t) for t in copies)
 
 
 def _is_adapted(run: Run, tensor: Tensor) -> bool:
@@ -190,103 +177,95 @@ def _is_adapted(run: Run, tensor: Tensor) -> bool:
         for t in run.tensors
         if len(t.shape) == 2 and t.requires_grad and home and t.name.startswith(home)
     ]
-    small = [t for t in beside if min(t.shape) < min(tensor.shape)]
+    size = min(tensor.shape)
+    small = [t for t in beside if min(t.shape) < size]
     pairs = ((a, b) for a in small for b in small if a is not b and min(a.shape) == min(b.shape))
     return any(tensor.shape[0] in a.shape and tensor.shape[1] in b.shape for a, b in pairs)
 
 
 def _elsewhere(one: Tensor, other: Tensor) -> bool:
     """In another model, of which this one may be a copy."""
-    return (
-        one.name.split(".")[0] != other.name.split(".")[0]
-        and one.name.split(".")[1:] == other.name.split(".")[1:]
-    )
+    model, _, name = one.name.partition(".")
+    its_model, _, its_name = other.name.partition(".")
+    return model != its_model and name == its_name
 
 
 def _ever_trained(run: Run, tensor: Tensor) -> bool:
-    gradients = run.statistics.get("grad_l2")
-    return (
-        gradients is not None
-        and gradients.shape[1] > tensor.index
-        and bool((gradients[:, tensor.index] > NO_GRADIENT + 1.5).any())
-    )
+    return _has_gradient(run, tensor, slice(None))
 
 
 def _trained_by_its_own(run: Run, tensor: Tensor) -> bool:
     """By the optimizer that holds it now: one of an earlier stage says nothing of this one."""
-    gradients, by = run.statistics.get("grad_l2"), run.steps.get("optimizer")
-    if gradients is None or by is None or gradients.shape[1] <= tensor.index:
+    by = run.steps.get("optimizer")
+    if by is None:
         return False
-    now = np.array(
-        [0 <= step < len(by) and by[step] == tensor.optimizer for step in run.tensor_steps],
-        dtype=bool,
-    )
-    return bool((gradients[now, tensor.index] > NO_GRADIENT + 1.5).any())
+    steps = run.tensor_steps
+    known = (steps >= 0) & (steps < len(by))
+    rows = [
+        bool(ok and by[step] == tensor.optimizer) for ok, step in zip(known, steps, strict=True)
+    ]
+    return _has_gradient(run, tensor, np.array(rows, dtype=bool))
+
+
+def _has_gradient(run: Run, tensor: Tensor, rows: slice | np.ndarray) -> bool:
+    """On one of these steps; what was not measured or is not there holds a negative number."""
+    gradients = run.statistics.get("grad_l2")
+    if gradients is None or tensor.index >= gradients.shape[1]:
+        return False
+    return bool((gradients[rows, tensor.index] >= 0).any())
 
 
 def _finding(
     run: Run,
     frozen: list[Tensor],
-    groups: list[tuple[int, int]],
-    status: str,
-    misspelt: Sequence[Site] = (),
+    at_most: str,
+    groups: list[tuple[int, int]] | None = None,
+    misspelt: list[Site] | None = None,
 ) -> Finding:
     total = sum(t.numel for t in frozen)
-    rates = [
-        run.optimizers[o].groups[g].get("lr")
-        for o, g in groups
-        if o < len(run.optimizers) and g < len(run.optimizers[o].groups)
-    ]
     text = (
         f"{len(frozen)} parameters ({total} values, {frozen[0].name}, ...) have requires_grad=False"
     )
     if groups:
+        own = {o.index: o.groups for o in run.optimizers}
+        rates = [row.get("lr") for o, g in groups for row in own.get(o, ())[g : g + 1]]
         shown = ", ".join(f"{rate:g}" for rate in rates if rate)
         text += (
             f" and fill {len(groups)} parameter groups of the optimizer by themselves (lr {shown})"
         )
-    return Finding(
-        "model.frozen-params",
-        status,
-        {"proven": 0.93, "likely": 0.85}.get(status, 0.3),
-        f"{len(frozen)} parameters of the model are frozen"
-        + (" although the optimizer holds them" if frozen[0].optimizer >= 0 else ""),
-        places(*misspelt[:1], *_where(run, frozen, groups)),
-        (Evidence(text, "tensors", (0,), float(len(frozen)), 0.0),),
+    title = f"{len(frozen)} parameters of the model are frozen"
+    if frozen[0].optimizer >= 0:
+        title += " although the optimizer holds them"
+    trained_by = {o for o, _ in groups or ()}
+    optimizers = [o.site for o in run.optimizers if o.index in trained_by]
+    return finding(
+        title,
+        places(*(misspelt or ())[:1], *_where(run, frozen), *optimizers[:1]),
+        (exact(text, len(frozen), signal="tensors", steps=(0,)),),
         Fix(
             "Leave requires_grad on for these parameters (freeze=False), or take them out "
             "of the optimizer."
         ),
+        at_most=at_most,
     )
 
 
-def _where(run: Run, frozen: list[Tensor], groups: list[tuple[int, int]]) -> tuple[Site, ...]:
-    shapes = {t.shape for t in frozen}
-    switched = [
-        site
-        for row in run.facts.get("data_ops") or ()
-        if row.get("op") == "requires_grad_"
-        and tuple(row.get("shape") or ()) in shapes
-        and (site := as_site(row.get("site")))
-    ]
-    built = {m.path: m.built for m in run.modules}
+def _where(run: Run, frozen: list[Tensor]) -> tuple[Site, ...]:
+    switched = made_at(run, ("requires_grad_",), {t.shape for t in frozen})
+    built = built_at(run)
     made = [site for t in frozen if (site := built.get(t.name.rpartition(".")[0]))]
     blocks = {tuple(p for p in t.name.split(".") if p.isdigit())[:1] for t in frozen} - {()}
-    numbers = (
-        [n for n in numbers_equal(run, float(len(blocks))) if _is_setting(n)]
-        if switched and blocks
-        else []
-    )
-    optimizer = (
-        run.optimizers[groups[0][0]].site if groups and groups[0][0] < len(run.optimizers) else None
-    )
-    written = numbers if len(numbers) == 1 else []
+    counted = numbers_equal(run, float(len(blocks))) if switched and blocks else []
+    numbers = [site for site in counted if _is_setting(site)]
     # A module takes any attribute: `block.requires_grad = True` says nothing to its parameters.
-    assigned = marked_lines(run, "assign", names=("requires_grad",))
+    assigned = marked_lines(run, "assign", names=(WORD,))
     idle = [site for site in assigned if re.search(r"=\s*True\b", site.code)]
     off = [site for site in assigned if re.search(r"=\s*False\b", site.code)]
-    first = [*(idle if len(idle) == 1 else ()), *(switched or off)[:1]]
-    return places(*first, *(written or made[:1] if switched else made[:1]), optimizer)
+    return places(
+        *(idle if len(idle) == 1 else ()),
+        *(switched or off)[:1],
+        *(numbers if len(numbers) == 1 else made[:1]),
+    )
 
 
 def _is_setting(site: Site) -> bool:

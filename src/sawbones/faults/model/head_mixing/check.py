@@ -41,7 +41,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Op, Run
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.schema import Finding, Fix, Op, Run
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import places
 
@@ -60,34 +61,36 @@ _RESHAPING = frozenset({"view", "reshape", "flatten", "unflatten", "reshape_as",
 
 
 def check(run: Run) -> Iterator[Finding]:
+    looked = False
     for deep in run.deep[:3]:
         flow = Flow(deep)
         for op in flow.ops:
-            if (
-                op.name not in _RESHAPING
-                or not op.inputs
-                or not op.outputs
-                or not op.outputs[0].requires_grad
-            ):
+            given = op.name in _RESHAPING and op.inputs and op.outputs
+            if not given or not op.outputs[0].requires_grad:
                 continue
-            before = _form(flow, op)
-            moved = displaced(before, op.outputs[0].shape)
+            looked = True
+            before, after = _form(flow, op), op.outputs[0].shape
+            moved = displaced(before, after)
             if moved is None:
                 continue
-            text = (
-                f"{op.name} makes {op.outputs[0].shape} of {before}: dimension {moved[0]} (size {before[moved[0]]}) is cut across "
-                f"and seems to be meant as dimension {moved[1]}"
-            )
-            yield Finding(
-                "model.head-mixing",
-                "proven",
-                0.95,
+            yield finding(
                 "A reshape shuffles dimensions that should change places",
                 places(op.site),
-                (Evidence(text, "ops", (deep.step,)),),
+                (
+                    exact(
+                        f"{op.name} makes {after} of {before}: dimension {moved[0]} (size "
+                        f"{before[moved[0]]}) is cut across and seems to be meant as dimension "
+                        f"{moved[1]}",
+                        1,  # dimension that is cut across
+                        signal="ops",
+                        steps=(deep.step,),
+                    ),
+                ),
                 Fix("Move the dimension with transpose or permute first, then reshape."),
             )
             return
+    if not looked:
+        raise NothingToJudge("the model reshapes nothing")
 
 
 def _form(flow: Flow, op: Op) -> tuple[int, ...]:
@@ -109,11 +112,9 @@ def _form(flow: Flow, op: Op) -> tuple[int, ...]:
 
 
 def _splits(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
-    old, new = _spans(before), _spans(after)
+    spans = _spans(after).values()
     return any(
-        a <= c and d <= b and (a, b) != (c, d)
-        for a, b, _ in old.values()
-        for c, d, _ in new.values()
+        _shared(one, other) == other != one for one in _spans(before).values() for other in spans
     )
 
 
@@ -122,24 +123,17 @@ def displaced(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int
     stands elsewhere again.
     """
     old, new = _spans(before), _spans(after)
-    if not old or not new:
-        return None
-    if not any(_crosses(one[:2], other[:2]) for one in old.values() for other in new.values()):
+    if not any(_crosses(one, other) for one in old.values() for other in new.values()):
         return None
     swapped = _swapped(before, after)
     if swapped is not None:
         return swapped
-    for place, (start, end, size) in old.items():
-        if place == len(before) - 1:
+    for place, span in old.items():
+        crossed = any(_crosses(span, other) for other in new.values())
+        if not crossed or place == len(before) - 1:
             continue
-        if not any(_crosses((start, end), (a, b)) for a, b, _ in new.values()):
-            continue
-        for other, (a, b, length) in new.items():
-            if (
-                length == size
-                and (a, b) != (start, end)
-                and (a, b) not in [(s, e) for s, e, _ in old.values()]
-            ):
+        for other, its_span in new.items():
+            if after[other] == before[place] and its_span not in old.values():
                 return place, other
     return None
 
@@ -148,11 +142,8 @@ def _swapped(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int]
     """Two blocks of dimensions side by side that the new shape names in the other order, whole or
     merged, all else as it was.
     """
-    old, new = (
-        [(i, n) for i, n in enumerate(before) if n > 1],
-        [(i, n) for i, n in enumerate(after) if n > 1],
-    )
-    sizes, wanted = [n for _, n in old], [n for _, n in new]
+    old, new = list(_spans(before)), list(_spans(after))
+    sizes, wanted = [before[i] for i in old], [after[i] for i in new]
     for start in range(len(sizes) - 1):
         for middle in range(start + 1, len(sizes)):
             for end in range(middle + 1, len(sizes) + 1):
@@ -161,27 +152,28 @@ def _swapped(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, int]
                     continue  # the shapes would be the same either way
                 forms = ([*a, *b] for a in (two, [math.prod(two)]) for b in (one, [math.prod(one)]))
                 if any(sizes[:start] + form + sizes[end:] == wanted != sizes for form in forms):
-                    return old[start][0], new[
-                        wanted.index(one[0], start) if one[0] in wanted[start:] else start
-                    ][0]
+                    found = wanted.index(one[0], start) if one[0] in wanted[start:] else start
+                    return old[start], new[found]
     return None
 
 
-def _spans(shape: tuple[int, ...]) -> dict[int, tuple[int, int, int]]:
+def _spans(shape: tuple[int, ...]) -> dict[int, tuple[int, int]]:
     """What every dimension covers in memory order, as products of sizes up to its begin and its
     end.
     """
     spans, total = {}, 1
     for place, size in enumerate(shape):
         if size > 1:
-            spans[place] = (total, total * size, size)
+            spans[place] = (total, total * size)
             total *= size
     return spans
 
 
+def _shared(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return max(one[0], other[0]), min(one[1], other[1])
+
+
 def _crosses(one: tuple[int, int], other: tuple[int, int]) -> bool:
     """They share something, and neither holds the other."""
-    (a, b), (c, d) = one, other
-    if b <= c or d <= a:
-        return False
-    return not (a <= c and d <= b) and not (c <= a and b <= d)
+    shared = _shared(one, other)
+    return len(range(*shared)) > 0 and shared not in (one, other)

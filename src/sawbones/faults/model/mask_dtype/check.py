@@ -23,7 +23,7 @@ dtype error under autocast only.
     y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 ## Confirm it
-The values of the mask as the operator got it are the proof.
+The values of the mask as the operator got it are the proof. A crash makes it likely.
 
 ## False alarms
 Additive masks hold 0 and a large negative number. ALiBi and relative biases hold many values. A 0/1
@@ -39,9 +39,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sawbones.evidence import NothingToJudge, exact, finding, refused
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.dataflow import Flow
-from sawbones.stats.failures import failure
+from sawbones.stats.failures import Failure, failure
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, mask_makers
 
@@ -78,11 +80,7 @@ _SAID = (
 
 def check(run: Run) -> Iterator[Finding]:
     failed = failure(run)
-    if (
-        failed is not None
-        and failed.op in _APPLYING
-        and any(word in failed.message.lower() for word in _SAID)
-    ):
+    if failed is not None and failed.op in _APPLYING and _is_about_types(failed):
         given = ", ".join(
             f"{v.get('dtype')} {tuple(v.get('shape') or ())}" for v in failed.inputs[:3]
         )
@@ -93,40 +91,43 @@ def check(run: Run) -> Iterator[Finding]:
             "Use a bool mask, and torch.finfo(scores.dtype).min (or -inf) as the fill value, "
             "on the device of the scores."
         )
-        yield _finding(Evidence(text, "crash", (failed.step,), value), places(failed.site), fix)
+        reading = refused(text, value=value, steps=(failed.step,))
+        yield _finding(reading, places(failed.site), fix)
         return
-    for deep in run.deep[:3]:
-        for attention, op in attention_ops(deep):
-            mask = _binary_mask(deep, attention, op)
-            if mask is None:
-                continue
-            left = (
+    looked = [(deep, a, op) for deep in run.deep[:3] for a, op in attention_ops(deep)]
+    if not looked:
+        raise NothingToJudge("no attention was seen")
+    for deep, attention, op in looked:
+        mask = _binary_mask(deep, attention, op)
+        if mask is None:
+            continue
+        text = (
+            f"the mask {mask.shape} is {mask.dtype} and holds only 0 and 1, and is added "
+            "to the scores: nothing is hidden"
+        )
+        if attention.pad_mass:
+            text += (
                 f"; real tokens put {100 * attention.pad_mass:.0f} % of their attention on padding"
-                if attention.pad_mass
-                else ""
             )
-            text = (
-                f"the mask {mask.shape} is {mask.dtype} and holds only 0 and 1, and is added "
-                f"to the scores: nothing is hidden{left}"
-            )
-            where = places(
-                *mask_makers(deep, attention, op),
-                as_site(attention.mask.get("mask_site")),
-                attention.site,
-            )
-            fix = (
-                "Make the mask bool, or turn it into 0 for keys to keep and -inf for keys to "
-                "leave out."
-            )
-            yield _finding(
-                Evidence(text, "attention", (deep.step,), attention.pad_mass, 0.0), where, fix
-            )
-            return
+        where = places(
+            *mask_makers(deep, attention, op),
+            as_site(attention.mask.get("mask_site")),
+            attention.site,
+        )
+        fix = (
+            "Make the mask bool, or turn it into 0 for keys to keep and -inf for keys to leave out."
+        )
+        # What is added to scores may hide them and never raises them.
+        yield _finding(exact(text, 1, signal="attention", steps=(deep.step,)), where, fix)
+        return
 
 
-def _finding(evidence: Evidence, where: tuple[Site, ...], fix: str) -> Finding:
-    title = "The attention mask has the wrong dtype"
-    return Finding("model.mask-dtype", "proven", 0.96, title, where, (evidence,), Fix(fix))
+def _is_about_types(failed: Failure) -> bool:
+    return any(word in failed.message.lower() for word in _SAID)
+
+
+def _finding(reading: Evidence, where: tuple[Site, ...], fix: str) -> Finding:
+    return finding("The attention mask has the wrong dtype", where, (reading,), Fix(fix))
 
 
 def _binary_mask(deep: DeepStep, attention: Attention, op: Op) -> Value | None:
@@ -147,14 +148,10 @@ def _binary_mask(deep: DeepStep, attention: Attention, op: Op) -> Value | None:
 
 
 def _is_binary(value: Value) -> bool:
-    if (
-        value.requires_grad
-        or not value.dtype.startswith(("float", "bfloat"))
-        or value.mean is None
-        or value.std is None
-    ):
+    if value.requires_grad or not value.dtype.startswith(("float", "bfloat")) or value.nonfinite:
         return False
-    if value.min != 0.0 or value.max != 1.0 or value.nonfinite:
+    if value.mean is None or value.std is None or (value.min, value.max) != (0, 1):
         return False
     # Zeros and ones have the spread of a coin: sqrt(p (1 - p)).
-    return abs(value.std**2 - value.mean * (1.0 - value.mean)) < 0.01 and 0.0 < value.mean < 1.0
+    coin = value.mean * (1 - value.mean)
+    return coin > 0 and limits.COIN_SPREAD_OFF.undercut_by(abs(value.std**2 - coin))

@@ -45,11 +45,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, buffer_sites, built_sites, mask_makers
 
 NEEDS = ("deep",)
+USES = ("loaders", "data_ops", "buffers")
 EXPLAINS = (
     "model.causal-leak",
     "model.over-masking",
@@ -66,133 +69,119 @@ EXPLAINS = (
     "pipeline.mask-mismatch",
 )
 EXPERIMENT = None
-EXACT = 0.999
-PUSHED = -1e3  # what is filled in to take a score out of a softmax
-ALL_MASS = 0.95
+MIN_LENGTH = 3  # positions: fewer do not show which side of the diagonal is hidden
+
+_Said = tuple[Evidence, tuple[Site, ...]]
 
 
 def check(run: Run) -> Iterator[Finding]:
+    if not any(deep.masks or deep.attention for deep in run.deep):
+        raise NothingToJudge("no attention and no mask was seen")
     for deep in run.deep:
-        readings = (
-            _inverted_triangle(run, deep),
-            _inverted_padding(deep),
-            _inverted_blanks(deep),
-            _mass_on_padding(deep),
-            _inverted_window(run, deep),
+        said = (
+            _inverted_triangle(run, deep)
+            or _inverted_padding(deep)
+            or _inverted_blanks(deep)
+            or _mass_on_padding(deep)
+            or _inverted_window(run, deep)
         )
-        for reading in readings:
-            if reading is not None:
-                evidence, where = reading
-                where = places(
-                    *where,
-                    *[
-                        as_site(loader.get("collate_site"))
-                        for loader in run.facts.get("loaders") or ()
-                    ],
-                )
-                yield Finding(
-                    "model.mask-polarity",
-                    "proven",
-                    0.98,
-                    "The attention mask is inverted",
-                    where,
-                    (evidence,),
-                    _fix(where),
-                )
-                return
+        if said is not None:
+            reading, sites = said
+            loaders = run.facts.get("loaders") or ()
+            where = places(*sites, *[as_site(loader.get("collate_site")) for loader in loaders])
+            yield finding("The attention mask is inverted", where, (reading,), _fix(where))
+            return
 
 
-def _inverted_triangle(run: Run, deep: DeepStep) -> tuple[Evidence, tuple[Site, ...]] | None:
+def _reading(deep: DeepStep, text: str, value: float = 1, expected: float = 0) -> Evidence:
+    return exact(text, value, expected=expected, signal="attention", steps=(deep.step,))
+
+
+def _inverted_triangle(run: Run, deep: DeepStep) -> _Said | None:
     for attention, op in attention_ops(deep):
         facts = attention.mask
         upper = facts.get("triangle") == "upper" and (facts.get("diagonal") or 0) >= 1
-        future, own = facts.get("future_share"), facts.get("self_share")
+        # Hiding nothing but itself is over-masking.
         partly = (
-            isinstance(future, float) and isinstance(own, float) and future >= EXACT and own < 0.5
+            limits.MASK_EQUAL.reached_by(facts.get("future_share"))
+            and limits.SHARE_HIDDEN.undercut_by(facts.get("self_share"))
+            and limits.SHARE_HIDDEN.undercut_by(facts.get("past_share") or 0)
         )
-        partly = (
-            partly and float(facts.get("past_share") or 0.0) < 0.5
-        )  # hiding nothing but itself is over-masking
-        if attention.queries != attention.keys or attention.queries < 3 or not (upper or partly):
+        square = attention.queries == attention.keys and attention.queries >= MIN_LENGTH
+        if not square or not (upper or partly):
             continue
         text = (
-            f"the mask lets every later key through and hides the position itself and those before it: "
-            f"{100 * attention.future_mass:.0f} % of the attention is on the future"
+            "the mask lets every later key through and hides the position itself and those before "
+            f"it: {100 * attention.future_mass:.0f} % of the attention is on the future"
         )
-        used = as_site(facts.get("mask_site")) or attention.site
-        made = mask_makers(deep, attention, op) or built_sites(
-            run, ("tril", "triu"), attention.keys
-        )
-        return Evidence(text, "attention", (deep.step,), attention.future_mass, 0.0), places(
-            used, *made
-        )
+        made = mask_makers(deep, attention, op)
+        made = made or built_sites(run, ("tril", "triu"), attention.keys)
+        return _reading(deep, text, attention.future_mass), places(_used_at(attention), *made)
     return None
 
 
-def _inverted_window(run: Run, deep: DeepStep) -> tuple[Evidence, tuple[Site, ...]] | None:
+def _used_at(attention: Attention) -> Site | None:
+    return as_site(attention.mask.get("mask_site")) or attention.site
+
+
+def _inverted_window(run: Run, deep: DeepStep) -> _Said | None:
     """Local attention the other way round: itself and its neighbours are hidden, all that is far
     away is seen.
     """
     for attention, op in attention_ops(deep):
         width = attention.mask.get("hidden_window")
-        if (
-            attention.queries != attention.keys
-            or not isinstance(width, int)
-            or not 2 <= width < attention.keys
-        ):
+        if attention.queries != attention.keys or not isinstance(width, int):
             continue
-        text = (
-            f"the mask hides a position itself and what is less than {width} places away, and "
-            "lets everything farther through"
-        )
-        used = as_site(attention.mask.get("mask_site")) or attention.site
-        made = mask_makers(deep, attention, op) or buffer_sites(run, attention.keys)
-        return Evidence(text, "attention", (deep.step,), attention.self_mass, 1.0 / width), places(
-            used, *made
-        )
+        if width in range(2, attention.keys):
+            text = (
+                f"the mask hides a position itself and what is less than {width} places away, and "
+                "lets everything farther through"
+            )
+            made = mask_makers(deep, attention, op) or buffer_sites(run, attention.keys)
+            reading = _reading(deep, text, attention.self_mass, 1 / width)
+            return reading, places(_used_at(attention), *made)
     return None
 
 
-def _inverted_padding(deep: DeepStep) -> tuple[Evidence, tuple[Site, ...]] | None:
+def _inverted_padding(deep: DeepStep) -> _Said | None:
     for mask in deep.masks:
         source = _source(deep, mask)
-        if source is None:
-            continue
-        for use in mask.get("uses") or ():
-            if not _is_inverted(mask, use):
+        for use in (mask.get("uses") or ()) if source is not None else ():
+            if source is None or not _is_inverted(use, mask, "equal_pad", "equal_nonpad"):
                 continue
             text = (
-                f"the mask of shape {tuple(mask['shape'])} lets through exactly the padding (id {source.pad_id}) and hides every "
-                f"real token, in {use['name']} ({use['argument']}: True means {use['true_means']})"
+                f"the mask of shape {tuple(mask['shape'])} lets through exactly the padding (id "
+                f"{source.pad_id}) and hides every real token, in {use['name']} "
+                f"({use['argument']}: True means {use['true_means']})"
             )
-            used, made = as_site(use.get("site")), as_site(use.get("made_at"))
-            order = (
-                (made, used)
-                if "key_padding" in use["argument"] or use["name"] == "masked_fill_"
-                else (used, made)
-            )
-            return Evidence(text, "attention", (deep.step,), 1.0, 0.0), places(*order)
+            sites = [as_site(use.get("site")), as_site(use.get("made_at"))]
+            if "key_padding" in use["argument"] or use["name"] == "masked_fill_":
+                sites.reverse()
+            return _reading(deep, text), places(*sites)
     return None
 
 
-def _inverted_blanks(deep: DeepStep) -> tuple[Evidence, tuple[Site, ...]] | None:
+def _inverted_blanks(deep: DeepStep) -> _Said | None:
     """The same for inputs that are numbers: padding is where all features of a position are
     zero.
     """
     for mask in deep.masks:
-        if not 0.02 < mask.get("blank_share", 0.0) < 0.98:
-            continue
-        as_tokens = {**mask, "equal_pad": mask["equal_blank"], "equal_nonpad": mask["equal_filled"]}
-        for use in mask.get("uses") or ():
-            if _is_inverted(as_tokens, use):
+        for use in (mask.get("uses") or ()) if _shows(mask.get("blank_share")) else ():
+            if _is_inverted(use, mask, "equal_blank", "equal_filled"):
                 text = (
-                    f"the mask of shape {tuple(mask['shape'])} lets through exactly the positions whose features are all zero "
-                    f"({100 * mask['blank_share']:.0f} %) and hides every other, in {use['name']}"
+                    f"the mask of shape {tuple(mask['shape'])} lets through exactly the positions "
+                    f"whose features are all zero ({100 * mask['blank_share']:.0f} %) and hides "
+                    f"every other, in {use['name']}"
                 )
-                return Evidence(text, "attention", (deep.step,), 1.0, 0.0), places(
-                    as_site(use.get("site")), as_site(use.get("made_at"))
-                )
+                where = places(as_site(use.get("site")), as_site(use.get("made_at")))
+                return _reading(deep, text), where
     return None
+
+
+def _shows(padding: float | None) -> bool:
+    """Enough positions are padding, and enough are not."""
+    enough = limits.PADDING_SEEN.passed_by
+    return padding is not None and enough(padding) and enough(1 - padding)
 
 
 def _source(deep: DeepStep, mask: Mapping[str, Any]) -> TokenInput | None:
@@ -200,61 +189,52 @@ def _source(deep: DeepStep, mask: Mapping[str, Any]) -> TokenInput | None:
     if not isinstance(number, int) or number >= len(deep.tokens):
         return None
     token = deep.tokens[number]
-    return token if token.pad_side is not None and 0.02 < token.pad_share < 0.98 else None
+    return token if token.pad_side is not None and _shows(token.pad_share) else None
 
 
-def _is_inverted(mask: Mapping[str, Any], use: Mapping[str, Any]) -> bool:
-    """True where the operator is told to leave out real tokens and to keep padding."""
+def _is_inverted(use: Mapping[str, Any], mask: Mapping[str, Any], padding: str, rest: str) -> bool:
+    """The operator is told to leave out real tokens and to keep padding. The two names say with
+    which share the mask is true at padding alone, and everywhere else alone.
+    """
+    attends = use["argument"] in ("attn_mask", "key_padding_mask")
     if mask.get("additive"):  # "on" are the positions that are not pushed away
-        return (
-            use["argument"] in ("attn_mask", "key_padding_mask")
-            and mask.get("equal_pad", 0.0) >= EXACT
-        )
-    if mask.get("dtype") not in ("bool", "uint8"):
-        return False
-    if use["name"].startswith("masked_fill"):
+        wrong = padding if attends else None
+    elif mask.get("dtype") not in ("bool", "uint8"):
+        wrong = None
+    elif use["name"].startswith("masked_fill"):
         fill = use.get("fill")
-        return (
-            isinstance(fill, (int, float))
-            and fill <= PUSHED
-            and mask.get("equal_nonpad", 0.0) >= EXACT
-        )
-    if use["argument"] in ("attn_mask", "key_padding_mask"):
-        wrong = "equal_pad" if use.get("true_means") == "keep" else "equal_nonpad"
-        return bool(mask.get(wrong, 0.0) >= EXACT)
-    return False
+        pushes = isinstance(fill, (int, float)) and limits.MASK_FILL.kept_by(fill)
+        wrong = rest if pushes else None
+    else:
+        kept = padding if use.get("true_means") == "keep" else rest
+        wrong = kept if attends else None
+    return wrong is not None and limits.MASK_EQUAL.reached_by(mask.get(wrong))
 
 
-def _mass_on_padding(deep: DeepStep) -> tuple[Evidence, tuple[Site, ...]] | None:
+def _mass_on_padding(deep: DeepStep) -> _Said | None:
     for attention, op in attention_ops(deep):
-        tokens = [
-            t
-            for t in deep.tokens
-            if t.pad_side is not None and t.lengths and _length(t) == attention.keys
-        ]
-        if attention.pad_mass is None or not tokens or not _masked(attention):
+        masked = "shape" in attention.mask or "key_padding" in attention.mask
+        token = next((t for t in deep.tokens if _is_padded(t, attention.keys)), None)
+        if attention.pad_mass is None or token is None or not masked:
             continue
         # Rows without padding have nothing to be shown and do not count.
-        lengths = tokens[0].lengths[:8]
-        padded = sum(n for n in lengths if n < attention.keys) / max(sum(lengths), 1)
-        if padded < 0.05 or attention.pad_mass < ALL_MASS * padded:
+        lengths = token.lengths[:8]
+        padded = sum(n for n in lengths if n != attention.keys) / max(sum(lengths), 1)
+        if not limits.PADDED_EXAMPLES.reached_by(padded):
+            continue
+        if not limits.MASS_ON_PADDING.reached_by(attention.pad_mass / padded):
             continue
         text = (
             f"real tokens put {100 * attention.pad_mass:.0f} % of their attention on padding "
-            f"(id {tokens[0].pad_id})"
+            f"(id {token.pad_id})"
         )
-        return Evidence(text, "attention", (deep.step,), attention.pad_mass, 0.0), _places(
-            deep, attention, op
-        )
+        return _reading(deep, text, attention.pad_mass), _places(deep, attention, op)
     return None
 
 
-def _masked(attention: Attention) -> bool:
-    return "shape" in attention.mask or "key_padding" in attention.mask
-
-
-def _length(token: TokenInput) -> int | None:
-    return token.shape[token.time_dim] if token.time_dim is not None else None
+def _is_padded(token: TokenInput, keys: int) -> bool:
+    length = token.shape[token.time_dim] if token.time_dim is not None else None
+    return token.pad_side is not None and bool(token.lengths) and length == keys
 
 
 def _places(deep: DeepStep, attention: Attention, op: Op) -> tuple[Site, ...]:
@@ -267,8 +247,8 @@ def _fix(where: tuple[Site, ...]) -> Fix:
         "Invert the mask for this operator: padding and the future are to be left out, real "
         "tokens kept."
     )
-    for site in where[:1]:
-        for old, new in (("!=", "=="), (".ne(", ".eq(")):
-            if site.code.count(old) == 1:
-                return Fix(summary, replace=(site.code, site.code.replace(old, new)))
+    code = where[0].code if where else ""
+    for old, new in (("!=", "=="), (".ne(", ".eq(")):
+        if code.count(old) == 1:
+            return Fix(summary, replace=(code, code.replace(old, new)))
     return Fix(summary)

@@ -25,8 +25,8 @@ changes the answers.
     out, _ = attention(x, x, x, attn_mask=mask)
 
 ## Confirm it
-The shapes at the failure, or the attention on padding measured with the mask in place, are the
-proof.
+The attention on padding measured with the mask in place, or the shapes that met, are the proof. A
+crash makes it likely.
 
 ## False alarms
 A model without any padding mask attends to padding too, but then there is no mask that describes
@@ -44,6 +44,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sawbones.evidence import NothingToJudge, exact, finding, refused
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import failure
@@ -51,9 +53,10 @@ from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import MASKING, attention_ops, built_sites, mask_makers
 
 NEEDS = ("deep",)
+USES = ("data_ops",)
 EXPLAINS = ("pipeline.mask-mismatch", "model.over-masking")
 EXPERIMENT = None
-LEFT_OVER = 1e-3
+MIN_LENGTH = 3  # queries and keys: shapes of fewer fit by chance
 _APPLYING = (
     "masked_fill",
     "masked_fill_",
@@ -74,7 +77,11 @@ _SAID = (
 
 
 def check(run: Run) -> Iterator[Finding]:
-    yield from _crashed(run)
+    crashed = _crashed(run)
+    if crashed is not None:
+        yield crashed
+    elif not any(deep.attention for deep in run.deep):
+        raise NothingToJudge("no attention was seen")
     for deep in run.deep:
         found = (
             _leaky(deep)
@@ -87,43 +94,26 @@ def check(run: Run) -> Iterator[Finding]:
             return
 
 
-def _finding(
-    text: str, signal: str, step: int, where: tuple[Site, ...], fix: str, value: float | None = None
-) -> Finding:
-    evidence = Evidence(text, signal, (step,), value, 0.0 if value is not None else None)
-    return Finding(
-        "model.mask-shape",
-        "proven",
-        0.95,
-        "The attention mask has the wrong shape",
-        where,
-        (evidence,),
-        Fix(fix),
-    )
+def _finding(reading: Evidence, where: tuple[Site, ...], fix: str) -> Finding:
+    return finding("The attention mask has the wrong shape", where, (reading,), Fix(fix))
 
 
-def _crashed(run: Run) -> Iterator[Finding]:
+def _crashed(run: Run) -> Finding | None:
     failed = failure(run)
-    if failed is None:
-        return
-    message = failed.message.lower()
-    adds_mask = failed.op in ("add", "add_") and any(
-        (v.get("nonfinite") or 0) > 0 for v in failed.inputs
-    )
-    if not (failed.op in _APPLYING or adds_mask) or not any(word in message for word in _SAID):
-        return
+    if failed is None or not any(word in failed.message.lower() for word in _SAID):
+        return None
+    infinite = any((v.get("nonfinite") or 0) > 0 for v in failed.inputs)
+    if failed.op not in _APPLYING and not (failed.op in ("add", "add_") and infinite):
+        return None
     shapes = " and ".join(str(shape) for shape in failed.shapes[:4])
     square = max((s[-1] for s in failed.shapes if len(s) >= 2 and s[-1] == s[-2]), default=2)
     text = (
         f"{failed.op} failed at step {failed.step} with {shapes}: "
         f"{failed.message.splitlines()[0][:160]}"
     )
-    where = places(failed.site, *built_sites(run, ("tril", "triu"), square))
-    yield _finding(
-        text,
-        "crash",
-        failed.step,
-        where,
+    return _finding(
+        refused(text, steps=(failed.step,)),
+        places(failed.site, *built_sites(run, ("tril", "triu"), square)),
         "Cut or build the mask for the length of the batch at hand, so that it fits the scores.",
     )
 
@@ -132,55 +122,50 @@ def _leaky(deep: DeepStep) -> Finding | None:
     padded = [
         t
         for t in deep.tokens
-        if t.pad_side is not None and t.pad_share > 0.02 and t.time_dim is not None
+        if t.pad_side is not None
+        and t.time_dim is not None
+        and limits.PADDING_SEEN.passed_by(t.pad_share)
     ]
-    if not padded:
-        return None
     batch = {t.shape[1 - (t.time_dim or 0)] for t in padded}
-    for attention, op in attention_ops(deep):
-        if attention.pad_mass is None or attention.pad_mass <= LEFT_OVER:
+    for attention, op in attention_ops(deep) if padded else ():
+        mass, shape = attention.pad_mass, tuple(attention.mask.get("shape") or ())
+        hides = limits.KEYS_OPEN.undercut_by(attention.mask.get("allowed_share"))
+        if mass is None or not hides or not limits.PAD_MASS.passed_by(mass):
             continue
-        shape = tuple(attention.mask.get("shape") or ())
-        per_head = (
-            len(shape) == 3
-            and any(shape[0] == n * attention.heads for n in batch)
-            and attention.heads > 1
-        )
-        share = attention.mask.get("allowed_share")
-        if attention.kind == "mha" and per_head and isinstance(share, float) and share < 0.98:
+        seen = f"real tokens put {100 * mass:.1f} % of their attention on padding"
+        if attention.kind == "mha" and _has_layer_per_head(shape, batch, attention.heads):
             text = (
-                f"real tokens put {100 * attention.pad_mass:.1f} % of their attention on padding although the mask {shape} has a "
-                f"layer for every example and head: the layers are not in the order (example, head)"
+                f"{seen} although the mask {shape} has a layer for every example and head: the "
+                "layers are not in the order (example, head)"
             )
-        elif (
-            len(shape) == 4
-            and shape[-1] == 1
-            and shape[-2] == attention.queries > 1
-            and isinstance(share, float)
-            and share < 0.98
-        ):
-            text = (
-                f"the mask {shape} hides queries instead of keys: real tokens put {100 * attention.pad_mass:.1f} % of their "
-                f"attention on padding"
-            )
+        elif len(shape) == 4 and shape[-1] == 1 and shape[-2] == attention.queries > 1:
+            text = f"the mask {shape} hides queries instead of keys: {seen}"
         else:
             continue
-        made = [site for site in mask_makers(deep, attention, op) if site != attention.site]
-        uses = [
-            as_site(u.get("made_at"))
-            for m in deep.masks
-            if tuple(m["shape"]) == shape
-            for u in m.get("uses") or ()
-        ]
-        where = places(
-            *[u for u in uses if u is not None and u != attention.site], *made, attention.site
-        )
-        fix = (
+        made = [s for s in _made_at(deep, shape) if s != attention.site]
+        return _finding(
+            exact(text, mass, signal="attention", steps=(deep.step,)),
+            places(*made, *_makers(deep, attention, op)),
             "Give each example its own mask along keys: (batch, 1, 1, keys), or "
-            "repeat_interleave over the heads."
+            "repeat_interleave over the heads.",
         )
-        return _finding(text, "attention", deep.step, where, fix, attention.pad_mass)
     return None
+
+
+def _has_layer_per_head(shape: tuple[int, ...], batch: set[int], heads: int) -> bool:
+    return len(shape) == 3 and heads > 1 and any(shape[0] == n * heads for n in batch)
+
+
+def _made_at(deep: DeepStep, shape: tuple[int, ...]) -> tuple[Site, ...]:
+    """Where the masks of this shape were made."""
+    masks = [mask for mask in deep.masks if tuple(mask["shape"]) == shape]
+    return places(*(as_site(use.get("made_at")) for m in masks for use in m.get("uses") or ()))
+
+
+def _makers(deep: DeepStep, attention: Attention, op: Op) -> tuple[Site, ...]:
+    """Lines of the step that made the mask, and last the attention itself."""
+    made = [site for site in mask_makers(deep, attention, op) if site != attention.site]
+    return places(*made, attention.site)
 
 
 def _rows_for_queries(deep: DeepStep) -> Finding | None:
@@ -190,32 +175,20 @@ def _rows_for_queries(deep: DeepStep) -> Finding | None:
     for attention, op in attention_ops(deep):
         shape = tuple(attention.mask.get("shape") or ())
         size = attention.keys
-        square = (
-            len(shape) >= 2
-            and shape[-1] == shape[-2] == size == attention.queries > 2
-            and all(n == 1 for n in shape[:-2])
-        )
-        if not square or attention.mask.get("triangle") is not None:
+        square = size == attention.queries and shape == (1,) * (len(shape) - 2) + (size, size)
+        if not square or size < MIN_LENGTH or attention.mask.get("triangle") is not None:
             continue
-        if not any(
-            _describes_padding(mask, size) for mask in deep.masks if tuple(mask["shape"]) == shape
-        ):
+        if not any(_describes_padding(m) for m in deep.masks if tuple(m["shape"]) == shape):
             continue
         text = (
-            f"the mask {shape} holds the padding of the {size} examples, one row each, and is applied to {size} queries by {size} "
-            f"keys: query i of every example is masked with the padding of example i"
+            f"the mask {shape} holds the padding of the {size} examples, one row each, and is "
+            f"applied to {size} queries by {size} keys: query i of every example is masked with "
+            "the padding of example i"
         )
         used = as_site(attention.mask.get("mask_site"))
-        where = places(
-            used,
-            *[site for site in mask_makers(deep, attention, op) if site != attention.site],
-            attention.site,
-        )
         return _finding(
-            text,
-            "attention",
-            deep.step,
-            where,
+            exact(text, size, signal="attention", steps=(deep.step,)),
+            places(used, *_makers(deep, attention, op)),
             "Give each example its own mask along keys: mask[:, None, None, :].",
         )
     return None
@@ -226,33 +199,22 @@ def _hides_queries(deep: DeepStep) -> Finding | None:
     ever hidden from a real query.
     """
     for attention, op in attention_ops(deep):
-        shape = tuple(attention.mask.get("shape") or ())
-        several = (
-            attention.mask.get("masks", 1) > 1 or "key_padding" in attention.mask
-        )  # another one may hide the keys
-        if (
-            not attention.mask.get("rows_only")
-            or several
-            or len(shape) < 3
-            or attention.queries < 3
-            or attention.keys < 3
-        ):
+        mask = attention.mask
+        shape = tuple(mask.get("shape") or ())
+        several = mask.get("masks", 1) > 1 or "key_padding" in mask  # another one may hide the keys
+        if not mask.get("rows_only") or several or len(shape) < 3:
+            continue
+        if min(attention.queries, attention.keys) < MIN_LENGTH:
             continue
         text = (
             f"the mask {shape} hides whole queries and no key from the others: padding is "
             "hidden along the wrong dimension"
         )
-        used = as_site(attention.mask.get("mask_site"))
-        uses = [
-            as_site(u.get("made_at"))
-            for m in deep.masks
-            if tuple(m["shape"]) == shape
-            for u in m.get("uses") or ()
-        ]
-        made = [site for site in mask_makers(deep, attention, op) if site != attention.site]
-        where = places(*uses[:1], used, *made, attention.site)
+        made, used = _made_at(deep, shape), as_site(mask.get("mask_site"))
         return _finding(
-            text, "attention", deep.step, where, "Lay the mask along keys: mask[:, None, None, :]."
+            exact(text, 0, expected=1, signal="attention", steps=(deep.step,)),  # hidden keys
+            places(*made[:1], used, *_makers(deep, attention, op)),
+            "Lay the mask along keys: mask[:, None, None, :].",
         )
     return None
 
@@ -263,30 +225,24 @@ def _examples_for_heads(deep: DeepStep) -> Finding | None:
     """
     flow = Flow(deep)
     for attention, op in attention_ops(deep):
+        lengths = {attention.keys, attention.queries}
         for user, mask, scores in _masked(flow, attention, op):
-            layers = mask.shape[0] if len(mask.shape) == 3 else 0
-            if (
-                len(scores) != 4
-                or not layers == scores[0] == scores[1] > 1
-                or mask.requires_grad
-                or mask.shape[-1] != attention.keys
-            ):
+            layers = mask.shape[0] if len(mask.shape) == 3 and len(scores) == 4 else 0
+            if layers < 2 or scores[:2] != (layers, layers) or mask.requires_grad:
                 continue
-            if not _one_layer_per_example(
-                flow, mask, user.index, {attention.keys, attention.queries}
-            ):
+            if mask.shape[-1] != attention.keys:
+                continue
+            if not _one_layer_per_example(flow, mask, user.index, lengths):
                 continue
             text = (
-                f"the mask {mask.shape} holds one layer for each of {layers} examples; scores {scores} align "
-                f"it with the {layers} heads: head i of every example is masked with the mask of example i"
+                f"the mask {mask.shape} holds one layer for each of {layers} examples; scores "
+                f"{scores} align it with the {layers} heads: head i of every example is masked "
+                "with the mask of example i"
             )
             made = flow.maker(mask, user.index)
-            where = places(made.site if made is not None else None, user.site, attention.site)
             return _finding(
-                text,
-                "ops",
-                deep.step,
-                where,
+                exact(text, layers, expected=1, signal="ops", steps=(deep.step,)),
+                places(made.site if made is not None else None, user.site, attention.site),
                 "Give the mask a dimension for the heads: mask[:, None].",
             )
     return None
@@ -323,13 +279,11 @@ def _one_layer_per_example(flow: Flow, mask: Value, before: int, lengths: set[in
     return kept and any(v.shape[0] == count and v.dtype.startswith(("int", "bool")) for v in given)
 
 
-def _describes_padding(mask: Mapping[str, Any], size: int) -> bool:
+def _describes_padding(mask: Mapping[str, Any]) -> bool:
     """It equals (or is the opposite of) what is padded: of the tokens, or of vectors that are
     nothing but zeros.
     """
-    share = float(mask.get("on_share") or 0.0)
-    fits = max(
-        float(mask.get(key) or 0.0)
-        for key in ("equal_nonpad", "equal_pad", "equal_blank", "equal_filled")
-    )
-    return fits > 0.999 and 0.02 < share < 0.98 and size > 2
+    share = float(mask.get("on_share") or 0)
+    shows = limits.PADDING_SEEN.passed_by(min(share, 1 - share))
+    names = ("equal_nonpad", "equal_pad", "equal_blank", "equal_filled")
+    return shows and any(limits.MASK_EQUAL.passed_by(mask.get(name)) for name in names)

@@ -40,7 +40,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import model as limits
+from sawbones.schema import DeepStep, Finding, Fix, Run, Site, Value
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import Birth, first_nonfinite
 from sawbones.stats.loss_calls import as_site, places
@@ -53,6 +55,7 @@ from sawbones.stats.sequences import (
 )
 
 NEEDS = ("deep",)
+USES = ("nonfinite", "data_ops")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "loss.unstable-log",
@@ -64,7 +67,6 @@ EXPLAINS = (
     "loop.amp-no-scaler",
 )
 EXPERIMENT = None
-ORDINARY = 1e4  # products of such values and weights stay far from overflowing
 _NORMALISING = (
     "softmax",
     "log_softmax",
@@ -88,40 +90,44 @@ _COMBINING = (
 
 def check(run: Run) -> Iterator[Finding]:
     birth = first_nonfinite(run)
-    if birth is not None and birth.op in _NORMALISING and birth.inputs and birth.phase == "forward":
+    if birth is None and not any(deep.attention for deep in run.deep):
+        raise NothingToJudge("no attention was seen, and every value was finite")
+    if birth is not None and _is_masked_row(birth):
         masked = max(int(v.get("nonfinite") or 0) for v in birth.inputs)
-        highest = birth.inputs[0].get("max")
-        fine = birth.reason in ("", "fully masked softmax row") and (
-            birth.op != "softmax" or masked > 0
+        text = (
+            f"{birth.op} made the first non-finite value at step {birth.step}: its input has "
+            f"{masked} masked scores, whole rows among them, and the rest lies in "
+            f"[{birth.inputs[0].get('min')}, {birth.inputs[0].get('max')}]"
         )
-        if fine and (highest is None or abs(highest) < 1e30) and not _overflowed(birth):
-            text = (
-                f"{birth.op} made the first non-finite value at step {birth.step}: its input has {masked} masked scores, whole "
-                f"rows among them, and the rest lies in [{birth.inputs[0].get('min')}, {highest}]"
-            )
-            yield _finding(text, birth.step, _where(run, birth.site))
-            return
+        yield _finding(text, birth.step, _where(run, birth.site))
+        return
     yield from _no_diagonal(run)
 
 
-def _overflowed(birth: Birth) -> bool:
-    """Seen between deep steps, where only values and weights are known, not the mask: those may
-    have made the NaN themselves.
-    """
-    if birth.reason or birth.op != "multi_head_attention_forward":
+def _is_masked_row(birth: Birth) -> bool:
+    """Attention that was given finite scores and masks, and gave something that is not finite."""
+    if birth.op not in _NORMALISING or not birth.inputs or birth.phase != "forward":
         return False
-    sizes = [abs(v.get(side) or 0.0) for v in birth.inputs for side in ("min", "max")]
-    return any((v.get("nonfinite") or 0) > 0 for v in birth.inputs) or max(sizes) > ORDINARY
+    infinite = any((v.get("nonfinite") or 0) > 0 for v in birth.inputs)
+    if birth.reason not in ("", "fully masked softmax row"):
+        return False
+    if birth.op == "softmax" and not infinite:
+        return False
+    if limits.SCORES_OVERFLOWED.reached_by(abs(birth.inputs[0].get("max") or 0)):
+        return False
+    if birth.reason or birth.op != "multi_head_attention_forward":
+        return True
+    # Seen between deep steps, where only values and weights are known, not the mask: those may have
+    # made the NaN themselves.
+    sizes = [abs(v.get(side) or 0) for v in birth.inputs for side in ("min", "max")]
+    return not infinite and not limits.ORDINARY_VALUES.passed_by(max(sizes))
 
 
 def _finding(text: str, step: int, where: tuple[Site, ...]) -> Finding:
-    return Finding(
-        "model.over-masking",
-        "proven",
-        0.96,
+    return finding(
         "Some queries may see no key at all",
         where,
-        (Evidence(text, "nonfinite", (step,)),),
+        (exact(text, 0, expected=1, signal="nonfinite", steps=(step,)),),  # keys of such a query
         Fix(
             "Leave every query at least one key (its own position), or leave rows without "
             "keys out of the attention."
@@ -133,43 +139,33 @@ def _where(run: Run, site: Site | None) -> tuple[Site, ...]:
     """Where the mask was put together, as far as a deep step or the time before training shows
     it.
     """
-    found: list[Site] = []
-    keys = 2
-    for deep in run.deep:
-        for attention, op in attention_ops(deep):
-            if attention.site == site:
-                keys = attention.keys
-                found += _combined(deep, op.inputs[0].id, op.index)
+    pairs = [(d, a.keys, op) for d in run.deep for a, op in attention_ops(d) if a.site == site]
+    found = [line for deep, _, op in pairs for line in _combined(deep, op.inputs[0], op.index)]
     if not found:
-        for deep in run.deep[:1]:
-            flow = Flow(deep)
-            for op in flow.ops:
-                if op.site == site and op.name in _NORMALISING and op.inputs:
-                    keys = op.inputs[0].shape[-1]
-                    found += _combined(deep, op.inputs[0].id, op.index)
+        again = [
+            (deep, op.inputs[0].shape[-1], op)
+            for deep in run.deep[:1]
+            for op in Flow(deep).ops
+            if op.site == site and op.name in _NORMALISING and op.inputs
+        ]
+        found = [line for deep, _, op in again for line in _combined(deep, op.inputs[0], op.index)]
+        pairs += again
+    keys = pairs[-1][1] if pairs else 2
     made = built_sites(run, ("eye",), keys) or built_sites(run, ("tril", "triu"), keys)
     return places(*found[:1], *made[:1], site)
 
 
-def _combined(deep: DeepStep, scores: int, before: int) -> list[Site]:
+def _combined(deep: DeepStep, scores: Value, before: int) -> list[Site]:
     """Lines that combined masks, behind the value that hides scores."""
     flow = Flow(deep)
-    start = next(
-        (v for op in flow.ops if op.index <= before for v in op.inputs if v.id == scores), None
-    )
-    if start is None:
-        return []
-    for op in flow.behind(start, before, 12):
-        if op.name in ("masked_fill", "masked_fill_", "where", "add", "__setitem__"):
-            for value in op.inputs:
-                if not value.requires_grad:
-                    behind = [
-                        o
-                        for o in flow.behind(value, op.index, 30)
-                        if o.name in _COMBINING and o.site is not None
-                    ]
-                    if behind:
-                        return [o.site for o in behind if o.site is not None]
+    for op in flow.behind(scores, before, 12):
+        if op.name not in ("masked_fill", "masked_fill_", "where", "add", "__setitem__"):
+            continue
+        for value in op.inputs:
+            behind = [] if value.requires_grad else flow.behind(value, op.index, 30)
+            sites = [o.site for o in behind if o.name in _COMBINING and o.site is not None]
+            if sites:
+                return sites
     return []
 
 

@@ -44,13 +44,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sawbones.evidence import NothingToJudge, context, exact, finding
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.dataflow import Flow, lookup
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
+from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.orderless import adding_params, orderless
-from sawbones.stats.positions import REDUCING, added_codes, comes_from_table, time_dim_of
+from sawbones.stats.positions import REDUCING, Added, added_codes, comes_from_table, time_dim_of
 
 NEEDS = ("ops",)
+USES = ("data_ops",)
 EXPLAINS = (
     "model.position-missing",
     "model.cross-sample-leak",
@@ -58,7 +62,7 @@ EXPLAINS = (
     "optimizer.lr-too-low",
 )
 EXPERIMENT = "positions_added"
-STILL = 0.5  # padding on the left may keep ids waiting as long, but then all rows start alike
+MIN_LENGTH = 3  # positions: shapes of fewer fit by chance
 SCORING = frozenset(
     {"mul", "imul", "rmul", "div", "truediv", "masked_fill", "where", "clamp", "float", "to"}
 )
@@ -66,127 +70,108 @@ CUTTING = frozenset({"__getitem__", "narrow", "slice", "index_select"})
 
 
 def check(run: Run) -> Iterator[Finding]:
+    looked = False
     for deep in run.deep[:4]:
-        for text, where in (*_by_ids(run, deep), *_by_addition(deep)):
-            yield Finding(
-                "model.position-broadcast",
-                "proven",
-                0.96,
+        tokens = [t for t in deep.tokens if t.role == "tokens" and t.time_dim is not None]
+        codes = list(added_codes(deep))
+        looked = looked or bool(tokens or codes)
+        for reading, where in (*_by_ids(run, deep, tokens), *_by_addition(deep, codes, tokens)):
+            yield finding(
                 "All positions of an example get the same positional code",
                 where,
-                (Evidence(text, "ops", (deep.step,)),),
+                (reading,),
                 Fix(
                     "Index the table of positions by the length of the sequence and let "
                     "it broadcast over the batch."
                 ),
             )
             return
-    yield from _one_for_all(run)
-
-
-def _one_for_all(run: Run) -> Iterator[Finding]:
-    """A learned vector with a dimension for positions of size 1, in a model that has no other way
-    to know them.
-    """
-    found = orderless(run.deep[0]) if run.deep else None
+    found = orderless(run.deep[0])
+    if not looked and found is None:
+        raise NothingToJudge("no tokens were looked up and no codes were added to the data")
     if found is None or found.alike is None or found.lost is not None:
         return
+    # A learned vector with a dimension for positions of size 1, in a model that has no other way to
+    # know them.
     shape = found.alike.code.shape
-    made = [
-        as_site(r.get("site"))
-        for r in run.facts.get("data_ops") or ()
-        if tuple(r.get("shape") or ()) == shape
-    ]
     text = (
         f"one learned vector {shape} is added at all {found.length} positions of "
-        f"{found.alike.data.shape}, and nothing else "
+        f"{found.alike.data.shape}, and nothing else differs along time on the way to "
+        f"{found.layers} attention layers"
     )
-    text += f"differs along time on the way to {found.layers} attention layers"
-    yield Finding(
-        "model.position-broadcast",
-        "suspected",
-        0.65,
+    yield finding(
         "All positions get the same learned code",
-        places(*made[:1], found.alike.op.site),
-        (Evidence(text, "ops", (run.deep[0].step,)),),
+        places(*made_at(run, shapes=(shape,))[:1], found.alike.op.site),
+        (context(text, signal="ops", steps=(run.deep[0].step,)),),
         Fix(f"Give the learned codes a row for each of the {found.length} positions."),
         params=adding_params(run, run.deep[0], found.start),
     )
 
 
-def _by_ids(run: Run, deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
-    tokens = [
-        t
-        for t in deep.tokens
-        if t.role == "tokens" and t.time_dim is not None and len(t.shape) == 2
-    ]
+def _same_code(deep: DeepStep, text: str, length: int) -> Evidence:
+    """Number of different codes that the positions of an example get: one."""
+    return exact(text, 1, expected=length, signal="ops", steps=(deep.step,))
+
+
+_Said = tuple[Evidence, tuple[Site, ...]]
+
+
+def _by_ids(run: Run, deep: DeepStep, tokens: list[TokenInput]) -> Iterator[_Said]:
+    first = next((t for t in tokens if len(t.shape) == 2), None)
+    if first is None or first.time_dim is None:
+        return
+    length = first.shape[first.time_dim]
+    batch_dim = 1 - first.time_dim
     for token in deep.tokens:
-        if token.role != "positions" or len(token.shape) != 2 or not tokens or token.varies is None:
+        if token.role != "positions" or len(token.shape) != 2 or token.varies is None:
             continue
-        time_dim = tokens[0].time_dim
-        assert time_dim is not None
-        length = tokens[0].shape[time_dim]
-        if (
-            length > 2
-            and token.varies == (1 - time_dim,)
-            and token.shape[1 - time_dim] == tokens[0].shape[1 - time_dim]
-        ):
+        whole = token.shape[batch_dim] == first.shape[batch_dim]
+        if length >= MIN_LENGTH and token.varies == (batch_dim,) and whole:
             text = (
-                f"position ids of shape {token.shape} run from {token.min} to {token.max} over the batch and are the same at all "
-                f"{length} positions"
+                f"position ids of shape {token.shape} run from {token.min} to {token.max} over the "
+                f"batch and are the same at all {length} positions"
             )
-            yield text, places(*_makers(run, deep, token.shape), token.site)
-        elif text := _over_examples(token, tokens[0].shape, length):
-            yield text, places(*_makers(run, deep, token.shape), token.site)
+            reading: Evidence | None = _same_code(deep, text, length)
+        else:
+            reading = _over_examples(deep, token, first.shape, length)
+        if reading is not None:
+            yield reading, places(*_makers(run, deep, token.shape), token.site)
 
 
-def _over_examples(token: TokenInput, shape: tuple[int, ...], length: int) -> str:
+def _over_examples(
+    deep: DeepStep, token: TokenInput, shape: tuple[int, ...], size: int
+) -> Evidence | None:
     """Counted in the order of memory of (time, batch) and read as (batch, time): few codes in a
     row, others in the next.
     """
-    if (
-        token.still is None
-        or token.starts is None
-        or token.shape != shape
-        or length < 4
-        or token.num_embeddings < length
-    ):
-        return ""
+    if token.starts is None or token.shape != shape or token.num_embeddings < size:
+        return None
     first, last = token.starts
-    if token.still <= STILL or last - first < length / 2:
-        return ""
-    return (
-        f"position ids of shape {token.shape} stay the same at {100 * token.still:.0f} % of the steps in time, and examples start "
-        f"anywhere from {first} to {last}: they count over the batch"
+    apart = size > MIN_LENGTH and last - first >= size / 2
+    if not apart or token.still is None or not limits.IDS_STANDING_STILL.passed_by(token.still):
+        return None
+    text = (
+        f"position ids of shape {token.shape} stay the same at {100 * token.still:.0f} % of the "
+        f"steps in time, and examples start anywhere from {first} to {last}: they count over the "
+        "batch"
     )
+    return exact(text, last - first, signal="ops", steps=(deep.step,))
 
 
-def _makers(run: Run, deep: DeepStep, shape: tuple[int, ...]) -> list[Site]:
+def _makers(run: Run, deep: DeepStep, shape: tuple[int, ...]) -> list[Site | None]:
     """Lines that counted the ids up, in the step or while the batch was put together."""
-    found = [
-        op.site
-        for op in deep.ops
-        if op.name == "arange" and op.outputs and op.outputs[0].shape in [(n,) for n in shape]
-    ]
-    mine = [token for token in deep.tokens if token.role == "positions" and token.shape == shape]
+    sizes = [(n,) for n in shape]
     flow = Flow(deep)
-    for token in mine:
+    for token in deep.tokens:
+        if token.role != "positions" or token.shape != shape:
+            continue
         op = lookup(deep, token)
-        behind = (
-            [o.name for o in flow.behind(op.inputs[0], op.index)]
-            if op is not None and op.inputs
-            else []
-        )
-        if "arange" not in behind:  # the ids came ready-made
-            rows = [r for r in run.facts.get("data_ops") or () if r.get("op") == "arange"]
-            built = {module.built for module in run.modules}
-            made = [
-                as_site(r.get("site"))
-                for r in rows
-                if tuple(r.get("shape") or ()) in [(n,) for n in shape]
-            ]
-            return [site for site in made if site is not None and site not in built]
-    return [site for site in found if site is not None]
+        behind = flow.behind(op.inputs[0], op.index) if op is not None and op.inputs else ()
+        if not any(o.name == "arange" for o in behind):  # the ids came ready-made
+            built = built_at(run).values()
+            return [site for site in made_at(run, ("arange",), sizes) if site not in built]
+    counting = [op for op in deep.ops if op.name == "arange" and op.outputs]
+    return [op.site for op in counting if op.outputs[0].shape in sizes]
 
 
 def _has_positions(deep: DeepStep, length: int) -> bool:
@@ -213,50 +198,31 @@ def _is_score(deep: DeepStep, adding: Op) -> bool:
     return False
 
 
-def _by_addition(deep: DeepStep) -> Iterator[tuple[str, tuple[Site, ...]]]:
+def _by_addition(deep: DeepStep, codes: list[Added], tokens: list[TokenInput]) -> Iterator[_Said]:
     flow = Flow(deep)
-    for added in added_codes(deep):
+    for added in codes:
         batch, time = added.sizes
         length = added.data.shape[added.time_dim]
-        if length < 3 or time != 1 or _is_score(deep, added.op):
+        if length < MIN_LENGTH or time != 1 or _is_score(deep, added.op):
             continue
         examples = added.data.shape[1 - added.time_dim]
         names = {op.name for op in flow.behind(added.code, added.op.index)}
-        shapes = (
+        text = (
             f"{added.code.shape} added to {added.data.shape}, where dimension "
-            f"{added.time_dim} is time"
+            f"{added.time_dim} is time: "
         )
-        if (
-            batch == examples > 1
-            and not names & {"embedding", "linear"}
-            and comes_from_table(flow, added, examples + 1) is not None
-        ):
-            yield (
-                f"{shapes}: one code per example, the same at all {length} positions",
-                places(added.op.site),
-            )
-        elif (
-            batch == 1
-            and (table := comes_from_table(flow, added, length)) is not None
-            and (names & REDUCING or (names & CUTTING and not _has_positions(deep, length)))
-        ):
-            text = (
-                f"{shapes}: the table {table.shape} is reduced to one code for all {length} "
-                "positions"
-            )
-            yield text, places(added.op.site)
-    time_dim = time_dim_of(deep)
-    for (
-        token
-    ) in deep.tokens:  # every position looks up the same row of a table that has one for each
-        tokens = [t for t in deep.tokens if t.role == "tokens" and t.time_dim is not None]
-        if (
-            tokens
-            and token.role == "positions"
-            and token.varies == ()
-            and token.num_embeddings >= tokens[0].shape[time_dim] > 3
-        ):
-            yield (
-                f"every position looks up row {token.min} of {token.num_embeddings}",
-                places(token.site),
-            )
+        per_example = batch == examples > 1 and not names & {"embedding", "linear"}
+        reduced = names & REDUCING or (names & CUTTING and not _has_positions(deep, length))
+        if per_example and comes_from_table(flow, added, examples + 1) is not None:
+            text += f"one code per example, the same at all {length} positions"
+        elif batch == 1 and reduced and (table := comes_from_table(flow, added, length)):
+            text += f"the table {table.shape} is reduced to one code for all {length} positions"
+        else:
+            continue
+        yield _same_code(deep, text, length), places(added.op.site)
+    # Every position looks up the same row of a table that has one for each.
+    size = tokens[0].shape[time_dim_of(deep)] if tokens else 0
+    for token in deep.tokens if size > MIN_LENGTH else ():
+        if token.role == "positions" and token.varies == () and token.num_embeddings >= size:
+            text = f"every position looks up row {token.min} of {token.num_embeddings}"
+            yield _same_code(deep, text, size), places(token.site)

@@ -40,7 +40,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.loss_calls import places
 from sawbones.stats.orderless import adding_params, orderless
 
@@ -50,30 +51,29 @@ EXPERIMENT = "positions_added"
 
 
 def check(run: Run) -> Iterator[Finding]:
-    if not run.deep or not run.deep[0].attention:
-        return
     deep = run.deep[0]
+    if not deep.attention:
+        raise NothingToJudge("no attention was seen on the first deep step")
     found = orderless(deep)
     if found is None:
         return
-    start, lost = found.start, found.lost
+    lost = found.lost.site if found.lost is not None else None
     text = (
         f"{found.layers} attention layers look both ways over {found.length} positions, and "
-        "nothing on the way from the input to "
+        "nothing on the way from the input to them differs along time"
     )
-    text += "them differs along time"
     if lost is not None:
-        text += f"; a code for each position is added at {lost.site}, and the sum is not used"
-    yield Finding(
-        "model.position-missing",
-        "suspected" if lost is None else "proven",
-        0.6 if lost is None else 0.95,
+        text += f"; a code for each position is added at {lost}, and the sum is not used"
+    yield finding(
         "No positional information reaches the model",
-        places(lost.site if lost is not None else None, start.site),
-        (Evidence(text, "ops", (deep.step,)),),
+        places(lost, found.start.site),
+        # Codes that reach the attention.
+        (exact(text, 0, expected=found.length, signal="ops", steps=(deep.step,)),),
         Fix(
             "Add positional codes (learned or sinusoidal) to the vectors before the first "
             "attention."
         ),
-        params=adding_params(run, deep, start),
+        # A set has no order: whether positions were meant is only known where codes are made.
+        at_most="suspected" if lost is None else "proven",
+        params=adding_params(run, deep, found.start),
     )

@@ -44,15 +44,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops
 
 NEEDS = ("deep",)
+USES = ("decoding",)
 EXPLAINS = ("model.position-broadcast", "optimizer.lr-too-low")
 EXPERIMENT = None
-APART = 0.01
+MIN_LENGTH = 3  # positions: fewer do not show a rotation
 _FROM_START = re.compile(r"\[0?:(\d+)[,\]]")
 _PROJECTING = (
     "linear",
@@ -64,46 +67,59 @@ _PROJECTING = (
 )
 
 
+_Said = tuple[Evidence, tuple[Site, ...]]
+
+
 def check(run: Run) -> Iterator[Finding]:
-    found = run.facts.get("decoding")
-    if isinstance(found, dict) and max(found["distances"]) > APART:
-        worst = max(found["distances"])
-        text = (
-            f"after a prompt of {found['prompt']} tokens, {len(found['distances'])} single-token calls with the cache differ from "
-            f"the full pass over the same tokens by up to {100 * worst:.0f} %"
-        )
-        sites = [a.site for deep in run.deep[:1] for a in deep.attention][:1]
-        cuts = [s for deep in run.deep[:1] for s in _cuts(deep, {m.path for m in run.modules})][:1]
-        where = (
-            places(*cuts, as_site(found.get("site")), *sites)
-            if cuts
-            else places(*sites, as_site(found.get("site")))
-        )
-        yield _finding(Evidence(text, "decoding", (int(found["step"]),), worst, 0.0), where)
-        return
+    said = _decoding(run)
     for deep in run.deep[:3]:
-        reading = _inconsistent(deep) or _restarted(deep) or _uneven(deep)
-        if reading is not None:
-            yield _finding(Evidence(reading[0], "ops", (deep.step,)), reading[1])
-            return
+        said = said or _inconsistent(deep) or _restarted(deep) or _uneven(deep)
+    if said is not None:
+        reading, where = said
+        yield finding(
+            "Positions of queries and keys do not belong together",
+            where,
+            (reading,),
+            Fix(
+                "Count the queries' positions from where they stand among the keys: offset = "
+                "number of keys - number of queries."
+            ),
+        )
+    elif not run.facts.get("decoding") and not any(deep.attention for deep in run.deep[:3]):
+        raise NothingToJudge("no attention and no decoding with a cache was seen")
 
 
-def _finding(evidence: Evidence, where: tuple[Site, ...]) -> Finding:
-    return Finding(
-        "model.rope-offset",
-        "proven",
-        0.94,
-        "Positions of queries and keys do not belong together",
-        where,
-        (evidence,),
-        Fix(
-            "Count the queries' positions from where they stand among the keys: offset = "
-            "number of keys - number of queries."
-        ),
+def _decoding(run: Run) -> _Said | None:
+    """Decoding token by token with a cache, against the full pass over the same tokens."""
+    found = run.facts.get("decoding")
+    worst = max(found["distances"]) if isinstance(found, dict) else 0
+    if not isinstance(found, dict) or not limits.CACHED_DIFFERS.passed_by(worst):
+        return None
+    text = (
+        f"after a prompt of {found['prompt']} tokens, {len(found['distances'])} single-token calls "
+        f"with the cache differ from the full pass over the same tokens by up to "
+        f"{100 * worst:.0f} %"
     )
+    called = as_site(found.get("site"))
+    sites = [a.site for deep in run.deep[:1] for a in deep.attention][:1]
+    cuts = [s for deep in run.deep[:1] for s in _cuts(deep, {m.path for m in run.modules})][:1]
+    within = limits.CACHED_DIFFERS.value
+    reading = exact(text, worst, within=within, signal="decoding", steps=(int(found["step"]),))
+    return reading, places(*cuts, called, *sites) if cuts else places(*sites, called)
 
 
-def _inconsistent(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
+def _reading(deep: DeepStep, text: str, value: float, expected: float) -> Evidence:
+    return exact(text, value, expected=expected, signal="ops", steps=(deep.step,))
+
+
+def _with_memory(deep: DeepStep) -> Iterator[tuple[Attention, Op]]:
+    """Attention with more keys than queries."""
+    for attention, op in attention_ops(deep):
+        if attention.queries in range(1, attention.keys):
+            yield attention, op
+
+
+def _inconsistent(deep: DeepStep) -> _Said | None:
     """Look-ups in one fixed table by ids that count from 0, once for the queries and once for more
     keys.
     """
@@ -114,104 +130,85 @@ def _inconsistent(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
             table = next((v for v in op.inputs if not v.dtype.startswith(("int", "bool"))), None)
             if table is not None and not table.requires_grad:
                 lookups.setdefault(table.id, []).append(op)
-    for attention, op in attention_ops(deep):
-        if not 1 <= attention.queries < attention.keys:
-            continue
+    for attention, op in _with_memory(deep):
+        queries, keys = attention.queries, attention.keys
         behind = _near(flow, op)
         for found in lookups.values():
-            short = [o for o in found if o.index in behind and _counts(o, attention.queries)]
-            long = [o for o in found if o.index in behind and _counts(o, attention.keys)]
-            if short and long:
-                index = next(v for v in short[0].inputs if v.dtype.startswith("int"))
-                _, maker = flow.origin(index, short[0].index)
-                text = (
-                    f"{attention.queries} queries are rotated by positions 0 to {attention.queries - 1}, the {attention.keys} "
-                    f"keys that they belong to by 0 to {attention.keys - 1}"
-                )
-                return text, places(
-                    maker.site if maker is not None else None, short[0].site, attention.site
-                )
+            mine = [o for o in found if o.index in behind]
+            short = next((o for o in mine if _counts(o, queries)), None)
+            if short is None or not any(_counts(o, keys) for o in mine):
+                continue
+            index = next(v for v in short.inputs if v.dtype.startswith("int"))
+            maker = flow.origin(index, short.index)[1]
+            text = (
+                f"{queries} queries are rotated by positions 0 to {queries - 1}, the {keys} "
+                f"keys that they belong to by 0 to {keys - 1}"
+            )
+            made = maker.site if maker is not None else None
+            where = places(made, short.site, attention.site)
+            return _reading(deep, text, 0, keys - queries), where
     return None
 
 
-def _restarted(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
+def _restarted(deep: DeepStep) -> _Said | None:
     """Keys that end in the queries' own tokens, after remembered ones, and codes that start at 0
     for both.
     """
     flow = Flow(deep)
-    for attention, op in attention_ops(deep):
-        if not 1 <= attention.queries < attention.keys:
-            continue
-        product = (
-            op
-            if attention.kind == "sdpa"
-            else next((o for o in flow.behind(op.inputs[0], op.index, 24) if _is_product(o)), op)
-        )
+    for attention, op in _with_memory(deep):
+        product = _product(flow, attention, op)
         if len(product.inputs) < 2:
             continue
         query, key = product.inputs[:2]
-        around = _near(flow, product, query), _near(flow, product, key)
-        own = next(
-            (o for o in flow.ops if o.index in around[0] and _starts(o, attention.queries)), None
-        )
-        far = next(
-            (o for o in flow.ops if o.index in around[1] and _starts(o, attention.keys)), None
+        own, far = (
+            next((o for o in flow.ops if o.index in around and _starts(o, length)), None)
+            for around, length in (
+                (_near(flow, product, query), attention.queries),
+                (_near(flow, product, key), attention.keys),
+            )
         )
         if own is None or far is None or not _ends_in(flow, key, query, product):
             continue
+        apart = attention.keys - attention.queries
         text = (
-            f"the last {attention.queries} of {attention.keys} keys are the queries' own tokens, and both are rotated by positions "
-            f"from 0 on: a token's query and its key are {attention.keys - attention.queries} places apart"
+            f"the last {attention.queries} of {attention.keys} keys are the queries' own tokens, "
+            "and both are rotated by positions from 0 on: a token's query and its key are "
+            f"{apart} places apart"
         )
-        return text, places(attention.site, own.site)
+        return _reading(deep, text, apart, 0), places(attention.site, own.site)
     return None
 
 
-def _uneven(deep: DeepStep) -> tuple[str, tuple[Site, ...]] | None:
+def _uneven(deep: DeepStep) -> _Said | None:
     """As many queries as keys, and only one of them is rotated, or each by angles of its own."""
     flow = Flow(deep)
     for attention, op in attention_ops(deep):
         product = _product(flow, attention, op)
-        if (
-            attention.queries != attention.keys
-            or attention.queries < 3
-            or len(product.inputs) < 2
-            or attention.kind == "mha"
-        ):
+        square = attention.queries == attention.keys and attention.queries >= MIN_LENGTH
+        if not square or len(product.inputs) < 2 or attention.kind == "mha":
             continue
         sides = [_near(flow, product, value) for value in product.inputs[:2]]
         made = [
             [o for o in flow.ops if o.index in side and o.name in _PROJECTING] for side in sides
         ]
         turned = [_tables(flow, side, attention.queries) for side in sides]
-        if (
-            not all(made)
-            or not any(_rotates(t) for t in turned)
-            or any(_learned(flow, side) for side in sides)
-        ):
+        rotates = [_rotates(t) for t in turned]
+        if not all(made) or not any(rotates) or any(_learned(flow, side) for side in sides):
             continue
-        rotated = 0 if _rotates(turned[0]) else 1
-        handed = [
-            o.site
-            for o in _table_cuts(flow, sides[rotated])
-            if o.site is not None and not _same(o.site, attention.site)
-        ]
+        rotated = 0 if rotates[0] else 1
+        cuts = [o.site for o in _table_cuts(flow, sides[rotated]) if o.site is not None]
+        handed = [site for site in cuts if not _same(site, attention.site)]
         where = places(attention.site, *handed[:1], made[1 - rotated][0].site)
         if not turned[0] or not turned[1]:
             names = ("queries", "keys") if turned[0] else ("keys", "queries")
-            return (
-                (
-                    f"the {names[0]} are rotated by their positions before they meet, the "
-                    f"{names[1]} are not"
-                ),
-                where,
+            text = (
+                f"the {names[0]} are rotated by their positions before they meet, the "
+                f"{names[1]} are not"
             )
-        if (
-            all(_rotates(t) for t in turned)
-            and "complex" not in turned[0] | turned[1]
-            and not turned[0] & turned[1]
-        ):
-            return "queries and keys of the same tokens are rotated by different angles", where
+            return _reading(deep, text, 1, 2), where
+        if all(rotates) and "complex" not in turned[0] | turned[1] and not turned[0] & turned[1]:
+            text = "queries and keys of the same tokens are rotated by different angles"
+            return _reading(deep, text, 2, 1), where
     return None
 
 
@@ -269,15 +266,15 @@ def _tables(flow: Flow, near: set[int], length: int) -> set[object]:
             continue
         if table.dtype.startswith("complex"):
             found.add("complex")
-        elif (
-            table.mean is not None
-            and table.std is not None
-            and -1.001 < (table.min or 0.0) <= (table.max or 0.0) < 1.001
-        ):
+        elif table.mean is not None and table.std is not None and _like_sines(table):
             found.add((round(table.mean, 4), round(table.std, 4)))
         else:
             found.add(table.id)
     return found
+
+
+def _like_sines(table: Value) -> bool:
+    return limits.SINE_BOUND.undercut_by(max(-(table.min or 0), table.max or 0))
 
 
 def _learned(flow: Flow, near: set[int]) -> bool:
@@ -304,22 +301,15 @@ def _is_product(op: Op) -> bool:
     return op.name in ("matmul", "bmm", "einsum", "baddbmm") and len(op.inputs) >= 2
 
 
-def _starts(op: Op, length: int) -> bool:
-    """Counts 0, 1, ... length - 1, or cuts as many rows from the beginning of a table."""
+def _starts(op: Op, size: int) -> bool:
+    """Counts 0, 1, ... size - 1, or cuts as many rows from the beginning of a table."""
     if op.name == "arange" and op.outputs:
         made = op.outputs[0]
-        return made.shape == (length,) and made.min == 0 and made.max == length - 1
-    cut = (
-        _FROM_START.match(str(op.args.get("index", "")))
-        if op.name == "__getitem__" and op.inputs
-        else None
-    )
-    return (
-        cut is not None
-        and int(cut[1]) == length
-        and not op.inputs[0].requires_grad
-        and op.inputs[0].shape[0] >= length
-    )
+        return made.shape == (size,) and made.min == 0 and made.max == size - 1
+    if op.name != "__getitem__" or not op.inputs or op.inputs[0].requires_grad:
+        return False
+    cut = _FROM_START.match(str(op.args.get("index", "")))
+    return cut is not None and int(cut[1]) == size and op.inputs[0].shape[0] >= size
 
 
 def _ends_in(flow: Flow, key: Value, query: Value, product: Op) -> bool:

@@ -39,10 +39,12 @@ question of the PyTorch forum.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Value
-from sawbones.stats.dataflow import Flow, data_values
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
+from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import carrying, places
 
 NEEDS = ("ops",)
@@ -60,65 +62,51 @@ _CARRYING = frozenset(
 )
 _MOVING = frozenset({"transpose", "swapaxes", "swapdims", "mT", "permute"})
 _WIDENING = frozenset({"unsqueeze", "__getitem__"})
+_SOFTMAX = ("softmax", "log_softmax")
 NEW = -1  # a dimension that the softmax did not have
 _PRODUCTS = frozenset({"matmul", "bmm", "__matmul__", "baddbmm"})
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found: dict[int, tuple[DeepStep, Op, str]] = {}
-    sites: dict[object, int] = {}
-    looked: dict[object, int] = {}
+    found: list[tuple[DeepStep, Op, str, int]] = []
+    looked: Counter[Site] = Counter()
     for deep in run.deep:
-        flow, data = Flow(deep), None
+        flow = Flow(deep)
         for op in flow.ops:
-            if (
-                op.name not in ("softmax", "log_softmax")
-                or not op.inputs
-                or not op.outputs
-                or op.site is None
-            ):
+            if op.name not in _SOFTMAX or not op.inputs or not op.outputs or op.site is None:
                 continue
-            data = data if data is not None else data_values(deep)
             axis = _axis(op)
             if axis is None or not op.inputs[0].requires_grad:
                 continue
-            looked[op.site] = looked.get(op.site, 0) + 1
-            wrong = _wrong(flow, op, axis, data)
+            looked[op.site] += 1
+            wrong = _wrong(flow, op, axis)
             if wrong is not None:
-                sites[op.site] = sites.get(op.site, 0) + 1
-                found.setdefault(sites[op.site] * 100000 + op.index, (deep, op, wrong))
-    found = {
-        key: value for key, value in found.items() if sites[value[1].site] == looked[value[1].site]
-    }
-    if found:
-        deep, op, text = next(iter(found.values()))
-        yield _finding(run, deep, op, text)
-        return
-    yield from _in_the_loss(run)
-
-
-def _finding(run: Run, deep: DeepStep, op: Op, text: str) -> Finding:
-    # A softmax module is told its dimension where it is made.
-    made = next(
-        (
-            m.built
-            for m in run.modules
-            if m.path == op.module and m.cls in ("Softmax", "LogSoftmax")
-        ),
-        None,
-    )
-    return Finding(
-        "model.softmax-axis",
-        "proven",
-        0.96,
-        "Softmax is taken over the wrong dimension",
-        places(made, op.site),
-        (Evidence(text, "ops", (deep.step,)),),
-        Fix(
-            "Take the softmax along the dimension that the weights are summed over next "
-            "(the keys, or the classes)."
-        ),
-    )
+                found.append((deep, op, *wrong))
+    wrong_at = Counter(op.site for _, op, _, _ in found)
+    always = [one for one in found if one[1].site and wrong_at[one[1].site] == looked[one[1].site]]
+    into_loss = list(_in_the_loss(run))
+    if not looked and not into_loss:
+        raise NothingToJudge("no softmax was taken of something learned")
+    for deep, op, text, expected in (always or into_loss)[:1]:
+        # A softmax module is told its dimension where it is made.
+        own = [m for m in run.modules if m.path == op.module and m.cls in ("Softmax", "LogSoftmax")]
+        yield finding(
+            "Softmax is taken over the wrong dimension",
+            places(*(m.built for m in own[:1]), op.site),
+            (
+                exact(
+                    text,
+                    _axis(op) or 0,
+                    expected=expected,
+                    signal="ops",
+                    steps=(deep.step,),
+                ),
+            ),
+            Fix(
+                "Take the softmax along the dimension that the weights are summed over next "
+                "(the keys, or the classes)."
+            ),
+        )
 
 
 def _axis(op: Op) -> int | None:
@@ -126,24 +114,26 @@ def _axis(op: Op) -> int | None:
     return dim % rank if isinstance(dim, int) and rank else None
 
 
-def _wrong(flow: Flow, op: Op, axis: int, data: set[int]) -> str | None:
+def _wrong(flow: Flow, op: Op, axis: int) -> tuple[str, int] | None:
+    """What is wrong, and the dimension that it should be."""
     shape = op.outputs[0].shape
     for user, value, order in _users(flow, op):
         if user.name in ("div", "div_", "__truediv__", "true_divide"):
             return None
         summed = _summed(flow, user, value, order)
-        if summed is None or summed == NEW:
+        if summed in (None, NEW, axis) or summed is None or shape[summed] <= 1:
             continue
-        if shape[axis] == 1 and shape[summed] > 1:
-            return (
+        if shape[axis] == 1:
+            text = (
                 f"softmax of {shape} over dimension {axis}, which has size 1: every weight is "
                 f"1, and {shape[summed]} are summed"
             )
-        if summed != axis and shape[summed] > 1 and shape[axis] > 1:
-            return (
-                f"softmax of {shape} over dimension {axis}, and {user.name} sums over dimension {summed}: the weights that are "
-                f"summed do not add up to 1"
+        else:
+            text = (
+                f"softmax of {shape} over dimension {axis}, and {user.name} sums over dimension "
+                f"{summed}: the weights that are summed do not add up to 1"
             )
+        return text, summed
     return None
 
 
@@ -178,7 +168,7 @@ def _widened(op: Op, order: list[int]) -> list[int] | None:
         place = dim % (len(order) + 1) if isinstance(dim, int) else None
         return [*order[:place], NEW, *order[place:]] if place is not None else None
     parts = str(op.args.get("index", "")).strip("[]").replace(" ", "").split(",")
-    if not set(parts) <= {":", "None", "..."} or "None" not in parts or parts.count("...") > 1:
+    if not {":", "None", "..."}.issuperset(parts) or "None" not in parts or parts.count("...") > 1:
         return None
     whole = [p for p in parts if p != "None"]
     if "..." not in parts:
@@ -243,31 +233,17 @@ def _summed(flow: Flow, user: Op, value: Value, order: list[int]) -> int | None:
     return None
 
 
-def _in_the_loss(run: Run) -> Iterator[Finding]:
+def _in_the_loss(run: Run) -> Iterator[tuple[DeepStep, Op, str, int]]:
     for seen in carrying(run):
         op = seen.maker(frozenset())
         classes = seen.facts.get("class_dim")
-        if (
-            op is None
-            or op.name not in ("softmax", "log_softmax")
-            or not isinstance(classes, int)
-            or not op.inputs
-        ):
+        if op is None or op.name not in _SOFTMAX or not op.inputs or not isinstance(classes, int):
             continue
-        axis = _axis(op)
-        target = seen.call.target
-        if (
-            axis is None
-            or axis == classes
-            or op.inputs[0].shape[classes] < 2
-            or target is None
-            or not seen.facts.get("target_is_index")
-        ):
+        axis, shape = _axis(op), op.inputs[0].shape
+        if axis in (None, classes) or shape[classes] < 2 or not seen.facts.get("target_is_index"):
             continue
-        shape = op.inputs[0].shape
         text = (
             f"scores {shape} are normalised over dimension {axis}; the {shape[classes]} "
             f"classes lie in dimension {classes}"
         )
-        yield _finding(run, seen.deep, op, text)
-        return
+        yield seen.deep, op, text, classes

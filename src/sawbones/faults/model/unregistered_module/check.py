@@ -36,10 +36,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run
+from sawbones.evidence import exact, finding
+from sawbones.schema import DeepStep, Finding, Fix, Run
 from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.made_lines import made_at
 
 NEEDS = ("deep", "optimizers")
+USES = ("data_ops", "sharded")
 EXPLAINS = (
     "optimizer.missing-params",
     "model.frozen-params",
@@ -56,27 +59,22 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _parameters(run)
         return
     loose = [m for m in steps[0].unregistered if m.get("reached") and (m.get("trainable") or 0) > 0]
-    held = sum(t.numel for t in run.tensors if not t.in_model and t.optimizer >= 0)
     total = sum(int(m["trainable"]) for m in loose)
-    if not loose or held >= total:
+    untrained = total - sum(t.numel for t in run.tensors if not t.in_model and t.optimizer >= 0)
+    if untrained <= 0:
         return
     classes = ", ".join(dict.fromkeys(str(m["class"]) for m in loose))
-    sites = [as_site(m.get("built")) for m in loose] + [as_site(m.get("site")) for m in loose]
-    known = sum(t.numel for t in run.tensors if t.in_model and t.requires_grad)
-    yield Finding(
-        "model.unregistered-module",
-        "proven",
-        0.98,
+    sites = [as_site(m.get(name)) for name in ("built", "site") for m in loose]
+    yield finding(
         f"{len(loose)} modules run that are not part of the model ({classes})",
         places(*sites)[:3],
         (
-            Evidence(
-                f"{len(loose)} modules with {total} trainable parameters ran inside of the model and are not in its modules(); the "
-                f"model itself knows {known}",
-                "deep",
-                tuple(d.step for d in steps[:5]),
-                float(total),
-                0.0,
+            exact(
+                f"{len(loose)} modules with {total} trainable parameters ran inside of the model "
+                f"and are not in its modules(); the model itself knows {_known(run)}",
+                total,
+                signal="deep",
+                steps=[d.step for d in steps[:5]],
             ),
         ),
         Fix(
@@ -86,56 +84,41 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
+def _known(run: Run) -> int:
+    return sum(t.numel for t in run.tensors if t.in_model and t.requires_grad)
+
+
+def _is_spread(run: Run) -> bool:
+    """Sharded models gather whole parameters for a forward; those are tensors of their own."""
+    kinds = ("parallel", "collective", "manual_step")
+    return bool(run.ranks or run.facts.get("sharded") or run.of_kind(*kinds))
+
+
 def _parameters(run: Run) -> Iterator[Finding]:
     """Parameters in a plain list: the loss depends on them, no module has them, and no optimizer
     holds them.
     """
     held = {t.shape for t in run.tensors if not t.in_model and t.optimizer >= 0}
-    steps = [(deep, _loose(deep) - held) for deep in run.deep if deep.losses]
-    # Sharded models gather whole parameters for a forward; those are tensors of their own.
-    spread = (
-        run.ranks
-        or run.facts.get("sharded")
-        or run.of_kind("parallel")
-        or run.of_kind("collective")
-    )
-    apart = (
-        spread
-        or run.of_kind("manual_step")
-        or _loose(run.deep[0]) <= {t.shape for t in run.tensors}
-    )
-    if not steps or not all(shapes for _, shapes in steps) or apart:
+    steps = [deep for deep in run.deep if deep.losses]
+    if not steps or _is_spread(run):
         return
-    shapes = set.intersection(*[found for _, found in steps])
-    if not shapes:
+    shapes = set.intersection(*(_loose(deep) - held for deep in steps))
+    if not shapes or _loose(run.deep[0]).issubset({t.shape for t in run.tensors}):
         return
-    known = sum(t.numel for t in run.tensors if t.in_model and t.requires_grad)
-    made = [
-        site
-        for row in run.facts.get("data_ops") or ()
-        if tuple(row.get("shape") or ()) in shapes and (site := as_site(row.get("site")))
-    ]
     used = [
-        op.site
-        for op in steps[0][0].ops
-        for v in op.inputs
-        if v.requires_grad and v.shape in shapes and op.site is not None
+        op.site for op in steps[0].ops for v in op.inputs if v.requires_grad and v.shape in shapes
     ]
     shown = ", ".join(str(shape) for shape in sorted(shapes)[:4])
-    yield Finding(
-        "model.unregistered-module",
-        "proven",
-        0.95,
+    yield finding(
         f"{len(shapes)} kinds of parameters are used that are not part of the model",
-        places(*made[:2], *used[:1]),
+        places(*made_at(run, shapes=shapes)[:2], *places(*used)[:1]),
         (
-            Evidence(
-                f"the loss depends on parameters of shapes {shown} that are in no module and in no optimizer; the model itself "
-                f"knows {known} values",
-                "deep",
-                tuple(deep.step for deep, _ in steps[:5]),
-                float(len(shapes)),
-                0.0,
+            exact(
+                f"the loss depends on parameters of shapes {shown} that are in no module and in no "
+                f"optimizer; the model itself knows {_known(run)} values",
+                len(shapes),
+                signal="deep",
+                steps=[deep.step for deep in steps[:5]],
             ),
         ),
         Fix(

@@ -39,12 +39,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Op, Run
+from sawbones.evidence import compared, context, exact, finding
+from sawbones.evidence.limits import model as limits
+from sawbones.schema import Finding, Fix, Op, Run
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import first_nonfinite, spoiled_before, unguarded
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("deep", "ops")
+USES = ("nonfinite",)
 EXPLAINS = (
     "optimizer.lr-too-high",
     "loss.unstable-log",
@@ -73,48 +76,43 @@ _DIVIDING = (
 
 def check(run: Run) -> Iterator[Finding]:
     birth = first_nonfinite(run)
-    if birth is None or not run.deep:
+    if birth is None:
         return
     candidates: dict[object, tuple[Op, str]] = {}
     for deep in run.deep:
         for op, made in unguarded(Flow(deep, with_no_grad=True)):
             candidates.setdefault(op.site, (op, made))
     given_bad = any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
-    here = candidates.get(birth.site) if birth.op in _DIVIDING and not given_bad else None
-    spoiled = spoiled_before(birth) and _calm_before(run, birth.step)
-    later = (
-        birth.op not in _DIVIDING and not spoiled_before(birth) and _calm_before(run, birth.step)
-    )
-    if here is None and candidates and (spoiled or (later and birth.phase == "backward")):
-        here = next(iter(candidates.values()))
+    divides = birth.op in _DIVIDING
+    here = candidates.get(birth.site) if divides and not given_bad else None
+    if here is None and candidates and _calm_before(run, birth.step):
+        backward = birth.phase == "backward" and not divides
+        if spoiled_before(birth) or backward:
+            here = next(iter(candidates.values()))
     if here is None:
         yield from _module_without_eps(run, birth.step)
         return
     op, made = here
     before = float(run.losses[max(birth.step - 1, 0)]) if len(run.losses) else math.nan
-    yield Finding(
-        "model.unstable-norm",
-        "proven" if op.site == birth.site else "likely",
-        0.95 if op.site == birth.site else 0.9,
+    yield finding(
         "A normalisation divides by a spread that can be zero",
         places(op.site),
         (
-            Evidence(
+            context(
                 f"{op.name} at {op.site} divides by {made} of the values, nothing is added to it",
-                "ops",
-                (run.deep[0].step,),
+                signal="ops",
+                steps=(run.deep[0].step,),
             ),
-            Evidence(
-                (
-                    f"first non-finite value at step {birth.step} ({birth.op}); the loss one "
-                    f"step before was {before:.4g}"
-                ),
-                "nonfinite",
-                (birth.step,),
-                before,
+            exact(
+                f"first non-finite value at step {birth.step} ({birth.op}); the loss one "
+                f"step before was {before:.4g}",
+                1,  # values that are not finite
+                signal="nonfinite",
+                steps=(birth.step,),
             ),
         ),
         Fix("Add a small epsilon under the root (or to the divisor), such as 1e-5."),
+        at_most="proven" if op.site == birth.site else "likely",
     )
 
 
@@ -122,26 +120,28 @@ def _calm_before(run: Run, step: int) -> bool:
     """Losses were finite and not growing until then."""
     losses = np.asarray(run.losses[: max(step, 1)], np.float64)
     if not len(losses) or not np.isfinite(losses[-1]):
-        return bool(len(losses) == 1)
-    return bool(losses[-1] <= 3.0 * abs(float(np.median(losses[np.isfinite(losses)]))) + 1.0)
+        return len(losses) == 1
+    usual = abs(float(np.median(losses[np.isfinite(losses)]))) + 1 / limits.LOSS_CALM.value
+    return limits.LOSS_CALM.kept_by(float(losses[-1]) / usual)
 
 
 def _module_without_eps(run: Run, step: int) -> Iterator[Finding]:
     for module in run.modules:
         eps = module.settings.get("eps")
-        if isinstance(eps, (int, float)) and eps < 1e-30 and "Norm" in module.cls:
+        if not isinstance(eps, (int, float)) or "Norm" not in module.cls:
+            continue
+        if limits.NO_EPSILON.undercut_by(eps):
             text = (
                 f"{module.cls} {module.path} has eps={eps:g}; first non-finite value at step {step}"
             )
-            fix = Fix("Give the normalisation an eps such as 1e-5.")
-            title = "A normalisation has no epsilon"
-            yield Finding(
-                "model.unstable-norm",
-                "likely",
-                0.9,
-                title,
+            yield finding(
+                "A normalisation has no epsilon",
                 places(module.built),
-                (Evidence(text, "modules", (step,)),),
-                fix,
+                (
+                    compared(
+                        text, eps, limits.NO_EPSILON, below=True, signal="modules", steps=(step,)
+                    ),
+                ),
+                Fix("Give the normalisation an eps such as 1e-5."),
             )
             return
