@@ -5,3 +5,5 @@ the operating point, that is what healthy and broken runs were seen to show. Nam
 limited, not how large it is. What each was compared with over lab and corpus is measured by
 `python benchmarks/operating_points.py`.
 """
+
+TINY = 1e-12  # keeps a ratio finite where the denominator is zero
