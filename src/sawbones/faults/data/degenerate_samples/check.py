@@ -183,7 +183,7 @@ def _asked_by_another_input(run: Run, birth: Birth) -> bool:
             for t in deep.tokens
             if t.role == "tokens" and len(t.shape) == 2 and t.shape[0] == rows[0]
         }
-        if not {attention.queries, attention.keys} <= widths:
+        if not widths.issuperset({attention.queries, attention.keys}):
             return False
     return True
 

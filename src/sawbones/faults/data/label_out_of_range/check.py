@@ -245,7 +245,7 @@ def _made_at(run: Run) -> list[Site | None]:
         return []
     made: list[Site | None] = []
     for op in failed.last:
-        output = next(iter(op.get("outputs") or ()), {})
+        output: Mapping[str, Any] = next(iter(op.get("outputs") or ()), {})
         whole = str(output.get("dtype", "")).startswith("int")
         if op.get("name") in MAKING and not op.get("module") and whole:
             made.append(as_site(op.get("site")))
