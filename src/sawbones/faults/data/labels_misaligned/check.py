@@ -7,7 +7,7 @@ informative when that beats permuted labels by four standard deviations and a te
 certainty. Fires when trained pairs do not beat them and the loss on samples not seen before stays
 at that of a constant answer (where that is not known: has not come down by 15 %). When the data
 set's own pairs are informative and the trained ones are not, pairing broke between data set and
-loss, and that alone is proof. Needs 60 samples. Maps of labels (masks) are compared with all
+loss, and that alone makes it likely. Needs 60 samples. Maps of labels (masks) are compared with all
 pictures of the set: it fires when the map that fits a picture far better than any other lies beside
 another picture, for nearly all pictures that have such a map, and at least 30.
 
@@ -29,7 +29,8 @@ nothing.
 
 ## Confirm it
 Overfit one batch: the first batch is repeated. When model, loss and optimizer can memorise it, they
-work, and what is wrong is which label stands beside which input.
+work, and what is wrong is which label stands beside which input. Maps are compared with all
+pictures, and need no second run.
 
 ## False alarms
 Ratings of users and films are left out: ids are names, and neighbours by number tell nothing about
