@@ -146,6 +146,22 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.facts.get("own_gradients")),
         _without_fact("own_gradients"),
     ),
+    "samples": (
+        "what samples and labels hold was not recorded: only diagnose does",
+        lambda r: bool(r.facts.get("samples")),
+        _without_fact("samples"),
+    ),
+    "redraw": (
+        "samples of the data set were not read twice: only diagnose does, with a map-style data "
+        "set or workers",
+        lambda r: bool(r.facts.get("redraw")),
+        _without_fact("redraw"),
+    ),
+    "held_groups": (
+        "no column of ids on both sides of a split was found: only diagnose looks",
+        lambda r: bool(r.facts.get("held_groups")),
+        _without_fact("held_groups"),
+    ),
     "twin_run": (
         "the script was not run a second time",
         lambda r: bool(r.facts.get("twin_run")),

@@ -33,6 +33,4 @@ def test_a_narrow_stretch_is_no_mismatch_but_other_units_are(factor: float) -> N
         log.called("train", step, (batch,), None)
     log.called("eval", len(trained), (held * factor,), None)
     run = Run("train.py", (), "", {}, Ending("finished"), facts={"evaluation": log.record})
-    assert [finding.fault for finding in check(run)] == (
-        ["evaluation.preprocessing-mismatch"] if factor < 1 else []
-    )
+    assert len(list(check(run))) == (factor < 1)

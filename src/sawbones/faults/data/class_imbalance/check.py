@@ -39,44 +39,49 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, compared, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import data as limits
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.loss_calls import carrying, places
 
-NEEDS = ("losses",)
+NEEDS = ("losses", "samples")
+USES = ("loaders",)
 EXPLAINS = (
     "evaluation.collapsed-prediction",
     "evaluation.metric-threshold",
     "optimizer.lr-too-low",
 )
 EXPERIMENT = "classes_weighed"
-RATIO = 15.0
-# of the entropy of evenly spread labels: above that the common classes keep each other in check
-SEVERE = 0.6
+MIN_STEPS = 30  # a model needs some time before it predicts a rare class
+MIN_RARE = 8  # samples of rare classes: that none of fewer is found may be chance
+MAX_CLASSES = 20  # with more, rare ones are the rule
+MAX_CLASSES_OF_TEXTS = 12  # a small vocabulary is no set of classes
 
 
 def check(run: Run) -> Iterator[Finding]:
-    samples = run.facts.get("samples") or {}
+    samples = run.facts["samples"]
     predictions = samples.get("predictions") or {}
-    classes: Mapping[str, list[int]] = predictions.get("classes") or {}
-    present = {
-        label: row for label, row in classes.items() if row[0] > 0 and not label.startswith("-")
-    }  # -100 is no class
-    if (
-        not 2 <= len(present) <= 20
-        or run.num_steps < 30
-        or ("rows" in samples and len(present) > 12)
-    ):
-        return
+    present: dict[str, list[int]] = {
+        label: row
+        for label, row in (predictions.get("classes") or {}).items()
+        if row[0] and not label.startswith("-")  # -100 is no class
+    }
+    most_classes = MAX_CLASSES_OF_TEXTS if "rows" in samples else MAX_CLASSES
+    if not 2 <= len(present) <= most_classes or run.num_steps < MIN_STEPS:
+        raise NothingToJudge(f"no predictions of a few classes over {MIN_STEPS} steps")
     most = max(row[0] for row in present.values())
-    rare = {label: row for label, row in present.items() if most >= RATIO * row[0]}
-    num = sum(row[0] for row in rare.values())
-    found = sum(row[1] for row in rare.values())
+    rare = {
+        label: row
+        for label, row in present.items()
+        if limits.CLASS_RATIO.suspected_by(most / row[0])
+    }
+    num, found, predicted = (sum(row[i] for row in rare.values()) for i in range(3))
     if (
-        not rare
-        or num < 8
-        or found > 0.02 * num
-        or _evenness(present) > SEVERE
+        num < MIN_RARE
+        or not limits.RARE_FOUND.kept_by(found / num)
+        or limits.LABEL_EVENNESS.passed_by(_evenness(present))
         or _weighed(run, rare)
     ):
         return
@@ -84,39 +89,35 @@ def check(run: Run) -> Iterator[Finding]:
     built = next((s.built for s in seen if s.built is not None), None)
     called = next((s.call.site for s in seen if s.call.site is not None), None)
     shares = ", ".join(f"{label}: {row[0]}" for label, row in sorted(present.items())[:8])
-    predicted = sum(row[2] for row in rare.values())
-    yield Finding(
-        "data.class-imbalance",
-        # Places of a map are no samples: a sparse picture that is only to be copied has rare ones
-        # too, so the second run decides.
-        "likely"
-        if most >= 20 * min(row[0] for row in rare.values()) and not predictions.get("maps")
-        else "suspected",
-        0.85,
+    yield finding(
         "Rare classes are never predicted, and the loss does not weigh them",
         places(built or called, *loader_sites(run)[:1], called)[:4],
         (
-            Evidence(
-                (
-                    f"labels of the last batches: {shares}; the commonest "
-                    f"{most / max(num, 1):.0f} times the rare ones"
-                ),
-                "samples",
+            compared(
+                f"labels of the last batches: {shares}; the commonest {most / num:.0f} times "
+                "the rare ones",
+                most / min(row[0] for row in rare.values()),
+                limits.CLASS_RATIO,
+                expected=1,
+                signal="samples",
             ),
-            Evidence(
-                (
-                    f"of {num} samples of rare classes {found} are predicted right, and "
-                    f"{predicted} predictions name one"
-                ),
-                "samples",
-                value=found / num,
-                expected=0.5,
+            compared(
+                f"of {num} samples of rare classes {found} are predicted right, and {predicted} "
+                "predictions name one",
+                found / num,
+                limits.RARE_FOUND,
+                below=True,
+                expected=1 / 2,
+                signal="samples",
             ),
         ),
         Fix(
             "Weigh classes by the inverse of their frequency (weight=, pos_weight=) or "
             "draw them evenly (WeightedRandomSampler)."
         ),
+        # Places of a map are no samples: a sparse picture that is only to be copied has rare ones
+        # too, so the second run decides.
+        at_most="suspected" if predictions.get("maps") else "likely",
         params={"rare": sorted(rare)},
     )
 
@@ -137,6 +138,8 @@ def _weighed(run: Run, rare: Mapping[str, list[int]]) -> bool:
         means = {label: row[1] for label, row in weights.items() if row[0]}
         inside = [w for label, w in means.items() if label in rare]
         outside = [w for label, w in means.items() if label not in rare]
-        if inside and outside and max(inside) > 2.0 * max(outside):
-            return True
+        if inside and outside:
+            ratio = max(inside) / max(*outside, TINY)
+            if limits.RARE_WEIGHT.passed_by(ratio):
+                return True
     return False

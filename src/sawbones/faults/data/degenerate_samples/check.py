@@ -44,6 +44,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from sawbones.evidence import NothingToJudge, compared, counted, exact, finding, refused
+from sawbones.evidence.limits import data as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import (
     data_function,
@@ -60,6 +62,7 @@ from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import main_call
 
 NEEDS = ("batches",)
+USES = ("samples", "nonfinite", "source_lines", "data_code", "loaders")
 EXPLAINS = (
     "model.over-masking",
     "model.unstable-norm",
@@ -71,7 +74,8 @@ EXPLAINS = (
     "model.mask-shape",
 )
 EXPERIMENT = None
-_EMPTY = (
+# What torch says of a tensor or a length that is empty.
+EMPTY_MESSAGES = (
     "has to be greater than 0",
     "non-empty",
     "to have non-zero size",
@@ -79,19 +83,33 @@ _EMPTY = (
     "Expected reduction dim",
     "0 elements",
 )
-REPEATED = 0.1
-BLANK = 0.05
+DIVISIONS = ("div", "__truediv__", "true_divide", "div_", "__itruediv__", "divide")
+MIN_SAMPLES = 100  # of fewer, a tenth is a handful
+MIN_OTHERS = 50  # samples, so that "nearly all different" says something
+MIN_BATCHES = 4  # fewer are no epoch
+MIN_REPEATS = 4  # times that one sample comes: two or three may be chance
+MAX_REPEATED = 40  # different samples that come often: one per label, and labels are few
 
 
 def check(run: Run) -> Iterator[Finding]:
+    seen = sum(len(b.fingerprints) for b in training_batches(run))
+    failed = run.ending.kind == "exception" or first_nonfinite(run) is not None
+    if seen < MIN_SAMPLES and not failed and _first_bad(run) is None:
+        raise NothingToJudge(
+            f"fewer than {MIN_SAMPLES} samples were seen, and nothing failed on one"
+        )
     found = _crash(run) or _spoiled(run) or _void(run) or _repeated(run) or _blank(run)
     if found is not None:
         yield found
 
 
+def _first_bad(run: Run) -> int | None:
+    return next((i for i, loss in enumerate(run.losses) if not math.isfinite(loss)), None)
+
+
 def _crash(run: Run) -> Finding | None:
     message = run.ending.message or ""
-    if run.ending.kind != "exception" or not any(word in message for word in _EMPTY):
+    if run.ending.kind != "exception" or not any(word in message for word in EMPTY_MESSAGES):
         return None
     for tensor in (run.ending.batch or {}).get("tensors") or ():
         low, high = tensor.get("row_min") or [], tensor.get("row_max") or []
@@ -99,59 +117,53 @@ def _crash(run: Run) -> Finding | None:
         lengths = len(tensor["shape"]) == 1 or tensor["shape"][1:] == [1]
         if 0 in tensor["shape"] or (rows and (lengths or tensor["shape"][-1] > 1)):
             failed = failure(run)
-            text = (
+            step = failed.step if failed is not None else run.num_steps
+            what = (
                 f"sample {rows[0]} of the batch" if rows else f"a tensor of shape {tensor['shape']}"
             )
-            step = failed.step if failed is not None else run.num_steps
-            return _finding(
-                run,
-                f"{text} is empty; then: {message.splitlines()[0][:160]}",
-                step,
-                "crash",
-                "The script crashed on an empty sample",
-            )
+            text = f"{what} is empty; then: {message.splitlines()[0][:160]}"
+            reading = refused(text, value=0, expected=1, steps=(step,))
+            return _empty(run, "The script crashed on an empty sample", reading)
     return None
 
 
 def _spoiled(run: Run) -> Finding | None:
     """An empty row on the very step whose forward made the first non-finite value."""
-    birth, rows = first_nonfinite(run), sample_rows(run)
+    birth = first_nonfinite(run)
     if birth is None:
         return None
-    if _count_of_zero(birth):
+    title = "An empty sample turned the loss into NaN"
+    if _divides_by_empty_counts(birth):
         text = (
             f"at step {birth.step} {birth.op} at {birth.site} divides by a count that is 0 "
             "for a few samples: they hold nothing"
         )
-        return _finding(
-            run, text, birth.step, "nonfinite", "An empty sample turned the loss into NaN"
-        )
-    hits = (
-        [(call, row) for call, row in (rows or {}).get("empty") or () if call == birth.step]
-        if rows
-        else []
-    )
-    if not hits:
-        for deep in run.deep:
-            if deep.step == birth.step:
-                hits += [
-                    (deep.step, i)
-                    for t in deep.tokens
-                    if t.role == "tokens"
-                    for i, n in enumerate(t.lengths)
-                    if n == 0
-                ]
-    if not hits or any(
-        (v.get("nonfinite") or 0) > 0 and v.get("is_parameter") for v in birth.inputs
-    ):
-        return None
-    if _asked_by_another_input(run, birth):
+        zeros = birth.inputs[1]["zeros"]
+        return _empty(run, title, exact(text, zeros, signal="nonfinite", steps=(birth.step,)))
+    empty = _empty_rows(run, birth.step)
+    spoiled = any(v.get("nonfinite") and v.get("is_parameter") for v in birth.inputs)
+    if not empty or spoiled or _asked_by_another_input(run, birth):
         return None
     text = (
-        f"sample {hits[0][1]} of step {birth.step} is all padding; {birth.op} at {birth.site} "
+        f"sample {empty[0]} of step {birth.step} is all padding; {birth.op} at {birth.site} "
         "made the first non-finite value"
     )
-    return _finding(run, text, birth.step, "samples", "An empty sample turned the loss into NaN")
+    reading = exact(text, len(empty), signal="samples", steps=(birth.step,))
+    # That the empty row and the NaN came in one step is no proof that one made the other.
+    return _empty(run, title, reading, at_most="likely")
+
+
+def _empty_rows(run: Run, step: int) -> list[int]:
+    noted = [row for call, row in (sample_rows(run) or {}).get("empty") or () if call == step]
+    return noted or [
+        i
+        for deep in run.deep
+        if deep.step == step
+        for t in deep.tokens
+        if t.role == "tokens"
+        for i, n in enumerate(t.lengths)
+        if n == 0
+    ]
 
 
 def _asked_by_another_input(run: Run, birth: Birth) -> bool:
@@ -171,7 +183,7 @@ def _asked_by_another_input(run: Run, birth: Birth) -> bool:
             for t in deep.tokens
             if t.role == "tokens" and len(t.shape) == 2 and t.shape[0] == rows[0]
         }
-        if not {attention.queries, attention.keys} <= widths:
+        if not widths.issuperset({attention.queries, attention.keys}):
             return False
     return True
 
@@ -182,17 +194,13 @@ def _void(run: Run) -> Finding | None:
     """
     calls = (run.facts.get("samples") or {}).get("void") or []
     bad = [step for step, loss in enumerate(run.losses) if not math.isfinite(loss)]
-    if (
-        not calls
-        or not bad
-        or len(bad) > 0.5 * run.num_steps
-        or (bad[0] != calls[0] and len(bad) > len(calls))
-    ):
+    if not calls or not bad or limits.NONFINITE_STEPS.passed_by(len(bad) / run.num_steps):
         return None
     targets = (sample_rows(run) or {}).get("targets")
+    if bad[0] != calls[0] and len(bad) > len(calls):
+        return None
     if targets and not targets["empty_below"]:
         return None  # only rows that were cut have lost their targets
-    split = outside_of_models(run, marked_lines(run, "split"))
     known = (
         f"; of {targets['rows_below']} uncut rows {targets['empty_below']} have no target"
         if targets
@@ -202,33 +210,30 @@ def _void(run: Run) -> Finding | None:
         f"no target of step {calls[0]} counts, and its loss is no number ({len(bad)} such "
         f"steps of {run.num_steps}){known}"
     )
-    found = _finding(
-        run, text, bad[0], "samples", "Batches without a single target turn the loss into NaN"
+    found = _empty(
+        run,
+        "Batches without a single target turn the loss into NaN",
+        exact(text, 0, expected=1, signal="samples", steps=(bad[0],)),
     )
-    return replace(found, where=places(*split[:1], *found.where)[:4])
+    return replace(found, where=places(*_split(run), *found.where)[:4])
 
 
-def _count_of_zero(birth: Birth) -> bool:
+def _divides_by_empty_counts(birth: Birth) -> bool:
     """A division of finite values by whole numbers, nearly all of them above zero."""
-    if (
-        birth.op not in ("div", "__truediv__", "true_divide", "div_", "__itruediv__", "divide")
-        or len(birth.inputs) != 2
-    ):
+    if birth.op not in DIVISIONS or len(birth.inputs) != 2:
         return False
     divisor = birth.inputs[1]
-    if (
-        any((v.get("nonfinite") or 0) > 0 for v in birth.inputs)
-        or not divisor.get("whole")
-        or divisor.get("min") != 0.0
-    ):
+    counts = divisor.get("whole") and divisor.get("min") == 0 and (divisor.get("max") or 0) >= 2
+    if not counts or any(v.get("nonfinite") for v in birth.inputs):
         return False
-    size = math.prod(divisor.get("shape") or ())
-    return bool((divisor.get("max") or 0) >= 2 and 0 < divisor.get("zeros", 0) <= 0.2 * size)
+    share = divisor.get("zeros", 0) / max(1, math.prod(divisor.get("shape") or ()))
+    return share > 0 and limits.ZERO_COUNTS.kept_by(share)
 
 
 def _repeated(run: Run) -> Finding | None:
     given = [b for b in training_batches(run) if b.epoch == 0]
-    if len(given) > 1.5 * len({(b.step, b.microstep) for b in given}) and all(
+    calls_per_pass = len(given) / max(1, len({(b.step, b.microstep) for b in given}))
+    if limits.MODEL_CALLS_PER_PASS.passed_by(calls_per_pass) and all(
         b.source == "model" for b in given
     ):
         # parts of a model are called one by one, or again and again: what they get are no samples
@@ -236,27 +241,24 @@ def _repeated(run: Run) -> Finding | None:
     first = _first_pass(given)
     prints = Counter(p for b in first for p in b.fingerprints)
     total = sum(prints.values())
-    if total < 100 or len(first) < 4:
+    if total < MIN_SAMPLES or len(first) < MIN_BATCHES:
         return None
     (_, times), *_ = prints.most_common(1)
     others = total - times
-    if times / total < REPEATED or others < 50 or (len(prints) - 1) / others < 0.9:
+    if (
+        others < MIN_OTHERS
+        or not limits.REPEATED_SAMPLE.reached_by(times / total)
+        or not limits.DISTINCT_OTHERS.reached_by((len(prints) - 1) / others)
+    ):
         return None
-    split = outside_of_models(
-        run, marked_lines(run, "split")
-    )  # by hand: up to there the data is in one piece
-    where = places(*loader_sites(run), *split[:1], *feeding_sites(run))[:4]
     text = (
         f"one sample comes {times} times in {total} of the first epoch; the {others} others "
         f"are {len(prints) - 1} different ones"
     )
-    return Finding(
-        "data.degenerate-samples",
-        "likely",
-        0.85,
+    return finding(
         "One and the same sample makes up much of the data",
-        where,
-        (Evidence(text, "batches", value=times / total, expected=1.0 / total),),
+        places(*loader_sites(run), *_split(run), *feeding_sites(run))[:4],
+        (counted(text, times, total, limits.REPEATED_SAMPLE, signal="batches"),),
         Fix(
             "Find out what stands behind the repeated sample (a file that failed to load, "
             "a default) and leave it out."
@@ -273,30 +275,31 @@ def _blank(run: Run) -> Finding | None:
     given = [b for b in training_batches(run) if b.epoch == 0 and b.source != "model"]
     prints = Counter(p for b in given for p in b.fingerprints)
     total = sum(prints.values())
-    often = [n for n in prints.values() if n >= max(4, 0.002 * total)]
+    often = [
+        n
+        for n in prints.values()
+        if n >= MIN_REPEATS and limits.OFTEN_REPEATED.reached_by(n / total)
+    ]
     others = total - sum(often)
-    if share < BLANK or total < 100 or others < 50 or len(often) > 40:
+    if not limits.EMPTY_ROWS.reached_by(share) or total < MIN_SAMPLES or others < MIN_OTHERS:
         return None
     # The one kind of repetition has to account for the other: as many repeated samples as empty
     # rows.
     if (
-        not 0.7 * share <= sum(often) / total <= 1.3 * share
-        or (len(prints) - len(often)) / others < 0.9
+        len(often) > MAX_REPEATED
+        or not limits.REPEATS_OFF_EMPTY.kept_by(abs(sum(often) / total / share - 1))
+        or not limits.DISTINCT_OTHERS.reached_by((len(prints) - len(often)) / others)
     ):
         return None
-    split = outside_of_models(run, marked_lines(run, "split"))
     collected = lines_in(marked_lines(run, "append"), data_function(run, "makes"))
     text = (
         f"{share:.0%} of the rows are padding from end to end; the same {len(often)} samples "
         f"come {sum(often)} times in {total}"
     )
-    return Finding(
-        "data.degenerate-samples",
-        "likely",
-        0.85,
+    return finding(
         "Many samples are empty",
-        places(*collected[-1:], *split[:1], *loader_sites(run), *feeding_sites(run))[:4],
-        (Evidence(text, "samples", value=share, expected=0.0),),
+        places(*collected[-1:], *_split(run), *loader_sites(run), *feeding_sites(run))[:4],
+        (compared(text, share, limits.EMPTY_ROWS, expected=0, signal="samples"),),
         Fix(
             "Leave samples without content out when the data set is built, and find out "
             "what emptied them."
@@ -308,32 +311,37 @@ def _first_pass(batches: Sequence[Batch]) -> Sequence[Batch]:
     """Up to where samples come again that are not the commonest: without a loader nothing else
     tells where an epoch ends.
     """
-    common = next(
-        (p for p, _ in Counter(p for b in batches for p in b.fingerprints).most_common(1)), None
-    )
+    prints = Counter(p for b in batches for p in b.fingerprints)
+    common = {p for p, _ in prints.most_common(1)}
     seen: set[int] = set()
     for end, batch in enumerate(batches):
-        others = {p for p in batch.fingerprints if p != common}
-        if batch.source == "model" and len(others) >= 4 and len(others & seen) > 0.3 * len(others):
+        others = set(batch.fingerprints) - common
+        if (
+            batch.source == "model"
+            and len(others) >= 4
+            and limits.SEEN_AGAIN.passed_by(len(others & seen) / len(others))
+        ):
             return batches[:end]
         seen |= others
     return batches
 
 
-def _finding(run: Run, text: str, step: int, signal: str, title: str) -> Finding:
-    return Finding(
-        "data.degenerate-samples",
-        "proven",
-        0.98,
+def _empty(run: Run, title: str, reading: Evidence, at_most: str = "proven") -> Finding:
+    """Named where samples are collected in the data set's own code, and where the loader gets
+    them.
+    """
+    made = marked_lines(run, "append")
+    collected = lines_in(made, data_function(run, "makes"))
+    apart = outside_of_models(run, made)
+    return finding(
         title,
-        _where(run),
-        (Evidence(text, signal, (step,), 0.0, 1.0),),
+        places(*collected[-1:], *loader_sites(run), *apart[-1:], *feeding_sites(run))[:4],
+        (reading,),
         Fix("Leave samples without content out when the data set is built."),
+        at_most=at_most,
     )
 
 
-def _where(run: Run) -> tuple[Site, ...]:
-    """Where samples are collected in the data set's own code, and where the loader gets them."""
-    collected = lines_in(marked_lines(run, "append"), data_function(run, "makes"))
-    made = outside_of_models(run, marked_lines(run, "append"))
-    return places(*collected[-1:], *loader_sites(run), *made[-1:], *feeding_sites(run))[:4]
+def _split(run: Run) -> tuple[Site, ...]:
+    """A split by hand: up to there the data is in one piece."""
+    return outside_of_models(run, marked_lines(run, "split"))[:1]

@@ -7,7 +7,7 @@ informative when that beats permuted labels by four standard deviations and a te
 certainty. Fires when trained pairs do not beat them and the loss on samples not seen before stays
 at that of a constant answer (where that is not known: has not come down by 15 %). When the data
 set's own pairs are informative and the trained ones are not, pairing broke between data set and
-loss, and that alone is proof. Needs 60 samples. Maps of labels (masks) are compared with all
+loss, and that alone makes it likely. Needs 60 samples. Maps of labels (masks) are compared with all
 pictures of the set: it fires when the map that fits a picture far better than any other lies beside
 another picture, for nearly all pictures that have such a map, and at least 30.
 
@@ -29,7 +29,8 @@ nothing.
 
 ## Confirm it
 Overfit one batch: the first batch is repeated. When model, loss and optimizer can memorise it, they
-work, and what is wrong is which label stands beside which input.
+work, and what is wrong is which label stands beside which input. Maps are compared with all
+pictures, and need no second run.
 
 ## False alarms
 Ratings of users and films are left out: ids are names, and neighbours by number tell nothing about
@@ -47,26 +48,34 @@ sorting file names on one side only is another.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import data as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import marked_lines
+from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.learning import constant_answer, learned
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.series import end_level, start_level
 
 NEEDS = ("label_probe", "losses")
+USES = ("data_ops", "calls", "source_lines", "loaders")
 EXPLAINS = (
     "evaluation.collapsed-prediction",
     "evaluation.overfitting",
     "optimizer.lr-too-low",
     "model.bad-init",
 )
-EXPERIMENT = "overfit_one_batch"
-SIGNAL_Z = 4.0
-HINT_Z = 2.0
-RARE = 0.8  # of the samples in the commonest class, about
-SIGNAL_SHARE = 0.1  # of the way from chance to certainty
+EXPERIMENT = None  # but for single labels, see below
+TRIAL = "overfit_one_batch"
+MIN_STEPS = 20  # of training: a loss that has not moved by then may be stuck
+MIN_PAIRS = 300  # where no trial can decide, so that the probe misses no real hint
+MIN_PICTURES = 30  # whose own map is known
+SAVED_ORDER = ("glob", "rglob", "iglob", "listdir", "scandir", "iterdir")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -75,67 +84,79 @@ def check(run: Run) -> Iterator[Finding]:
     if probe.get("maps"):
         yield from _of_maps(run, probe["maps"])
         return
-    if trained is None or trained["z"] >= SIGNAL_Z or run.num_steps < 20 or learned(run, trained):
+    if trained is None or run.num_steps < MIN_STEPS:
+        raise NothingToJudge(f"no pairs of inputs and labels over {MIN_STEPS} steps")
+    if limits.LABEL_SIGNAL_Z.reached_by(trained["z"]) or learned(run, trained):
         return
-    if min(probe["z"] for probe in (trained, stored) if probe is not None) >= HINT_Z:
+    if all(limits.LABEL_HINT_Z.reached_by(p["z"]) for p in (trained, stored) if p is not None):
         return  # labels that belong to other inputs give no hint at all
-    broken_on_the_way = stored is not None and informative(stored)
-    if trained["kind"] == "classes" and trained["chance"] > RARE and not broken_on_the_way:
-        # neighbours of a rare class are nearly all of the common one: that they miss it tells
-        # nothing
+    broken_on_the_way = stored is not None and _informative(stored)
+    if not math.isfinite(end_level(run.losses)):
         return
-    if not math.isfinite(end_level(run.losses)) or (_are_names(run) and not broken_on_the_way):
+    if not broken_on_the_way and (_mostly_one_class(trained) or _are_names(run)):
         return
     # A model that is a plain function cannot be given one batch over and over: its pairs have to
     # speak for themselves.
     unrepeatable = (
         not run.batches
-        and trained["num"] >= 300
-        and trained["z"] < 2.0
+        and trained["num"] >= MIN_PAIRS
+        and not limits.LABEL_HINT_Z.reached_by(trained["z"])
         and constant_answer(run, trained) is not None
     )
     evidence = [
-        Evidence(
-            (
-                f"inputs predict their labels no better than chance ({trained['score']:.3f} "
-                f"on {trained['num']} trained pairs)"
-            ),
-            "label_probe",
-            value=trained["score"],
-            expected=trained["chance"],
+        compared(
+            f"inputs predict their labels no better than chance ({trained['score']:.3f} on "
+            f"{trained['num']} trained pairs)",
+            trained["z"],
+            limits.LABEL_SIGNAL_Z,
+            below=True,
+            signal="label_probe",
         ),
-        Evidence(
+        context(
             f"loss stays at {end_level(run.losses):.4g} after {run.num_steps} steps",
-            "losses",
-            (0, run.num_steps - 1),
-            end_level(run.losses),
-            start_level(run.losses),
+            signal="losses",
+            steps=(0, run.num_steps - 1),
+            value=end_level(run.losses),
+            expected=start_level(run.losses),
         ),
     ]
-    if broken_on_the_way and stored is not None:
+    if broken_on_the_way:
         text = (
             f"the pairs of the data set itself are informative ({stored['score']:.3f}): "
             "pairing is lost on the way to the loss"
         )
-        evidence.append(
-            Evidence(text, "label_probe", value=stored["score"], expected=stored["chance"])
-        )
+        evidence.append(compared(text, stored["z"], limits.LABEL_SIGNAL_Z, signal="label_probe"))
     best = (stored or {}).get("best") or {}
-    if best and best["score"] > 2 * best["as_is"] and best["score"] > 0.5:
+    if (
+        best
+        and limits.PAIRING_FITS.passed_by(best["score"])
+        and limits.PAIRING_GAIN.passed_by(best["score"] / max(best["as_is"], TINY))
+    ):
         text = f"{best['pairing']}, the labels would fit ({best['score']:.3f})"
-        evidence.append(Evidence(text, "label_probe", value=best["score"], expected=best["as_is"]))
-    yield Finding(
-        "data.labels-misaligned",
-        "likely" if broken_on_the_way or unrepeatable else "suspected",
-        0.95 if broken_on_the_way else 0.8 if unrepeatable else 0.6,
+        evidence.append(
+            context(text, signal="label_probe", value=best["score"], expected=best["as_is"])
+        )
+    yield finding(
         "Labels do not belong to the inputs they stand beside",
-        places(run, broken_on_the_way),
-        tuple(evidence),
+        _where(run, broken_on_the_way),
+        evidence,
         Fix(
             "Apply one and the same order to inputs and labels, wherever either is "
             "permuted, sorted, repeated or sampled."
         ),
+        at_most="likely" if broken_on_the_way or unrepeatable else "suspected",
+        trial=TRIAL,
     )
+
+
+def _informative(probe: Mapping[str, Any]) -> bool:
+    return limits.LABEL_SIGNAL_Z.reached_by(probe["z"]) and limits.LABEL_SIGNAL_GAIN.reached_by(
+        way_to_certainty(probe)
+    )
+
+
+def _mostly_one_class(probe: Mapping[str, Any]) -> bool:
+    return probe["kind"] == "classes" and limits.COMMONEST_LABEL.passed_by(probe["chance"])
 
 
 def _are_names(run: Run) -> bool:
@@ -148,35 +169,33 @@ def _are_names(run: Run) -> bool:
         for b in run.batches[:1]
         for t in b.tensors
     )
-    return (
-        bool(given)
-        and not features
-        and all(len(shape) == 1 or shape[1:] == (1,) for shape in given)
-    )
+    single = all(len(shape) == 1 or shape[1:] == (1,) for shape in given)
+    return bool(given) and single and not features
 
 
 def _of_maps(run: Run, maps: Mapping[str, Any]) -> Iterator[Finding]:
     """Masks beside other pictures than their own: each picture's own one is still in the set, and
     known by how it fits.
     """
-    if (
-        maps["told"] * maps["samples"] < 30
-        or maps["told"] < 0.1
-        or maps["own"] > 0.1
-        or maps["beside"] > 0.6 * maps["fit"]
+    recognised, num = maps["told"], maps["samples"]
+    if recognised * num < MIN_PICTURES or not limits.MAPS_RECOGNISED.reached_by(recognised):
+        raise NothingToJudge("too few pictures have one map of labels that fits them best")
+    if not limits.OWN_MAPS.kept_by(maps["own"]) or not limits.FIT_BESIDE.kept_by(
+        maps["beside"] / max(maps["fit"], TINY)
     ):
         return
     text = (
-        f"{maps['told']:.0%} of {maps['samples']} pictures have one map of labels that fits clearly better than all others "
-        f"(correlation {maps['fit']:.2f}); it is the one beside them for {maps['own']:.0%} of these (there: {maps['beside']:.2f})"
+        f"{recognised:.0%} of {num} pictures have one map of labels that fits clearly better than "
+        f"all others (correlation {maps['fit']:.2f}); it is the one beside them for "
+        f"{maps['own']:.0%} of these (there: {maps['beside']:.2f})"
     )
-    yield Finding(
-        "data.labels-misaligned",
-        "proven",
-        0.97,
+    reading = compared(
+        text, maps["own"], limits.OWN_MAPS, below=True, expected=1, signal="label_probe"
+    )
+    yield finding(
         "Maps of labels lie beside other pictures than their own",
-        places(run, False),
-        (Evidence(text, "label_probe", value=maps["own"], expected=1.0),),
+        _where(run, False),
+        (reading,),
         Fix(
             "List pictures and maps in one and the same order: sort both by the same key, "
             "or look the map up by the picture's name."
@@ -184,93 +203,70 @@ def _of_maps(run: Run, maps: Mapping[str, Any]) -> Iterator[Finding]:
     )
 
 
-def informative(probe: Mapping[str, Any]) -> bool:
-    gain = probe["score"] - probe["chance"]
-    return bool(probe["z"] >= SIGNAL_Z and gain >= SIGNAL_SHARE * (1.0 - probe["chance"]))
-
-
-def places(run: Run, on_the_way: bool) -> tuple[Site, ...]:
-    """Lines that change the order of labels or inputs, the likeliest first."""
-    scored: dict[Site, float] = {}
+def _where(run: Run, on_the_way: bool) -> tuple[Site, ...]:
+    """Lines that change the order of labels or inputs, the likeliest first. Weights in tenths."""
     loop = {e.site.function for e in run.of_kind("backward") if e.site is not None} - {"<module>"}
-    fetching = {e.site for e in run.of_kind("batch") if e.site is not None}
+    fetching = {e.site for e in run.of_kind("batch")}
     begun = {
         (o.site.file, o.site.function): o.site.line for o in run.optimizers if o.site is not None
     }
-    kept = {
-        (s.file, s.line) for s in marked_lines(run, "split", names=("random_split", "Subset"))
-    }  # whole samples are split
+    # whole samples are split
+    kept = {(s.file, s.line) for s in marked_lines(run, "split", names=("random_split", "Subset"))}
+    weights: Counter[Site] = Counter()
     for row in run.facts.get("data_ops", ()):
-        site = _site(row["site"])
-        if row["op"].endswith("_") and not row["op"].startswith("__"):
-            continue  # sets values in place, as initialisation does: it moves none
+        site = as_site(row["site"])
+        in_place = row["op"].endswith("_") and not row["op"].startswith("__")
         if (
-            (site.file, site.line) in kept
+            site is None
+            or in_place  # as initialisation does: it moves no values
+            or (site.file, site.line) in kept
             or site in fetching
             or site.function in loop
+            # below the optimizer stands the loop, with the order of each epoch
             or site.line > begun.get((site.file, site.function), site.line)
         ):
-            continue  # the last: below the optimizer stands the loop, with the order of each epoch
-        labels = len(row["shape"]) == 1 and row["dtype"].startswith("int")
-        copied = row["op"] in ("tensor", "as_tensor", "from_numpy")  # in the order they have
-        scored[site] = scored.get(site, 0.0) + (2.0 if labels else 1.0) * (0.4 if copied else 1.0)
-        if (
-            on_the_way
-            and row["count"] > 1
-            and row["op"] in ("sort", "argsort", "__getitem__", "index_select")
-        ):
-            scored[site] += 3.0
-        if row["op"] in ("randperm", "repeat_interleave", "roll", "flip"):
-            scored[site] += 1.5
+            continue
+        weights[site] += _weight(row, on_the_way)
     for site in _drawn_apart(run):
-        scored[site] = scored.get(site, 0.0) + 4.0
-    for row in run.facts.get("calls", ()):
-        site = _site(row)
-        if row["kind"] == "order" and site not in fetching and site.function not in loop:
-            weight = 1.0 if row["function"] in ("<module>", "main") else 1.5
-            weight += (
-                1.0
-                if str(row["call"]).rsplit(".", 1)[-1]
-                in ("argsort", "sort", "sorted", "sort_values")
-                else 0.0
-            )
-            scored[site] = scored.get(site, 0.0) + weight
-    for row in run.facts.get("calls", ()):
-        if str(row["call"]).rsplit(".", 1)[-1] in (
-            "glob",
-            "rglob",
-            "iglob",
-            "listdir",
-            "scandir",
-            "iterdir",
-        ):
-            site = _site(
-                row
-            )  # the order of files by name is rarely that of the list their labels stand in
-            scored[site] = scored.get(site, 0.0) + 3.0
-    best = sorted(scored, key=lambda s: -scored[s])
-    if not best:
-        best = [_site(entry["site"]) for entry in run.facts.get("loaders", ()) if entry.get("site")]
-    return tuple(best[:3])
+        weights[site] += 40
+    calls = [(row, as_site(row), str(row["call"]).rsplit(".", 1)[-1]) for row in _calls(run)]
+    for row, site, name in calls:
+        if site and row["kind"] == "order" and site not in fetching and site.function not in loop:
+            weights[site] += 10 if row["function"] in ("<module>", "main") else 15
+            weights[site] += 10 * (name in ("argsort", "sort", "sorted", "sort_values"))
+    for _, site, name in calls:
+        # the order of files by name is rarely that of the list their labels stand in
+        if site and name in SAVED_ORDER:
+            weights[site] += 30
+    best = [site for site, _ in weights.most_common(3)]
+    loaders = [as_site(entry.get("site")) for entry in run.facts.get("loaders", ())]
+    return tuple(best or [s for s in loaders if s is not None][:3])
+
+
+def _calls(run: Run) -> list[Mapping[str, Any]]:
+    return list(run.facts.get("calls", ()))
+
+
+def _weight(row: Mapping[str, Any], on_the_way: bool) -> int:
+    labels = len(row["shape"]) == 1 and row["dtype"].startswith("int")
+    copied = row["op"] in ("tensor", "as_tensor", "from_numpy")  # in the order they have
+    weight = (2 if labels else 1) * (4 if copied else 10)
+    picks = row["op"] in ("sort", "argsort", "__getitem__", "index_select")
+    if on_the_way and row["count"] > 1 and picks:
+        weight += 30
+    if row["op"] in ("randperm", "repeat_interleave", "roll", "flip"):
+        weight += 15
+    return weight
 
 
 def _drawn_apart(run: Run) -> tuple[Site, ...]:
     """One function draws two sets of indices of one size for every batch: the second is where the
     pairs come apart.
     """
-    drawn: dict[tuple[str, str, tuple[int, ...]], list[Site]] = {}
+    drawn: dict[tuple[Any, ...], set[Site]] = {}
     for row in run.facts.get("data_ops", ()):
-        if (
-            row["op"] in ("randint", "randperm", "multinomial")
-            and row["count"] > 1
-            and row["dtype"].startswith("int")
-        ):
-            site = _site(row["site"])
-            drawn.setdefault((site.file, site.function, tuple(row["shape"])), []).append(site)
-    return tuple(
-        max(sites, key=lambda s: s.line) for sites in drawn.values() if len(set(sites)) > 1
-    )
-
-
-def _site(raw: Any) -> Site:
-    return Site(raw["file"], raw["line"], raw.get("function", ""), raw.get("code", ""))
+        site = as_site(row["site"])
+        draws = row["op"] in ("randint", "randperm", "multinomial")
+        if site and draws and row["count"] > 1 and row["dtype"].startswith("int"):
+            drawn.setdefault((site.file, site.function, *row["shape"]), set()).add(site)
+    return tuple(max(sites, key=lambda s: s.line) for sites in drawn.values() if len(sites) > 1)

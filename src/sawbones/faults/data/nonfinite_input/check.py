@@ -34,7 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, context, exact, finding
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import (
     data_function,
     feeding_sites,
@@ -50,6 +51,7 @@ from sawbones.stats.loss_calls import places
 from sawbones.stats.series import first_nonfinite as first_bad
 
 NEEDS = ("batches", "losses")
+USES = ("nonfinite", "source_lines", "data_code", "loaders")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "loss.unstable-log",
@@ -66,39 +68,34 @@ EXPERIMENT = None
 
 
 def check(run: Run) -> Iterator[Finding]:
+    batches = training_batches(run)
+    if not batches:
+        raise NothingToJudge("no training batch was recorded")
     step = first_bad(run.losses)
     if step is None:
         return
     number = int(run.steps["step"][step])
-    bad = [
-        (b, t)
-        for b in training_batches(run)
-        for t in b.tensors
-        if (t.get("nonfinite") or 0) > 0 and b.step <= number
-    ]
+    seen = [b for b in batches if b.step <= number]
+    bad = [(b, t) for b in seen for t in b.tensors if t.get("nonfinite")]
     if not bad or number - bad[0][0].step > 1:
         return
     batch, tensor = bad[0]
-    seen = [b for b in training_batches(run) if b.step <= number]
-    yield Finding(
-        "data.nonfinite-input",
-        "proven",
-        0.97,
+    yield finding(
         f"The batch of step {batch.step} holds {tensor['nonfinite']} values that are not finite",
-        _where(run, batch),
+        _where(run),
         (
-            Evidence(
-                f"tensor {tensor['path'] or 'input'} of shape {tensor['shape']}: {tensor['nonfinite']} NaN or Inf before any "
-                f"module ran; the loss is finite up to step {number - 1} and not at step {number}",
-                "batches",
-                (batch.step, number),
-                float(tensor["nonfinite"]),
-                0.0,
+            exact(
+                f"tensor {tensor['path'] or 'input'} of shape {tensor['shape']}: "
+                f"{tensor['nonfinite']} NaN or Inf before any module ran; the loss is finite up "
+                f"to step {number - 1} and not at step {number}",
+                tensor["nonfinite"],
+                signal="batches",
+                steps=(batch.step, number),
             ),
-            Evidence(
+            context(
                 f"{len(bad)} of the first {len(seen)} training batches hold such values",
-                "batches",
-                value=float(len(bad)),
+                signal="batches",
+                value=len(bad),
             ),
         ),
         Fix(
@@ -108,34 +105,27 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _where(run: Run, batch: Batch) -> tuple[Site, ...]:
+def _where(run: Run) -> tuple[Site, ...]:
     """The operator that made them when it was watched, a line at which NumPy warned, else where the
     data enters.
     """
     birth = first_nonfinite(run)
-    made = None
-    if birth is not None and not any((v.get("nonfinite") or 0) > 0 for v in birth.inputs):
-        made = birth.site
-    own = [
-        s
-        for role in ("reads", "makes")
-        for s in lines_in(marked_lines(run, "domain"), data_function(run, role))
-    ]
-    if (
-        data_function(run, "reads") is None and data_function(run, "makes") is None
-    ):  # tables made into tensors in plain lines
+    watched = birth is not None and not any(v.get("nonfinite") for v in birth.inputs)
+    functions = [data_function(run, role) for role in ("reads", "makes")]
+    if any(functions):
+        own = [s for where in functions for s in lines_in(marked_lines(run, "domain"), where)]
+    else:  # tables made into tensors in plain lines
         own = _before_loading(run)
-    own.sort(
-        key=lambda s: "log" not in s.code
-    )  # a logarithm needs but one zero, a division a zero of what is divided by
-    told = places(made, *warned_sites(run)[:1])
-    guessed = places(
+    # a logarithm needs but one zero, a division a zero of what is divided by
+    own.sort(key=lambda s: "log" not in s.code)
+    certain = places(birth.site if birth and watched else None, *warned_sites(run)[:1])
+    return places(
+        *certain,
         *marked_lines(run, "read")[:1],
-        *(() if told else own[:1]),
+        *(() if certain else own[:1]),
         *loader_sites(run),
         *feeding_sites(run),
-    )
-    return places(*told, *guessed)[:4]
+    )[:4]
 
 
 def _before_loading(run: Run) -> list[Site]:

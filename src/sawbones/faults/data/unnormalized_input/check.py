@@ -37,13 +37,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from sawbones.schema import Evidence, Finding, Fix, Op, Run, Site, Value
+from sawbones.evidence import NothingToJudge, compared, finding
+from sawbones.evidence.limits import data as limits
+from sawbones.schema import Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_loader
 from sawbones.stats.given_lines import given_lines
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.series import fell
 
 NEEDS = ("ops", "losses")
+USES = ("data_ops", "loaders", "source_lines")
 EXPLAINS = (
     "model.dead-units",
     "model.bad-init",
@@ -57,7 +60,7 @@ EXPLAINS = (
 )
 EXPERIMENT = "input_standardised"
 LAYERS = frozenset(
-    {
+    [
         "linear",
         "conv1d",
         "conv2d",
@@ -70,74 +73,65 @@ LAYERS = frozenset(
         "matmul",
         "conv_transpose2d",
         "bilinear",
-    }
+    ]
 )
-SCALE = 8.0
+# What these give to the next layer has a scale of its own, whatever the data has.
+RESCALING = frozenset(
+    ["embedding", "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm"]
+)
+MAKING = ("tensor", "as_tensor", "float", "to", "stack", "__getitem__")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found = first_layer(run)
-    if found is None:
+    op = _first_layer(run)
+    given = op.inputs[0] if op is not None else None
+    if op is None or given is None or not _is_data(given):
+        raise NothingToJudge("no learned layer is given real-valued data as it comes")
+    mean, std, low, high = (x or 0 for x in (given.mean, given.std, given.min, given.max))
+    scale = math.hypot(mean, std)
+    largest = max(abs(low), abs(high))
+    if not (limits.INPUT_SCALE.suspected_by(scale) and limits.LARGEST_INPUT.passed_by(largest)):
         return
-    op, given = found
-    scale = math.hypot(given.mean or 0.0, given.std or 0.0)
-    largest = max(abs(given.min or 0.0), abs(given.max or 0.0))
-    if not (scale > SCALE and largest > 20.0):
-        return
-    stuck = not fell(run.losses, 0.5)
     text = (
-        f"the first learned layer ({op.name}) gets values from {given.min:.4g} to {given.max:.4g}, mean {given.mean:.4g}, standard "
-        f"deviation {given.std:.4g}"
+        f"the first learned layer ({op.name}) gets values from {low:.4g} to {high:.4g}, mean "
+        f"{mean:.4g}, standard deviation {std:.4g}"
     )
-    yield Finding(
-        "data.unnormalized-input",
-        "likely" if stuck and scale > 20.0 else "suspected",
-        0.85 if stuck else 0.6,
+    yield finding(
         "Inputs are not normalised",
         _where(run, given, op),
-        (Evidence(text, "ops", (run.deep[0].step,), scale, 1.0),),
+        (
+            compared(
+                text,
+                scale,
+                limits.INPUT_SCALE,
+                expected=1,
+                signal="ops",
+                steps=(run.deep[0].step,),
+            ),
+        ),
         Fix(
             "Standardise the inputs with mean and spread of the training set (pixels: "
             "divide by 255), for validation and use alike."
         ),
+        at_most="suspected" if fell(run.losses, limits.LOSS_FALL.value) else "likely",
     )
 
 
-def first_layer(run: Run) -> tuple[Op, Value] | None:
-    """The first operator with learned weights, when data and not an embedding goes into it."""
-    for deep in run.deep[:1]:
-        for op in deep.ops:
-            learned = any(v.requires_grad for v in op.inputs)
-            if (
-                op.name
-                in (
-                    "embedding",
-                    "batch_norm",
-                    "layer_norm",
-                    "group_norm",
-                    "instance_norm",
-                    "rms_norm",
-                )
-                and learned
-            ):
-                return None
-            if op.name in LAYERS and learned and op.inputs and not op.args.get("no_grad"):
-                given = op.inputs[0]
-                known = (
-                    given.std is not None
-                    and given.mean is not None
-                    and given.min is not None
-                    and given.max is not None
-                )
-                if (
-                    given.requires_grad
-                    or not given.dtype.startswith(("float", "bfloat"))
-                    or not known
-                    or given.nonfinite
-                ):
-                    return None
-                return op, given
+def _first_layer(run: Run) -> Op | None:
+    """The first operator with learned weights, where it is a layer and no lookup or norm."""
+    for op in run.deep[0].ops:
+        learned = any(v.requires_grad for v in op.inputs)
+        if learned and op.name in RESCALING:
+            return None
+        if learned and op.name in LAYERS and not op.args.get("no_grad"):
+            return op
     return None
+
+
+def _is_data(given: Value) -> bool:
+    measured = None not in (given.mean, given.std, given.min, given.max)
+    real = given.dtype.startswith(("float", "bfloat"))
+    return measured and real and not given.requires_grad and not given.nonfinite
 
 
 def _sides(shape: Sequence[int]) -> list[int]:
@@ -150,19 +144,14 @@ def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
     them; then loader and call.
     """
     made, fetching = [], set(feeding_sites(run))
+    wanted = _sides(given.shape[1:])
     for row in run.facts.get("data_ops") or ():
-        shape = row.get("shape") or []
-        wanted = _sides(given.shape[1:])
-        same = bool(shape) and (
-            list(shape[1:]) == list(given.shape[1:]) or (bool(wanted) and _sides(shape) == wanted)
-        )
-        if (
-            same
-            and row["op"] in ("tensor", "as_tensor", "float", "to", "stack", "__getitem__")
-            and row["dtype"].startswith("float")
-            and not (row["op"] == "stack" and as_site(row["site"]) in fetching)
-        ):
-            made.append((-math.prod(shape), row["op"] == "__getitem__", as_site(row["site"])))
+        shape, site = row.get("shape") or [], as_site(row["site"])
+        if not shape or row["op"] not in MAKING or not row["dtype"].startswith("float"):
+            continue
+        same = list(shape[1:]) == list(given.shape[1:]) or (wanted and _sides(shape) == wanted)
+        if same and not (row["op"] == "stack" and site in fetching):
+            made.append((-math.prod(shape), row["op"] == "__getitem__", site))
     made.sort(key=lambda m: m[:2])
     ordered = [site for _, _, site in made]
     if made and made[0][1]:  # rows are picked from a table, which was made earlier

@@ -35,41 +35,40 @@ The "majority class classifier" of imbalanced learning.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from sawbones.evidence import NothingToJudge, counted, finding
+from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import EQUALS, nodes, passes
-from sawbones.stats.loss_calls import as_site
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.splits import forward_site, label_counts, told_apart
 
 NEEDS = ("steps", "validation", "evaluation")
+USES = ("numbers", "data_ops")
 EXPLAINS = ()
 EXPERIMENT = None
-MIN_STEPS = 20
-MIN_SAMPLES = 30
-MOST = 0.8
-FADED = 4.6  # the sum of LR times decay that leaves a hundredth of a weight: exp(-4.6)
+MIN_STEPS = 20  # before an evaluation counts: a model first has to learn something
+MIN_SAMPLES = 30  # in an evaluation
+LAST = 2  # evaluations that have to agree
+
+_Said = tuple[Evidence, Site | None]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    if run.num_steps < MIN_STEPS:
-        return
-    found = _by_argmax(run) or _by_comparison(run)
+    late = [p for p in passes(run) if p["step"] >= MIN_STEPS]
+    if run.num_steps < MIN_STEPS or not late:
+        raise NothingToJudge(f"no evaluation after {MIN_STEPS} steps")
+    found = _by_argmax(run, late[-LAST:]) or _by_comparison(run)
     if found is None:
         return
-    text, site = found
-    lost = [*_decayed(run), *_lost_at(run)]
-    places = tuple(
-        dict.fromkeys(s for s in (*lost, site, *(o.site for o in run.optimizers)) if s is not None)
-    )
-    yield Finding(
-        "evaluation.collapsed-prediction",
-        "likely",
-        0.55,
+    reading, site = found
+    yield finding(
         "One class is predicted for everything",
-        places,
-        (Evidence(text, "evaluation"),),
+        places(*_decayed(run), *_lost_at(run), site, *(o.site for o in run.optimizers)),
+        (reading,),
         Fix(
             "Look at what the last layer gets: its inputs, its initial weights, the loss, "
             "the class weights and the LR."
@@ -77,65 +76,58 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _by_argmax(run: Run) -> tuple[str, Site | None] | None:
-    late = [p for p in passes(run) if p["step"] >= MIN_STEPS][-2:]
-    if len(late) < 2:
+def _by_argmax(run: Run, late: list[Mapping[str, Any]]) -> _Said | None:
+    if len(late) < LAST:
         return None
     _, evaluated = told_apart(run)
-    compared = next(
-        (
-            n.target_counts
-            for n in nodes(run)
-            if n.op in EQUALS and n.roles[0] == "output" and n.target_counts
-        ),
-        {},
-    )
-    texts = []
+    asked = (n for n in nodes(run) if n.op in EQUALS and n.roles[0] == "output")
+    asked_counts = next((n.target_counts for n in asked if n.target_counts), {})
+    texts, largest, total = [], 0, 0
     for entry in late:
-        kinds = {k: v for k, v in entry["predictions"].items() if k.startswith("argmax")}
-        targets = label_counts(b for b in evaluated if b.step == entry["step"]) or compared
-        if len(kinds) != 1 or not targets:
+        kinds = [v for k, v in entry["predictions"].items() if k.startswith("argmax")]
+        targets = label_counts(b for b in evaluated if b.step == entry["step"]) or asked_counts
+        if len(kinds) != 1 or sum(targets.values()) < MIN_SAMPLES:
             return None
-        counts: Mapping[str, int] = next(iter(kinds.values()))
-        total, largest = sum(counts.values()), max(counts.values())
+        counts = kinds[0]
+        which = max(counts, key=lambda c: counts[c])
+        largest, total = counts[which], sum(counts.values())
         most = max(targets.values()) / sum(targets.values())
         if (
             total < MIN_SAMPLES
-            or largest < 0.99 * total
-            or most > MOST
-            or sum(targets.values()) < MIN_SAMPLES
+            or not limits.ONE_CLASS.reached_by(largest / total)
+            or not limits.COMMONEST_TARGET.kept_by(most)
         ):
             return None
-        which = max(counts, key=lambda c: counts[c])
         texts.append(
             f"class {which} for {largest} of {total} samples at step {entry['step']}, "
             f"while no class has more than {most:.0%}"
         )
-    return "; ".join(texts), forward_site(run, "eval")
+    reading = counted("; ".join(texts), largest, total, limits.ONE_CLASS, signal="evaluation")
+    return reading, forward_site(run, "eval")
 
 
-def _by_comparison(run: Run) -> tuple[str, Site | None] | None:
+def _by_comparison(run: Run) -> _Said | None:
     for node in nodes(run):
-        if (
-            node.op not in EQUALS
-            or len(node.given) != 2
-            or len([s for s in node.steps if s >= MIN_STEPS]) < 2
-        ):
+        late = [s for s in node.steps if s >= MIN_STEPS]
+        if node.op not in EQUALS or node.roles[0] != "output" or len(late) < LAST:
             continue
-        if node.roles[0] != "output" or any("min" not in g for g in node.given):
+        if len(node.given) != 2 or any("min" not in g for g in node.given):
             continue
         predicted, target = node.given
-        binary = target["min"] == 0 and target["max"] == 1 and 1 - MOST <= target["mean"] <= MOST
-        if binary and predicted["min"] == predicted["max"] and predicted["num"] >= 2 * MIN_SAMPLES:
-            share = f"{target['mean']:.0%} of the targets are 1"
-            return (
-                f"{predicted['num']} predictions are all {predicted['max']:g}, while {share}",
-                node.site,
+        binary = (target["min"], target["max"]) == (0, 1)
+        ones, num = target["mean"], int(predicted["num"])
+        constant = predicted["min"] == predicted["max"]
+        both = limits.COMMONEST_TARGET.kept_by(max(ones, 1 - ones))
+        if binary and both and constant and num >= LAST * MIN_SAMPLES:
+            text = (
+                f"{num} predictions are all {predicted['max']:g}, while {ones:.0%} of the targets "
+                "are 1"
             )
+            return counted(text, num, num, limits.ONE_CLASS, signal="evaluation"), node.site
     return None
 
 
-def _decayed(run: Run) -> list[Site]:
+def _decayed(run: Run) -> list[Site | None]:
     """Where a weight decay is set that alone takes the weights to a hundredth within the run:
     nothing can be learnt against it.
     """
@@ -146,35 +138,29 @@ def _decayed(run: Run) -> list[Site]:
         for g in (*o.groups, o.defaults)
         if isinstance(g.get("weight_decay"), (int, float))
     ]
-    strongest = max((float(g["weight_decay"]) for g in groups), default=0.0)
-    kept = max(
-        (float(g.get("momentum") or 0.0) for g in groups), default=0.0
-    )  # momentum repeats what the decay takes
-    if strongest * float(rates.sum()) / max(1.0 - kept, 0.01) < FADED:
+    strongest = max((float(g["weight_decay"]) for g in groups), default=0)
+    # momentum repeats what the decay takes
+    repeated = 1 / max(1 - max((g.get("momentum") or 0 for g in groups), default=0), 1 / 100)
+    if not limits.DECAY_TAKEN.reached_by(strongest * float(rates.sum()) * repeated):
         return []
-    rows = [
-        r
+    set_at = [
+        as_site({**r, "function": ""})
         for r in run.facts.get("numbers") or ()
         if r.get("name") and r["value"] == strongest and "decay" in str(r["code"])
     ]
-    set_at = [Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in rows[:1]]
-    return [*set_at, *(o.site for o in run.optimizers if o.site is not None)][:2]
+    built = [o.site for o in run.optimizers if o.site is not None]
+    return [*set_at[:1], *built][:2]
 
 
-def _lost_at(run: Run) -> list[Site]:
+def _lost_at(run: Run) -> list[Site | None]:
     """Where the samples become alike: the operator whose result no longer depends on them, and the
     norm that stands before it.
     """
-    rows = (run.facts.get("evaluation") or {}).get("constant") or ()
+    rows = run.facts["evaluation"].get("constant") or ()
     if not rows:
         return []
-    last = rows[-1]
-    norms = {m.cls for m in run.modules if _same_name(m.cls, str(last.get("after", "")))}
-    built = [as_site(row["site"]) for row in run.facts.get("data_ops") or () if row.get("site")]
-    named = [s for s in built if s is not None and any(f"{cls}(" in s.code for cls in norms)]
-    return [s for s in (as_site(last.get("site")), *named[-1:]) if s is not None]
-
-
-def _same_name(cls: str, op: str) -> bool:
-    plain = op.replace("_", "")
-    return "norm" in plain and cls.lower().startswith(plain)
+    before = str(rows[-1].get("after", "")).replace("_", "")
+    norms = [m.cls for m in run.modules if "norm" in before and m.cls.lower().startswith(before)]
+    made = places(*(as_site(row.get("site")) for row in run.facts.get("data_ops") or ()))
+    named = [s for s in made if any(f"{cls}(" in s.code for cls in norms)]
+    return [as_site(rows[-1].get("site")), *named[-1:]]

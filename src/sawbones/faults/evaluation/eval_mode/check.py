@@ -42,12 +42,13 @@ no_grad.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.evaluations import EQUALS, READS, active_layers, nodes, passes
-from sawbones.stats.loss_calls import as_site
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.splits import forward_site, told_apart
 
 NEEDS = ("events", "validation", "evaluation")
@@ -58,90 +59,74 @@ EXPLAINS = (
     "evaluation.collapsed-prediction",
 )
 EXPERIMENT = None
+MONTE_CARLO = 3  # passes of one batch from which on their spread is what is wanted
 
 
 def check(run: Run) -> Iterator[Finding]:
-    judged = _judged_steps(run)
+    losses = _steps_with_losses(run)
+    judged = _judged_steps(run, losses)
+    if not judged:
+        raise NothingToJudge("no output of an evaluation goes into a metric or a loss")
     rows = [
         r
         for r in active_layers(run)
-        if r["step"] in judged and (r.get("used", True) or _by_loss(run, r))
+        # a model that computes its loss itself: nothing is done with its outputs here
+        if r["step"] in judged and (r.get("used", True) or r["step"] in losses)
     ]
     if not rows:
         return
     steps = sorted({int(r["step"]) for r in rows})
-    always = [r for r in rows if not r["training"]]
+    kinds = " and ".join(sorted({str(r["kind"]) for r in rows}))
     in_train_mode = [r for r in rows if r["training"]]
-    kinds = sorted({str(r["kind"]) for r in rows})
-    chosen = in_train_mode or always
-    num_draws = sum(int(r["count"]) for r in chosen)
-    sites: list[Site] = []
-    forward = forward_site(run, "eval", steps)
+    num_draws = sum(int(r["count"]) for r in in_train_mode or rows)
     if in_train_mode:
-        sites += [forward] if forward else []
-        title = f"The model is evaluated in training mode ({' and '.join(kinds)} active)"
-        fix = Fix(
-            "Call model.eval() before the evaluation, and model.train() before training goes on."
-        )
+        sites = [forward_site(run, "eval", steps)]
+        title = f"The model is evaluated in training mode ({kinds} active)"
+        fix = "Call model.eval() before the evaluation, and model.train() before training goes on."
         text = (
-            f"{num_draws} calls with {' and '.join(kinds)} active in {len(steps)} "
-            "evaluations, with the model in training mode"
+            f"{num_draws} calls with {kinds} active in {len(steps)} evaluations, with the model "
+            "in training mode"
         )
     else:
-        sites += [s for r in always if (s := as_site(r["site"])) is not None]
-        title = (
-            f"Dropout stays on in eval mode ({chosen[0]['op']} is not told that training is over)"
-        )
-        fix = Fix(
-            "Pass training=self.training (or dropout_p=p if self.training else 0.0), or "
-            "use an nn.Dropout module."
+        sites = [as_site(r["site"]) for r in rows]
+        op = rows[0]["op"]
+        title = f"Dropout stays on in eval mode ({op} is not told that training is over)"
+        fix = (
+            "Pass training=self.training (or dropout_p=p if self.training else 0.0), or use an "
+            "nn.Dropout module."
         )
         text = (
-            f"{num_draws} calls of {chosen[0]['op']} drew in {len(steps)} evaluations "
-            "although the model was in eval mode"
+            f"{num_draws} calls of {op} drew in {len(steps)} evaluations although the model was "
+            "in eval mode"
         )
-    evidence = Evidence(text, "evaluation", tuple(steps[:5]), float(num_draws), 0.0)
-    yield Finding(
-        "evaluation.eval-mode", "proven", 0.95, title, tuple(dict.fromkeys(sites)), (evidence,), fix
-    )
+    reading = exact(text, num_draws, signal="evaluation", steps=steps[:5])
+    yield finding(title, places(*sites), (reading,), Fix(fix))
 
 
-def _by_loss(run: Run, row: Mapping[str, Any]) -> bool:
-    """The model computes its loss itself: it is read without anything being done with the outputs
-    here.
-    """
-    return any(e.phase == "eval" and e.step == row["step"] for e in run.of_kind("loss"))
+def _steps_with_losses(run: Run) -> set[int]:
+    return {e.step for e in run.of_kind("loss") if e.phase == "eval"}
 
 
-def _judged_steps(run: Run) -> set[int]:
+def _judged_steps(run: Run, losses: set[int]) -> set[int]:
     """Steps before which an evaluation took place whose outputs were measured."""
     _, evaluated = told_apart(run)
-    batches: dict[int, list[tuple[int, ...]]] = {}
-    from_loader: set[int] = set()
+    batches: dict[int, set[tuple[int, ...]]] = {}
     for batch in evaluated:
-        batches.setdefault(batch.step, []).append(batch.fingerprints)
-        if batch.source != "model":
-            from_loader.add(batch.step)
-    losses = {e.step for e in run.of_kind("loss") if e.phase == "eval"}
-    measured: set[int] = set()
+        batches.setdefault(batch.step, set()).add(batch.fingerprints)
+    measured = set(losses)
     read: set[int] = set()
     for node in nodes(run):
         if node.op in EQUALS and "output" in node.roles and len(node.roles) == 2:
             measured.update(node.steps)
         elif node.op in READS and "output" in node.roles:
             read.update(node.steps)
-    rare = {int(p["step"]) for p in passes(run)}
-    in_steps = len(rare) > 0.5 * max(run.num_steps, 1)
-    found = set()
-    for entry in passes(run):
-        step, calls = int(entry["step"]), int(entry["calls"])
-        distinct = len(set(batches.get(step, ()))) or calls
-        if calls >= 3 * distinct:
-            continue  # the same batch again and again: its spread is wanted
-        if (
-            step in losses
-            or step in measured
-            or (not in_steps and step in read and step in from_loader)
-        ):
-            found.add(step)
-    return found
+    all_passes = [(int(p["step"]), int(p["calls"])) for p in passes(run)]
+    per_step = len({step for step, _ in all_passes}) / max(run.num_steps, 1)
+    if not limits.PASSES_PER_STEP.passed_by(per_step):
+        measured |= read & {b.step for b in evaluated if b.source != "model"}
+    return {
+        step
+        for step, calls in all_passes
+        # the same batch again and again: its spread is wanted
+        if step in measured and calls < MONTE_CARLO * (len(batches.get(step, ())) or calls)
+    }

@@ -36,10 +36,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from sawbones.schema import Batch, Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, compared, context, counted, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Batch, Finding, Fix, Run
 from sawbones.stats.data_lines import marked_lines, outside_of_models
+from sawbones.stats.loss_calls import places
 from sawbones.stats.overlaps import judged, least_share
 from sawbones.stats.splits import (
     Split,
@@ -52,43 +56,46 @@ from sawbones.stats.splits import (
 )
 
 NEEDS = ("batches", "validation", "steps")
+USES = ("samples", "source_lines", "loaders")
 EXPLAINS = ()
 EXPERIMENT = None
-MIN_SHARE = 0.02
-MIN_COPIES = 5
-NEAR = 0.25  # share of samples with a near copy
+MIN_COPIES = 5  # samples: fewer may be real duplicates
+MIN_NUMBERS = 3  # real numbers per sample, so that equal ones are no chance
+MIN_TOKENS = 6  # whole numbers per sample: shorter ones coincide
+MIN_BATCH = 16  # samples, so that a share of a batch says something
+MIN_MIXED = 2  # batches of known and new samples
+NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 
 
 def check(run: Run) -> Iterator[Finding]:
-    exact = next(_exact(run), None)
-    found = exact or _near(run)
-    if found is not None:
-        yield found
+    parts = splits(run)
+    near = (run.facts.get("samples") or {}).get("copies") or {}
+    if not parts and not near:
+        raise NothingToJudge("no evaluated sample could be compared with trained ones")
+    yield from list(_exact(run, parts))[:1] or _near(run, parts, near)
 
 
-def _near(run: Run) -> Finding | None:
+def _near(run: Run, parts: list[Split], seen: Mapping[str, Any]) -> Iterator[Finding]:
     """Samples that are no copies bit for bit, but lie right beside a trained one and far from all
     others.
     """
-    seen = (run.facts.get("samples") or {}).get("copies") or {}
+    share = float(seen.get("near", 0))
+    by_chance = _by_chance(float(seen.get("middle", 0)))
     if (
-        seen.get("near", 0.0) < max(NEAR, _by_chance(float(seen.get("middle", 0.0))) + 0.1)
-        or len(splits(run)) > 1
+        len(parts) > 1  # folds have each other's samples, scaled a little differently
+        or not limits.NEAR_COPIES.reached_by(share)
+        or not limits.NEAR_ABOVE_CHANCE.reached_by(share - by_chance)
     ):
-        return None  # folds have each other's samples, scaled a little differently
+        return
     text = (
-        f"{seen['near']:.0%} of {seen['evaluated']} validation samples lie five times nearer "
-        "to a trained sample than to others"
+        f"{share:.0%} of {seen['evaluated']} validation samples lie five times nearer to a "
+        "trained sample than to others"
     )
     halves = outside_of_models(run, marked_lines(run, "split"))
-    sites = [*halves[:2], forward_site(run, "eval")]
-    return Finding(
-        "evaluation.leak-contamination",
-        "likely",
-        0.85,
-        f"{seen['near']:.0%} of the validation samples are nearly trained samples",
-        tuple(dict.fromkeys(s for s in sites if s is not None)),
-        (Evidence(text, "samples", (), seen["near"], 0.0),),
+    yield finding(
+        f"{share:.0%} of the validation samples are nearly trained samples",
+        places(*halves[:2], forward_site(run, "eval")),
+        (compared(text, share, limits.NEAR_COPIES, expected=0, signal="samples"),),
         Fix(
             "Split first, then make copies, windows or augmented versions from the "
             "training part alone."
@@ -104,70 +111,48 @@ def _by_chance(middle: float) -> float:
     the tenth, at uniform density in d directions, the first is nearer than r with probability 1 -
     (1 - r**d)**9. A median near 0 is that of copies.
     """
-    if not 0.1 < middle < 1.0:
-        return 0.0
-    directions = math.log(1 - 0.5 ** (1 / 9)) / math.log(middle)
-    return float(1 - (1 - 0.2**directions) ** 9)
+    if not limits.MEDIAN_DISTANCE.passed_by(middle) or middle >= 1:
+        return 0
+    directions = math.log(1 - (1 / 2) ** (1 / 9)) / math.log(middle)
+    return float(1 - (1 - (1 / NEARER) ** directions) ** 9)
 
 
-def _exact(run: Run) -> Iterator[Finding]:
-    for part in splits(run):
+def _exact(run: Run, parts: list[Split]) -> Iterator[Finding]:
+    for part in parts:
         for source, batches in part.sources().items():
             if source == "model":
                 batches = _partly_known(part, batches)
             elif source in part.trained_sources:
                 continue
-            finding = _of(run, part, source, batches) if batches else None
-            if finding is not None:
-                yield finding
-                return
+            if batches:
+                yield from _of(run, part, source, batches)
 
 
-def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Finding | None:
+def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Finding]:
     copies, total = shared(batches, part.trained_on)
     in_training = repeats(b for b in part.trained if b.epoch == 0)
     chance = repeats(batches) + in_training
     real, width = by_width(batches)
-    many_forms = (real and width >= 3) or _rare_rows(run, copies)
-    if not many_forms and width < 6:
-        return None
-    least = least_share(MIN_SHARE, min(1.0, chance), total, many_forms or chance == 0, times=3)
+    many_forms = (real and width >= MIN_NUMBERS) or _rare_rows(run, copies)
+    if not many_forms and width < MIN_TOKENS:
+        return
+    least = least_share(
+        limits.COPIED_SAMPLES.value, min(1, chance), total, many_forms or chance == 0, times=3
+    )
     found = judged(copies, total, MIN_COPIES, least)
-    if found == "none" or (found == "whole" and in_training < 0.2):
-        return None  # the whole set was trained on: another fault
+    if found == "none" or (found == "whole" and not limits.TRAINING_COPIES.reached_by(in_training)):
+        return  # the whole set was trained on: another fault
+    text = f"{copies} of {total} distinct validation samples were trained on, bit for bit"
+    evidence = [counted(text, copies, total, limits.COPIED_SAMPLES, signal="batches")]
+    if limits.COPIED_SAMPLES.passed_by(in_training) and source != "model":
+        text = f"{in_training:.0%} of the samples of one training epoch are copies"
+        evidence.append(context(text, signal="batches", value=in_training, expected=0))
     halves = outside_of_models(run, marked_lines(run, "split"))
-    sites = [
-        *halves[:2],
-        loader_site(run, source),
-        *(loader_site(run, s) for s in sorted(part.trained_sources)),
-        forward_site(run, "eval"),
-    ]
-    evidence = [
-        Evidence(
-            f"{copies} of {total} distinct validation samples were trained on, bit for bit",
-            "batches",
-            (),
-            copies / total,
-            0.0,
-        )
-    ]
-    if in_training > 0.02 and source != "model":
-        evidence.append(
-            Evidence(
-                f"{in_training:.0%} of the samples of one training epoch are copies",
-                "batches",
-                (),
-                in_training,
-                0.0,
-            )
-        )
-    return Finding(
-        "evaluation.leak-contamination",
-        "likely",
-        0.9,
+    loaders = (loader_site(run, s) for s in (source, *sorted(part.trained_sources)))
+    yield finding(
         f"{copies / total:.0%} of the validation samples were trained on",
-        tuple(dict.fromkeys(s for s in sites if s is not None)),
-        tuple(evidence),
+        places(*halves[:2], *loaders, forward_site(run, "eval")),
+        evidence,
         Fix(
             "Remove duplicates before splitting, split before oversampling or augmenting, "
             "and make the two index ranges disjoint."
@@ -182,28 +167,31 @@ def _rare_rows(run: Run, copies: int) -> bool:
     They must be those of this source: a score on the training rows meets all of them again.
     """
     seen = (run.facts.get("samples") or {}).get("token_copies") or {}
-    if not seen or copies < 0.8 * seen["shared"]:
-        return False
     return bool(
-        seen["copies"] >= max(MIN_COPIES, 0.05 * seen["evaluated"]) and seen["beside"] < 0.1
+        seen
+        and seen["copies"] >= MIN_COPIES
+        and limits.RARE_COPIES.reached_by(seen["copies"] / seen["evaluated"])
+        and limits.COPIES_OF_THIS_SOURCE.reached_by(copies / max(seen["shared"], 1))
+        and limits.TEMPLATE_ROWS.undercut_by(seen["beside"])
     )
 
 
 def _partly_known(part: Split, batches: list[Batch]) -> list[Batch]:
     """Without loaders one source feeds everything: a batch of trained samples alone is the training
     score, one of new samples alone a clean split. What is left counts only when all training
-    samples were read more than once, so that it is known
-    which ones they are."""
+    samples were read more than once, so that it is known which ones they are.
+    """
     times = Counter(f for b in part.trained for f in b.fingerprints)
     real, width = by_width(batches)
-    if not real or width < 3 or sum(n == 1 for n in times.values()) > 0.1 * len(times):
+    once = sum(n == 1 for n in times.values()) / max(len(times), 1)
+    if not real or width < MIN_NUMBERS or not limits.READ_ONCE.kept_by(once):
         return []
-    known = set(times)
+    whole = [b for b in batches if len(b.fingerprints) >= MIN_BATCH]
+    known = [shared([b], set(times))[0] / len(set(b.fingerprints)) for b in whole]
     mixed = [
         b
-        for b in batches
-        if len(b.fingerprints) >= 16
-        and 0.03 < shared([b], known)[0] / len(set(b.fingerprints)) < 0.97
+        for b, share in zip(whole, known, strict=True)
+        if limits.MIXED_BATCH.passed_by(min(share, 1 - share))
     ]
-    whole = [b for b in batches if len(b.fingerprints) >= 16]
-    return mixed if len(mixed) >= max(2, 0.3 * len(whole)) else []
+    enough = len(mixed) >= MIN_MIXED and limits.MIXED_BATCHES.reached_by(len(mixed) / len(whole))
+    return mixed if enough else []

@@ -43,47 +43,49 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import context, counted, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites, marked_lines, training_batches
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 
-NEEDS = ("batches", "validation", "loss_calls")
+NEEDS = ("batches", "validation", "loss_calls", "held_groups")
+USES = ("source_lines", "calls", "loaders")
 EXPLAINS = ()
 EXPERIMENT = None
-SHARE = 0.5
+SPARE_ROWS = 8  # of an embedding: padding, unknown ids
 
 
 def check(run: Run) -> Iterator[Finding]:
-    trained = len({print_ for batch in training_batches(run) for print_ in batch.fingerprints})
-    for held in run.facts.get("held_groups") or ():
+    trained = {f for batch in training_batches(run) for f in batch.fingerprints}
+    for held in run.facts["held_groups"]:
+        train_rows, held_rows = held["rows"]
         if (
-            held["share"] < SHARE
+            not limits.SHARED_GROUPS.reached_by(held["share"])
+            or len(trained) > train_rows
+            or not limits.ROWS_SEEN.reached_by(len(trained) / train_rows)
             or not held["classes"]
             or not _is_target(run, held["classes"])
             or _is_looked_up(run, held["groups"])
         ):
             continue
-        if not 0.8 * held["rows"][0] <= trained <= held["rows"][0]:  # the last batch may be dropped
-            continue
         column = _called(str(held["column"]))
-        texts = (
-            f"{held['share']:.0%} of the {held['rows'][1]} held-out rows have a {column} that is among the "
-            f"{held['rows'][0]} rows trained on ({held['groups']} groups in all)",
-            (
-                f"all rows of one {column} have the same target: to know the group is to know "
-                "the answer"
-            ),
+        share = (
+            f"{held['share']:.0%} of the {held_rows} held-out rows have a {column} that is among "
+            f"the {train_rows} rows trained on ({held['groups']} groups in all)"
         )
-        yield Finding(
-            "evaluation.leak-group",
-            "likely",
-            0.92,
+        answer = (
+            f"all rows of one {column} have the same target: to know the group is to know the "
+            "answer"
+        )
+        hits = held["share"] * held_rows
+        yield finding(
             f"Rows of one {column} are on both sides of the split",
             _where(run, held),
             (
-                Evidence(texts[0], "held_groups", (), held["share"], 0.0),
-                Evidence(texts[1], "held_groups"),
+                counted(share, hits, held_rows, limits.SHARED_GROUPS, signal="held_groups"),
+                context(answer, signal="held_groups"),
             ),
             Fix(
                 "Hold out whole groups: GroupShuffleSplit or GroupKFold, or draw the ids "
@@ -107,8 +109,11 @@ def _is_target(run: Run, classes: int) -> bool:
             target = call.target
             if target is None or target.min is None or target.max is None or target.min < 0:
                 continue
-            whole = target.dtype.startswith(("int", "uint"))
-            if target.max < classes if whole else (classes == 2 and target.max <= 1.0):
+            if target.dtype.startswith(("int", "uint")):
+                fits = int(target.max) in range(classes)
+            else:
+                fits = classes == 2 and target.max <= 1
+            if fits:
                 return True
     return False
 
@@ -122,9 +127,8 @@ def _is_looked_up(run: Run, groups: int) -> bool:
         for deep in run.deep
         for c in deep.losses
     )
-    return asked or any(
-        groups <= t.num_embeddings <= groups + 8 for deep in run.deep for t in deep.tokens
-    )
+    tables = range(groups, groups + SPARE_ROWS + 1)
+    return asked or any(t.num_embeddings in tables for deep in run.deep for t in deep.tokens)
 
 
 def _where(run: Run, held: Mapping[str, Any]) -> tuple[Site, ...]:

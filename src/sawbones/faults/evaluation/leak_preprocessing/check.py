@@ -49,117 +49,138 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
+from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Batch, Finding, Fix, Run, Site
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, loader_site, splits
 
 NEEDS = ("batches", "validation", "steps")
+USES = ("fitted", "source_lines", "loaders")
 EXPLAINS = ()
 EXPERIMENT = None
-LEAST_SAMPLES = 50
+MIN_SAMPLES = 50  # of each part: the moments of fewer come near 0 and 1 by chance
+MAX_VALUES = 1 << 20  # of one batch: beyond, its mean is not exact any more
+MARKS = {
+    "standardised": "mean 0 and spread 1",
+    "centred": "mean 0",
+    "ranged": "a range of exactly 0 to 1",
+}
+
+_Fit = Mapping[str, Any]
+_OwnAndOther = tuple[Moments, Moments]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    kept = _kept_fit(run)
-    if kept is not None:
-        yield kept
+    seen = run.facts.get("fitted") or {}
+    read = [
+        (part, source, both)
+        for part in splits(run)
+        for source, batches in part.sources().items()
+        if source != "model" and source not in part.trained_sources
+        if (both := _moments(part, batches)) is not None
+    ]
+    if not seen.get("holders") and not read:
+        raise NothingToJudge(
+            "no fit is kept, and no real numbers of two loaders were read in whole"
+        )
+    yield from list(_kept_fit(run, seen)) or _standardised(run, read)
+
+
+def _standardised(run: Run, read: Sequence[tuple[Split, str, _OwnAndOther]]) -> Iterator[Finding]:
+    for part, source, (own, other) in read:
+        both = standardised_together(own, [other])
+        if both is None:
+            continue
+        text = (
+            f"mean {both.mean:.1e} and spread {both.spread:.6f} over training and validation "
+            f"together, {own.mean:.2e} and {own.spread:.6f} over training alone"
+        )
+        reading = compared(
+            text,
+            abs(both.mean),
+            limits.JOINT_MEAN,
+            below=True,
+            expected=abs(own.mean),
+            signal="batches",
+        )
+        yield finding(
+            "The inputs were standardised before they were split",
+            places(*(loader_site(run, s) for s in (*sorted(part.trained_sources), source))),
+            (reading,),
+            Fix("Fit the scaler on the training part alone and apply it to the rest."),
+            at_most="suspected",  # their maker may have done it, before anybody split them
+        )
         return
-    for part in splits(run):
-        for source, batches in part.sources().items():
-            if source == "model" or source in part.trained_sources:
-                continue
-            found = _together(part, batches)
-            if found is None:
-                continue
-            own, both = found
-            text = (
-                f"mean {both.mean:.1e} and spread {both.spread:.6f} over training and validation together, {own.mean:.2e} and "
-                f"{own.spread:.6f} over training alone"
-            )
-            sites = [
-                *(loader_site(run, s) for s in sorted(part.trained_sources)),
-                loader_site(run, source),
-            ]
-            yield Finding(
-                "evaluation.leak-preprocessing",
-                "suspected",
-                0.45,
-                "The inputs were standardised before they were split",
-                tuple(dict.fromkeys(s for s in sites if s is not None)),
-                (Evidence(text, "batches", (), abs(both.mean), abs(own.mean)),),
-                Fix("Fit the scaler on the training part alone and apply it to the rest."),
-            )
-            return
 
 
-def _kept_fit(run: Run) -> Finding | None:
+def _kept_fit(run: Run, seen: Mapping[str, Any]) -> Iterator[Finding]:
     """A fit that is still held saw as many rows as both parts have together, and their columns bear
     its mark.
     """
-    seen = run.facts.get("fitted") or {}
-    holders = [
-        h for h in seen.get("holders") or () if h["rows"] == seen["rows"] > seen["train_rows"]
+    fits = [
+        {**h, "names": names}
+        for h in seen.get("holders") or ()
+        if h["rows"] == seen["rows"] and (names := _computed(run, h))
     ]
-    fits = [{**h, "names": names} for h in holders if (names := _computed(run, h))]
-    signs = [
-        s
-        for s in seen.get("signs") or ()
-        if s["kind"] == "standardised" or any(h["cls"] for h in fits)
-    ]
+    by_class = any(h["cls"] for h in fits)
+    signs = [s for s in seen.get("signs") or () if s["kind"] == "standardised" or by_class]
     if not fits or not signs:
-        return None
+        return
     fit, sign = fits[0], signs[0]
-    marked = {
-        "standardised": "mean 0 and spread 1",
-        "centred": "mean 0",
-        "ranged": "a range of exactly 0 to 1",
-    }[sign["kind"]]
+    rows, train = seen["rows"], seen["train_rows"]
     what = (
         f"A {fit['cls']}" if fit["cls"] else f"The mean and spread in {' and '.join(fit['names'])}"
     )
-    rows, train = seen["rows"], seen["train_rows"]
-    texts = (
-        f"{what} saw {rows} rows; {train} rows are trained on, {rows - train} others are evaluated",
-        f"{sign['columns']} of {sign['of']} columns have {marked} over all {rows} rows (off by {sign['off']:.0e}), not over the "
-        f"{train} trained on (off by {sign['own_off']:.1e})",
+    saw = (
+        f"{what} saw {rows} rows; {train} rows are trained on, {rows - train} others are evaluated"
     )
-    return Finding(
-        "evaluation.leak-preprocessing",
-        "proven",
-        0.95,
-        "Statistics were fitted on the evaluation rows too",
-        _fit_sites(run, fit),
-        (
-            Evidence(texts[0], "fitted", (), rows, train),
-            Evidence(texts[1], "fitted", (), sign["own_off"], sign["off"]),
-        ),
-        Fix(
-            "Split first, fit on the training part alone, and only apply what was fitted "
-            "to the rest."
-        ),
+    mark = (
+        f"{sign['columns']} of {sign['of']} columns have {MARKS[sign['kind']]} over all {rows} "
+        f"rows (off by {sign['off']:.0e}), not over the {train} trained on (off by "
+        f"{sign['own_off']:.1e})"
     )
+    if rows - train > 0:
+        yield finding(
+            "Statistics were fitted on the evaluation rows too",
+            _fit_sites(run, fit),
+            (
+                exact(saw, rows, expected=train, signal="fitted"),
+                context(mark, signal="fitted", value=sign["own_off"], expected=sign["off"]),
+            ),
+            Fix(
+                "Split first, fit on the training part alone, and only apply what was fitted "
+                "to the rest."
+            ),
+        )
 
 
-def _computed(run: Run, fit: Mapping[str, Any]) -> list[str]:
+def _words_set(code: str) -> set[str]:
+    """What a line of source sets, or calls upon."""
+    return set(re.findall(r"\w+", code.partition("=")[0]))
+
+
+def _computed(run: Run, fit: _Fit) -> list[str]:
     """What holds a fit. Where the array that a mean and a spread were taken from is gone, the lines
     that take both must be seen.
     """
     if not fit.get("assumed"):
         return list(fit["names"])
-    held = set(fit["names"])
     means: set[str] = set()
     spreads: set[str] = set()
     for row in run.facts.get("source_lines") or ():
-        names = held & set(re.findall(r"\w+", row["code"].partition("=")[0]))
-        means |= names if "mean" in row["code"].partition("=")[2] else set()
-        spreads |= names if row["kind"] == "fit" and "fit" not in row["name"] else set()
+        names = set(fit["names"]) & _words_set(row["code"])
+        if "mean" in row["code"].partition("=")[2]:
+            means |= names
+        if row["kind"] == "fit" and "fit" not in row["name"]:
+            spreads |= names
     both = sorted(means | spreads)
     return both if means and spreads and len(both) >= 2 else []
 
 
-def _fit_sites(run: Run, fit: Mapping[str, Any]) -> tuple[Site, ...]:
+def _fit_sites(run: Run, fit: _Fit) -> tuple[Site, ...]:
     """Lines that fit something: those that name what is held, then calls of a fit, then spreads
     that are computed.
     """
@@ -168,24 +189,19 @@ def _fit_sites(run: Run, fit: Mapping[str, Any]) -> tuple[Site, ...]:
         lines = [r for r in lines if "fit" in r["name"]] or lines
 
     def rank(row: Mapping[str, Any]) -> tuple[bool, bool, bool]:
-        words = set(
-            re.findall(r"\w+", row["code"].partition("=")[0])
-        )  # what the line sets, or calls upon
         named = any(name in row["code"] for name in fit["names"])
-        return (not words & set(fit["names"]), not named, "fit" not in row["name"])
+        sets = bool(_words_set(row["code"]) & set(fit["names"]))
+        return (not sets, not named, "fit" not in row["name"])
 
-    return places(
-        *(Site(r["file"], r["line"], r["function"], r["code"]) for r in sorted(lines, key=rank))
-    )
+    return places(*map(as_site, sorted(lines, key=rank)))
 
 
-def _together(part: Split, evaluated: Sequence[Batch]) -> tuple[Moments, Moments] | None:
+def _moments(part: Split, evaluated: Sequence[Batch]) -> _OwnAndOther | None:
+    """Of training and of evaluation, where one loader feeds each."""
     (source, *more) = sorted(part.trained_sources)
-    if more:
-        return None
-    own, other = _of_a_round(part.trained, source), _of_a_round(evaluated, evaluated[0].source)
-    both = standardised_together(own, [other]) if own is not None and other is not None else None
-    return (own, both) if own is not None and both is not None else None
+    own = _of_a_round(part.trained, source) if not more else None
+    other = _of_a_round(evaluated, evaluated[0].source)
+    return (own, other) if own is not None and other is not None else None
 
 
 def _of_a_round(batches: Sequence[Batch], source: str) -> Moments | None:
@@ -195,18 +211,14 @@ def _of_a_round(batches: Sequence[Batch], source: str) -> Moments | None:
     first = min((b.epoch for b in batches if b.source == source), default=0)
     chosen = [b for b in batches if b.source == source and b.epoch == first]
     prints = [f for b in chosen for f in b.fingerprints]
-    if len(prints) < LEAST_SAMPLES or repeat_share(prints) > 0:
+    if len(prints) < MIN_SAMPLES or repeat_share(prints) > 0:
         return None
     found = []
     for batch in chosen:
-        one = next(
-            (t for t in batch.tensors if str(t.get("dtype", "")).startswith(("float", "double"))),
-            None,
-        )
-        count = math.prod(one["shape"]) if one else 0
-        if one is None or "std" not in one or one.get("nonfinite") or count < 2 or count > 1 << 20:
+        real = [t for t in batch.tensors if str(t.get("dtype")).startswith(("float", "double"))]
+        count = math.prod(real[0]["shape"]) if real else 0
+        if not 2 <= count <= MAX_VALUES or "std" not in real[0] or real[0].get("nonfinite"):
             return None
-        found.append(
-            Moments(count, float(one["mean"]), float(one["std"]) * math.sqrt((count - 1) / count))
-        )
+        spread = float(real[0]["std"]) * math.sqrt((count - 1) / count)
+        found.append(Moments(count, float(real[0]["mean"]), spread))
     return joint(found)

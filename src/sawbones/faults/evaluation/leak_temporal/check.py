@@ -44,71 +44,91 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 from sawbones.stats.splits import Split, loader_site, splits
 
 NEEDS = ("batches", "validation", "steps")
+USES = ("held_times", "samples", "source_lines", "calls", "loaders")
 EXPLAINS = ()
 EXPERIMENT = None
-EVEN = 0.9
-OVERLAPPED = 0.5
-DEALT = 0.5
-LEAST_TURNS = 10
+MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a few
 
 
 def check(run: Run) -> Iterator[Finding]:
-    for pair in run.facts.get("held_times") or ():
-        if pair["even"] < EVEN or pair["turns"] < max(LEAST_TURNS, DEALT * pair["turns_if_dealt"]):
-            continue
-        for part in splits(run):
-            source = _evaluated_as(pair, part)
-            if source is None:
-                continue
-            train, held = source
-            texts = (
-                f"{pair['rows'][train]} rows that are trained on run from {pair['first'][train]} to {pair['last'][train]}, "
-                f"{pair['rows'][held]} that are evaluated from {pair['first'][held]} to {pair['last'][held]}",
-                f"in the order of time they follow each other {pair['turns']} times; rows dealt out at random "
-                f"{pair['turns_if_dealt']:.0f} times, parts cut at one moment once",
-            )
-            yield Finding(
-                "evaluation.leak-temporal",
-                "likely",
-                0.92,
-                "A series in time is split row by row: training knows the future",
-                _where(run, part),
-                (
-                    Evidence(texts[0], "held_times"),
-                    Evidence(texts[1], "held_times", (), pair["turns"], 1.0),
-                ),
-                Fix(
-                    "Split by time: everything up to one moment for training, everything "
-                    "after it for testing (shuffle=False)."
-                ),
-            )
-            return
-    yield from _windows(run)
-
-
-def _windows(run: Run) -> Iterator[Finding]:
-    seen = (run.facts.get("samples") or {}).get("later_windows") or {}
+    pairs = run.facts.get("held_times") or ()
+    windows = (run.facts.get("samples") or {}).get("later_windows") or {}
+    if not pairs and not windows:
+        raise NothingToJudge("the script holds no dates of two parts, and no windows of a series")
     parts = splits(run)
-    if seen.get("later", 0.0) < OVERLAPPED or len(parts) != 1:
-        return
-    text = (
-        f"of {seen['evaluated']} evaluated windows of {seen['steps']} steps, {seen['later']:.0%} are overlapped by one of the "
-        f"{seen['trained']} trained windows that ends later; what is asked for is the series {seen['ahead']} after the last step"
+    found = (
+        (pair, part, rows)
+        for pair in pairs
+        if _dealt_out(pair)
+        for part in parts
+        if (rows := _evaluated_as(pair, part)) is not None
     )
-    yield Finding(
-        "evaluation.leak-temporal",
-        "likely",
-        0.92,
+    dealt = next(found, None)
+    if dealt is not None:
+        yield _of_dates(run, *dealt)
+    elif len(parts) == 1 and limits.LATER_WINDOWS.reached_by(windows.get("later")):
+        yield _of_windows(run, parts[0], windows)
+
+
+def _dealt_out(pair: Mapping[str, Any]) -> bool:
+    return (
+        pair["turns"] >= MIN_TURNS
+        and limits.EVENLY_SPACED.reached_by(pair["even"])
+        and limits.DEALT_OUT.reached_by(pair["turns"] / max(pair["turns_if_dealt"], 1))
+    )
+
+
+def _of_dates(run: Run, pair: Mapping[str, Any], part: Split, rows: tuple[int, int]) -> Finding:
+    train, held = rows
+    times = (
+        f"{pair['rows'][train]} rows that are trained on run from {pair['first'][train]} to "
+        f"{pair['last'][train]}, {pair['rows'][held]} that are evaluated from "
+        f"{pair['first'][held]} to {pair['last'][held]}"
+    )
+    turns = (
+        f"in the order of time they follow each other {pair['turns']} times; rows dealt out at "
+        f"random {pair['turns_if_dealt']:.0f} times, parts cut at one moment once"
+    )
+    return finding(
+        "A series in time is split row by row: training knows the future",
+        _where(run, part),
+        (
+            context(times, signal="held_times"),
+            compared(
+                turns,
+                pair["turns"],
+                limits.DEALT_OUT,
+                against=max(pair["turns_if_dealt"], 1),
+                expected=1,
+                signal="held_times",
+            ),
+        ),
+        Fix(
+            "Split by time: everything up to one moment for training, everything "
+            "after it for testing (shuffle=False)."
+        ),
+    )
+
+
+def _of_windows(run: Run, part: Split, seen: Mapping[str, Any]) -> Finding:
+    text = (
+        f"of {seen['evaluated']} evaluated windows of {seen['steps']} steps, {seen['later']:.0%} "
+        f"are overlapped by one of the {seen['trained']} trained windows that ends later; what is "
+        f"asked for is the series {seen['ahead']} after the last step"
+    )
+    return finding(
         "Windows of one series are dealt out at random: training knows the future",
-        _where(run, parts[0]),
-        (Evidence(text, "samples", (), seen["later"], 0.0),),
+        _where(run, part),
+        (compared(text, seen["later"], limits.LATER_WINDOWS, expected=0, signal="samples"),),
         Fix(
             "Cut the series at one moment, and make the windows of each part from that part alone."
         ),
@@ -117,18 +137,17 @@ def _windows(run: Run) -> Iterator[Finding]:
 
 def _evaluated_as(pair: Mapping[str, Any], part: Split) -> tuple[int, int] | None:
     """(which of the two is trained on, which is evaluated), by the number of their rows."""
-    trained = len(part.trained_on)
+    trained = part.trained_on
     for batches in part.sources().values():
-        evaluated = len({f for b in batches for f in b.fingerprints} - part.trained_on)
+        evaluated = {f for b in batches for f in b.fingerprints} - trained
         for train, held in ((0, 1), (1, 0)):
             if _as_many(trained, pair["rows"][train]) and _as_many(evaluated, pair["rows"][held]):
                 return train, held
     return None
 
 
-def _as_many(seen: int, rows: int) -> bool:
-    """The last batch may be dropped, and a run may be stopped in its first round."""
-    return 0.8 * rows <= seen <= rows
+def _as_many(seen: set[int], rows: int) -> bool:
+    return len(seen) <= rows and limits.ROWS_SEEN.reached_by(len(seen) / max(rows, 1))
 
 
 def _where(run: Run, part: Split) -> tuple[Site, ...]:

@@ -37,272 +37,293 @@ The documentation of torchmetrics on why batch values must not be averaged.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.evaluations import READS, Node, made_by, nodes, passes, printed_numbers
+from sawbones.stats.loss_calls import places
 from sawbones.stats.splits import told_apart
 
 NEEDS = ("batches", "validation", "evaluation")
+USES = ("metric_libraries",)
 EXPLAINS = ()
 EXPERIMENT = "evaluation_batch_size"
-UNEQUAL = 0.6
-BENT = ("sqrt", "sqrt_", "exp", "exp_")
-MATTERS = 0.02  # by which the two means differ at some evaluation
+WHOLE_READS = ("tolist", "numpy", "__array__")
+MAX_EXPONENT = 50  # so that exp() of a loss does not overflow
+WEIGH = Fix(
+    "Sum over samples and divide by their number: multiply each batch mean by the size of its "
+    "batch."
+)
+
+
+class Averaged(NamedTuple):
+    """One evaluation: whether the plain mean was printed and the weighted one was not."""
+
+    wrong: bool
+    plain: float
+    weighted: float
+    smallest: int
+    largest: int
+
+    @property
+    def apart(self) -> float:
+        """Where both means are the same, as of a score that has reached its top, what is printed
+        tells nothing.
+        """
+        return abs(self.plain - self.weighted) / max(abs(self.weighted), TINY)
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found = _printed(run)
-    if found is not None:
-        yield found
-        return
-    if _weighted(run):
-        return
-    per_batch = _by_library(run)
-    if per_batch is not None:
-        yield per_batch
-        return
-    sizes = _unequal(run)
-    padded = any(t.pad_share > 0.02 for d in run.deep for t in d.tokens)
-    if sizes is None or padded or not _loaders(run):
-        return
     everything = nodes(run)
+    if not any(node.op in READS for node in everything):
+        raise NothingToJudge("no number is read off in an evaluation")
+    averaged = {node.id: _evaluations(run, node, everything) for node in everything}
+    found = list(_printed(everything, averaged))
+    if found or _weighted(run, averaged):
+        yield from found[:1]
+        return
+    loaders = _loaders(run)
+    if not loaders:
+        return
+    yield from (
+        list(_by_library(run, everything, loaders))[:1]
+        or list(_unequal_batches(run, everything, loaders))[:1]
+    )
+
+
+def _unequal_batches(run: Run, everything: Sequence[Node], loaders: list[int]) -> Iterator[Finding]:
+    sizes = _unequal(run)
+    padded = any(limits.PADDED_TOKENS.passed_by(t.pad_share) for d in run.deep for t in d.tokens)
+    if sizes is None or padded:
+        return
     by_id = {n.id: n for n in everything}
     for node in everything:
-        if (
-            node.op not in READS
-            or node.op in ("tolist", "numpy", "__array__")
-            or "output" not in node.roles
-        ):
+        single = node.op in READS and node.op not in WHOLE_READS
+        if not single or "output" not in node.roles or not _several_per_step(node):
             continue
-        means = [
-            by_id[s] for s in node.sources if s in by_id and _is_mean(by_id[s].op, by_id[s].args)
-        ]
-        means = [m for m in means if _by_sample(m, sizes, everything)]
-        if not means or node.count < 2 * len(node.steps) or not node.steps:
+        sources = [by_id[s] for s in node.sources if s in by_id]
+        means = [m for m in sources if _is_mean(m) and _by_sample(m, sizes, everything)]
+        if not means:
             continue
-        places = tuple(dict.fromkeys(s for s in (node.site, means[0].site) if s is not None))
         text = (
             f"a mean over each batch is read off; batches have {sizes[0]} samples, the last "
             f"one {sizes[1]}"
         )
-        yield Finding(
-            "evaluation.metric-averaging",
-            "suspected",
-            0.4,
-            "Means of unequal batches are averaged",
-            places,
-            (Evidence(text, "evaluation", node.steps[:3], float(sizes[1]), float(sizes[0])),),
-            Fix(
-                "Sum over samples and divide by their number: multiply each batch mean by "
-                "the size of its batch."
-            ),
-            params={"loaders": _loaders(run)},
+        reading = compared(
+            text,
+            sizes[1],
+            limits.UNEQUAL_BATCHES,
+            below=True,
+            against=sizes[0],
+            signal="evaluation",
+            steps=node.steps[:3],
         )
-        return
+        yield finding(
+            "Means of unequal batches are averaged",
+            places(node.site, means[0].site),
+            (reading,),
+            WEIGH,
+            at_most="suspected",
+            params={"loaders": loaders},
+        )
 
 
-def _printed(run: Run) -> Finding | None:
+def _several_per_step(node: Node) -> bool:
+    return bool(node.steps) and node.count >= 2 * len(node.steps)
+
+
+def _printed(
+    everything: Sequence[Node], averaged: Mapping[int, Mapping[int, Averaged]]
+) -> Iterator[Finding]:
     """What is printed after an evaluation is the plain mean of numbers that stand for different
     numbers of samples.
     """
-    everything = nodes(run)
     by_id = {n.id: n for n in everything}
     for node in everything:
-        means = [m for m in _read_off(node, by_id) if _is_mean(m.op, m.args)]
+        means = [m for m in _read_off(node, by_id) if _is_mean(m)]
         if not means or any(_ignores(m) for m in means):
             continue
-        told = [
-            t
-            for step in dict.fromkeys(s for s, _, _ in node.reads)
-            if (t := _compared(run, node, step)) is not None
-        ]
-        wrong = [t for t in told if t[0]]
-        told = [t for t in told if t[0] or _differ(t[1], t[2])]
-        apart = max(
-            (
-                abs(plain - weighted) / max(abs(weighted), 1e-9)
-                for _, plain, weighted, _, _ in wrong
-            ),
-            default=0.0,
-        )
-        if len(wrong) < 2 or len(wrong) < 0.8 * len(told) or apart < MATTERS:
+        all_steps = averaged[node.id].values()
+        wrong = [a for a in all_steps if a.wrong]
+        telling = [a for a in all_steps if a.wrong or limits.MEANS_DIFFER.passed_by(a.apart)]
+        if (
+            len(wrong) < 2
+            or not limits.WRONG_EVALUATIONS.reached_by(len(wrong) / len(telling))
+            or not limits.MEANS_APART.reached_by(max(a.apart for a in wrong))
+        ):
             continue
-        _, plain, weighted, low, high = wrong[-1]
-        places = tuple(dict.fromkeys(s for s in (node.site, means[0].site) if s is not None))
+        last = wrong[-1]
         text = (
-            f"printed is {plain:.6g}, the plain mean over the batches; over all samples it is "
-            f"{weighted:.6g}"
+            f"printed is {last.plain:.6g}, the plain mean over the batches; over all samples it is "
+            f"{last.weighted:.6g}"
         )
-        return Finding(
-            "evaluation.metric-averaging",
-            "proven",
-            0.95,
+        yield finding(
             "Means of unequal batches are averaged",
-            places,
+            places(node.site, means[0].site),
             (
-                Evidence(text, "evaluation", node.steps[:3], plain, weighted),
-                Evidence(
-                    f"the batches hold between {low} and {high} values",
-                    "evaluation",
-                    (),
-                    float(low),
-                    float(high),
+                exact(
+                    text,
+                    last.plain,
+                    expected=last.weighted,
+                    signal="evaluation",
+                    steps=node.steps[:3],
+                ),
+                context(
+                    f"the batches hold between {last.smallest} and {last.largest} values",
+                    signal="evaluation",
+                    value=last.smallest,
+                    expected=last.largest,
                 ),
             ),
-            Fix(
-                "Sum over samples and divide by their number: multiply each batch mean by "
-                "the size of its batch."
-            ),
+            WEIGH,
         )
-    return None
 
 
-def _by_library(run: Run) -> Finding | None:
+def _by_library(run: Run, everything: Sequence[Node], loaders: list[int]) -> Iterator[Finding]:
     """Outputs of every batch go to a library of metrics: whether its scores are averaged then, only
     the experiment can tell.
     """
-    loaders = _loaders(run)
-    if "sklearn.metrics" not in (run.facts.get("metric_libraries") or ()) or not loaders:
-        return None
-    several = [p for p in passes(run) if p["calls"] >= 2]
-    for node in nodes(run):
-        if (
-            node.op not in ("numpy", "tolist", "__array__")
-            or "output" not in node.roles
-            or not several
-            or not node.steps
-        ):
-            continue
-        if node.count >= 2 * len(node.steps):
+    several = any(p["calls"] >= 2 for p in passes(run))
+    if "sklearn.metrics" not in (run.facts.get("metric_libraries") or ()) or not several:
+        return
+    for node in everything:
+        if node.op in WHOLE_READS and "output" in node.roles and _several_per_step(node):
             text = (
                 f"outputs leave torch batch by batch, {node.count} times in {len(node.steps)} "
                 "evaluations, beside sklearn"
             )
-            return Finding(
-                "evaluation.metric-averaging",
-                "suspected",
-                0.3,
+            yield finding(
                 "Scores of single batches are averaged",
-                tuple(s for s in (node.site,) if s is not None),
-                (Evidence(text, "evaluation", node.steps[:3]),),
+                places(node.site),
+                (context(text, signal="evaluation", steps=node.steps[:3]),),
                 Fix("Collect predictions and targets of all batches, and compute the score once."),
                 params={"loaders": loaders},
             )
-    return None
 
 
-def _weighted(run: Run) -> bool:
+def _weighted(run: Run, averaged: Mapping[int, Mapping[int, Averaged]]) -> bool:
     """The mean over all values of something is what was printed: the script does weigh its
     batches.
     """
-    for node in nodes(run):
-        for step in dict.fromkeys(s for s, _, _ in node.reads):
-            told = _compared(run, node, step)
-            if told is None or told[0] or not _differ(told[1], told[2]):
-                continue
-            if any(abs(x - told[2]) <= 0.51 * u for x, u in printed_numbers(run, step)):
-                return True
-    return False
-
-
-def _differ(plain: float, weighted: float) -> bool:
-    """Where both means are the same, as of a score that has reached its top, what is printed tells
-    nothing.
-    """
-    return abs(plain - weighted) > 1e-4 * max(abs(weighted), 1e-9)
+    return any(
+        not told.wrong
+        and limits.MEANS_DIFFER.passed_by(told.apart)
+        and _is_printed(printed_numbers(run, step), told.weighted)
+        for by_step in averaged.values()
+        for step, told in by_step.items()
+    )
 
 
 def _read_off(node: Node, by_id: Mapping[int, Node]) -> list[Node]:
     """What a number was read off from, a root or an exponential passed over."""
-    direct = [by_id[s] for s in node.sources if s in by_id]
-    return [
-        m
-        for d in direct
-        for m in ([by_id[s] for s in d.sources if s in by_id] if d.op in BENT else [d])
-    ]
+    found = []
+    for source in (by_id[s] for s in node.sources if s in by_id):
+        bent = source.op.rstrip("_") in ("sqrt", "exp")
+        found += [by_id[s] for s in source.sources if s in by_id] if bent else [source]
+    return found
 
 
-def _compared(run: Run, node: Node, step: int) -> tuple[bool, float, float, int, int] | None:
-    """(the plain mean was printed and the weighted one was not, both, the smallest and the largest
-    batch) of one evaluation.
-    """
-    reads = [(value, size) for at, value, size in node.reads if at == step]
-    sizes = [size for _, size in reads]
-    if len(reads) < 2 or min(sizes) < 1:
-        return None
-    bent = _bent(run, node, step, reads)
-    if bent is not None or min(sizes) > UNEQUAL * max(sizes):
-        return bent
-    plain = sum(v for v, _ in reads) / len(reads)
-    weighted = sum(v * n for v, n in reads) / sum(sizes)
-    for change in (
+def _evaluations(run: Run, node: Node, everything: Sequence[Node]) -> dict[int, Averaged]:
+    """By step: the two means of what was read off in one evaluation."""
+    by_torch = {n.op for n in everything if n.id in node.sources}
+    found: dict[int, Averaged] = {}
+    for step in dict.fromkeys(at for at, _, _ in node.reads):
+        reads = [(value, size) for at, value, size in node.reads if at == step]
+        values, sizes = np.array([v for v, _ in reads]), np.array([n for _, n in reads], float)
+        if len(reads) < 2 or sizes.min() < 1:
+            continue
+        numbers = printed_numbers(run, step)
+        told = _bent(values, sizes, numbers, by_torch)
+        if told is None and limits.UNEQUAL_BATCHES.kept_by(sizes.min() / sizes.max()):
+            told = _straight(values, sizes, numbers)
+        if told is not None:
+            found[step] = Averaged(*told, int(sizes.min()), int(sizes.max()))
+    return found
+
+
+_Floats = npt.NDArray[np.float64]
+_Numbers = Sequence[tuple[float, float]]  # each with the unit of its last digit
+_Said = tuple[bool, float, float]
+
+
+def _straight(values: _Floats, sizes: _Floats, numbers: _Numbers) -> _Said:
+    plain, weighted = float(values.mean()), float(np.average(values, weights=sizes))
+    changes: tuple[Callable[[float], float], ...] = (
         lambda v: v,
-        lambda v: 100.0 * v,
-        lambda v: math.exp(min(v, 50.0)),
-        lambda v: 1.0 - v,
-    ):
-        wrong, right = change(plain), change(weighted)
-        for number, unit in printed_numbers(run, step):
-            if abs(wrong - right) > 1.5 * unit and abs(number - wrong) <= 0.51 * unit:
-                clash = any(
-                    abs(other - right) <= 0.51 * u for other, u in printed_numbers(run, step)
-                )
-                return (not clash, wrong, right, min(sizes), max(sizes))
-    return (False, plain, weighted, min(sizes), max(sizes))
+        lambda v: 100 * v,
+        lambda v: math.exp(min(v, MAX_EXPONENT)),
+        lambda v: 1 - v,
+    )
+    for change in changes:
+        wrong = _wrongly_printed(numbers, change(plain), change(weighted))
+        if wrong is not None:
+            return wrong, change(plain), change(weighted)
+    return False, plain, weighted
 
 
-def _bent(
-    run: Run, node: Node, step: int, reads: list[tuple[float, int]]
-) -> tuple[bool, float, float, int, int] | None:
+def _bent(values: _Floats, sizes: _Floats, numbers: _Numbers, by_torch: set[str]) -> _Said | None:
     """A root or an exponential of each batch's mean is averaged: that is not the root of the mean,
     however large the batches.
     """
-    values, sizes = np.array([v for v, _ in reads]), np.array([n for _, n in reads], float)
-    numbers = printed_numbers(run, step)
-    by_torch = {n.op for n in nodes(run) if n.id in node.sources}
     for name, bend, straighten in (
         ("sqrt", np.sqrt, np.square),
-        ("exp", lambda v: np.exp(np.minimum(v, 50.0)), np.log),
+        ("exp", lambda v: np.exp(np.minimum(v, MAX_EXPONENT)), np.log),
     ):
         done = name in by_torch
-        if values.min() <= (0 if done or name == "sqrt" else -50.0):
+        lowest = 0 if done or name == "sqrt" else -MAX_EXPONENT
+        if values.min() - lowest <= 0:
             continue
         plain = float(np.mean(values if done else bend(values)))
         whole = float(bend(np.average(straighten(values) if done else values, weights=sizes)))
-        for number, unit in numbers:
-            if abs(plain - whole) > 1.5 * unit and abs(number - plain) <= 0.51 * unit:
-                clash = any(abs(other - whole) <= 0.51 * u for other, u in numbers)
-                return (not clash, plain, whole, int(sizes.min()), int(sizes.max()))
+        wrong = _wrongly_printed(numbers, plain, whole)
+        if wrong is not None:
+            return wrong, plain, whole
     return None
+
+
+def _wrongly_printed(numbers: _Numbers, wrong: float, right: float) -> bool | None:
+    """`wrong` was printed: whether `right` was not. None where it was not printed, or prints like
+    `right`.
+    """
+    for number, unit in numbers:
+        if limits.PRINTED_APART.passed_by(abs(wrong - right) / unit) and _is_printed(
+            [(number, unit)], wrong
+        ):
+            return not _is_printed(numbers, right)
+    return None
+
+
+def _is_printed(numbers: _Numbers, value: float) -> bool:
+    return any(limits.PRINTED_AS.kept_by(abs(number - value) / unit) for number, unit in numbers)
 
 
 def _ignores(node: Node) -> bool:
     """A loss that leaves targets out is a mean over fewer values than it was given."""
     named = [str(a).partition("=")[2] for a in node.args if str(a).startswith("ignore_index=")]
-    ignored = int(named[0]) if named and named[0].lstrip("-").isdigit() else -100
+    index = int(named[0]) if named and named[0].lstrip("-").isdigit() else -100
     whole = [g for g in node.given[1:2] if str(g.get("dtype", "")).startswith("int") and "min" in g]
-    return any(g["min"] <= ignored <= g["max"] for g in whole)
+    return any(g["min"] <= index <= g["max"] for g in whole)
 
 
-def _is_mean(op: str, args: tuple[object, ...]) -> bool:
-    if op in ("mean", "nanmean", "div", "__truediv__", "true_divide"):
+def _is_mean(node: Node) -> bool:
+    if node.op in ("mean", "nanmean", "div", "__truediv__", "true_divide"):
         return True
-    return (op.endswith("_loss") or "cross_entropy" in op) and not any(
-        a in ("reduction=sum", "reduction=none") for a in args
-    )
+    loss = node.op.endswith("_loss") or "cross_entropy" in node.op
+    return loss and not any(a in ("reduction=sum", "reduction=none") for a in node.args)
 
 
 def _by_sample(node: Node, sizes: tuple[int, int], everything: Sequence[Node]) -> bool:
     """The mean is over samples. One over tokens of padded sequences is a matter of taste."""
-    for given in (g for n in (node, *made_by(everything, node)) for g in n.given):
-        if any(
-            shape and shape[0] in sizes and len(shape) <= 2 for shape in given.get("shapes", ())
-        ):
-            return True
-    return False
+    given = (g for n in (node, *made_by(everything, node)) for g in n.given)
+    shapes = (shape for g in given for shape in g.get("shapes", ()))
+    return any(shape and shape[0] in sizes and len(shape) <= 2 for shape in shapes)
 
 
 def _loaders(run: Run) -> list[int]:
@@ -313,14 +334,14 @@ def _loaders(run: Run) -> list[int]:
 
 
 def _unequal(run: Run) -> tuple[int, int] | None:
+    """(samples of the first, of the last batch) of a pass whose last is much smaller."""
     _, evaluated = told_apart(run)
-    passes: dict[tuple[str, int, int], list[int]] = {}
+    by_pass: dict[tuple[str, int, int], list[int]] = {}
     for batch in evaluated:
         if batch.source != "model" and batch.fingerprints:
-            passes.setdefault((batch.source, batch.epoch, batch.step), []).append(
-                len(batch.fingerprints)
-            )
-    for sizes in passes.values():
-        if len(sizes) >= 2 and sizes[-1] <= UNEQUAL * sizes[0]:
+            key = (batch.source, batch.epoch, batch.step)
+            by_pass.setdefault(key, []).append(len(batch.fingerprints))
+    for sizes in by_pass.values():
+        if len(sizes) >= 2 and limits.UNEQUAL_BATCHES.kept_by(sizes[-1] / sizes[0]):
             return sizes[0], sizes[-1]
     return None

@@ -40,29 +40,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.stats.evaluations import CASTS, EQUALS, Node, consumers, nodes
+from sawbones.stats.loss_calls import places
 
 NEEDS = ("events", "validation", "evaluation")
 EXPLAINS = ("evaluation.metric-averaging",)
 EXPERIMENT = None
-MIN_SHARE = 0.05
-PICKS = ("gather", "take_along_dim")
+MIN_ROWS = 3  # whose padding was counted
+MIN_BLANK_ROWS = 4  # whose ends are blank
+PICKS = ("gather", "take_along_dim")  # the score of the wanted token, at every position
+KEEPS_PLACES = (*CASTS, "neg", "__neg__", "log", "exp", "clamp")
+KEEPS_ERRORS = (*CASTS, "abs", "square", "pow", "__pow__", "neg", "__neg__")
+MULTIPLIES = ("__and__", "mul", "__mul__", "logical_and", "bitwise_and", "__iand__")
 MASKS = (
+    *MULTIPLIES,
     "__getitem__",
-    "mul",
-    "__mul__",
     "__rmul__",
     "mul_",
-    "__and__",
-    "logical_and",
-    "bitwise_and",
     "masked_select",
     "where",
     "masked_fill",
     "masked_fill_",
     "and_",
-    "__iand__",
     "__imul__",
     "dot",
     "__or__",
@@ -71,7 +73,7 @@ MASKS = (
     "stack",
     "cat",
 )
-TELLS_APART = (
+DISTINGUISHES = (
     "ne",
     "__ne__",
     "gt",
@@ -85,150 +87,119 @@ TELLS_APART = (
     "isin",
     "logical_not",
 )
+REAL_ONLY = Fix(
+    "Average over real positions only: select them, or multiply by the mask and divide by its sum."
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     everything = nodes(run)
-    for node in everything:
-        finding = _of(run, node, everything) or _of_reals(node, everything)
-        if finding is not None:
-            yield finding
-            return
-    finding = _loss(run)
-    if finding is not None:
-        yield finding
-
-
-def _of(run: Run, node: Node, everything: Sequence[Node]) -> Finding | None:
-    seen = node.padding
-    picked = node.op in PICKS  # the score of the wanted token, taken out at every position
-    if (
-        (node.op not in EQUALS and not picked)
-        or not seen
-        or not seen["positions"]
-        or "output" not in node.roles
-    ):
-        return None
-    share = seen["padded"] / seen["positions"]
-    known = _known_padding(run)
-    if (
-        share < MIN_SHARE
-        or share > 0.98
-        or len(seen["rows"]) < 3
-        or (seen["value"] != -100 and seen["value"] not in known)
-    ):
-        return None
-    after = consumers(everything, node, (*CASTS, "neg", "__neg__", "log", "exp", "clamp"))
-    idle = [n for n in after if _masks_nothing(n)]
-    after = [
-        *(n for n in after if n not in idle),
-        *(n for m in idle for n in consumers(everything, m)),
+    judged = [n for n in everything if "output" in n.roles and (n.padding or n.blanks)]
+    losses = [e for e in run.of_kind("loss") if e.data.get("fn") in ("cross_entropy", "nll_loss")]
+    if not judged and not any(e.phase == "eval" for e in losses):
+        raise NothingToJudge("no evaluation compares outputs with targets position by position")
+    found = [
+        f
+        for node in judged
+        for f in (*_of_ids(run, node, everything), *_of_reals(node, everything))
     ]
-    averaged = [n for n in after if n.op in ("mean", "nanmean")] or _divided_by_all(
-        after, node, everything
-    )
-    if not averaged or any(n.op in MASKS for n in after):
-        return None
+    yield from found[:1] or _of_losses(run, losses)
+
+
+def _of_ids(run: Run, node: Node, everything: Sequence[Node]) -> Iterator[Finding]:
+    seen = node.padding
+    picked = node.op in PICKS
+    if (node.op not in EQUALS and not picked) or not seen or not seen["positions"]:
+        return
+    share = seen["padded"] / seen["positions"]
+    known = seen["value"] == -100 or seen["value"] in _known_padding(run)
+    if not known or len(seen["rows"]) < MIN_ROWS or not _is_padding(share):
+        return
+    after = consumers(everything, node, KEEPS_PLACES)
+    idle = [n for n in after if n.op in MULTIPLIES and _all_ones(n.given[1:])]
+    after = [n for n in after if n not in idle]
+    after += [n for m in idle for n in consumers(everything, m)]
+    averaged = _averaged(after, node, everything)
     real = seen["positions"] - seen["padded"]
-    counted, without = (
-        seen["equal"] / seen["positions"],
-        (seen["equal"] - seen["equal_padded"]) / max(real, 1),
-    )
-    if abs(counted - without) < 0.01 and not picked:
-        return None
-    places = tuple(dict.fromkeys(s for s in (node.site, averaged[0].site) if s is not None))
-    right = f"{counted:.3f} of all positions are right, of the real ones {without:.3f}"
-    return Finding(
-        "evaluation.metric-padding",
-        "proven",
-        0.93,
+    with_padding = seen["equal"] / seen["positions"]
+    without = (seen["equal"] - seen["equal_padded"]) / max(real, 1)
+    changed = limits.SCORE_CHANGED.reached_by(abs(with_padding - without))
+    if not averaged or not (changed or picked):
+        return
+    evidence = [
+        exact(
+            f"{share:.0%} of the compared positions are padding ({seen['value']})",
+            share,
+            signal="evaluation",
+        )
+    ]
+    if not picked:
+        text = f"{with_padding:.3f} of all positions are right, of the real ones {without:.3f}"
+        evidence.append(context(text, signal="evaluation", value=with_padding, expected=without))
+    yield finding(
         "The metric averages over padding",
-        places,
-        (
-            Evidence(
-                f"{share:.0%} of the compared positions are padding ({seen['value']})",
-                "evaluation",
-                (),
-                share,
-                0.0,
-            ),
-            *(() if picked else (Evidence(right, "evaluation", (), counted, without),)),
-        ),
-        Fix(
-            "Average over real positions only: select them, or multiply by the mask and "
-            "divide by its sum."
-        ),
+        places(node.site, averaged[0].site),
+        evidence,
+        REAL_ONLY,
     )
 
 
-def _masks_nothing(node: Node) -> bool:
-    """A mask is applied that holds nothing but ones."""
-    return node.op in (
-        "__and__",
-        "mul",
-        "__mul__",
-        "logical_and",
-        "bitwise_and",
-        "__iand__",
-    ) and _all_ones(node.given[1:])
+def _is_padding(share: float) -> bool:
+    return limits.PADDED_METRIC.reached_by(share) and limits.ALL_PADDING.kept_by(share)
 
 
 def _all_ones(given: Sequence[Mapping[str, Any]]) -> bool:
-    return any(g.get("min") == g.get("max") == 1.0 and g.get("num", 0) > 1 for g in given)
+    """A mask that holds nothing but ones."""
+    return any(g.get("min") == g.get("max") == 1 and g.get("num", 0) > 1 for g in given)
 
 
-def _of_reals(node: Node, everything: Sequence[Node]) -> Finding | None:
+def _of_reals(node: Node, everything: Sequence[Node]) -> Iterator[Finding]:
     """An error of real numbers, averaged with the ends of rows where predictions and targets are
     blanked out.
     """
     seen = node.blanks
-    if (
-        not seen
-        or "output" not in node.roles
-        or len(seen["rows"]) < 4
-        or seen["full_rows"] < 0.9 * seen["batches"]
-    ):
-        return None
+    if not seen or len(seen["rows"]) < MIN_BLANK_ROWS:
+        return
     share, real = seen["padded"] / seen["positions"], seen["positions"] - seen["padded"]
-    if share < MIN_SHARE or share > 0.98 or seen["equal_inside"] > 0.01 * real:
-        return None
-    after = consumers(
-        everything, node, (*CASTS, "abs", "square", "pow", "__pow__", "neg", "__neg__")
-    )
+    if (
+        not limits.BLANK_ENDS.reached_by(seen["full_rows"] / max(seen["batches"], 1))
+        or not _is_padding(share)
+        or not limits.EQUAL_INSIDE.kept_by(seen["equal_inside"] / real)
+    ):
+        return
+    after = consumers(everything, node, KEEPS_ERRORS)
     at_once = node.op.endswith("_loss") and not any(
         a in ("reduction=sum", "reduction=none") for a in node.args
     )
-    averaged = (
-        [node]
-        if at_once
-        else [n for n in after if n.op in ("mean", "nanmean")]
-        or _divided_by_all(after, node, everything)
-    )
-    if not averaged or any(n.op in MASKS for n in after):
-        return None
+    averaged = _averaged(after, node, everything, [node] if at_once else [])
+    if not averaged:
+        return
     text = (
         f"{share:.0%} of the positions are blank ends of rows, without error: the mean is "
         f"{1 - share:.2f} of the true one"
     )
-    return Finding(
-        "evaluation.metric-padding",
-        "proven",
-        0.92,
+    yield finding(
         "The metric averages over padding",
-        tuple(dict.fromkeys(s for s in (node.site, averaged[0].site) if s is not None)),
-        (Evidence(text, "evaluation", (), share, 0.0),),
-        Fix(
-            "Average over real positions only: select them, or multiply by the mask and "
-            "divide by its sum."
-        ),
+        places(node.site, averaged[0].site),
+        (exact(text, share, signal="evaluation"),),
+        REAL_ONLY,
     )
+
+
+def _averaged(
+    after: Sequence[Node], node: Node, everything: Sequence[Node], known: Sequence[Node] = ()
+) -> Sequence[Node]:
+    """What averages over all positions; nothing where they are masked."""
+    if any(n.op in MASKS for n in after):
+        return ()
+    means = [n for n in after if n.op in ("mean", "nanmean")]
+    return known or means or _divided_by_all(after, node, everything)
 
 
 def _divided_by_all(after: Sequence[Node], node: Node, everything: Sequence[Node]) -> list[Node]:
     """A sum whose count is taken of all positions: the size of the targets is asked for, and none
     of them is ever told apart.
     """
-    sums = [n for n in after if n.op in ("sum", "count_nonzero")]
     place = node.site
     near = [
         n
@@ -238,70 +209,65 @@ def _divided_by_all(after: Sequence[Node], node: Node, everything: Sequence[Node
         and n.site.file == place.file
         and abs(n.site.line - place.line) <= 6
     ]
-    told_apart = [n for n in everything if n.op in TELLS_APART and "output" not in n.roles]
-    counts = [
-        n
-        for n in near
-        if n.op in ("numel", "nelement") or (n.op == "sum" and _all_ones(n.given[:1]))
-    ]
-    return sums if sums and counts and not told_apart else []
+    counts = any(
+        n.op in ("numel", "nelement") or (n.op == "sum" and _all_ones(n.given[:1])) for n in near
+    )
+    distinguished = any(n.op in DISTINGUISHES and "output" not in n.roles for n in everything)
+    if not counts or distinguished:
+        return []
+    return [n for n in after if n.op in ("sum", "count_nonzero")]
 
 
 def _known_padding(run: Run) -> set[int]:
     """Ids that training treats as padding: what its loss ignores, what an embedding declares, what
     fills the ends of the inputs.
     """
-    found = {
-        int(e.data["ignore_index"])
-        for e in run.of_kind("loss")
-        if isinstance(e.data.get("ignore_index"), int)
-    }
+    named = [e.data.get("ignore_index") for e in run.of_kind("loss")]
     for deep in run.deep:
         for tokens in deep.tokens:
-            found |= {int(i) for i in (tokens.pad_id, tokens.padding_idx) if i is not None}
-    return found
+            named += [tokens.pad_id, tokens.padding_idx]
+    return {number for number in named if isinstance(number, int)}
 
 
-def _loss(run: Run) -> Finding | None:
+def _of_losses(run: Run, losses: Sequence[Event]) -> Iterator[Finding]:
     def ignored(event: Event) -> int:
         value = event.data.get("ignore_index")
         return int(value) if isinstance(value, int) else -100
 
-    calls = [e for e in run.of_kind("loss") if e.data.get("fn") in ("cross_entropy", "nll_loss")]
-    trained, judged = (
-        [e for e in calls if e.phase == "train"],
-        [e for e in calls if e.phase == "eval"],
-    )
-    ids = {ignored(e) for e in trained}
-    if (
-        len(ids) != 1
-        or not judged
-        or (pad := ids.pop()) < 0
-        or any(ignored(e) == pad or e.data.get("weight") for e in judged)
+    judged = [e for e in losses if e.phase == "eval"]
+    ids = {ignored(e) for e in losses if e.phase == "train"}
+    if not judged or len(ids) != 1 or min(ids) < 0:
+        return
+    (pad,) = ids
+    if any(
+        ignored(e) == pad or e.data.get("weight") or e.data.get("reduction") != "mean"
+        for e in judged
     ):
-        return None
-    if any(e.data.get("reduction") != "mean" for e in judged):
-        return None
-    counted = [
-        c.facts.get("target_ignored_share") or 0.0
+        return
+    shares = [
+        c.facts.get("target_ignored_share") or 0
         for d in run.deep
         for c in d.losses
         if c.facts.get("ignore_index") == pad
     ]
-    share = max(counted, default=0.0)
-    if share < MIN_SHARE:
-        return None
-    places = tuple(e.site for e in judged[:1] if e.site is not None)
+    share = max(shares, default=0)
+    if not limits.PADDED_METRIC.reached_by(share):
+        return
     text = (
         f"training ignores target {pad} ({share:.0%} of the positions); the loss of the "
         "evaluation counts it"
     )
-    return Finding(
-        "evaluation.metric-padding",
-        "likely",
-        0.9,
+    reading = compared(
+        text,
+        share,
+        limits.PADDED_METRIC,
+        expected=0,
+        signal="events",
+        steps=(judged[0].step,),
+    )
+    yield finding(
         "The validation loss averages over padding",
-        places,
-        (Evidence(text, "events", (judged[0].step,), share, 0.0),),
+        places(judged[0].site),
+        (reading,),
         Fix(f"Give the validation loss the same ignore_index={pad}."),
     )

@@ -37,11 +37,15 @@ The PyTorch documentation of BCEWithLogitsLoss; a question asked on its forum ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.stats.evaluations import CASTS, EQUALS, Node, made_by, nodes, train_losses_called
+from sawbones.stats.loss_calls import places
 
 NEEDS = ("events", "validation", "evaluation")
 EXPLAINS = ("evaluation.collapsed-prediction",)
@@ -60,7 +64,9 @@ CUTS = (
     "less",
     "less_equal",
 )
-LOGITS = ("binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "soft_margin_loss")
+ROUNDS = ("round", "round_")
+LARGEST = ("argmax", "max")
+LOGITS = {"binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "soft_margin_loss"}
 KEEPS_SCORES = (
     *CASTS,
     "__getitem__",
@@ -76,11 +82,18 @@ KEEPS_SCORES = (
     "atleast_1d",
     "contiguous",
 )
+TURNS = ("transpose", "permute", "movedim", "swapaxes", "swapdims", "moveaxis")
+MIN_TARGETS = 20  # compared, so that their lowest and highest are those of the coding
+
+_Said = tuple[str, str, Fix, float, float]  # title, text, fix, measured, expected
 
 
 def check(run: Run) -> Iterator[Finding]:
     trained = train_losses_called(run)
     everything = nodes(run)
+    judged = (*CUTS, *ROUNDS, *LARGEST, *EQUALS)
+    if not any(n.op in judged and "output" in n.roles for n in everything):
+        raise NothingToJudge("no evaluation cuts, rounds or compares the outputs of the model")
     for node in everything:
         said = (
             _cut(node, everything, trained)
@@ -90,29 +103,30 @@ def check(run: Run) -> Iterator[Finding]:
         )
         if said is not None:
             title, text, fix, value, expected = said
-            places: tuple[Site, ...] = (node.site,) if node.site is not None else ()
-            evidence = Evidence(text, "evaluation", node.steps[:5], value, expected)
-            yield Finding(
-                "evaluation.metric-threshold", "proven", 0.93, title, places, (evidence,), fix
+            reading = exact(
+                text, value, expected=expected, signal="evaluation", steps=node.steps[:5]
             )
+            yield finding(title, places(node.site), (reading,), fix)
             return
 
 
-_Said = tuple[str, str, Fix, float, float]
+def _scores(node: Node, ops: Sequence[str]) -> Mapping[str, Any] | None:
+    """The outputs alone, where one of these operators takes them and their range is known."""
+    known = node.op in ops and node.roles == ("output",) and node.given
+    return node.given[0] if known and "min" in node.given[0] else None
+
+
+def _outside(given: Mapping[str, Any]) -> float:
+    """How far values leave [0, 1]."""
+    return float(max(-given["min"], given["max"] - 1))
 
 
 def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | None:
-    if (
-        node.op not in CUTS
-        or node.roles != ("output",)
-        or not node.given
-        or "min" not in node.given[0]
-    ):
-        return None
+    given = _scores(node, CUTS)
     numbers = [a for a in node.args if isinstance(a, (int, float)) and not isinstance(a, bool)]
-    if len(numbers) != 1:
+    if given is None or len(numbers) != 1:
         return None
-    cut, low, high = float(numbers[0]), float(node.given[0]["min"]), float(node.given[0]["max"])
+    cut, low, high = float(numbers[0]), float(given["min"]), float(given["max"])
     # A library works on losses and scores in one line: what is made of single numbers is none of
     # the scores.
     makers = [
@@ -120,133 +134,102 @@ def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | N
         for m in made_by(everything, node, KEEPS_SCORES)
         if any(s for g in m.given for s in g.get("shapes", ((1,),)))
     ]
-    raw = not makers
     bounded = [m for m in makers if m.op == "sigmoid" and not made_by(everything, m, KEEPS_SCORES)]
-    if raw and trained & set(LOGITS) and 0.2 <= cut <= 0.8 and (low < -0.05 or high > 1.05):
+    if (
+        not makers
+        and trained & LOGITS
+        and limits.CUT_AS_PROBABILITY.kept_by(max(cut, 1 - cut))
+        and limits.OUTSIDE_UNIT.passed_by(_outside(given))
+    ):
+        probability = 1 / (1 + math.exp(-cut))
         return (
             "Logits are cut as if they were probabilities",
-            (
-                f"the outputs range from {low:.3g} to {high:.3g} and are cut at {cut:g}, a "
-                f"probability of {_sigmoid(cut):.2f}"
-            ),
+            f"the outputs range from {low:.3g} to {high:.3g} and are cut at {cut:g}, a "
+            f"probability of {probability:.2f}",
             Fix(
                 "Compare the logits with 0.0, or pass them through a sigmoid first.",
                 replace=(f"{numbers[0]}", "0.0"),
             ),
             cut,
-            0.0,
+            0,
         )
-    if bounded and cut == 0.0:
-        return _all_positive(
-            f"probabilities between {low:.3g} and {high:.3g} are compared with 0", "0.5", cut
-        )
-    twice = [
-        m for m in bounded if "binary_cross_entropy" in trained and _unit(m) and 0.4 <= cut <= 0.6
-    ]
-    if twice:
-        given = twice[0].given[0]
-        text = (
-            f"a sigmoid of outputs that are probabilities already ({given['min']:.3g} to "
-            f"{given['max']:.3g}) is never below 0.5"
-        )
-        return _all_positive(text, "the outputs themselves", cut)
+    if bounded and cut == 0:
+        text = f"probabilities between {low:.3g} and {high:.3g} are compared with 0"
+        return _all_positive(text, "0.5")
+    if "binary_cross_entropy" in trained and limits.CUT_IN_THE_MIDDLE.kept_by(max(cut, 1 - cut)):
+        for given in (m.given[0] for m in bounded if m.given and "min" in m.given[0]):
+            if given["min"] >= 0 and given["max"] <= 1:
+                text = (
+                    f"a sigmoid of outputs that are probabilities already ({given['min']:.3g} to "
+                    f"{given['max']:.3g}) is never below 0.5"
+                )
+                return _all_positive(text, "the outputs themselves")
     return None
 
 
-def _all_positive(text: str, instead: str, cut: float) -> _Said:
-    return (
-        "Probabilities are cut where all of them are positive",
-        text,
-        Fix(f"Compare with {instead}."),
-        cut,
-        0.5,
-    )
-
-
-def _unit(node: Node) -> bool:
-    return (
-        bool(node.given)
-        and node.given[0].get("min", -1.0) >= 0
-        and node.given[0].get("max", 2.0) <= 1
-    )
+def _all_positive(text: str, instead: str) -> _Said:
+    """The cut is one at a probability of 0, where it has to be at one half."""
+    title = "Probabilities are cut where all of them are positive"
+    return title, text, Fix(f"Compare with {instead}."), 0, 1 / 2
 
 
 def _rounded(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | None:
+    given = _scores(node, ROUNDS)
     if (
-        node.op not in ("round", "round_")
-        or node.roles != ("output",)
-        or not node.given
-        or "min" not in node.given[0]
-    ):
-        return None
-    low, high = float(node.given[0]["min"]), float(node.given[0]["max"])
-    compared = any(
-        n.op in EQUALS and node in made_by(everything, n, KEEPS_SCORES) for n in everything
-    )
-    if (
-        not (trained & set(LOGITS))
+        given is None
+        or not trained & LOGITS
         or made_by(everything, node, KEEPS_SCORES)
-        or not compared
-        or (low >= -0.6 and high <= 1.6)
+        or not _is_compared(node, everything)
+        or not limits.ROUNDED_OUTSIDE.passed_by(_outside(given))
     ):
         return None
     return (
         "Logits are rounded as if they were probabilities",
-        f"the outputs range from {low:.3g} to {high:.3g}; rounded they are compared with classes",
+        f"the outputs range from {given['min']:.3g} to {given['max']:.3g}; rounded they are "
+        "compared with classes",
         Fix("Round the sigmoid of the logits, or compare the logits with 0.0."),
-        high,
-        1.0,
+        _outside(given),
+        0,
     )
+
+
+def _is_compared(node: Node, everything: Sequence[Node]) -> bool:
+    return any(n.op in EQUALS and node in made_by(everything, n, KEEPS_SCORES) for n in everything)
 
 
 def _axis(run: Run, node: Node, everything: Sequence[Node]) -> _Said | None:
-    if (
-        node.op not in ("argmax", "max")
-        or not node.roles
-        or node.roles[0] != "output"
-        or not node.given
-    ):
+    if node.op not in LARGEST or node.roles[:1] != ("output",) or not node.given:
         return None
     axis = _axis_of(node.args)
     shapes = [s for s in node.given[0].get("shapes", ()) if len(s) >= 2]
-    compared = any(
-        n.op in EQUALS and node in made_by(everything, n, KEEPS_SCORES) for n in everything
-    )
-    if (
-        axis is None
-        or not shapes
-        or not compared
-        or made_by(everything, node, (*KEEPS_SCORES, "softmax", "log_softmax"))
-    ):
+    classes = {int(e.data["input_shape"][1]) for e in _class_losses(run) if _dims(e) >= 2}
+    if axis is None or not shapes or len(classes) != 1 or not _is_compared(node, everything):
         return None
-    classes = {
-        int(e.data["input_shape"][1])
-        for e in run.of_kind("loss")
-        if e.phase == "train"
-        and e.data.get("fn") in ("cross_entropy", "nll_loss")
-        and len(e.data.get("input_shape") or ()) >= 2
-    }
-    if len(classes) != 1:
+    if made_by(everything, node, (*KEEPS_SCORES, "softmax", "log_softmax")):
         return None
-    number = classes.pop()
+    (number,) = classes
     shape = shapes[0]
     right = _class_axis(run, shape, number)
-    if (
-        right is None
-        or any(len(other) != len(shape) for other in shapes)
-        or axis % len(shape) == right
-    ):
+    used = axis % len(shape)
+    if right is None or used == right or any(len(other) != len(shape) for other in shapes):
         return None
     return (
         "The predicted class is taken along the wrong axis",
-        (
-            f"outputs of shape {tuple(shape)} have {number} classes on axis {right}; axis "
-            f"{axis} is used"
-        ),
+        f"outputs of shape {tuple(shape)} have {number} classes on axis {right}; axis {axis} is "
+        "used",
         Fix(f"Take it along dim={right - len(shape)}, the class axis."),
-        float(axis % len(shape)),
-        float(right),
+        used,
+        right,
     )
+
+
+def _class_losses(run: Run) -> list[Event]:
+    names = ("cross_entropy", "nll_loss")
+    return [e for e in run.of_kind("loss") if e.phase == "train" and e.data.get("fn") in names]
+
+
+def _dims(loss: Event) -> int:
+    return len(loss.data.get("input_shape") or ())
 
 
 def _class_axis(run: Run, shape: Sequence[int], number: int) -> int | None:
@@ -256,14 +239,9 @@ def _class_axis(run: Run, shape: Sequence[int], number: int) -> int | None:
     where = [i for i, n in enumerate(shape) if n == number]
     if len(where) == 1:
         return where[0]
-    flat = all(
-        len(e.data.get("input_shape") or ()) == 2
-        for e in run.of_kind("loss")
-        if e.phase == "train" and e.data.get("fn") in ("cross_entropy", "nll_loss")
-    )
-    turns = ("transpose", "permute", "movedim", "swapaxes", "swapdims", "moveaxis")
+    flat = all(_dims(e) == 2 for e in _class_losses(run))
     turned = any(
-        op.name in turns and not op.module and op.phase == "forward"
+        op.name in TURNS and not op.module and op.phase == "forward"
         for d in run.deep
         for op in d.ops
     )
@@ -282,45 +260,32 @@ def _axis_of(args: Sequence[Any]) -> int | None:
 
 def _coding(node: Node, everything: Sequence[Node]) -> _Said | None:
     """Predictions from 0 to C-1 against targets from 1 to C, or 0/1 against -1/1."""
-    if (
-        node.op not in EQUALS
-        or len(node.given) != 2
-        or node.roles[0] != "output"
-        or any("min" not in g for g in node.given)
-    ):
+    if node.op not in EQUALS or node.roles[:1] != ("output",) or len(node.given) != 2:
         return None
     predicted, target = node.given
-    makers = made_by(everything, node, KEEPS_SCORES)
-    if target["num"] < 20 or target["max"] == target["min"]:
+    if any("min" not in g for g in node.given) or target["num"] < MIN_TARGETS:
         return None
-    if (
-        any(m.op in CUTS for m in makers)
-        and predicted["min"] >= 0
-        and (target["min"], target["max"]) == (-1.0, 1.0)
-    ):
-        text = "predictions are 0 or 1, targets are -1 or 1: no negative can ever be right"
+    makers = made_by(everything, node, KEEPS_SCORES)
+    coding = (target["min"], target["max"])
+    if coding == (-1, 1) and predicted["min"] >= 0 and any(m.op in CUTS for m in makers):
         return (
             "Predictions and targets are coded differently",
-            text,
+            "predictions are 0 or 1, targets are -1 or 1: no negative can ever be right",
             Fix("Compare 2 * predicted - 1, or targets > 0."),
-            0.0,
-            -1.0,
+            0,
+            -1,
         )
     sources = [m for m in makers if m.op == "argmax" and m.given and m.given[0].get("shapes")]
-    if len(sources) != 1 or (axis := _axis_of(sources[0].args)) is None:
+    axis = _axis_of(sources[0].args) if len(sources) == 1 else None
+    if axis is None:
         return None
     classes = int(sources[0].given[0]["shapes"][0][axis])
-    if target["min"] == 1 and target["max"] == classes and predicted["min"] == 0:
-        text = f"predictions lie in 0 to {classes - 1}, targets in 1 to {classes}"
+    if classes > 1 and coding == (1, classes) and predicted["min"] == 0:
         return (
             "Predictions and targets are numbered differently",
-            text,
+            f"predictions lie in 0 to {classes - 1}, targets in 1 to {classes}",
             Fix("Subtract 1 from the targets."),
-            0.0,
-            1.0,
+            0,
+            1,
         )
     return None
-
-
-def _sigmoid(x: float) -> float:
-    return float(1.0 / (1.0 + 2.718281828459045**-x))

@@ -47,24 +47,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import Limit, NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.evaluations import error_curve, fresh_batches, validation_curve
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.series import Floats
 from sawbones.stats.splits import shared, splits
 
 NEEDS = ("events", "validation", "losses")
+USES = ("evaluation", "numbers")
 EXPLAINS = ()
 EXPERIMENT = None
-MIN_EVALUATIONS = 6
-RATIO = 1.4
-BY_HEART, HARDLY = (
-    0.05,
-    1.04,
-)  # a training loss that falls so far shows memorising when validation rises by little
-MOSTLY, APART, SOMEWHAT = (
-    0.2,
-    0.1,
-    1.1,
-)  # of then, of the validation loss; the rise that is enough when it never turns back
+MIN_EVALUATIONS = 6  # fewer make no curve
+MIN_RISES = 4  # evaluations in a row, where a small rise has to do
+MIN_TRAINED = 8  # samples, so that a number of the source is no chance match
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -73,67 +70,40 @@ def check(run: Run) -> Iterator[Finding]:
     if not same:
         steps, values, site = error_curve(run)
     if len(values) < MIN_EVALUATIONS or not np.all(np.isfinite(values)) or values.min() < 0:
-        return
+        raise NothingToJudge(f"no validation loss of {MIN_EVALUATIONS} evaluations")
     best = int(np.argmin(values))
-    last = float(np.median(values[-2:]))
+    lowest, last = float(values[best]), float(np.median(values[-2:]))
     then, end = _train_level(run, int(steps[best])), _train_level(run, int(steps[-1]))
-    if (
-        not (np.isfinite(then) and np.isfinite(end))
-        or end > 0.6 * then
-        or (same and end > 0.6 * last)
-    ):
-        return
-    by_heart = end < BY_HEART * then and (not same or end < BY_HEART * last)
     rises = np.diff(values[best:])
-    mostly = (
-        same
-        and end < MOSTLY * then
-        and end < APART * last
-        and len(rises) >= 4
-        and np.sum(rises > 0) >= 0.8 * len(rises)
-    )
-    least = HARDLY if by_heart else SOMEWHAT if mostly else RATIO
+    enough = _rise_wanted(end, then, last if same else None, rises)
     if (
-        best > 0.6 * (len(values) - 1)
-        or last < least * float(values[best])
-        or (last - values[best] < 0.05 and not by_heart)
+        enough is None
+        or not limits.BEST_IS_EARLY.kept_by(best / (len(values) - 1))
+        or not enough.reached_by(last / lowest if lowest else np.inf)
+        or not (limits.LEAST_RISE.reached_by(last - lowest) or enough is limits.RISE_BY_HEART)
+        or limits.RISING_STEADILY.undercut_by(np.sum(rises > 0) / max(len(rises), 1))
+        or not _is_clean(run)
     ):
         return
-    if np.sum(rises > 0) < 0.65 * len(rises):
-        return
-    for part in splits(run):
-        for batches in part.sources().values():
-            hit, total = shared(batches, part.trained_on)
-            if hit > 0.05 * total and not _two_parts(run):
-                return
-    places = (
-        *_settings(run),
-        *((site,) if site else ()),
-        *(o.site for o in run.optimizers if o.site is not None),
-    )
-    yield Finding(
-        "evaluation.overfitting",
-        "likely",
-        0.7,
+    optimizers = (o.site for o in run.optimizers)
+    yield finding(
         "The model memorises: the validation loss rises while the training loss falls",
-        places[:4],
+        places(*_settings(run), site, *optimizers)[:4],
         (
-            Evidence(
-                (
-                    f"validation loss is best ({values[best]:.3g}) at step {steps[best]} and "
-                    f"ends at {last:.3g}"
-                ),
-                "events",
-                (int(steps[best]), int(steps[-1])),
+            compared(
+                f"validation loss is best ({lowest:.3g}) at step {steps[best]} and ends at "
+                f"{last:.3g}",
                 last,
-                float(values[best]),
+                enough,
+                against=lowest,
+                signal="events",
+                steps=(int(steps[best]), int(steps[-1])),
             ),
-            Evidence(
+            context(
                 f"training loss falls from {then:.3g} to {end:.3g} in the same time",
-                "losses",
-                (),
-                end,
-                then,
+                signal="losses",
+                value=end,
+                expected=then,
             ),
         ),
         Fix(
@@ -143,10 +113,46 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _two_parts(run: Run) -> bool:
-    """Every evaluation goes over batches of training and over others, one after the other."""
-    marks = fresh_batches(run).values()
-    return all(None not in m and any(m) and not all(m) for m in marks)
+def _rise_wanted(end: float, then: float, last: float | None, rises: Floats) -> Limit | None:
+    """How far validation has to rise, by how far training has fallen: below what it was at the best
+    evaluation, and below the validation loss where both are the same loss. None: not far enough.
+    """
+    if not (np.isfinite(then) and np.isfinite(end)):
+        return None
+    ratios = [_left(end, level) for level in (then, last) if level is not None]
+    if not all(limits.TRAINING_FALL.kept_by(ratio) for ratio in ratios):
+        return None
+    if all(limits.BY_HEART.undercut_by(ratio) for ratio in ratios):
+        return limits.RISE_BY_HEART
+    if (
+        last is not None
+        and len(rises) >= MIN_RISES
+        and limits.MOSTLY_BY_HEART.undercut_by(ratios[0])
+        and limits.FAR_BELOW_VALIDATION.undercut_by(ratios[1])
+        and limits.RISING_ALWAYS.reached_by(np.sum(rises > 0) / len(rises))
+    ):
+        return limits.RISE_MOSTLY
+    return limits.RISE
+
+
+def _left(end: float, level: float) -> float:
+    """What is left of a level; of one that is not above zero, anything lower is a fall."""
+    if level > 0:
+        return end / level
+    return -np.inf if level - end > 0 else np.inf
+
+
+def _is_clean(run: Run) -> bool:
+    """Hardly any evaluated sample was trained on; or every evaluation goes over batches of training
+    and over others, one after the other.
+    """
+    for part in splits(run):
+        for batches in part.sources().values():
+            hit, total = shared(batches, part.trained_on)
+            if limits.TRAINED_SAMPLES.passed_by(hit / max(total, 1)):
+                marks = fresh_batches(run).values()
+                return all(None not in m and any(m) and not all(m) for m in marks)
+    return True
 
 
 def _train_level(run: Run, step: int) -> float:
@@ -155,20 +161,16 @@ def _train_level(run: Run, step: int) -> float:
     return float(np.median(losses)) if len(losses) else float("nan")
 
 
-def _settings(run: Run) -> tuple[Site, ...]:
+def _settings(run: Run) -> list[Site | None]:
     """Numbers that decide how long is trained on how much: the size of the training set, and the
     patience of an early stop.
     """
     samples = len({f for part in splits(run) for f in part.trained_on})
     rows = [r for r in run.facts.get("numbers") or () if r.get("name")]
-    patience = [r for r in rows if "patience" in str(r["name"]).lower()]
-    sizes = [r for r in rows if samples >= 8 and r["value"] == samples]
-    near = [
-        r
-        for r in rows
-        if samples >= 8 and r["value"] > samples and 0.5 <= samples / r["value"] < 1.0
-    ]  # a part is held out
-    return tuple(
-        Site(str(r["file"]), int(r["line"]), "", str(r.get("code", "")))
-        for r in (patience or sizes or near)[:1]
-    )
+    chosen = [r for r in rows if "patience" in str(r["name"]).lower()]
+    if not chosen and samples >= MIN_TRAINED:
+        above = [r for r in rows if r["value"] - samples > 0]
+        chosen = [r for r in rows if r["value"] == samples] or [
+            r for r in above if limits.PART_OF_A_NUMBER.reached_by(samples / r["value"])
+        ]
+    return [as_site({**r, "function": ""}) for r in chosen[:1]]

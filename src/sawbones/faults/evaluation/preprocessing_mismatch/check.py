@@ -36,68 +36,68 @@ Training-serving skew: Breck et al., "Data validation for machine learning" (201
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from sawbones.evidence import Limit, NothingToJudge, compared, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import model_inputs, passes
 from sawbones.stats.given_lines import given_lines
-from sawbones.stats.loss_calls import as_site
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.moments import spread_factor, standard_distance
+from sawbones.stats.series import Floats
 from sawbones.stats.splits import loader_site, told_apart
 
 NEEDS = ("validation", "evaluation", "steps")
+USES = ("data_ops", "loaders", "source_lines")
 EXPLAINS = ("evaluation.overfitting", "evaluation.collapsed-prediction")
 EXPERIMENT = None
-SPREAD = 2.5
-SHIFT = 3.0
+MIN_BATCHES = 4  # of training, so that it is known how they differ among themselves
+MIN_STEPS = 20  # before the share of steps with an evaluation means anything
+MIN_FEATURES = 2
 MADE = ("tensor", "as_tensor", "from_numpy", "stack", "cat", "div", "__truediv__", "float", "to")
-ALONE = 8.0  # for a single feature
-ALIKE = 1.5
+
+_Rows = Sequence[Mapping[str, Any]]
 
 
 def check(run: Run) -> Iterator[Finding]:
     trained = _grouped(model_inputs(run, "train"))
     judged = _grouped(row for row in model_inputs(run, "eval") if not _rehearses(row))
-    if len(passes(run)) > 0.5 * max(run.num_steps, 1) and run.num_steps > 20:
-        return  # passes without gradients inside of every step are part of training
-    for key, rows in judged.items():
-        before = trained.get(key)
-        if before is None or len(before) < 4:
-            continue
-        said = _overall(before, rows) or _by_feature(before, rows)
-        if said is None:
-            continue
-        text, value, expected = said
-        yield Finding(
-            "evaluation.preprocessing-mismatch",
-            "likely",
-            0.88,
-            "Evaluation inputs are prepared differently from training inputs",
-            _sites(run, rows),
-            (
-                Evidence(
-                    text, "evaluation", tuple(int(r["step"]) for r in rows[:3]), value, expected
+    both = [
+        (trained[key], rows)
+        for key, rows in judged.items()
+        if len(trained.get(key, ())) >= MIN_BATCHES
+    ]
+    inside = limits.PASSES_PER_STEP.passed_by(len(passes(run)) / max(run.num_steps, 1))
+    if not both or (inside and run.num_steps > MIN_STEPS):
+        raise NothingToJudge("no real-valued input of the model in training and in an evaluation")
+    for before, rows in both:
+        reading = _overall(before, rows) or _by_feature(before, rows)
+        if reading is not None:
+            yield finding(
+                "Evaluation inputs are prepared differently from training inputs",
+                _sites(run, rows),
+                (reading,),
+                Fix(
+                    "Apply the same preprocessing (with the statistics of the training set) "
+                    "to validation inputs."
                 ),
-            ),
-            Fix(
-                "Apply the same preprocessing (with the statistics of the training set) "
-                "to validation inputs."
-            ),
-        )
-        return
+            )
+            return
 
 
 def _rehearses(row: Mapping[str, Any]) -> bool:
     """A made-up example or two before the first step: shapes are tried, a summary is printed, a
     graph is drawn.
     """
-    return int(row["step"]) == 0 and max(row["shape"][:1], default=9) <= 2
+    return row["step"] == 0 and bool(row["shape"]) and row["shape"][0] <= 2
 
 
-def _grouped(rows: Iterator[Mapping[str, Any]]) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
+def _grouped(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         if "mean" in row and not row.get("nonfinite"):
@@ -105,118 +105,131 @@ def _grouped(rows: Iterator[Mapping[str, Any]]) -> dict[tuple[Any, ...], list[Ma
     return found
 
 
-def _overall(
-    before: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
-) -> tuple[str, float, float] | None:
+def _reading(text: str, value: float, limit: Limit, rows: _Rows) -> Evidence:
+    steps = [int(r["step"]) for r in rows[:3]]
+    return compared(text, value, limit, signal="evaluation", steps=steps)
+
+
+def _beyond(limit: Limit, distance: float, usual: float) -> bool:
+    """By far more than training batches differ among themselves."""
+    return limit.reached_by(distance / max(usual, TINY))
+
+
+def _overall(before: _Rows, rows: _Rows) -> Evidence | None:
     means, spreads = _column(before, "mean"), _column(before, "std")
-    mean, spread = float(np.median(_column(rows, "mean"))), float(np.median(_column(rows, "std")))
+    mean, spread = (float(np.median(_column(rows, name))) for name in ("mean", "std"))
     usual_mean, usual = float(np.median(means)), float(np.median(spreads))
     if usual <= 0:
         return None
-    wide = float(spread_factor(spreads, usual).max())
-    factor = float(spread_factor(spread, usual))
-    if factor >= SPREAD and factor >= 1.5 * wide and not _samples_alike(before, rows):
+    factor, widest = float(spread_factor(spread, usual)), spread_factor(spreads, usual).max()
+    if (
+        limits.SPREAD_FACTOR.reached_by(factor)
+        and _beyond(limits.BEYOND_BATCH_SPREAD, factor, widest)
+        and not _samples_alike(before, rows)
+    ):
         text = (
             f"inputs spread by {spread:.3g} (mean {mean:.3g}) in evaluation and by "
             f"{usual:.3g} (mean {usual_mean:.3g}) in training"
         )
-        return text, spread, usual
+        return _reading(text, factor, limits.SPREAD_FACTOR, rows)
+    distance = float(standard_distance(mean, usual_mean, usual))
     moves = float(np.abs(means - usual_mean).max())
-    if standard_distance(mean, usual_mean, usual) >= SHIFT and abs(mean - usual_mean) >= 4 * moves:
-        return (
-            (
-                f"inputs average {mean:.3g} in evaluation and {usual_mean:.3g} +- {usual:.3g} "
-                "in training"
-            ),
-            mean,
-            usual_mean,
-        )
+    if limits.MEAN_DISTANCE.reached_by(distance) and _beyond(
+        limits.BEYOND_BATCH_MEANS, abs(mean - usual_mean), moves
+    ):
+        text = f"inputs average {mean:.3g} in evaluation and {usual_mean:.3g} +- {usual:.3g} in training"
+        return _reading(text, distance, limits.MEAN_DISTANCE, rows)
     return None
 
 
-def _by_feature(
-    before: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
-) -> tuple[str, float, float] | None:
+def _by_feature(before: _Rows, rows: _Rows) -> Evidence | None:
     width = len(rows[0].get("feature_mean") or ())
-    with_features = [r for r in before if len(r.get("feature_mean") or ()) == width]
-    judged = [r for r in rows if len(r.get("feature_mean") or ()) == width]
-    if not width or len(with_features) < 4:
-        return None
-    means, spreads = (
-        np.array([r["feature_mean"] for r in with_features]),
-        np.array([r["feature_std"] for r in with_features]),
+    trained, judged = (
+        [r for r in part if len(r.get("feature_mean") or ()) == width] for part in (before, rows)
     )
+    if not width or len(trained) < MIN_BATCHES:
+        return None
+    means, spreads = _column(trained, "feature_mean"), _column(trained, "feature_std")
     usual_mean, usual = np.median(means, 0), np.median(spreads, 0)
-    mean = np.median(np.array([r["feature_mean"] for r in judged]), 0)
-    spread = np.median(np.array([r["feature_std"] for r in judged]), 0)
-    alive = (usual > 1e-6) & (spread > 1e-6)
-    if alive.sum() < 2:
-        return None
+    mean, spread = (np.median(_column(judged, f"feature_{what}"), 0) for what in ("mean", "std"))
     factor, distance = spread_factor(spread, usual), standard_distance(mean, usual_mean, usual)
-    wide = spread_factor(spreads, usual).max(0)
-    moves = np.abs(means - usual_mean).max(0)
-    shifted = (distance >= SHIFT) & (np.abs(mean - usual_mean) >= 3 * moves)
-    odd = alive & (((factor >= SPREAD) & (factor >= 1.5 * wide)) | shifted)
-    # One column in another unit: far wider or far off. A count of days goes on after the split, but
-    # not so far.
-    alone = alive & (
-        ((spread >= ALONE * usual) & (factor >= 1.5 * wide))
-        | (np.abs(mean - usual_mean) >= ALONE * np.maximum(usual, 4 * moves))
-    )
-    if odd.sum() < max(2, 0.3 * alive.sum()):
-        odd = alone
-    if not odd.any() or (odd.sum() > 0.8 * alive.sum() and _samples_alike(before, rows)):
+    widest = spread_factor(spreads, usual).max(0)
+    moves, off = np.abs(means - usual_mean).max(0), np.abs(mean - usual_mean)
+    alive = [i for i in range(width) if limits.LIVING_FEATURE.passed_by(min(usual[i], spread[i]))]
+    if len(alive) < MIN_FEATURES:
         return None
-    one = int(np.argmax(np.where(odd, factor + distance, -1)))
+    wider = [i for i in alive if _beyond(limits.BEYOND_BATCH_SPREAD, factor[i], widest[i])]
+    odd = [
+        i
+        for i in alive
+        if (i in wider and limits.SPREAD_FACTOR.reached_by(factor[i]))
+        or (
+            limits.MEAN_DISTANCE.reached_by(distance[i])
+            and _beyond(limits.FEATURE_BEYOND_BATCH_MEANS, off[i], moves[i])
+        )
+    ]
+    if len(odd) < MIN_FEATURES or limits.ODD_FEATURES.undercut_by(len(odd) / len(alive)):
+        # One column in another unit: far wider or far off. A count of days goes on after the split,
+        # but not so far.
+        odd = [
+            i
+            for i in alive
+            if (i in wider and limits.SINGLE_FEATURE.reached_by(spread[i] / usual[i]))
+            or (
+                limits.SINGLE_FEATURE.reached_by(distance[i])
+                and _beyond(limits.SINGLE_BEYOND_BATCH_MEANS, off[i], moves[i])
+            )
+        ]
+    nearly_all = limits.NEARLY_ALL_FEATURES.passed_by(len(odd) / len(alive))
+    if not odd or (nearly_all and _samples_alike(before, rows)):
+        return None
+    one = max(odd, key=lambda i: factor[i] + distance[i])
     text = (
-        f"{int(odd.sum())} of {width} features differ; {one} has mean {mean[one]:.3g}, spread {spread[one]:.3g} in evaluation, "
-        f"{usual_mean[one]:.3g} and {usual[one]:.3g} in training"
+        f"{len(odd)} of {width} features differ; {one} has mean {mean[one]:.3g}, spread "
+        f"{spread[one]:.3g} in evaluation, {usual_mean[one]:.3g} and {usual[one]:.3g} in training"
     )
-    return text, float(mean[one]), float(usual_mean[one])
+    by_spread = limits.SPREAD_FACTOR.reached_by(factor[one])
+    return (
+        _reading(text, float(factor[one]), limits.SPREAD_FACTOR, rows)
+        if by_spread
+        else _reading(text, float(distance[one]), limits.MEAN_DISTANCE, rows)
+    )
 
 
-def _samples_alike(before: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> bool:
+def _samples_alike(before: _Rows, rows: _Rows) -> bool:
     """Each sample spreads as ever, only together they do not: windows of a series that wanders, and
     a later stretch of it.
     """
     if not all("within" in row for row in (*before, *rows)):
         return False
-    usual = float(np.median(_column(before, "within")))
-    return (
-        usual > 0 and float(spread_factor(float(np.median(_column(rows, "within"))), usual)) < ALIKE
-    )
+    usual, now = (float(np.median(_column(part, "within"))) for part in (before, rows))
+    return usual > 0 and limits.SAMPLES_ALIKE.undercut_by(float(spread_factor(now, usual)))
 
 
-def _column(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
-    return np.array([float(r[name]) for r in rows])
+def _column(rows: _Rows, name: str) -> Floats:
+    return np.array([r[name] for r in rows], np.float64)
 
 
-def _sites(run: Run, rows: Sequence[Mapping[str, Any]]) -> tuple[Site, ...]:
+def _sites(run: Run, rows: _Rows) -> tuple[Site, ...]:
     """Where the evaluation's loader was built when batches differ already there; else where the
     model is called.
     """
     _, evaluated = told_apart(run)
     called = as_site(rows[0].get("site"))
     built = [loader_site(run, b.source) for b in evaluated if b.source != "model"][:1]
-    same = any(
-        abs(float(t["mean"]) - float(r["mean"])) <= 1e-4 + 1e-3 * abs(float(r["mean"]))
-        for b in evaluated
-        for t in b.tensors
-        for r in rows
-        if "mean" in t
-    )
-    places = [*built, called] if same else [called, *built]
+    if built:
+        loaded = [float(t["mean"]) for b in evaluated for t in b.tensors if "mean" in t]
+        same = any(_is_same(mean, float(r["mean"])) for mean in loaded for r in rows)
+        return places(*built, called) if same else places(called, *built)
     # the whole set is given to the model at once: where a tensor of that shape was made, outside of
     # any loop
-    if not built:
-        ops = [
-            r
-            for r in run.facts.get("data_ops") or ()
-            if r.get("shape") == list(rows[0]["shape"]) and r.get("count") == 1
-        ]
-        places = [
-            *(as_site(r["site"]) for r in ops if r["op"] in MADE),
-            *given_lines(run, called)[:1],
-            *places,
-        ]
-    return tuple(dict.fromkeys(p for p in places if p is not None))
+    made = [
+        as_site(r["site"])
+        for r in run.facts.get("data_ops") or ()
+        if r["op"] in MADE and r.get("shape") == list(rows[0]["shape"]) and r.get("count") == 1
+    ]
+    return places(*made, *given_lines(run, called)[:1], called)
+
+
+def _is_same(mean: float, other: float) -> bool:
+    return limits.SAME_MEAN.kept_by(abs(mean - other) / (abs(other) + 1 / 10))

@@ -41,125 +41,128 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site
-from sawbones.stats.overlaps import WHOLE, judged, repeat_share
-from sawbones.stats.splits import Split, by_width, forward_site, loader_site, shared, splits
+from sawbones.evidence import NothingToJudge, compared, context, counted, finding
+from sawbones.evidence.limits import evaluation as limits
+from sawbones.schema import Batch, Finding, Fix, Run
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.overlaps import repeat_share
+from sawbones.stats.splits import (
+    Split,
+    by_width,
+    forward_site,
+    loader_site,
+    shared,
+    splits,
+)
 
 NEEDS = ("batches", "validation", "steps")
+USES = ("evaluation", "loaders")
 EXPLAINS = ("evaluation.leak-contamination",)
 EXPERIMENT = None
-SHARE = WHOLE
-MIN_SAMPLES = 8
-MIN_WINDOWS = 200
-UNREAD = 0.03  # of a text: held out, and forgotten
+MIN_SAMPLES = 8  # evaluated: fewer may be examples to look at
+MIN_WINDOWS = 200  # trained, so that they show which stretch of a text is read
+MIN_EVALUATIONS = 2  # of windows: the places of one are few
 
 
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
-    found = [f for part in parts if (f := _of(run, part)) is not None]
+    streams = (run.facts.get("evaluation") or {}).get("streams") or ()
+    if not streams and not any(part.sources() for part in parts):
+        raise NothingToJudge("no evaluated sample could be compared with trained ones")
+    found = [f for part in parts for f in _of(run, part)]
     if found and len(found) == len(parts):
         yield found[0]
-        return
-    from_stream = _one_stretch(run)
-    if from_stream is not None:
-        yield from_stream
+    else:
+        yield from _one_stretch(run)
 
 
-def _of(run: Run, part: Split) -> Finding | None:
-    trained_on = part.trained_on
+def _of(run: Run, part: Split) -> Iterator[Finding]:
     sources = part.sources()
     if not sources or _has_duplicates(part.trained) or _coincides(part.trained):
-        return None
-    counts = {source: shared(batches, trained_on) for source, batches in sources.items()}
+        return
+    trained_on = part.trained_on
+    counts = [shared(batches, trained_on) for batches in sources.values()]
     if any(
-        judged(hit, total, 0, SHARE) != "whole" or total < MIN_SAMPLES
-        for hit, total in counts.values()
+        total < MIN_SAMPLES or not limits.KNOWN_SAMPLES.reached_by(hit / total)
+        for hit, total in counts
     ):
-        return None
+        return
     if any(
-        shared([b], trained_on)[0] < 0.5 * len(b.fingerprints)
+        limits.KNOWN_IN_BATCH.undercut_by(shared([b], trained_on)[0] / len(b.fingerprints))
         for batches in sources.values()
         for b in batches
     ):
-        return None  # one batch of new samples among them is a validation set
-    hit, total = sum(h for h, _ in counts.values()), sum(t for _, t in counts.values())
+        return  # one batch of new samples among them is a validation set
+    hit, total = sum(h for h, _ in counts), sum(t for _, t in counts)
     own = [s for s in sources if s not in part.trained_sources]
     unused = _unused_loaders(run)
-    fewer = total < 0.6 * len(trained_on)
-    sure = bool(own) or bool(unused) or fewer
-    steps = tuple(sorted({b.step for b in part.evaluated})[:5])
-    sites = _sites(run, own, steps)
+    fewer = limits.FEWER_THAN_TRAINED.undercut_by(total / len(trained_on))
+    steps = sorted({b.step for b in part.evaluated})[:5]
+    text = f"{hit} of {total} evaluated samples were trained on, bit for bit"
     evidence = [
-        Evidence(
-            f"{hit} of {total} evaluated samples were trained on, bit for bit",
-            "batches",
-            steps,
-            hit / total,
-            0.0,
-        )
+        counted(text, hit, total, limits.KNOWN_SAMPLES, signal="batches", steps=steps),
     ]
     if unused:
-        evidence.append(
-            Evidence(f"{len(unused)} DataLoader(s) were built and never read", "loaders")
-        )
-    return Finding(
-        "evaluation.wrong-split",
-        "likely" if sure else "suspected",
-        0.9 if sure else 0.4,
+        text = f"{unused} DataLoader(s) were built and never read"
+        evidence.append(context(text, signal="loaders"))
+    fetched = [e.site for e in run.of_kind("batch") if e.step in steps and e.phase == "eval"][:1]
+    built = [loader_site(run, source) for source in own]
+    yield finding(
         "The model is validated on the samples it is trained on",
-        sites,
-        tuple(evidence),
+        places(*(built if own else fetched), forward_site(run, "eval", steps)),
+        evidence,
         Fix(
             "Evaluate on data held out from training: give the validation loader the "
             "other part of the split."
         ),
+        # Who has no other data may only watch the training.
+        at_most="likely" if own or unused or fewer else "suspected",
     )
 
 
-def _one_stretch(run: Run) -> Finding | None:
+def _one_stretch(run: Run) -> Iterator[Finding]:
     """Windows of one long text: evaluations read the stretch that training reads, and the rest of
     it is never read.
     """
-    rows = [
-        r
-        for r in (run.facts.get("evaluation") or {}).get("streams") or ()
-        if r["train"]["windows"] or r["eval"]["windows"]
-    ]
-    both = [r for r in rows if r["eval"]["windows"]]
+    streams = (run.facts.get("evaluation") or {}).get("streams") or ()
+    both = [r for r in streams if r["eval"]["windows"]]
     if not both or any(not r["train"]["windows"] for r in both):
-        return None
+        return
     row = max(both, key=lambda r: int(r["train"]["windows"]))
-    train, held, size = row["train"], row["eval"], int(row["size"])
-    width = size / max(train["windows"], 1)  # between neighbours among windows at random places
-    unread = max(train["first"], size - 1 - train["last"])
-    if train["windows"] < MIN_WINDOWS or held["windows"] < MIN_SAMPLES or len(row["steps"]) < 2:
-        return None
-    inside = (
-        held["first"] >= train["first"] - 5 * width and held["last"] <= train["last"] + 5 * width
-    )
-    if not inside or not max(UNREAD * size, 10 * width) <= unread <= 0.5 * size:
-        return None  # a run that stops early in a long text leaves most of it unread
-    site = as_site(row.get("site"))
+    train, held, length = row["train"], row["eval"], int(row["size"])
+    if (
+        train["windows"] < MIN_WINDOWS
+        or held["windows"] < MIN_SAMPLES
+        or len(row["steps"]) < MIN_EVALUATIONS
+    ):
+        return
+    width = length / train["windows"]  # between neighbours among windows at random places
+    unread = max(train["first"], length - 1 - train["last"])
+    beyond = max(train["first"] - held["first"], held["last"] - train["last"])
+    if (
+        not limits.WINDOWS_BEYOND.kept_by(beyond / width)
+        or not limits.UNREAD_TEXT.reached_by(unread / length)
+        or not limits.UNREAD_WINDOWS.reached_by(unread / width)
+        or not limits.MOST_UNREAD.kept_by(unread / length)
+    ):
+        return
     text = (
-        f"{held['windows']} evaluated windows lie between places {held['first']} and {held['last']} of a text, training reads "
-        f"{train['first']} to {train['last']}; the other {unread} of {size} places are never read"
+        f"{held['windows']} evaluated windows lie between places {held['first']} and "
+        f"{held['last']} of a text, training reads {train['first']} to {train['last']}; the other "
+        f"{unread} of {length} places are never read"
     )
-    return Finding(
-        "evaluation.wrong-split",
-        "likely",
-        0.9,
+    reading = compared(
+        text,
+        unread / length,
+        limits.UNREAD_TEXT,
+        expected=0,
+        signal="evaluation",
+        steps=row["steps"][:5],
+    )
+    yield finding(
         "The model is validated on the stretch of text it is trained on",
-        tuple(s for s in (site, forward_site(run, "eval", row["steps"])) if s is not None),
-        (
-            Evidence(
-                text,
-                "evaluation",
-                tuple(row["steps"][:5]),
-                float(held["last"]),
-                float(train["last"]),
-            ),
-        ),
+        places(as_site(row.get("site")), forward_site(run, "eval", row["steps"])),
+        (reading,),
         Fix("Cut the windows of an evaluation out of the part that training does not read."),
     )
 
@@ -172,35 +175,23 @@ def _coincides(batches: tuple[Batch, ...]) -> bool:
         return False
     prints = [f for batch in batches for f in batch.fingerprints]
     early = prints[: max(MIN_SAMPLES, len(set(prints)) // 2)]
-    return repeat_share(early) > 0.05
+    return limits.EARLY_REPEATS.passed_by(repeat_share(early))
 
 
 def _has_duplicates(batches: tuple[Batch, ...]) -> bool:
     """Many samples twice in one epoch: copies made before the split would look like this too."""
-    first: dict[tuple[str, int], list[int]] = {}
+    by_epoch: dict[tuple[str, int], list[int]] = {}
     for batch in batches:
         if batch.source != "model":
-            first.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
+            by_epoch.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
     return any(
-        repeat_share(prints) > 0.2 for prints in first.values() if len(prints) >= MIN_SAMPLES
+        limits.TRAINING_COPIES.passed_by(repeat_share(prints))
+        for prints in by_epoch.values()
+        if len(prints) >= MIN_SAMPLES
     )
 
 
-def _unused_loaders(run: Run) -> list[int]:
+def _unused_loaders(run: Run) -> int:
     read = {b.source for b in run.batches}
-    return [
-        x["index"]
-        for x in run.facts.get("loaders") or ()
-        if f"loader:{x['index']}" not in read and (x.get("size") or 0) > 0
-    ]
-
-
-def _sites(run: Run, own: list[str], steps: tuple[int, ...]) -> tuple[Site, ...]:
-    places = [loader_site(run, source) for source in own]
-    places += (
-        [e.site for e in run.of_kind("batch") if e.step in steps and e.phase == "eval"][:1]
-        if not own
-        else []
-    )
-    places.append(forward_site(run, "eval", steps))
-    return tuple(dict.fromkeys(p for p in places if p is not None))
+    loaders = [x for x in run.facts.get("loaders") or () if (x.get("size") or 0) > 0]
+    return sum(f"loader:{x['index']}" not in read for x in loaders)

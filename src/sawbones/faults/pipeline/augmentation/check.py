@@ -27,7 +27,8 @@ Loss stays at chance while the same model learns at once without augmentation.
 ## Confirm it
 The script runs again with every random choice of the data set, or of the loop before the model,
 held at one and the same value: a change that is the same for all samples destroys nothing.
-Confirmed when the loss then falls clearly further.
+Confirmed when the loss then falls clearly further. Masks are compared with their pictures in every
+position, and need no second run.
 
 ## False alarms
 Strong but honest augmentation leaves a loss that falls, and then the check is silent. Noise as a
@@ -46,7 +47,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import data as label_limits
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import (
     data_function,
     feeding_sites,
@@ -55,114 +59,155 @@ from sawbones.stats.data_lines import (
     marked_lines,
     training_loader,
 )
+from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.learning import constant_answer
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 from sawbones.stats.series import end_level, fell, start_level
 
 NEEDS = ("losses",)
+USES = ("label_probe", "redraw", "samples", "data_code", "calls", "source_lines", "loaders")
 EXPLAINS = (
     "data.labels-misaligned",
     "evaluation.collapsed-prediction",
     "optimizer.lr-too-low",
     "evaluation.overfitting",
 )
-EXPERIMENT = "draws_held"
+EXPERIMENT = None  # but where labels are no maps, see below
+TRIAL = "draws_held"
+MIN_STEPS = 20  # of training: a loss that has not moved by then may be stuck
+MIN_ALTERED = 5  # batches that changed between loader and model
+MIN_OF_CLASS = 20  # samples, so that a share of them says something
+MOVING = (
+    "gather",
+    "__getitem__",
+    "flip",
+    "roll",
+    "index_select",
+    "where",
+    "masked_fill",
+    "take_along_dim",
+    "permute",
+)
+LEAVE_OUT = "Leave out the transformation that changes the class (or change the label with it)."
 
 
 def check(run: Run) -> Iterator[Finding]:
     probe = run.facts.get("label_probe") or {}
+    redraw = run.facts.get("redraw") or {}
     trained, stored = probe.get("batches"), probe.get("dataset")
-    if run.num_steps < 20:
-        return
-    beside = list(_of_maps(run))
+    judgeable = trained is not None or redraw.get("maps") or redraw.get("probes")
+    if run.num_steps < MIN_STEPS or not judgeable:
+        raise NothingToJudge(
+            f"over {MIN_STEPS} steps no inputs were paired with labels and no samples read twice"
+        )
+    beside = list(_of_maps(run, redraw.get("maps") or {}))
     if beside:
         yield from beside
-        return
-    if trained is None:
-        yield from _of_numbers(run)
-        return
-    if fell(run.losses, 0.15) or _informative(trained):
-        yield from _in_part(run, trained)
-        return
-    drawn = run.facts.get("redraw") or {}
-    altered = (run.facts.get("samples") or {}).get("altered") or {}
-    in_data = drawn.get("changed", 0.0) >= 0.25 and drawn.get("label_changed", 0.0) == 0.0
-    in_loop = altered.get("calls", 0) >= 5 and abs(altered.get("correlation", 1.0)) < 0.5
-    if not in_data and not in_loop:
-        return
-    evidence = [
-        Evidence(
-            f"inputs as trained on say nothing about their labels ({trained['score']:.3f})",
-            "label_probe",
-            value=trained["score"],
-            expected=trained["chance"],
-        ),
-        Evidence(
-            (
-                f"loss {start_level(run.losses):.4g} -> {end_level(run.losses):.4g} in "
-                f"{run.num_steps} steps"
-            ),
-            "losses",
-        ),
-    ]
-    if in_loop:
-        text = (
-            f"what reaches the model correlates by {altered['correlation']:.2f} with what the "
-            "loader gave"
-        )
-        evidence.append(Evidence(text, "samples", value=altered["correlation"], expected=1.0))
+    elif trained is None:
+        yield from _of_numbers(run, redraw.get("probes") or {})
+    elif fell(run.losses, limits.LOSS_FALL.value) or _informative(trained):
+        yield from _in_part(run, trained, redraw.get("probes") or {})
     else:
-        text = (
-            f"{drawn['changed']:.0%} of {drawn['samples']} samples differ when read twice, "
-            "labels never"
+        yield from _nothing_left(run, trained, stored, redraw)
+
+
+def _nothing_left(
+    run: Run,
+    trained: Mapping[str, Any],
+    stored: Mapping[str, Any] | None,
+    redraw: Mapping[str, Any],
+) -> Iterator[Finding]:
+    """What the model gets says nothing about its labels, and it was changed at random."""
+    altered = (run.facts.get("samples") or {}).get("altered") or {}
+    in_loop = altered.get("calls", 0) >= MIN_ALTERED and limits.KEPT_CORRELATION.undercut_by(
+        abs(altered.get("correlation", 1))
+    )
+    in_data = (
+        limits.REDRAWN_SAMPLES.reached_by(redraw.get("changed"))
+        and redraw.get("label_changed", 0) == 0
+    )
+    if in_loop:
+        change = compared(
+            f"what reaches the model correlates by {altered['correlation']:.2f} with what the "
+            "loader gave",
+            altered["correlation"],
+            limits.KEPT_CORRELATION,
+            below=True,
+            expected=1,
+            signal="samples",
         )
-        evidence.append(Evidence(text, "redraw", value=drawn["changed"]))
+    elif in_data:
+        change = compared(
+            f"{redraw['changed']:.0%} of {redraw['samples']} samples differ when read twice, "
+            "labels never",
+            redraw["changed"],
+            limits.REDRAWN_SAMPLES,
+            signal="redraw",
+        )
+    else:
+        return
     known = in_loop and stored is not None and _informative(stored)
-    yield Finding(
-        "pipeline.augmentation",
-        "likely" if known else "suspected",
-        0.96 if known else 0.6,
+    yield finding(
         "Augmentation destroys what the label depends on",
         _in_loop(run) if in_loop else _in_data(run),
-        tuple(evidence),
-        Fix("Leave out the transformation that changes the class (or change the label with it)."),
+        (
+            context(
+                f"inputs as trained on say nothing about their labels ({trained['score']:.3f})",
+                signal="label_probe",
+                value=trained["score"],
+                expected=trained["chance"],
+            ),
+            context(
+                f"loss {start_level(run.losses):.4g} -> {end_level(run.losses):.4g} in "
+                f"{run.num_steps} steps",
+                signal="losses",
+            ),
+            change,
+        ),
+        Fix(LEAVE_OUT),
+        at_most="likely" if known else "suspected",
+        trial=TRIAL,
         params={"mode": "loop" if in_loop else "data"},
     )
 
 
-def _in_part(run: Run, trained: Mapping[str, Any]) -> Iterator[Finding]:
+def _in_part(run: Run, trained: Mapping[str, Any], probes: Mapping[str, Any]) -> Iterator[Finding]:
     """Some classes survive and others do not: the loss falls and then stays far above zero."""
-    probes = (run.facts.get("redraw") or {}).get("probes") or {}
     base = constant_answer(run, trained)
     if not probes or base is None:
         return
     free, held = probes["free"], probes["held"]
-    gap = held["score"] - free["score"]
-    if held["kind"] != "classes" or not _informative(held) or gap < 0.15:
+    gap, end = held["score"] - free["score"], end_level(run.losses)
+    if (
+        held["kind"] != "classes"
+        or not _informative(held)
+        or not limits.LABELS_LOST.suspected_by(gap)
+    ):
         return
-    left = end_level(run.losses) / base
-    mixed = gap >= 0.25 and held["score"] >= 0.95 and _some_mixed_up(run)
-    if left < (0.15 if mixed else 0.3):
+    mixed = (
+        limits.LABELS_LOST.reached_by(gap)
+        and limits.LABELS_TOLD.reached_by(held["score"])
+        and _some_mixed_up(run)
+    )
+    enough = limits.LOSS_LEFT.suspected_by if mixed else limits.LOSS_LEFT.reached_by
+    if not enough(end / base):
         return
     text = (
         f"inputs tell {free['score']:.0%} of the labels as they are drawn, and "
         f"{held['score']:.0%} with all choices held alike"
     )
-    yield Finding(
-        "pipeline.augmentation",
-        "suspected",
-        0.6,
+    loss = f"the loss stays at {end:.3g}; a constant answer has {base:.3g}"
+    yield finding(
         "Augmentation destroys what some labels depend on",
         places(*_made(run), *_in_data(run))[:4],
         (
-            Evidence(text, "redraw", value=free["score"], expected=held["score"]),
-            Evidence(
-                f"the loss stays at {end_level(run.losses):.3g}; a constant answer has {base:.3g}",
-                "losses",
-            ),
+            context(text, signal="redraw", value=free["score"], expected=held["score"]),
+            compared(loss, end, limits.LOSS_LEFT, against=base, signal="losses"),
         ),
-        Fix("Leave out the transformation that changes the class (or change the label with it)."),
+        Fix(LEAVE_OUT),
+        at_most="suspected",
+        trial=TRIAL,
         params={"mode": "data"},
     )
 
@@ -170,67 +215,73 @@ def _in_part(run: Run, trained: Mapping[str, Any]) -> Iterator[Finding]:
 def _some_mixed_up(run: Run) -> bool:
     """Two classes or more are often taken for each other, and another is nearly always told."""
     rows = ((run.facts.get("samples") or {}).get("predictions") or {}).get("classes") or {}
-    told = [hits / num for num, hits, _ in rows.values() if num >= 20]
-    return sum(t < 0.7 for t in told) >= 2 and max(told, default=0.0) > 0.95
+    told = [hits / num for num, hits, _ in rows.values() if num >= MIN_OF_CLASS]
+    mixed = [share for share in told if limits.CLASS_MIXED_UP.undercut_by(share)]
+    return len(mixed) >= 2 and limits.LABELS_TOLD.passed_by(max(told))
 
 
-def _of_numbers(run: Run) -> Iterator[Finding]:
+def _of_numbers(run: Run, probes: Mapping[str, Any]) -> Iterator[Finding]:
     """The label is a few numbers, one of which the inputs tell only while the choices are held: a
     mirrored picture, points left.
     """
-    probes = (run.facts.get("redraw") or {}).get("probes") or {}
     if not probes or probes["held"]["kind"] != "values":
         return
     free, held = probes["free"], probes["held"]
     if (
         not _informative(held)
-        or held["score"] < 0.3
-        or free["z"] >= 4.0
-        or free["score"] > 0.35 * held["score"]
+        or not limits.NUMBER_TOLD.reached_by(held["score"])
+        or label_limits.LABEL_SIGNAL_Z.reached_by(free["z"])
+        or not limits.NUMBER_KEPT.kept_by(free["score"] / held["score"])
     ):
         return
     text = (
-        f"number {probes.get('place', 0)} of the label correlates by {free['score']:.2f} with what inputs tell as they are drawn, "
-        f"by {held['score']:.2f} with all choices held alike; the label itself never changes"
+        f"number {probes.get('place', 0)} of the label correlates by {free['score']:.2f} with what "
+        f"inputs tell as they are drawn, by {held['score']:.2f} with all choices held alike; the "
+        "label itself never changes"
     )
-    yield Finding(
-        "pipeline.augmentation",
-        "suspected",
-        0.6,
+    reading = compared(
+        text,
+        free["score"],
+        limits.NUMBER_KEPT,
+        below=True,
+        against=held["score"],
+        signal="redraw",
+    )
+    yield finding(
         "Augmentation moves what the label tells the place of, and not the label",
         _in_data(run),
-        (Evidence(text, "redraw", value=free["score"], expected=held["score"]),),
+        (reading,),
         Fix(
             "Change the label with the picture (mirror the points too), or leave the "
             "transformation out."
         ),
+        at_most="suspected",
+        trial=TRIAL,
         params={"mode": "data"},
     )
 
 
-def _of_maps(run: Run) -> Iterator[Finding]:
+def _of_maps(run: Run, maps: Mapping[str, Any]) -> Iterator[Finding]:
     """Masks that would fit their pictures if they were mirrored or turned, which the pictures
     were.
     """
-    maps = (run.facts.get("redraw") or {}).get("maps") or {}
     if (
         not maps
-        or maps["better_otherwise"] < 0.2
-        or maps["fit"] < 0.3
-        or maps["fit"] - maps["by_chance"] < 0.15
+        or not limits.MASKS_TURNED.reached_by(maps["better_otherwise"])
+        or not limits.MASK_FIT.reached_by(maps["fit"])
+        or not limits.MASK_FIT_GAIN.reached_by(maps["fit"] - maps["by_chance"])
     ):
         return
     text = (
-        f"{maps['better_otherwise']:.0%} of {maps['samples']} masks fit what is seen in their picture clearly better mirrored or "
-        f"turned (most often {maps['way']}); pictures change from draw to draw, masks never"
+        f"{maps['better_otherwise']:.0%} of {maps['samples']} masks fit what is seen in their "
+        f"picture clearly better mirrored or turned (most often {maps['way']}); pictures change "
+        "from draw to draw, masks never"
     )
-    yield Finding(
-        "pipeline.augmentation",
-        "proven",
-        0.95,
+    turned = maps["better_otherwise"]
+    yield finding(
         "Pictures are flipped or turned, and their masks are not",
         _in_data(run),
-        (Evidence(text, "redraw", value=maps["better_otherwise"], expected=0.0),),
+        (compared(text, turned, limits.MASKS_TURNED, expected=0, signal="redraw"),),
         Fix(
             "Apply every change of place (flip, turn, crop, shift) to picture and mask "
             "with the same draw."
@@ -245,10 +296,10 @@ def _made(run: Run) -> tuple[Site, ...]:
     return tuple(s for s in marked_lines(run, "use") if name and f"{name}(" in s.code)[:1]
 
 
-def _informative(probe: dict[str, float]) -> bool:
-    return bool(
-        probe["z"] >= 4.0 and probe["score"] - probe["chance"] >= 0.1 * (1.0 - probe["chance"])
-    )
+def _informative(probe: Mapping[str, Any]) -> bool:
+    return label_limits.LABEL_SIGNAL_Z.reached_by(
+        probe["z"]
+    ) and label_limits.LABEL_SIGNAL_GAIN.reached_by(way_to_certainty(probe))
 
 
 def _in_data(run: Run) -> tuple[Site, ...]:
@@ -256,15 +307,13 @@ def _in_data(run: Run) -> tuple[Site, ...]:
     drawing = sites_in(run, ("draw", "order"))
     inside = lines_in(drawing, reads)
     if not inside and reads is not None:  # the data set calls a transformation of its own
-        built, loop = (
-            data_function(run, "makes"),
-            {e.site.function for e in run.of_kind("backward") if e.site is not None},
-        )
-        apart = [s for s in drawing if s not in lines_in(drawing, built)]
+        built = lines_in(drawing, data_function(run, "makes"))
+        loop = {e.site.function for e in run.of_kind("backward") if e.site is not None}
+        elsewhere = loop | {"<module>", "__init__", "main"}
         inside = tuple(
             s
-            for s in apart
-            if s.file == reads[0] and s.function not in loop | {"<module>", "__init__", "main"}
+            for s in drawing
+            if s not in built and s.file == reads[0] and s.function not in elsewhere
         )
     start = Site(reads[0], reads[1]) if reads is not None else None
     return places(*inside[:1], start, *loader_sites(run))[:4]
@@ -272,22 +321,7 @@ def _in_data(run: Run) -> tuple[Site, ...]:
 
 def _in_loop(run: Run) -> tuple[Site, ...]:
     """Operators outside of the model that move values about, before the model is called."""
-    deep: DeepStep | None = next((d for d in run.deep[1:] if d.ops), None)
-    moving = (
-        "gather",
-        "__getitem__",
-        "flip",
-        "roll",
-        "index_select",
-        "where",
-        "masked_fill",
-        "take_along_dim",
-        "permute",
-    )
-    first = next((op.index for op in deep.ops if op.module), 0) if deep is not None else 0
-    found = (
-        [op.site for op in deep.ops if op.index < first and not op.module and op.name in moving]
-        if deep is not None
-        else []
-    )
+    ops = next((d.ops for d in run.deep[1:] if d.ops), ())
+    first = next((op.index for op in ops if op.module), 0)
+    found = [op.site for op in ops if op.index < first and not op.module and op.name in MOVING]
     return places(*found[::-1][:2], *feeding_sites(run))[:4]

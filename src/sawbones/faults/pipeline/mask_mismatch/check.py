@@ -39,11 +39,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
+from sawbones.evidence import NothingToJudge, counted, finding
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("deep", "tokens")
+USES = ("source_lines", "loaders")
 EXPLAINS = (
     "model.mask-polarity",
     "model.over-masking",
@@ -52,34 +55,39 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 HIDING = ("key_padding_mask", "attn_mask")
+MIN_DEEP_STEPS = 2  # one batch may be an odd one
+
+_Mask = Mapping[str, Any]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    hits: list[tuple[DeepStep, Mapping[str, Any]]] = []
+    hits: list[tuple[DeepStep, _Mask]] = []
     looked = 0
     for deep in run.deep:
         masks = [m for m in deep.masks if "equal_nonpad" in m and _hides(m)]
         looked += bool(masks)
         hits += [(deep, m) for m in masks if _differs(deep, m)][:1]
-    if looked < 2 or len(hits) < max(2, 0.6 * looked):
+    if looked < MIN_DEEP_STEPS:
+        raise NothingToJudge("no mask of (batch, time) hides keys on two deep steps")
+    if len(hits) < MIN_DEEP_STEPS or not limits.STEPS_SEEN_ON.reached_by(len(hits) / looked):
         return
-    _, mask = hits[0]
-    agree = max(mask["equal_nonpad"], mask["equal_pad"])
-    made = [as_site(u.get("made_at")) for u in mask.get("uses") or ()]
-    yield Finding(
-        "pipeline.mask-mismatch",
-        "likely",
-        0.92,
+    mask = hits[0][1]
+    text = (
+        f"mask of shape {tuple(mask['shape'])} agrees with the padding of its tokens at "
+        f"{_agreement(mask):.1%} of the positions (on {mask['on_share']:.1%}), on {len(hits)} of "
+        f"{looked} deep steps"
+    )
+    yield finding(
         "The attention mask does not fit the padding",
-        _where(run, hits, made),
+        _where(run, hits),
         (
-            Evidence(
-                f"mask of shape {tuple(mask['shape'])} agrees with the padding of its tokens at {agree:.1%} of the positions (on "
-                f"{mask['on_share']:.1%}), on {len(hits)} of {looked} deep steps",
-                "deep",
-                tuple(d.step for d, _ in hits[:5]),
-                agree,
-                1.0,
+            counted(
+                text,
+                len(hits),
+                looked,
+                limits.STEPS_SEEN_ON,
+                signal="deep",
+                steps=[d.step for d, _ in hits[:5]],
             ),
         ),
         Fix(
@@ -89,94 +97,84 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _hides(mask: Mapping[str, Any]) -> bool:
-    uses = mask.get("uses") or ()
-    broad = (
-        len(mask["shape"]) >= 3
-    )  # a mask of (batch, time) that fills labels or ids hides no key; (batch, 1, 1, time) does
-    if any(
-        u.get("argument") in HIDING
-        or (u.get("argument") == "mask" and broad and u.get("name") != "where")
-        for u in uses
-    ):
-        return True
-    return mask.get("used_in") == "model input" and mask.get("prefix_rows", 0.0) >= 0.99
+def _agreement(mask: _Mask) -> float:
+    """Whichever way round the mask is meant."""
+    return float(max(mask["equal_nonpad"], mask["equal_pad"]))
 
 
-def _differs(deep: DeepStep, mask: Mapping[str, Any]) -> bool:
-    token = deep.tokens[mask["source"]] if mask.get("source", 99) < len(deep.tokens) else None
+def _hides(mask: _Mask) -> bool:
+    # a mask of (batch, time) that fills labels or ids hides no key; (batch, 1, 1, time) does
+    broad = len(mask["shape"]) >= 3
+    for use in mask.get("uses") or ():
+        filled = use.get("argument") == "mask" and use.get("name") != "where"
+        if use.get("argument") in HIDING or (broad and filled):
+            return True
+    return mask.get("used_in") == "model input" and limits.MASK_IS_PREFIX.reached_by(
+        mask.get("prefix_rows")
+    )
+
+
+def _differs(deep: DeepStep, mask: _Mask) -> bool:
+    tokens = dict(enumerate(deep.tokens)).get(mask.get("source", -1))
     if (
-        token is None
-        or token.role != "tokens"
-        or token.pad_id is None
-        or token.pad_share < 0.05
-        or token.pad_side == "mixed"
+        tokens is None
+        or tokens.role != "tokens"
+        or tokens.pad_id is None
+        or tokens.pad_side == "mixed"
+        or not limits.PADDED_POSITIONS.reached_by(tokens.pad_share)
     ):
         return False
-    rows, width = len(token.lengths), max(token.shape)
-    slack = rows / (rows * width)  # EOS that doubles as PAD: one position per row
-    agree = max(mask["equal_nonpad"], mask["equal_pad"])
-    return bool(0.2 < agree < 1.0 - max(0.02, 1.01 * slack)) and not _drops_words(mask, token)
+    off = 1 - _agreement(mask)
+    return (
+        limits.MASK_RELATED.passed_by(1 - off)
+        and limits.MASK_DISAGREES.passed_by(off)
+        and limits.POSITIONS_OFF.passed_by(off * max(tokens.shape))
+        and not _drops_words(mask, tokens)
+    )
 
 
-def _drops_words(mask: Mapping[str, Any], token: TokenInput) -> bool:
+def _drops_words(mask: _Mask, tokens: TokenInput) -> bool:
     """All padding is hidden, and single real tokens all over the rows besides: words that are left
     out on purpose.
     """
-    hidden = (
-        mask["on_share"] if mask["equal_pad"] > mask["equal_nonpad"] else 1.0 - mask["on_share"]
-    )
-    agree = max(mask["equal_nonpad"], mask["equal_pad"])
-    seen_padding = (
-        1.0 - agree + token.pad_share - hidden
-    ) / 2  # the rest of what does not agree are real tokens
-    return bool(seen_padding < 1e-4 and mask.get("prefix_rows", 1.0) < 0.8)
+    shown = mask["on_share"]
+    opposite = mask["equal_pad"] - mask["equal_nonpad"] > 0
+    hidden = shown if opposite else 1 - shown
+    # the rest of what does not agree are real tokens
+    seen_padding = (1 - _agreement(mask) + tokens.pad_share - hidden) / 2
+    scattered = limits.MASK_IS_SCATTERED.undercut_by(mask.get("prefix_rows", 1))
+    return scattered and limits.VISIBLE_PADDING.undercut_by(seen_padding)
 
 
-def _where(
-    run: Run, hits: list[tuple[DeepStep, Mapping[str, Any]]], made: list[Site | None]
-) -> tuple[Site, ...]:
+def _where(run: Run, hits: list[tuple[DeepStep, _Mask]]) -> tuple[Site, ...]:
     """Where the mask was made, between two steps or by the collate function, then where it is
     used.
     """
-    building = [
-        op.site
-        for deep, mask in hits
-        for op in deep.ops
-        if not op.module and _compares(op, tuple(mask["shape"]))
-    ]
-    building += [
-        op.site for deep, mask in hits for op in deep.ops if not op.module and _fills(op, mask)
-    ]
-    lines = outside_of_models(run, marked_lines(run, "compare"))
-    used = as_site(hits[0][1].get("site"))
-    ones = outside_of_models(run, marked_lines(run, "mask"))
+    ops = [(op, mask) for deep, mask in hits for op in deep.ops if not op.module]
+    building = [op.site for op, mask in ops if _compares(op, mask)]
+    building += [op.site for op, mask in ops if _fills(op, mask)]
+    first = hits[0][1]
+    made = places(*(as_site(u.get("made_at")) for u in first.get("uses") or ()))
     return places(
         *building[:1],
-        *outside_of_models(run, [s for s in made if s])[:2],
-        *ones[:1],
+        *outside_of_models(run, made)[:2],
+        *outside_of_models(run, marked_lines(run, "mask"))[:1],
         *loader_sites(run)[::-1],
-        *lines[:1],
-        used,
+        *outside_of_models(run, marked_lines(run, "compare"))[:1],
+        as_site(first.get("site")),
     )[:4]
 
 
-def _compares(op: Op, shape: tuple[int, ...]) -> bool:
+def _compares(op: Op, mask: _Mask) -> bool:
     return (
         op.name in ("eq", "ne", "lt", "gt", "le", "ge")
         and bool(op.outputs)
-        and op.outputs[0].shape == shape
+        and op.outputs[0].shape == tuple(mask["shape"])
     )
 
 
-def _fills(op: Op, mask: Mapping[str, Any]) -> bool:
+def _fills(op: Op, mask: _Mask) -> bool:
     """Part of a tensor like the mask is set, to nothing but 0 and 1."""
-    made = op.outputs[0] if op.outputs else None
-    if (
-        op.name != "__setitem__"
-        or made is None
-        or made.dtype != mask["dtype"]
-        or made.shape != tuple(mask["shape"])
-    ):
-        return False
-    return made.max is None or made.max <= 1.0
+    made = op.outputs[0] if op.name == "__setitem__" and op.outputs else None
+    alike = made and made.dtype == mask["dtype"] and made.shape == tuple(mask["shape"])
+    return bool(made and alike and (made.max or 0) <= 1)

@@ -48,12 +48,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, counted, exact, finding
+from sawbones.evidence.limits import TINY
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import feeding_sites, loader_sites, training_batches
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.protocol import sites_in
 
 NEEDS = ("batches",)
+USES = ("samples", "loaders", "data_ops", "calls")
 EXPLAINS = (
     "data.labels-misaligned",
     "evaluation.collapsed-prediction",
@@ -64,179 +68,153 @@ EXPLAINS = (
     "data.degenerate-samples",
 )
 EXPERIMENT = None
-MIXED = 0.35
-TOLD_TWICE = 1.5  # targets per batch; with more, a loss doesn't stand for a batch
-IN_ORDER = 0.8  # of the batches; at the start of an epoch the order begins anew
+MIN_BATCHES = 8  # of labels: fewer show no order
+MIN_LEVELS = 10  # batches of real-valued targets
 MIN_SAMPLES = 16  # so many different ones in one order twice are no accident
+MIN_TABLE = 50  # rows: shorter ranges are not those of a data set
+SHUFFLE = Fix(
+    "Shuffle the training data: shuffle=True for the loader, or a new torch.randperm in every "
+    "epoch."
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found = list(_sorted(run)) or list(_sorted_values(run))
-    yield from found or _repeated(run)
+    labels = _labels(run)
+    levels: list[tuple[float, float]] = (run.facts.get("samples") or {}).get("levels") or []
+    passes = _shuffled_passes(run)
+    if len(labels) < MIN_BATCHES and len(levels) < MIN_LEVELS and len(passes) < 2:
+        raise NothingToJudge(
+            f"no labels of {MIN_BATCHES} batches and no two passes over shuffled data"
+        )
+    found = list(_sorted(run, labels)) or list(_sorted_values(run, levels))
+    yield from found or _repeated(run, passes)
 
 
-def _repeated(run: Run) -> Iterator[Finding]:
+def _shuffled_passes(run: Run) -> dict[tuple[str, int], list[int]]:
+    shuffling = {
+        f"loader:{x['index']}"
+        for x in run.facts.get("loaders") or ()
+        if x.get("sampler") == "RandomSampler"
+    }
+    passes: dict[tuple[str, int], list[int]] = {}
+    for batch in training_batches(run):
+        if batch.source in shuffling:
+            passes.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
+    return passes
+
+
+def _repeated(run: Run, passes: Mapping[tuple[str, int], list[int]]) -> Iterator[Finding]:
     """A loader that shuffles and yet gives every pass over the data in one order: its generator
     starts anew each time.
     """
-    loaders = {f"loader:{x['index']}": x for x in run.facts.get("loaders") or ()}
-    passes: dict[tuple[str, int], list[int]] = {}
-    for batch in training_batches(run):
-        if loaders.get(batch.source, {}).get("sampler") == "RandomSampler":
-            passes.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
     orders = [p for p in passes.values() if len(set(p)) >= MIN_SAMPLES]
     # A script that trains several models may well show each of them the same batches.
     if len(orders) < 2 or len(run.optimizers) != 1 or len(orders) < len(passes) - 1:
         return
-    if len(set(orders[0])) < 0.5 * len(orders[0]) or any(
-        a != b for o in orders[1:] for a, b in zip(orders[0], o, strict=False)
+    distinct = len(set(orders[0])) / len(orders[0])
+    size = min(map(len, orders))
+    if not limits.DISTINCT_SAMPLES.reached_by(distinct) or any(
+        a != b for order in orders[1:] for a, b in zip(orders[0], order, strict=False)
     ):
         return
-    size = min(map(len, orders))
-    built = places(*(as_site(loaders[source].get("site")) for source, _ in passes))
-    seeded = [s for s in sites_in(run, ("seed",)) if s.function in {b.function for b in built}]
-    yield Finding(
-        "pipeline.no-shuffle",
-        "likely",
-        0.95,
+    sites = {f"loader:{x['index']}": as_site(x.get("site")) for x in run.facts["loaders"]}
+    built = places(*(sites[source] for source, _ in passes))
+    in_a_function = len(built) == 1 and built[0].function != "<module>"
+    seeded = [
+        s for s in sites_in(run, ("seed",)) if in_a_function and s.function == built[0].function
+    ]
+    text = (
+        f"{len(orders)} passes over the data begin with the same {size} samples in the same order"
+    )
+    yield finding(
         "Every epoch comes in one and the same order, though the loader shuffles",
-        places(
-            *seeded[:1] if len(built) == 1 and built[0].function != "<module>" else (),
-            *built,
-            *feeding_sites(run),
-        )[:4],
-        (
-            Evidence(
-                (
-                    f"{len(orders)} passes over the data begin with the same {size} samples "
-                    "in the same order"
-                ),
-                "batches",
-                value=float(len(orders)),
-                expected=1.0,
-            ),
-        ),
+        places(*seeded[:1], *built, *feeding_sites(run))[:4],
+        (exact(text, len(orders), expected=1, signal="batches"),),
         Fix(
             "Seed the generator once, before the first epoch, and let it run on from "
             "epoch to epoch."
         ),
+        at_most="likely",  # one order may be wanted, to compare two runs
     )
 
 
-def _sorted(run: Run) -> Iterator[Finding]:
-    labels = _labels(run)
-    if len(labels) < 8:
+def _sorted(run: Run, labels: Sequence[Mapping[str, int]]) -> Iterator[Finding]:
+    if len(labels) < MIN_BATCHES:
         return
     total: Counter[str] = Counter()
     for batch in labels:
         total.update(batch)
     if len(total) < 2 or min(sum(b.values()) for b in labels) < 2:
         return
-    rows = sum(sum(b.values()) for b in labels) / len(labels)
-    whole = entropy(total)
-    inside = float(np.mean([entropy(b) for b in labels])) / max(
-        min(whole, math.log(max(rows, 2.0))), 1e-9
-    )
+    rows = sum(total.values()) / len(labels)
+    whole = _entropy(total)
+    mixed = min(whole, math.log(max(rows, 2)))
+    inside = float(np.mean([_entropy(b) for b in labels])) / max(mixed, TINY)
     mains = [max(b, key=lambda k: b[k]) for b in labels]
     period = _period(run, len(labels))
-    changes = sum(a != b for a, b in pairwise(mains)) / max(1.0, len(labels) / period)
+    changes = sum(a != b for a, b in pairwise(mains)) / max(1, len(labels) / period)
     if (
-        inside > MIXED
-        or whole < 0.3
+        not limits.BATCH_ENTROPY.kept_by(inside)
+        or limits.LABEL_ENTROPY.undercut_by(whole)
         or changes > 2 * len(total) + 1
-        or changes > 0.5 * period
+        or limits.CHANGES_PER_BATCH.passed_by(changes / period)
         or len(set(mains)) < 2
     ):
         return
-    repeats = period < len(labels)
-    yield Finding(
-        "pipeline.no-shuffle",
-        "likely",
-        0.93,
-        "Training batches come sorted by class",
-        _where(run),
-        (
-            Evidence(
-                (
-                    f"the labels of a batch carry {inside:.0%} of the entropy they would have "
-                    f"if mixed ({len(total)} classes)"
-                ),
-                "batches",
-                value=inside,
-                expected=1.0,
-            ),
-            Evidence(
-                f"the commonest label of a batch changes {changes:.1f} times in {period} batches",
-                "batches",
-                value=changes,
-                expected=period * (1 - 1 / len(total)),
-            ),
-            *(
-                (
-                    Evidence(
-                        f"the same batches come again every {period} batches",
-                        "batches",
-                        value=float(period),
-                    ),
-                )
-                if repeats
-                else ()
-            ),
+    evidence = [
+        compared(
+            f"the labels of a batch carry {inside:.0%} of the entropy they would have if mixed "
+            f"({len(total)} classes)",
+            inside,
+            limits.BATCH_ENTROPY,
+            below=True,
+            expected=1,
+            signal="batches",
         ),
-        Fix(
-            "Shuffle the training data: shuffle=True for the loader, or a new "
-            "torch.randperm in every epoch."
+        context(
+            f"the commonest label of a batch changes {changes:.1f} times in {period} batches",
+            signal="batches",
+            value=changes,
+            expected=period * (1 - 1 / len(total)),
         ),
-    )
+    ]
+    if period < len(labels):
+        text = f"the same batches come again every {period} batches"
+        evidence.append(context(text, signal="batches", value=period))
+    yield finding("Training batches come sorted by class", _where(run), evidence, SHUFFLE)
 
 
-def _sorted_values(run: Run) -> Iterator[Finding]:
+def _sorted_values(run: Run, levels: Sequence[tuple[float, float]]) -> Iterator[Finding]:
     """Targets are numbers, and each batch holds the next higher ones (or the next lower)."""
-    levels: list[tuple[float, float]] = (run.facts.get("samples") or {}).get("levels") or []
-    if len(levels) < 10 or not all(map(math.isfinite, (x for pair in levels for x in pair))):
+    if len(levels) < MIN_LEVELS or not np.isfinite(levels).all():
         return
+    lows, highs = np.array(levels).T
     # Single values far outside of the others say nothing: neither the range nor what counts as
     # beside it may hang on them.
-    low, high = (
-        float(np.quantile([a for a, _ in levels], 0.1)),
-        float(np.quantile([b for _, b in levels], 0.9)),
-    )
-    width = float(np.median([b - a for a, b in levels]))
-    if min(b - a for a, b in levels) <= 0.0 or width > 0.3 * (high - low):
+    across = float(np.percentile(highs, 90) - np.percentile(lows, 10))
+    width = float(np.median(highs - lows))
+    if min(highs - lows) <= 0 or not limits.BATCH_SPAN.kept_by(width / max(across, TINY)):
         return
-    slack = 0.05 * width
-    above = sum(after[0] >= before[1] - slack for before, after in pairwise(levels)) / (
-        len(levels) - 1
-    )
-    below = sum(after[1] <= before[0] + slack for before, after in pairwise(levels)) / (
-        len(levels) - 1
-    )
-    if max(above, below) < IN_ORDER:
+    overlap = limits.BATCH_OVERLAP
+    above = sum(overlap.kept_by(x) for x in (highs[:-1] - lows[1:]) / width)
+    below = sum(overlap.kept_by(x) for x in (highs[1:] - lows[:-1]) / width)
+    hits, total = max(above, below), len(levels) - 1
+    if not limits.BATCHES_IN_ORDER.reached_by(hits / total):
         return
-    order = "above" if above > below else "below"
-    yield Finding(
-        "pipeline.no-shuffle",
-        "likely",
-        0.93,
+    text = (
+        f"in {hits / total:.0%} of {len(levels)} batches all targets lie "
+        f"{'above' if hits != below else 'below'} those of the batch before; a batch spans "
+        f"{width / across:.0%} of their range"
+    )
+    yield finding(
         "Training batches come sorted by their target",
         _where(run),
-        (
-            Evidence(
-                f"in {max(above, below):.0%} of {len(levels)} batches all targets lie {order} those of the batch before; a batch "
-                f"spans {width / (high - low):.0%} of their range",
-                "samples",
-                value=max(above, below),
-                expected=0.0,
-            ),
-        ),
-        Fix(
-            "Shuffle the training data: shuffle=True for the loader, or a new "
-            "torch.randperm in every epoch."
-        ),
+        (counted(text, hits, total, limits.BATCHES_IN_ORDER, signal="samples"),),
+        SHUFFLE,
     )
 
 
-def entropy(counts: Mapping[str, int]) -> float:
+def _entropy(counts: Mapping[str, int]) -> float:
     total = sum(counts.values())
     return -sum(n / total * math.log(n / total) for n in counts.values() if n)
 
@@ -248,44 +226,29 @@ def _labels(run: Run) -> list[Mapping[str, int]]:
     told: list[Mapping[str, int]] = (run.facts.get("samples") or {}).get("labels") or []
     batches = training_batches(run)
     num = max([len(batches), *(b.index + 1 for b in batches)])
-    return told if told and (not num or len(told) <= TOLD_TWICE * num) else _from_batches(run)
-
-
-def _from_batches(run: Run) -> list[Mapping[str, int]]:
-    found = []
-    for batch in training_batches(run):
-        counts = [t["counts"] for t in batch.tensors if t.get("counts")]
-        if len(counts) == 1:
-            found.append(counts[0])
-    return found
+    if told and (not num or limits.TARGETS_PER_BATCH.kept_by(len(told) / num)):
+        return told
+    loaded = [[t["counts"] for t in b.tensors if t.get("counts")] for b in batches]
+    return [counts[0] for counts in loaded if len(counts) == 1]
 
 
 def _period(run: Run, num: int) -> int:
     """After how many batches the first one comes again."""
-    batches: Sequence[tuple[int, ...]] = [b.fingerprints for b in training_batches(run)]
-    again = [i for i, marks in enumerate(batches) if i and marks and marks == batches[0]]
-    if again:
-        return again[0]
-    first = [b for b in training_batches(run) if b.epoch == 0 and b.source != "model"]
-    return len(first) if first and len(first) < num else num
+    batches = training_batches(run)
+    for i, batch in enumerate(batches):
+        if i and batch.fingerprints and batch.fingerprints == batches[0].fingerprints:
+            return i
+    first = [b for b in batches if b.epoch == 0 and b.source != "model"]
+    return min(len(first) or num, num)
 
 
 def _where(run: Run) -> tuple[Site, ...]:
     loaders = loader_sites(run)
     if loaders:
         return loaders[:2]
-    size = max(
-        (math.prod(r["shape"]) for r in run.facts.get("data_ops") or () if r["op"] == "arange"),
-        default=0,
-    )
-    ordered = [
-        as_site(r["site"])
-        for r in run.facts.get("data_ops") or ()
-        if r["op"] == "arange" and math.prod(r["shape"]) == size
-    ]
-    indexed = [
-        as_site(r["site"])
-        for r in run.facts.get("data_ops") or ()
-        if r["op"] in ("__getitem__", "index_select")
-    ]
-    return places(*(ordered[:1] if size > 50 else ()), *feeding_sites(run)[:1], *indexed[:1])[:4]
+    rows = run.facts.get("data_ops") or ()
+    ranges = [(math.prod(r["shape"]), as_site(r["site"])) for r in rows if r["op"] == "arange"]
+    size = max((length for length, _ in ranges), default=0)
+    ordered = [site for length, site in ranges if length == size > MIN_TABLE]
+    indexed = [as_site(r["site"]) for r in rows if r["op"] in ("__getitem__", "index_select")]
+    return places(*ordered[:1], *feeding_sites(run)[:1], *indexed[:1])[:4]

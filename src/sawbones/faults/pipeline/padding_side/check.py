@@ -41,12 +41,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
+from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, TokenInput
+from sawbones.stats.collating import inside_collate
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("deep", "tokens")
+USES = ("source_lines", "loaders")
 EXPLAINS = (
     "data.labels-misaligned",
     "evaluation.collapsed-prediction",
@@ -54,96 +58,89 @@ EXPLAINS = (
     "loss.pad-not-ignored",
 )
 EXPERIMENT = None
+MIN_DEEP_STEPS = 2  # one batch may be an odd one
+MAX_VALUES = 16  # of a target per sequence; with more, its second axis may be time
+
+_Packing = tuple[DeepStep, TokenInput, Op]
 
 
 def check(run: Run) -> Iterator[Finding]:
+    reads = [(deep, found) for deep in run.deep if (found := _single_reads(deep))]
+    packings = [(deep, token, op) for deep in run.deep for token, op in _packings(deep)]
+    if len(reads) < MIN_DEEP_STEPS and len(packings) < MIN_DEEP_STEPS:
+        raise NothingToJudge("no single position of padded rows is read, and no rows are packed")
     hits: list[tuple[DeepStep, Mapping[str, Any]]] = []
-    looked = 0
-    for deep in run.deep:
-        reads = [
+    for deep, found in reads:
+        on_padding = [
             r
-            for r in deep.probes.get("reads") or ()
-            if r["padded_rows"] > 0 and _one_per_sequence(deep, r)
+            for r in found
+            if limits.READS_ON_PADDING.reached_by(r["on_padding"] / r["padded_rows"])
         ]
-        sites = [as_site(r["site"]) for r in reads]
-        single = [r for r, site in zip(reads, sites, strict=True) if sites.count(site) == 1]
-        if single:
-            looked += 1
-            hits += [
-                (deep, r)
-                for r in single
-                if r["on_padding"] > 0 and r["on_padding"] >= 0.15 * r["padded_rows"]
-            ][:1]
-    if looked < 2 or len(hits) < max(2, 0.6 * looked):
-        yield from _packed(run)
-        return
+        hits += [(deep, r) for r in on_padding[:1]]
+    if len(hits) >= MIN_DEEP_STEPS and limits.STEPS_SEEN_ON.reached_by(len(hits) / len(reads)):
+        yield _read_on_padding(run, hits)
+    else:
+        yield from _packed(run, packings)
+
+
+def _read_on_padding(run: Run, hits: list[tuple[DeepStep, Mapping[str, Any]]]) -> Finding:
     read = hits[0][1]
-    padded, landed = sum(r["padded_rows"] for _, r in hits), sum(r["on_padding"] for _, r in hits)
+    padded, landed = (sum(r[name] for _, r in hits) for name in ("padded_rows", "on_padding"))
     side = read.get("pad_side") or "one"
-    yield Finding(
-        "pipeline.padding-side",
-        "proven",
-        0.95,
+    text = (
+        f"{landed} of {padded} padded sequences are read at a padded position: positions "
+        f"{read['at'][:6]} of rows with {read['lengths'][:6]} real tokens, padded on the {side} to "
+        f"{read['width']}"
+    )
+    steps = [deep.step for deep, _ in hits[:5]]
+    return finding(
         f"Padding is on the {side}, and the position that is read lies in it",
         _where(run, as_site(read["site"])),
-        (
-            Evidence(
-                f"{landed} of {padded} padded sequences are read at a padded position: positions {read['at'][:6]} of rows with "
-                f"{read['lengths'][:6]} real tokens, padded on the {side} to {read['width']}",
-                "deep",
-                tuple(d.step for d, _ in hits[:5]),
-                landed / padded,
-                0.0,
-            ),
-        ),
+        (exact(text, landed / padded, signal="deep", steps=steps),),
         Fix(
             "Pad on the other side, or read each sequence at its own last (or first) real position."
         ),
     )
 
 
+def _single_reads(deep: DeepStep) -> list[Mapping[str, Any]]:
+    """Reads of one position per padded sequence, by lines that read no second one."""
+    reads = [
+        r
+        for r in deep.probes.get("reads") or ()
+        if r["padded_rows"] > 0 and _one_per_sequence(deep, r)
+    ]
+    sites = [as_site(r["site"]) for r in reads]
+    return [r for r, site in zip(reads, sites, strict=True) if sites.count(site) == 1]
+
+
 def _where(run: Run, used: Site | None) -> tuple[Site, ...]:
     """Where rows are padded, if that was seen, then where the wrong end is read."""
     pads = outside_of_models(run, marked_lines(run, "pad"))
     collate = loader_sites(run)[1:]
-    near = (
-        [
-            s
-            for s in pads
-            if any(c.file == s.file and c.line <= s.line <= c.line + 15 for c in collate)
-        ]
-        if collate
-        else list(pads)
-    )
+    near = inside_collate(run, pads) if collate else pads
     return places(*near[:1], used, *collate, *loader_sites(run)[:1])[:4]
 
 
-def _packed(run: Run) -> Iterator[Finding]:
+def _packed(run: Run, packings: list[_Packing]) -> Iterator[Finding]:
     """Packing keeps the first positions of every row, which are padding when rows are padded on the
     left.
     """
-    cut = [(deep, token, op) for deep in run.deep for token, op in _packings(deep)]
-    left = [
-        (deep, token, op)
-        for deep, token, op in cut
-        if token.pad_side == "left" and token.pad_share > 0.05
-    ]
-    padded = [token for _, token, _ in cut if token.pad_share > 0.05]
-    if len(left) < 2 or len(left) < 0.6 * len(padded):
+    padded = [p for p in packings if limits.PADDED_POSITIONS.passed_by(p[1].pad_share)]
+    left = [p for p in padded if p[1].pad_side == "left"]
+    if len(left) < MIN_DEEP_STEPS or not limits.STEPS_SEEN_ON.reached_by(len(left) / len(padded)):
         return
     _, token, op = left[0]
     text = (
-        f"pack_padded_sequence keeps {op.outputs[0].shape[0]} of {token.shape[0] * token.shape[1]} positions, the first ones of "
-        f"every row; the rows are padded on the left, with {list(token.lengths[:6])} real tokens in the first ones, on {len(left)} "
-        "deep steps"
+        f"pack_padded_sequence keeps {op.outputs[0].shape[0]} of {token.shape[0] * token.shape[1]} "
+        "positions, the first ones of every row; the rows are padded on the left, with "
+        f"{list(token.lengths[:6])} real tokens in the first ones, on {len(left)} deep steps"
     )
-    yield Finding(
-        "pipeline.padding-side",
-        "proven",
-        0.95,
+    steps = [deep.step for deep, _, _ in left[:5]]
+    yield finding(
         "Padding is on the left, and packing keeps it instead of the text",
         _where(run, op.site),
-        (Evidence(text, "deep", tuple(d.step for d, _, _ in left[:5]), token.pad_share, 0.0),),
+        (exact(text, token.pad_share, signal="deep", steps=steps),),
         Fix(
             "Pad on the right before packing: packing keeps the first positions of every "
             "row, as many as its length says."
@@ -159,7 +156,7 @@ def _packings(deep: DeepStep) -> Iterator[tuple[TokenInput, Op]]:
         reached = flow.reached([v.id for v in start.outputs]) if start is not None else set()
         for op in flow.ops:
             if op.name == "_pack_padded_sequence" and op.inputs[0].id in reached and op.outputs:
-                if op.outputs[0].shape[0] < token.shape[0] * token.shape[1]:
+                if token.shape[0] * token.shape[1] - op.outputs[0].shape[0] > 0:
                     yield token, op
                 break
 
@@ -168,10 +165,6 @@ def _one_per_sequence(deep: DeepStep, read: Mapping[str, Any]) -> bool:
     """The step's loss has as many targets as there are sequences, or one value per sequence."""
     for call in deep.losses:
         if call.facts.get("main") and call.target is not None:
-            size = call.target.shape
-            return (
-                bool(size)
-                and size[0] == read["rows"]
-                and (len(size) == 1 or (all(n <= 16 for n in size[1:]) and len(size) == 2))
-            )
+            rows, *rest = call.target.shape or (0,)
+            return rows == read["rows"] and len(rest) <= 1 and all(n <= MAX_VALUES for n in rest)
     return False

@@ -35,9 +35,12 @@ orders of magnitude.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, counted, finding
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.stats.collating import inside_collate
 from sawbones.stats.data_lines import (
     feeding_sites,
     loader_sites,
@@ -50,75 +53,58 @@ from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 
-NEEDS = ("deep",)
+NEEDS = ("deep", "samples")
+USES = ("loaders", "source_lines", "numbers", "calls")
 EXPLAINS = ()
 EXPERIMENT = None
-WASTED = 0.6
-ITS_OWN = ("RandomSampler", "SequentialSampler", "SubsetRandomSampler")
+MIN_BATCHES = 8  # so that the lengths stand for those of the data
+MIN_ROWS = 2  # of every batch: one row needs no padding
+MIN_BATCH_SIZE = 4  # in the middle; smaller batches have little to group
+OF_PYTORCH = ("RandomSampler", "SequentialSampler", "SubsetRandomSampler")
 
 
 def check(run: Run) -> Iterator[Finding]:
     rows = sample_rows(run)
-    if rows is None or rows.get("pad_id") is None or rows["batches"] < 8 or min(rows["sizes"]) < 2:
+    if (
+        rows is None
+        or rows.get("pad_id") is None
+        or rows["batches"] < MIN_BATCHES
+        or min(rows["sizes"]) < MIN_ROWS
+        or len(rows["lengths"]) != sum(rows["sizes"])
+    ):
+        raise NothingToJudge(f"no {MIN_BATCHES} batches of padded token rows")
+    sizes, lengths, widths = rows["sizes"], rows["lengths"], rows["widths"]
+    size = sorted(sizes)[len(sizes) // 2]
+    if size < MIN_BATCH_SIZE:
         return
-    size = sorted(rows["sizes"])[len(rows["sizes"]) // 2]
-    lengths, widths = rows["lengths"], rows["widths"]
-    if len(lengths) != sum(rows["sizes"]) or size < 4:
+    positions, real = sum(w * n for w, n in zip(widths, sizes, strict=True)), sum(lengths)
+    own = _padded(lengths, sizes)
+    grouped = _padded(sorted(lengths), [size] * -(-len(lengths) // size))
+    needed = min(own, grouped) / positions
+    if not limits.WASTED_POSITIONS.reached_by(
+        1 - real / positions
+    ) or not limits.NEEDED_POSITIONS.kept_by(needed):
         return
-    positions = sum(w * n for w, n in zip(widths, rows["sizes"], strict=True))
-    real = sum(lengths)
-    wasted = 1.0 - real / positions
-    own, start = 0, 0
-    for n in rows["sizes"]:
-        own += n * max(lengths[start : start + n])
-        start += n
-    ordered = sorted(lengths)
-    grouped = sum(
-        len(part) * max(part)
-        for part in (ordered[i : i + size] for i in range(0, len(ordered), size))
-    )
-    if wasted < WASTED or min(own, grouped) > 0.5 * positions:
-        return
-    tight = own <= 0.6 * positions
-    pads = outside_of_models(run, marked_lines(run, "pad"))
-    samplers = list(loader_sites(run)[:1])
-    collate = loader_sites(run)[1:]
-    near = [
-        s
-        for s in pads
-        if any(c.file == s.file and c.line <= s.line <= c.line + 15 for c in collate)
-    ] or list(pads[:1])
-    orders = _ordering(run)
-    fixed = numbers_equal(run, float(widths[0])) if tight and len(set(widths)) == 1 else []
-    by_hand = () if samplers else feeding_sites(run)[:1]
-    yield Finding(
-        "pipeline.padding-waste",
-        "likely",
-        0.85,
-        f"{wasted:.0%} of all token positions are padding",
-        places(
-            *(near[:1] if tight else orders[:1] or samplers),
-            *fixed[:1],
-            *by_hand,
-            *near[:2],
-            *samplers,
-            *collate,
-            *feeding_sites(run),
-        )[:4],
+    tight = limits.OWN_WIDTH.kept_by(own / positions)
+    fixed = numbers_equal(run, widths[0]) if tight and len(set(widths)) == 1 else []
+    yield finding(
+        f"{1 - real / positions:.0%} of all token positions are padding",
+        _where(run, tight, fixed),
         (
-            Evidence(
+            counted(
                 f"{real} real tokens in {positions} positions of {rows['batches']} batches",
-                "samples",
-                value=wasted,
-                expected=0.3,
+                positions - real,
+                positions,
+                limits.WASTED_POSITIONS,
+                signal="samples",
             ),
-            Evidence(
-                (
-                    f"padded to the longest row of each batch: {own} positions; grouped by "
-                    f"length: {grouped}"
-                ),
-                "samples",
-                value=min(own, grouped) / positions,
+            compared(
+                f"padded to the longest row of each batch: {own} positions; grouped by length: "
+                f"{grouped}",
+                needed,
+                limits.NEEDED_POSITIONS,
+                below=True,
+                signal="samples",
             ),
         ),
         Fix(
@@ -129,19 +115,37 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
+def _padded(lengths: Sequence[int], sizes: Sequence[int]) -> int:
+    """Positions that batches of these sizes need, each padded to its own longest row."""
+    positions = start = 0
+    for n in sizes:
+        batch = lengths[start : start + n]
+        positions += len(batch) * max(batch)
+        start += n
+    return positions
+
+
+def _where(run: Run, tight: bool, fixed: Sequence[Site]) -> tuple[Site, ...]:
+    """Where rows are padded, or where they are drawn, whichever is to be changed."""
+    pads = outside_of_models(run, marked_lines(run, "pad"))
+    near = inside_collate(run, pads) or pads[:1]
+    loaders, feeding = loader_sites(run), feeding_sites(run)
+    return places(
+        *(near[:1] if tight else _ordering(run)[:1] or loaders[:1]),
+        *fixed[:1],
+        *(() if loaders else feeding[:1]),
+        *near[:2],
+        *loaders,
+        *feeding,
+    )[:4]
+
+
 def _ordering(run: Run) -> list[Site]:
     """Lines of the script's own sampler that order the rows; none where the loader draws with those
     of PyTorch.
     """
-    loader = training_loader(run)
-    if (
-        loader is not None
-        and loader.get("batch_sampler") == "BatchSampler"
-        and loader.get("sampler") in ITS_OWN
-    ):
+    loader = training_loader(run) or {}
+    if loader.get("batch_sampler") == "BatchSampler" and loader.get("sampler") in OF_PYTORCH:
         return []
-    return [
-        s
-        for s in sites_in(run, ("order",))
-        if s.function in ("__iter__", "__call__", "sampler", "batches")
-    ]
+    own = ("__iter__", "__call__", "sampler", "batches")
+    return [s for s in sites_in(run, ("order",)) if s.function in own]

@@ -38,11 +38,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import Finding, Fix, Run
+from sawbones.stats.collating import inside_collate
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
 from sawbones.stats.loss_calls import places
+from sawbones.stats.row_ends import copied_share, ids_of
 
-NEEDS = ("deep",)
+NEEDS = ("deep", "samples")
+USES = ("source_lines", "loaders")
 EXPLAINS = (
     "loss.pad-not-ignored",
     "pipeline.mask-mismatch",
@@ -50,76 +55,68 @@ EXPLAINS = (
     "data.degenerate-samples",
 )
 EXPERIMENT = None
-INSIDE = 0.005
+MIN_BATCHES = 8  # so that the rows stand for those of the data
+MIN_ROWS = 50  # of which the ends or beginnings are counted
+MIN_KINDS = 3  # numbers of the id at row ends; two where rows are terminated besides
+
+_Rows = Mapping[str, Any]
 
 
 def check(run: Run) -> Iterator[Finding]:
     rows = sample_rows(run)
-    if rows is None or rows["batches"] < 8:
-        return
-    targets = rows.get("targets") or {}
-    if rows.get("pad_id") is None and _fills_ends(rows.get("shared") or {}, targets):
-        shared = rows["shared"]
-        found = _collides(
-            run,
-            {**rows, "pad_id": shared["id"], "interior_share": shared["interior_share"]},
-            targets,
-        )
-        if found is not None:
-            yield found
-        return
-    if rows.get("pad_id") is None:
-        return
-    found = (
-        _collides(run, rows, targets)
-        or _never_ends(run, rows, targets)
-        or _no_end(run, rows, targets)
-    )
-    if found is not None:
-        yield found
+    if rows is None or rows["batches"] < MIN_BATCHES:
+        raise NothingToJudge(f"no token rows of {MIN_BATCHES} batches")
+    targets, shared = rows.get("targets") or {}, rows.get("shared") or {}
+    if rows.get("pad_id") is not None:
+        yield from list(_collides(run, rows, targets)) or _without_end(run, rows, targets)
+    elif _fills_ends(shared, targets):
+        common = {"pad_id": shared["id"], "interior_share": shared["interior_share"]}
+        yield from _collides(run, {**rows, **common}, targets)
+    elif not shared:
+        raise NothingToJudge("no id fills the ends of rows")
 
 
-def _fills_ends(shared: Mapping[str, Any], targets: Mapping[str, Any]) -> bool:
+def _fills_ends(shared: _Rows, targets: _Rows) -> bool:
     """An id too common inside of texts to be taken for padding, but it fills many ends: after a
     terminator, or to any length.
     """
-    last = dict(targets.get("last_at_limit") or {})
-    total = last.pop("all", 0)
-    terminated = total >= 50 and max(last.values(), default=0) > 0.95 * total
-    long = shared.get("long", 0.0) >= 0.2 and shared["kinds"] >= (2 if terminated else 3)
-    return bool(long and targets.get("copies", 0.0) > 0.9)
+    if not limits.FILLED_ENDS.reached_by(shared.get("long")):
+        return False
+    _, total, commonest = ids_of(targets.get("last_at_limit"))
+    terminated = total >= MIN_ROWS and limits.TERMINATED.passed_by(commonest)
+    return shared["kinds"] >= MIN_KINDS - terminated and limits.TARGETS_COPIED.passed_by(
+        targets.get("copies")
+    )
 
 
-def _collides(run: Run, rows: Mapping[str, Any], targets: Mapping[str, Any]) -> Finding | None:
+def _collides(run: Run, rows: _Rows, targets: _Rows) -> Iterator[Finding]:
     pad, inside = int(rows["pad_id"]), float(rows["interior_share"])
     zeroed = any(t.padding_idx == pad and t.role == "tokens" for d in run.deep for t in d.tokens)
     ignored = targets.get("ignored") == pad
-    holes = float(targets.get("holes") or 0.0)
-    if inside < INSIDE or not (zeroed or ignored) or (ignored and not INSIDE <= holes <= 0.6):
-        return None
-    harm = (
-        f"the loss ignores it at {holes:.1%} of the places inside of texts"
-        if ignored
-        else "the embedding keeps it at zero"
-    )
+    holes = float(targets.get("holes") or 0)
+    if not limits.INSIDE_TEXTS.reached_by(inside) or not (zeroed or ignored):
+        return
+    if not ignored:
+        harm = context("the embedding keeps it at zero", signal="samples", value=holes, expected=0)
+    elif limits.INSIDE_TEXTS.reached_by(holes) and limits.HOLES_IN_TEXTS.kept_by(holes):
+        text = f"the loss ignores it at {holes:.1%} of the places inside of texts"
+        harm = exact(text, holes, signal="samples")
+    else:
+        return
     vocabulary = outside_of_models(run, marked_lines(run, "vocabulary"))
-    return Finding(
-        "pipeline.special-tokens",
-        "proven" if ignored else "likely",
-        0.96 if ignored else 0.88,
+    yield finding(
         f"Padding and a real token share the id {pad}",
         places(*vocabulary[:2], *marked_lines(run, "assign", pad)[:1], *loader_sites(run))[:4],
         (
-            Evidence(
-                (
-                    f"id {pad} fills the ends of rows and also stands at {inside:.1%} of the "
-                    "places inside of texts"
-                ),
-                "samples",
-                value=inside,
-                expected=0.0,
+            compared(
+                f"id {pad} fills the ends of rows and also stands at {inside:.1%} of the places "
+                "inside of texts",
+                inside,
+                limits.INSIDE_TEXTS,
+                expected=0,
+                signal="samples",
             ),
-            Evidence(harm, "samples", value=holes, expected=0.0),
+            harm,
         ),
         Fix(
             "Number real tokens after the special ones, so that the padding id belongs to "
@@ -128,50 +125,62 @@ def _collides(run: Run, rows: Mapping[str, Any], targets: Mapping[str, Any]) -> 
     )
 
 
-def _never_ends(run: Run, rows: Mapping[str, Any], targets: Mapping[str, Any]) -> Finding | None:
+def _without_end(run: Run, rows: _Rows, targets: _Rows) -> Iterator[Finding]:
+    """A language model, padded on the right, for which the padding id never counts, and whose last
+    targets are spread over many ids.
+    """
     pad = int(rows["pad_id"])
-    predicts = (
-        max(float(targets.get("copies") or 0.0), float(targets.get("copies_here") or 0.0)) > 0.9
-    )
     if (
-        not predicts
+        not limits.TARGETS_COPIED.passed_by(copied_share(targets))
         or rows.get("pad_side") != "right"
         or str(pad) in (targets.get("counted") or {})
     ):
-        return None
-    dynamic = len(set(rows["widths"])) > 1 or max(rows["widths"]) == max(rows["lengths"]) + 1
-    followed = rows["tight_share"] == 0.0 and targets.get("tight_share") == 0.0
-    cut = (
-        targets.get("ignored") == pad and targets.get("tight_share") == 0.0
-    )  # the last input was cut off, its target is there
-    last = dict(targets["last_below"])
-    total = max(last.pop("all", 0), 1)
-    if (
-        not dynamic
-        or not (followed or cut)
-        or total < 50
-        or max(last.values(), default=0) > 0.8 * total
-    ):
-        return None
-    compared = outside_of_models(run, marked_lines(run, "compare"))
-    text = (
-        f"every row, the longest of each batch too, is followed by id {pad}, the padding; "
-        "none of these ends counts in the loss"
-    )
-    return Finding(
-        "pipeline.special-tokens",
-        "likely",
-        0.9,
+        return
+    last, total, commonest = ids_of(targets["last_below"])
+    if total < MIN_ROWS:
+        return
+    if _followed_by_padding(rows, targets) and limits.MASKED_ENDS_ALIKE.kept_by(commonest):
+        yield _masked_end(run, pad, len(last), commonest)
+    elif limits.OPEN_ENDS_ALIKE.kept_by(commonest) and _has_beginning(rows):
+        yield _no_end(run, len(last), commonest)
+
+
+def _followed_by_padding(rows: _Rows, targets: _Rows) -> bool:
+    """Even the longest row of a batch, or its targets, where the last input was cut off."""
+    widths, pad = rows["widths"], int(rows["pad_id"])
+    dynamic = len(set(widths)) > 1 or max(widths) == max(rows["lengths"]) + 1
+    in_inputs, in_targets = rows["tight_share"] == 0, targets.get("tight_share") == 0
+    return dynamic and in_targets and (in_inputs or targets.get("ignored") == pad)
+
+
+def _masked_end(run: Run, pad: int, num_ids: int, commonest: float) -> Finding:
+    lines = outside_of_models(run, marked_lines(run, "compare"))
+    # what a library's tokenizer is told to pad with
+    told = marked_lines(run, "assign", names=("pad_token", "pad_token_id"))
+    return finding(
         f"The end of a text has the id of padding ({pad}) and is masked away with it",
-        _lines(compared, run),
+        places(
+            *inside_collate(run, lines, reach=25)[:1],
+            *told[:1],
+            *lines[:1],
+            *loader_sites(run)[::-1],
+        )[:4],
         (
-            Evidence(text, "samples", value=0.0, expected=1.0),
-            Evidence(
-                (
-                    f"the last target that counts is one of {len(last)} and more different "
-                    "ids, never a terminator"
-                ),
-                "samples",
+            context(
+                f"every row, the longest of each batch too, is followed by id {pad}, the padding; "
+                "none of these ends counts in the loss",
+                signal="samples",
+                value=0,
+                expected=1,
+            ),
+            compared(
+                f"the last target that counts is one of {num_ids} and more different ids, never a "
+                "terminator",
+                commonest,
+                limits.MASKED_ENDS_ALIKE,
+                below=True,
+                expected=1,
+                signal="samples",
             ),
         ),
         Fix(
@@ -181,56 +190,27 @@ def _never_ends(run: Run, rows: Mapping[str, Any], targets: Mapping[str, Any]) -
     )
 
 
-def _no_end(run: Run, rows: Mapping[str, Any], targets: Mapping[str, Any]) -> Finding | None:
+def _no_end(run: Run, num_ids: int, commonest: float) -> Finding:
     """Texts of different lengths, padding ignored, and nothing that marks their end among the
     targets.
     """
-    predicts = (
-        max(float(targets.get("copies") or 0.0), float(targets.get("copies_here") or 0.0)) > 0.9
-    )
-    pad = int(rows["pad_id"])
-    if (
-        not predicts
-        or rows.get("pad_side") != "right"
-        or str(pad) in (targets.get("counted") or {})
-    ):
-        return None
-    last = dict(targets["last_below"])
-    total = max(last.pop("all", 0), 1)
-    if total < 50 or max(last.values(), default=0) > 0.5 * total or not _has_beginning(rows):
-        return None
     text = (
-        f"the last target that counts is one of {len(last)} and more different ids: none is a "
+        f"the last target that counts is one of {num_ids} and more different ids: none is a "
         "terminator"
     )
-    return Finding(
-        "pipeline.special-tokens",
-        "likely",
-        0.85,
+    pads = outside_of_models(run, marked_lines(run, "pad"))
+    reading = compared(
+        text, commonest, limits.OPEN_ENDS_ALIKE, below=True, expected=1, signal="samples"
+    )
+    return finding(
         "No text ends: there is no EOS among the targets",
-        places(*outside_of_models(run, marked_lines(run, "pad"))[:2], *loader_sites(run)[::-1])[:4],
-        (Evidence(text, "samples", value=max(last.values(), default=0) / total, expected=1.0),),
+        places(*pads[:2], *loader_sites(run)[::-1])[:4],
+        (reading,),
         Fix("Append an EOS to every text before padding, so that it is a target that counts."),
     )
 
 
-def _has_beginning(rows: Mapping[str, Any]) -> bool:
+def _has_beginning(rows: _Rows) -> bool:
     """All rows begin with one and the same id: texts as wholes, not pieces of a stream."""
-    first = dict(rows.get("starts") or {})
-    total = first.pop("all", 0)
-    return bool(total >= 50 and max(first.values(), default=0) >= 0.95 * total)
-
-
-def _lines(compared: tuple[Site, ...], run: Run) -> tuple[Site, ...]:
-    loaders = loader_sites(run)
-    near = [
-        s
-        for s in compared
-        if any(
-            site.file == s.file and site.line <= s.line <= site.line + 25 for site in loaders[1:]
-        )
-    ]
-    told = marked_lines(
-        run, "assign", names=("pad_token", "pad_token_id")
-    )  # what a library's tokenizer is told to pad with
-    return places(*near[:1], *told[:1], *compared[:1], *loaders[::-1])[:4]
+    _, total, commonest = ids_of(rows.get("starts"))
+    return total >= MIN_ROWS and limits.BEGIN_ALIKE.reached_by(commonest)

@@ -5,8 +5,8 @@ For every step, how long the loop waited for the next batch of a loader (without
 from one step to the next call of the model) and how long the whole step took, deep steps left out.
 Fires when the median of at least 20 steps waits longer than 60 ms and more than 85 % of its time,
 in a run whose operators were not listened to. Under `diagnose` they are, which slows down the
-model, and samples that are made of tensors: then, and from 20 ms and 85 % or 30 ms and 60 % on, it
-is suspected and measured again.
+model, and samples that are made of tensors: then, and from 30 ms and 60 % on, it is suspected and
+measured again.
 
 ## Why it matters
 The model stands idle; the run takes several times as long as it has to.
@@ -26,7 +26,7 @@ The script runs again without its operators being watched: confirmed when it the
 than 85 % of its time.
 
 ## False alarms
-Tiny examples wait longer than they compute, but not 20 ms per step; the first batch of an epoch
+Tiny examples wait longer than they compute, but not 30 ms per step; the first batch of an epoch
 starts workers and is left out by the median. Steps that Sawbones itself slows down do not count.
 
 ## References
@@ -37,7 +37,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import (
     data_function,
     feeding_sites,
@@ -50,28 +52,22 @@ from sawbones.stats.loss_calls import places
 from sawbones.stats.waiting import hears_operators, waiting
 
 NEEDS = ("steps",)
+USES = ("loaders", "data_code", "source_lines", "operators_heard", "calls")
 EXPLAINS = ()
 EXPERIMENT = "waiting_measured"
-SHARE = 0.85
-SURE_MS = 60.0  # of a shorter wait a busy machine may be the reason: then the measurement decides
-SUSPECT = 0.6
-SUSPECT_MS = 30.0
-WAIT_MS = 20.0
 
 
 def check(run: Run) -> Iterator[Finding]:
     found = waiting(run)
-    if (
-        found is None
-        or found.wait_ms < WAIT_MS
-        or found.low_ms < WAIT_MS / 2
-        or found.share < SUSPECT
+    if found is None:
+        raise NothingToJudge("fewer than 20 steps were timed that no deep step slows down")
+    if not (
+        limits.WAITING_SHARE.suspected_by(found.share)
+        and limits.WAITING_MS.suspected_by(found.wait_ms)
+        and limits.LOW_WAIT_MS.reached_by(found.low_ms)
     ):
         return
-    long = found.share >= SHARE and found.wait_ms >= SURE_MS
-    sure = long and not hears_operators(run)
-    if not long and found.wait_ms < SUSPECT_MS:
-        return
+    sure = limits.WAITING_MS.reached_by(found.wait_ms) and not hears_operators(run)
     loader = training_loader(run)
     reads = data_function(run, "reads")
     reading = Site(reads[0], reads[1], "", "") if reads is not None else None
@@ -80,28 +76,22 @@ def check(run: Run) -> Iterator[Finding]:
         if loader
         else "batches are made between the steps, by hand"
     )
-    yield Finding(
-        "pipeline.starved",
-        "likely" if sure else "suspected",
-        0.85 if sure else 0.5,
+    text = (
+        f"median wait {found.wait_ms:.1f} ms of {found.step_ms:.1f} ms per step, over "
+        f"{found.steps} steps"
+    )
+    yield finding(
         f"The loop waits for data {found.share:.0%} of the time",
         places(reading, *(loader_sites(run) if loader else _made_by_hand(run)))[:4],
         (
-            Evidence(
-                (
-                    f"median wait {found.wait_ms:.1f} ms of {found.step_ms:.1f} ms per step, "
-                    f"over {found.steps} steps"
-                ),
-                "steps",
-                value=found.share,
-                expected=0.2,
-            ),
-            Evidence(how, "steps"),
+            compared(text, found.share, limits.WAITING_SHARE, signal="steps"),
+            context(how, signal="steps"),
         ),
         Fix(
             "Prepare samples once instead of on every access, fetch many at a time, or "
             "let workers prepare them (num_workers)."
         ),
+        at_most="likely" if sure else "suspected",
     )
 
 
@@ -110,8 +100,6 @@ def _made_by_hand(run: Run) -> tuple[Site, ...]:
     model is called.
     """
     inside = outside_of_models(run, marked_lines(run, "use"))
-    called = {s.function for s in feeding_sites(run)}
-    helpers = [
-        s for s in inside if s.function not in called and s.function not in ("<module>", "__init__")
-    ]
-    return places(*helpers[-1:], *feeding_sites(run))
+    elsewhere = {s.function for s in feeding_sites(run)} | {"<module>", "__init__"}
+    preparing = [s for s in inside if s.function not in elsewhere]
+    return places(*preparing[-1:], *feeding_sites(run))

@@ -37,34 +37,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, context, exact, finding, refused
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.failures import failure, user_frames
-from sawbones.stats.loss_calls import places
+from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("crash",)
+USES = ("source_lines", "loaders")
 EXPLAINS = ("model.position-bounds",)
 EXPERIMENT = None
+LOOKUPS = ("embedding", "index_select", "__getitem__", "embedding_bag")
 
 
 def check(run: Run) -> Iterator[Finding]:
     failed = failure(run)
-    if failed is None or failed.op not in (
-        "embedding",
-        "index_select",
-        "__getitem__",
-        "embedding_bag",
-    ):
-        return
+    inputs = failed.inputs if failed is not None and failed.op in LOOKUPS else ()
+    kinds = [(str(v.get("dtype", "")), v) for v in inputs]
     tables = [
         v
-        for v in failed.inputs
-        if len(v.get("shape") or ()) == 2
-        and str(v.get("dtype", "")).startswith(("float", "bfloat"))
+        for dtype, v in kinds
+        if dtype.startswith(("float", "bfloat")) and len(v.get("shape") or ()) == 2
     ]
-    ids = [v for v in failed.inputs if str(v.get("dtype", "")).startswith("int")]
-    if not tables or not ids or ids[0].get("max") is None:
-        return
+    ids = [v for dtype, v in kinds if dtype.startswith("int")]
+    if failed is None or not tables or not ids or ids[0].get("max") is None:
+        raise NothingToJudge("the script did not crash where ids are looked up in a table")
     size, high, low = int(tables[0]["shape"][0]), int(ids[0]["max"]), int(ids[0]["min"])
     value = high if high >= size else low
     if 0 <= value < size:
@@ -76,32 +73,26 @@ def check(run: Run) -> Iterator[Finding]:
         ]
         if not rows or value not in (*row_max, *row_min):
             continue
-        yield Finding(
-            "pipeline.token-out-of-vocab",
-            "proven",
-            0.98,
+        yield finding(
             f"Token id {value} where the embedding has rows 0 to {size - 1}",
             _where(run, size),
             (
-                Evidence(
+                refused(
                     f"id {value} against a table of {size} rows, at {failed.site}",
-                    "crash",
-                    (failed.step,),
-                    float(value),
-                    float(size - 1),
+                    value=value,
+                    expected=size - 1,
+                    steps=(failed.step,),
                 ),
-                Evidence(
-                    (
-                        f"samples {rows[:8]} of the batch hold such ids ({len(rows)} of "
-                        f"{len(row_max)})"
-                    ),
-                    "crash",
-                    value=float(len(rows)),
+                exact(
+                    f"samples {rows[:8]} of the batch hold such ids ({len(rows)} of "
+                    f"{len(row_max)})",
+                    len(rows),
+                    signal="crash",
                 ),
-                Evidence(
+                context(
                     f"{failed.step} steps went well before: such tokens are rare",
-                    "steps",
-                    (failed.step,),
+                    signal="steps",
+                    steps=(failed.step,),
                 ),
             ),
             Fix(
@@ -114,15 +105,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _where(run: Run, size: int) -> tuple[Site, ...]:
     """Where the size was set, where the table was built, then where it was read."""
-    exact = [s for s, v in _assigned(run) if v == size]
+    lines = run.facts.get("source_lines") or ()
+    assigned = [as_site(r) for r in lines if r["kind"] == "assign" and r.get("value") == size]
     built = [m.built for m in run.modules if m.settings.get("num_embeddings") == size]
-    return places(*exact[:1], *built[:1], *user_frames(run)[:1], *loader_sites(run))[:4]
-
-
-def _assigned(run: Run) -> list[tuple[Site, int]]:
-    rows = [
-        r
-        for r in run.facts.get("source_lines") or ()
-        if r["kind"] == "assign" and r.get("value") is not None
-    ]
-    return [(Site(r["file"], r["line"], r["function"], r["code"]), int(r["value"])) for r in rows]
+    return places(*assigned[:1], *built[:1], *user_frames(run)[:1], *loader_sites(run))[:4]

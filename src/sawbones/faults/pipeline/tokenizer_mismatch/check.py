@@ -43,12 +43,15 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sawbones.evidence import NothingToJudge, compared, counted, exact, finding
+from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import feeding_sites, marked_lines, outside_of_models
 from sawbones.stats.evaluations import hits
 from sawbones.stats.loss_calls import places
 
 NEEDS = ("steps",)
+USES = ("vocabularies", "samples", "evaluation", "source_lines")
 EXPLAINS = (
     "evaluation.overfitting",
     "evaluation.collapsed-prediction",
@@ -56,47 +59,55 @@ EXPLAINS = (
     "loop.nondeterminism",
 )
 EXPERIMENT = None
-MIN_TOKENS = 4000
-MOVED = (
-    0.12  # part of all tokens: that of two halves of one text is far smaller when there are so many
-)
+MIN_TOKENS = 4000  # of each part, so that two halves of one text have about the same frequencies
+MIN_TOKENS_OF_ONE_ID = 500  # of each part, where the share of one id is compared
+MIN_ANSWERS = 150  # of each part, so that a share of right answers is known to 4 %
+MIN_MOVED = 2  # entries
+RENUMBERED = "Training and validation number their tokens differently"
 
 
 def check(run: Run) -> Iterator[Finding]:
-    found = run.facts.get("vocabularies") or {}
-    for pair in found.get("pairs") or ():
-        share = pair["moved"] / max(pair["shared"], 1)
-        if share < 0.1 or pair["moved"] < 2 or pair.get("shifted") or pair["kind"] == "list":
-            continue
-        if pair["kind"] == "decoding":
-            text = (
-                f"{pair['moved']} of {pair['shared']} entries decode to something else, e.g. "
-                f"{_example(pair)}"
-            )
-            yield _finding(
-                run, pair, "decode(encode(text)) is not text: the two tables disagree", text, share
-            )
-            return
-        shift = (run.facts.get("samples") or {}).get("token_shift") or {}
-        if shift.get("distance", 0.0) > 0.2 and shift["by_rank"] < 0.4 * shift["distance"]:
-            text = (
-                f"{pair['moved']} of {pair['shared']} shared entries moved, e.g. {_example(pair)}; ids of validation and training "
-                f"overlap by {1 - shift['distance']:.0%} only, sorted by frequency by {1 - shift['by_rank']:.0%}"
-            )
-            yield _finding(
-                run, pair, "Training and validation number their tokens differently", text, share
-            )
-            return
-        if (missed := _answers_by_chance(run)) is not None:
-            text = (
-                f"{pair['moved']} of {pair['shared']} shared entries moved, e.g. "
-                f"{_example(pair)}; {missed}"
-            )
-            yield _finding(
-                run, pair, "Training and validation number their tokens differently", text, share
-            )
-            return
-    yield from list(_renumbered(run)) or _unknown(run)
+    pairs = (run.facts.get("vocabularies") or {}).get("pairs") or ()
+    shift = (run.facts.get("samples") or {}).get("token_shift") or {}
+    if not pairs and not shift:
+        raise NothingToJudge(
+            "the script holds no two vocabularies, and no tokens of validation were counted"
+        )
+    found = (_of_tables(run, pair, shift) for pair in pairs)
+    yield from next((f for f in map(list, found) if f), None) or (
+        list(_renumbered(run, shift)) or _unknown(run, shift)
+    )
+
+
+def _of_tables(run: Run, pair: Mapping[str, Any], shift: Mapping[str, Any]) -> Iterator[Finding]:
+    moved, shared = pair["moved"], pair["shared"]
+    if moved < MIN_MOVED or pair.get("shifted") or pair["kind"] == "list":
+        return
+    if not limits.MOVED_ENTRIES.reached_by(moved / max(shared, 1)):
+        return
+    token, first, second = pair["examples"][0]
+    example = f"{token!r} is {first} in one and {second} in the other"
+    if pair["kind"] == "decoding":
+        text = f"{moved} of {shared} entries decode to something else, e.g. {example}"
+        title = "decode(encode(text)) is not text: the two tables disagree"
+        yield _two_tables(run, pair, title, exact(text, moved / shared, signal="vocabularies"))
+        return
+    apart = _ids_apart(shift) or _answers_by_chance(run)
+    if apart is not None:
+        text = f"{moved} of {shared} shared entries moved, e.g. {example}; {apart}"
+        reading = counted(text, moved, shared, limits.MOVED_ENTRIES, signal="vocabularies")
+        yield _two_tables(run, pair, RENUMBERED, reading)
+
+
+def _ids_apart(shift: Mapping[str, Any]) -> str | None:
+    if not limits.ID_DISTANCE.passed_by(
+        shift.get("distance")
+    ) or not limits.RANK_DISTANCE.undercut_by(shift["by_rank"] / shift["distance"]):
+        return None
+    return (
+        f"ids of validation and training overlap by {1 - shift['distance']:.0%} only, sorted by "
+        f"frequency by {1 - shift['by_rank']:.0%}"
+    )
 
 
 def _answers_by_chance(run: Run) -> str | None:
@@ -106,11 +117,15 @@ def _answers_by_chance(run: Run) -> str | None:
     found, told = hits(run), (run.facts.get("samples") or {}).get("predictions") or {}
     rows = list((told.get("classes") or {}).values())
     asked = sum(row[0] for row in rows)
-    if found is None or found[2] < 150 or asked < 150 or told.get("maps"):
+    if found is None or min(found[2], asked) < MIN_ANSWERS or told.get("maps"):
         return None
     right, commonest = sum(row[1] for row in rows) / asked, max(row[0] for row in rows) / asked
     held_out, chance, number = found
-    if right < 0.85 or commonest > 0.75 or held_out > chance + 0.05 + 1.0 / math.sqrt(number):
+    if (
+        not limits.ANSWERED_IN_TRAINING.reached_by(right)
+        or not limits.COMMONEST_ANSWER.kept_by(commonest)
+        or not limits.ABOVE_CHANCE.kept_by(held_out - chance - 1 / math.sqrt(number))
+    ):
         return None
     return (
         f"{right:.0%} of the answers are right in training, {held_out:.0%} in validation, "
@@ -118,30 +133,32 @@ def _answers_by_chance(run: Run) -> str | None:
     )
 
 
-def _renumbered(run: Run) -> Iterator[Finding]:
+def _renumbered(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
     """Validation has the frequencies of training, rank by rank, and other ids have them: only a
     renumbering does that.
     """
-    shift = (run.facts.get("samples") or {}).get("token_shift") or {}
-    if min(shift.get("train", 0), shift.get("eval", 0)) < MIN_TOKENS or shift["distance"] < MOVED:
+    if min(shift.get("train", 0), shift.get("eval", 0)) < MIN_TOKENS:
         return
-    number, before, after = shift.get("newcomer") or (0, 0.0, 0.0)
-    if shift["by_rank"] > 0.12 * shift["distance"] or before < 0.1 * after:
-        # texts on another topic, or of another kind: their ids are new to training, or spread in
-        # another way
+    distance, by_rank = shift["distance"], shift["by_rank"]
+    number, before, after = shift.get("newcomer") or (0, 0, 0)
+    # Texts on another topic, or of another kind, have ids that are new to training, or spread in
+    # another way.
+    if (
+        not limits.RENUMBERED_IDS.reached_by(distance)
+        or not limits.RENUMBERED_RANKS.kept_by(by_rank / distance)
+        or limits.NEWCOMER_KNOWN.undercut_by(before / after if after else 1)
+    ):
         return
     numbered = outside_of_models(run, marked_lines(run, "vocabulary"))
     text = (
-        f"ids of validation and training overlap by {1 - shift['distance']:.1%}, and by {1 - shift['by_rank']:.1%} when both are "
-        f"sorted by frequency; id {int(number)} goes from {before:.2%} to {after:.2%}"
+        f"ids of validation and training overlap by {1 - distance:.1%}, and by {1 - by_rank:.1%} "
+        f"when both are sorted by frequency; id {int(number)} goes from {before:.2%} to {after:.2%}"
     )
-    yield Finding(
-        "pipeline.tokenizer-mismatch",
-        "likely",
-        0.88,
-        "Training and validation number their tokens differently",
+    reading = compared(text, distance, limits.RENUMBERED_IDS, expected=by_rank, signal="samples")
+    yield finding(
+        RENUMBERED,
         places(*numbered[:2], *feeding_sites(run))[:4],
-        (Evidence(text, "samples", value=shift["distance"], expected=shift["by_rank"]),),
+        (reading,),
         Fix(
             "Build one vocabulary and use it for both; where two are built, from the same "
             "symbols in the same order."
@@ -149,37 +166,29 @@ def _renumbered(run: Run) -> Iterator[Finding]:
     )
 
 
-def _unknown(run: Run) -> Iterator[Finding]:
+def _unknown(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
     """An id that training hardly knows makes up much of the validation texts: words that the
     vocabulary does not find.
     """
-    shift = (run.facts.get("samples") or {}).get("token_shift") or {}
-    number, before, after = shift.get("newcomer") or (0, 0.0, 0.0)
+    number, before, after = shift.get("newcomer") or (0, 0, 0)
     if (
-        min(shift.get("train", 0), shift.get("eval", 0)) < 500
-        or after < 0.08
-        or before > 0.05 * after
-        or before > 0.005
+        min(shift.get("train", 0), shift.get("eval", 0)) < MIN_TOKENS_OF_ONE_ID
+        or not limits.UNKNOWN_TOKENS.reached_by(after)
+        or not limits.UNKNOWN_RATIO.kept_by(before / after)
+        or not limits.UNKNOWN_IN_TRAINING.kept_by(before)
     ):
         return
     lookups = outside_of_models(run, marked_lines(run, "default"))
-    makers = {s.function for s in lookups}
-    uses = [
-        s
-        for s in marked_lines(run, "use")
-        if any(f"{name}(" in s.code for name in makers if name != "<module>")
-    ]
+    makers = {s.function for s in lookups} - {"<module>"}
+    uses = [s for s in marked_lines(run, "use") if any(f"{name}(" in s.code for name in makers)]
     text = (
         f"id {int(number)} is {before:.2%} of the tokens of training and {after:.0%} of those "
         "of validation, padding left out"
     )
-    yield Finding(
-        "pipeline.tokenizer-mismatch",
-        "likely",
-        0.9,
+    yield finding(
         "Validation texts are mostly unknown to the vocabulary of training",
         places(*uses[-1:], *lookups[:1], *feeding_sites(run))[:4],
-        (Evidence(text, "samples", value=after, expected=before),),
+        (compared(text, after, limits.UNKNOWN_TOKENS, expected=before, signal="samples"),),
         Fix(
             "Split, clean and lower-case validation texts by the very function that "
             "training texts went through."
@@ -187,19 +196,11 @@ def _unknown(run: Run) -> Iterator[Finding]:
     )
 
 
-def _example(pair: Mapping[str, Any]) -> str:
-    token, first, second = pair["examples"][0]
-    return f"{token!r} is {first} in one and {second} in the other"
-
-
-def _finding(run: Run, pair: Mapping[str, Any], title: str, text: str, share: float) -> Finding:
-    return Finding(
-        "pipeline.tokenizer-mismatch",
-        "proven",
-        0.95,
+def _two_tables(run: Run, pair: Mapping[str, Any], title: str, reading: Evidence) -> Finding:
+    return finding(
         title,
         _where(run, pair),
-        (Evidence(text, "vocabularies", value=share, expected=0.0),),
+        (reading,),
         Fix(
             "Build one vocabulary, derive the table for decoding from it, and use both everywhere."
         ),
@@ -208,15 +209,12 @@ def _finding(run: Run, pair: Mapping[str, Any], title: str, text: str, share: fl
 
 def _where(run: Run, pair: Mapping[str, Any]) -> tuple[Site, ...]:
     """Where the second table gets its name, and where vocabularies are numbered."""
-    named = [
-        s for name in reversed(pair["names"]) for s in marked_lines(run, "assign", names=(name,))
-    ]
-    numbered = outside_of_models(run, marked_lines(run, "vocabulary"))
+
+    def assigned(names: list[str]) -> list[Site]:
+        return [s for name in names if name for s in marked_lines(run, "assign", names=(name,))]
+
+    named = assigned(pair["names"][::-1])
     owners = [s for s in named if s.function in ("<module>", "main")] or named
-    holders = [
-        s
-        for name in pair.get("holders") or ()
-        if name
-        for s in marked_lines(run, "assign", names=(name,))
-    ]
+    numbered = outside_of_models(run, marked_lines(run, "vocabulary"))
+    holders = assigned(pair.get("holders") or [])
     return places(*holders[:2], *owners[:2], *numbered[:2])[:5]

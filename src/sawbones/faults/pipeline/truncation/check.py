@@ -44,60 +44,67 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, context, counted, finding
+from sawbones.evidence.limits import data as label_limits
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.learning import learned
-from sawbones.stats.loss_calls import places
+from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.row_ends import copied_share, ids_of
 
-NEEDS = ("deep",)
+NEEDS = ("deep", "samples")
+USES = ("label_probe", "source_lines", "numbers", "loaders")
 EXPLAINS = ("data.degenerate-samples", "pipeline.special-tokens", "data.labels-misaligned")
 EXPERIMENT = None  # but for texts that are all cut, see below
-PILED = 0.08
+MIN_BATCHES = 5  # so that the rows stand for those of the data
+MIN_LENGTHS = 3  # different ones; with fewer, all rows are of one length but for a rest
+MIN_ROWS = 20  # at the limit, and below it, that are compared
+MIN_ANSWERS_AT_LIMIT = 50  # rows: shares of right answers are noisier than counts of ends
+MIN_ALL_CUT = 100  # rows, where there are no shorter ones to compare with
+MIN_LIMIT = 8  # tokens: a shorter row is rarely a text
+MIN_STEPS = 20  # of training: a loss that has not moved by then may be stuck
+SLACK = 2  # tokens by which the number in the source may differ: BOS, EOS, the shift
+
+_Rows = Mapping[str, Any]
+_Said = tuple[str, Evidence]
 
 
 def check(run: Run) -> Iterator[Finding]:
     rows = sample_rows(run)
-    if rows is None or rows["batches"] < 5:
-        return
-    if len(set(rows["lengths"])) < 3:
+    if rows is None or rows["batches"] < MIN_BATCHES:
+        raise NothingToJudge(f"no token rows of {MIN_BATCHES} batches")
+    if len(set(rows["lengths"])) < MIN_LENGTHS:
         yield from _all_cut(run, rows)
         return
     lengths = Counter(rows["lengths"])
     limit = max(lengths)
     at, total = lengths[limit], sum(lengths.values())
-    before = [lengths.get(limit - k, 0) for k in range(1, 5)]
-    if at < PILED * total or at > 0.97 * total or at < 3 * (sum(before) / len(before)) or at < 20:
+    below = [lengths.get(limit - k, 0) for k in range(1, 5)]
+    if (
+        at < MIN_ROWS
+        or not limits.PILED_UP.reached_by(at / total)
+        or not limits.ALL_CUT.kept_by(at / total)
+        or not limits.PILE_OVER_BELOW.reached_by(at * len(below) / max(sum(below), 1))
+    ):
         return
     targets = rows.get("targets") or {}
-    found = (
-        (_lost(targets) or _unclosed(targets))
-        if at <= (0.97 if _begin_alike(rows) else 0.9) * total
-        else None
-    )
-    found = found or _unanswerable(rows)
-    if found is None:
+    texts = limits.MOST_CUT.kept_by(at / total) or _begin_alike(rows)
+    found = (texts and (_lost(targets) or _unclosed(targets))) or _unanswerable(rows)
+    if not found:
         return
-    text, title, value, expected = found
+    title, reading = found
     cuts = outside_of_models(run, marked_lines(run, "cut", limit))
-    named = [s for number in _numbers(run, limit) for s in numbers_equal(run, float(number))]
-    yield Finding(
-        "pipeline.truncation",
-        "likely",
-        0.93,
+    named = [s for number in _numbers(run, limit) for s in numbers_equal(run, number)]
+    piled = (
+        f"{at} of {total} rows have exactly {limit} tokens, the lengths just below "
+        f"{max(below)} at most"
+    )
+    yield finding(
         title,
         places(*cuts[:1], *named[:1], *cuts[1:2], *loader_sites(run)[::-1])[:4],
-        (
-            Evidence(
-                (
-                    f"{at} of {total} rows have exactly {limit} tokens, the lengths just "
-                    f"below {max(before)} at most"
-                ),
-                "samples",
-                value=at / total,
-            ),
-            Evidence(text, "samples", value=value, expected=expected),
-        ),
+        (counted(piled, at, total, limits.PILED_UP, signal="samples"), reading),
         Fix(
             "Cut the part that can be spared (the text before EOS, the beginning of the "
             "prompt) and keep EOS and the answer."
@@ -105,29 +112,27 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _all_cut(run: Run, rows: Mapping[str, Any]) -> Iterator[Finding]:
+def _all_cut(run: Run, rows: _Rows) -> Iterator[Finding]:
     """Every text is longer than the limit, and what is left of them says nothing about their
     labels.
     """
     limit, total = max(rows["lengths"]), len(rows["lengths"])
-    if (
-        total < 100
-        or limit < 8
-        or rows["lengths"].count(limit) < 0.97 * total
-        or run.num_steps < 20
-    ):
+    if total < MIN_ALL_CUT or limit < MIN_LIMIT or run.num_steps < MIN_STEPS:
+        raise NothingToJudge(f"fewer than {MIN_ALL_CUT} token rows, or too short ones")
+    at_limit = rows["lengths"].count(limit) / total
+    reading = _tells_nothing(run) or _never_closed(rows)
+    if not limits.ALL_CUT.reached_by(at_limit) or reading is None:
         return
-    evidence = _tells_nothing(run) or _never_closed(rows)
-    if evidence is None:
-        return
-    cuts = [
-        s
+    lines = [
+        as_site(r)
         for r in run.facts.get("source_lines") or ()
-        if r["kind"] == "cut" and (r.get("value") is None or abs(r["value"] - limit) <= 2)
-        for s in outside_of_models(run, (Site(r["file"], r["line"], r["function"], r["code"]),))
+        if r["kind"] == "cut" and (r.get("value") is None or abs(r["value"] - limit) <= SLACK)
     ]
+    cuts = outside_of_models(run, places(*lines))
     written = [
-        r for r in run.facts.get("numbers") or () if r.get("name") and abs(r["value"] - limit) <= 2
+        r
+        for r in run.facts.get("numbers") or ()
+        if r.get("name") and abs(r["value"] - limit) <= SLACK
     ]
     written.sort(key=lambda r: abs(r["value"] - limit))
     if not cuts or not written:
@@ -136,27 +141,19 @@ def _all_cut(run: Run, rows: Mapping[str, Any]) -> Iterator[Finding]:
         (t.num_embeddings for d in run.deep[:1] for t in d.tokens if t.role == "positions"),
         default=0,
     )
-    raised = 4 * limit if table <= limit + 2 else min(4 * limit, table)
+    raised = 4 * limit if table <= limit + SLACK else min(4 * limit, table)
     numbers = [
         {"file": r["file"], "line": r["line"], "old": int(r["value"]), "new": raised}
         for r in written[:3]
     ]
-    named = [Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in written[:1]]
-    yield Finding(
-        "pipeline.truncation",
-        "suspected",
-        0.62,
+    text = f"all {total} rows have {limit} tokens, and the source cuts texts at such a number"
+    yield finding(
         "All texts are cut before the part that is to be learned from them",
-        places(*named, *cuts[:1], *loader_sites(run)[::-1])[:4],
-        (
-            Evidence(
-                f"all {total} rows have {limit} tokens, and the source cuts texts at such a number",
-                "samples",
-            ),
-            evidence,
-        ),
+        places(as_site({**written[0], "function": ""}), *cuts[:1], *loader_sites(run)[::-1])[:4],
+        (context(text, signal="samples"), reading),
         Fix("Raise the limit, or cut another part of the text than the one that is to be learned."),
-        experiment="limit_raised",
+        at_most="suspected",
+        trial="limit_raised",
         params={"limit": limit, "numbers": numbers},
     )
 
@@ -166,114 +163,111 @@ def _tells_nothing(run: Run) -> Evidence | None:
     if (
         trained is None
         or trained["kind"] != "classes"
-        or trained["z"] >= 4.0
+        or label_limits.LABEL_SIGNAL_Z.reached_by(trained["z"])
         or learned(run, trained)
     ):
         return None
-    text = (
+    return compared(
         f"what is left says nothing about the labels ({trained['score']:.3f} on "
-        f"{trained['num']} trained pairs)"
+        f"{trained['num']} trained pairs)",
+        trained["z"],
+        label_limits.LABEL_SIGNAL_Z,
+        below=True,
+        signal="label_probe",
     )
-    return Evidence(text, "label_probe", value=trained["score"], expected=trained["chance"])
 
 
-def _never_closed(rows: Mapping[str, Any]) -> Evidence | None:
+def _never_closed(rows: _Rows) -> Evidence | None:
     """Texts of a language model, each from its beginning, of which hardly two end alike."""
     targets = rows.get("targets") or {}
-    ends = dict(targets.get("last_at_limit") or {})
-    total = ends.pop("all", 0)
-    if total < 100 or float(targets.get("copies") or 0.0) < 0.9 or not _begin_alike(rows):
+    _, total, commonest = ids_of(targets.get("last_at_limit"))
+    if (
+        total < MIN_ALL_CUT
+        or not limits.TARGETS_COPIED.reached_by(targets.get("copies"))
+        or not _begin_alike(rows)
+        or not limits.OPEN_ENDS_ALIKE.kept_by(commonest)
+    ):
         return None
-    commonest = max(ends.values(), default=0) / total
-    if commonest > 0.5:
-        return None
-    return Evidence(
-        f"all rows begin with one id, and no id ends more than {commonest:.0%} of them",
-        "samples",
-        value=commonest,
-    )
+    text = f"all rows begin with one id, and no id ends more than {commonest:.0%} of them"
+    return compared(text, commonest, limits.OPEN_ENDS_ALIKE, below=True, signal="samples")
 
 
 def _numbers(run: Run, limit: int) -> list[int]:
     """The limit as it may be written: as it is, or as the cut has it when the model is given a
     token less.
     """
-    rows = [
-        r["value"]
-        for r in run.facts.get("source_lines") or ()
-        if r["kind"] == "cut" and r.get("value") is not None
-    ]
-    return [limit, *sorted({v for v in rows if 0 < v - limit <= 2})]
+    rows = [r.get("value") for r in run.facts.get("source_lines") or () if r["kind"] == "cut"]
+    return [limit, *sorted({v for v in rows if v is not None and 0 < v - limit <= SLACK})]
 
 
-def _begin_alike(rows: Mapping[str, Any]) -> bool:
+def _begin_alike(rows: _Rows) -> bool:
     """Every row begins with one and the same id: these are texts, each from its beginning, and no
     blocks cut from longer ones.
     """
-    starts = dict(rows.get("starts") or {})
-    total = starts.pop("all", 0)
-    return bool(total > 0 and max(starts.values(), default=0) >= 0.98 * total)
+    return limits.TEXTS_BEGIN_ALIKE.reached_by(ids_of(rows.get("starts"))[2])
 
 
-def _lost(targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:
+def _lost(targets: _Rows) -> _Said | None:
     at, below = targets.get("rows_at_limit", 0), targets.get("rows_below", 0)
-    if at < 20 or below < 20:
+    if at < MIN_ROWS or below < MIN_ROWS:
         return None
     lost, kept = targets["empty_at_limit"] / at, targets["empty_below"] / below
-    if lost < 0.3 or kept > 0.05:
+    if not limits.EMPTY_AT_LIMIT.reached_by(lost) or not limits.EMPTY_BELOW.kept_by(kept):
         return None
     text = (
         f"{lost:.0%} of the rows at the limit have no target that counts, {kept:.0%} of the "
         "shorter ones"
     )
-    return text, "Long samples are cut before the part that is to be learned", lost, kept
+    reading = compared(text, lost, limits.EMPTY_AT_LIMIT, expected=kept, signal="samples")
+    return "Long samples are cut before the part that is to be learned", reading
 
 
-def _unclosed(targets: Mapping[str, Any]) -> tuple[str, str, float, float] | None:
+def _unclosed(targets: _Rows) -> _Said | None:
     """The terminator of the shorter rows is missing at the limit."""
-    predicts = (
-        max(float(targets.get("copies") or 0.0), float(targets.get("copies_here") or 0.0)) > 0.9
-    )
     # inputs alone do not tell: a language model is given all but the last token, the marker of its
     # longest rows
-    if not predicts:
+    if not limits.TARGETS_COPIED.passed_by(copied_share(targets)):
         return None
-    below, at = dict(targets["last_below"]), dict(targets["last_at_limit"])
-    num_below, num_at = below.pop("all", 0), at.pop("all", 0)
-    if num_below < 20 or num_at < 20:
+    below, num_below, commonest = ids_of(targets["last_below"])
+    at, num_at, commonest_at = ids_of(targets["last_at_limit"])
+    if num_below < MIN_ROWS or num_at < MIN_ROWS:
         return None
-    end, times = max(below.items(), key=lambda item: item[1])
+    end = max(below, key=lambda number: below[number])
     closed = at.get(end, 0) / num_at
-    if times < 0.9 * num_below or closed > 0.5:
-        return None
-    if max(at.values(), default=0) > 0.95 * num_at:
+    if (
+        not limits.ENDS_ALIKE_BELOW.reached_by(commonest)
+        or not limits.CLOSED_AT_LIMIT.kept_by(closed)
         # the longest rows end alike too: they are whole, and what the shorter ones end in is
         # padding
+        or limits.TERMINATED.passed_by(commonest_at)
+    ):
         return None
     text = (
-        f"{times / num_below:.0%} of the shorter rows end in id {end}, {closed:.0%} of those "
-        "at the limit"
+        f"{commonest:.0%} of the shorter rows end in id {end}, {closed:.0%} of those at the limit"
     )
-    return text, "Long texts are cut without their end marker", closed, times / num_below
+    reading = compared(
+        text, closed, limits.CLOSED_AT_LIMIT, below=True, expected=commonest, signal="samples"
+    )
+    return "Long texts are cut without their end marker", reading
 
 
-def _unanswerable(rows: Mapping[str, Any]) -> tuple[str, str, float, float] | None:
+def _unanswerable(rows: _Rows) -> _Said | None:
     """One label per row: what is left of long texts does not tell it, while short texts are
     answered.
     """
     answers = rows.get("answers") or {}
     at, below = answers.get("at_limit") or {}, answers.get("below") or {}
-    if at.get("rows", 0) < 50 or below.get("rows", 0) < 20:
+    if at.get("rows", 0) < MIN_ANSWERS_AT_LIMIT or below.get("rows", 0) < MIN_ROWS:
         return None
-    if below["right"] - at["right"] < 0.2 or 1.0 - at["right"] < 4.0 * (1.0 - below["right"]):
+    wrong, wrong_below = 1 - at["right"], 1 - below["right"]
+    if not limits.ANSWERS_LOST.reached_by(wrong - wrong_below) or not (
+        wrong_below == 0 or limits.ERRORS_AT_LIMIT.reached_by(wrong / wrong_below)
+    ):
         return None
     text = (
-        f"{at['right']:.0%} of the rows at the limit are answered right (always the same answer: {at['commonest']:.0%}), "
-        f"{below['right']:.0%} of the shorter ones"
+        f"{at['right']:.0%} of the rows at the limit are answered right (always the same answer: "
+        f"{at['commonest']:.0%}), {below['right']:.0%} of the shorter ones"
     )
-    return (
-        text,
-        "Long texts are cut before the part that their label depends on",
-        at["right"],
-        below["right"],
-    )
+    title = "Long texts are cut before the part that their label depends on"
+    lost = wrong - wrong_below
+    return title, compared(text, lost, limits.ANSWERS_LOST, expected=0, signal="samples")

@@ -40,50 +40,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, compared, finding
+from sawbones.evidence.limits import pipeline as limits
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import data_function, lines_in, loader_sites, training_batches
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 
-NEEDS = ("loaders",)
+NEEDS = ("loaders", "redraw")
+USES = ("data_code", "calls")
 EXPLAINS = ()
 EXPERIMENT = None
-SAME = 0.9
 
 
 def check(run: Run) -> Iterator[Finding]:
-    drawn = run.facts.get("redraw")
-    if drawn and drawn.get("stream"):
+    drawn = run.facts["redraw"]
+    if "across_workers" not in drawn:
+        raise NothingToJudge("samples are not drawn at random, or no worker draws them")
+    if drawn.get("stream"):
         yield from _one_stream(run, drawn)
         return
-    if not drawn or drawn["changed"] < 0.5 or "across_workers" not in drawn:
+    if not limits.DRAWN_AT_RANDOM.reached_by(drawn["changed"]):
         return
-    workers, epochs = (
-        int(drawn["num_workers"]),
-        1 + max((b.epoch for b in training_batches(run)), default=0),
-    )
-    between_workers = workers >= 2 and drawn["across_workers"] >= SAME
-    between_epochs = epochs >= 2 and drawn["across_epochs"] >= SAME
+    workers = int(drawn["num_workers"])
+    epochs = 1 + max((b.epoch for b in training_batches(run)), default=0)
+    between_workers = workers >= 2 and limits.DRAWN_ALIKE.reached_by(drawn["across_workers"])
+    between_epochs = epochs >= 2 and limits.DRAWN_ALIKE.reached_by(drawn["across_epochs"])
     if not between_workers and not between_epochs:
         return
     seeding = data_function(run, "seeds")
     seeded = Site(seeding[0], seeding[1] + 1, "", "") if seeding is not None else None
     who = f"{workers} workers" if between_workers else f"each worker in all {epochs} epochs"
-    yield Finding(
-        "pipeline.worker-seed",
-        "proven",
-        0.96,
+    text = (
+        f"two workers read {drawn['across_workers']:.0%} of {drawn['samples']} samples alike, one "
+        f"worker in two epochs {drawn['across_epochs']:.0%}; two reads by one worker differ in "
+        f"{drawn['changed']:.0%}"
+    )
+    alike = drawn["across_workers" if between_workers else "across_epochs"]
+    yield finding(
         f"The same random stream for {who}",
         places(seeded, *loader_sites(run))[:4],
-        (
-            Evidence(
-                f"two workers read {drawn['across_workers']:.0%} of {drawn['samples']} samples alike, one worker "
-                f"in two epochs {drawn['across_epochs']:.0%}; two reads by one worker differ in {drawn['changed']:.0%}",
-                "loaders",
-                value=drawn["across_workers"],
-                expected=0.0,
-            ),
-        ),
+        (compared(text, alike, limits.DRAWN_ALIKE, expected=0, signal="redraw"),),
         Fix(
             "Seed every worker from torch.initial_seed() (or get_worker_info().seed) in "
             "worker_init_fn."
@@ -92,22 +89,20 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _one_stream(run: Run, drawn: Mapping[str, Any]) -> Iterator[Finding]:
-    if drawn["across_workers"] < SAME:
+    alike = drawn["across_workers"]
+    if not limits.DRAWN_ALIKE.reached_by(alike):
         return
     reads = data_function(run, "reads")
     inside = lines_in(sites_in(run, ("draw", "seed")), reads)
     start = Site(reads[0], reads[1], "", "") if reads is not None else None
     text = (
-        f"two of {drawn['num_workers']} workers begin with the same {drawn['samples']} "
-        f"samples ({drawn['across_workers']:.0%})"
+        f"two of {drawn['num_workers']} workers begin with the same {drawn['samples']} samples "
+        f"({alike:.0%})"
     )
-    yield Finding(
-        "pipeline.worker-seed",
-        "proven",
-        0.96,
+    yield finding(
         f"Each of {drawn['num_workers']} workers reads the same stream",
         places(*inside[:1], start, *loader_sites(run))[:4],
-        (Evidence(text, "loaders", value=drawn["across_workers"], expected=0.0),),
+        (compared(text, alike, limits.DRAWN_ALIKE, expected=0, signal="redraw"),),
         Fix(
             "Give every worker its own part: seed or slice the stream by "
             "torch.utils.data.get_worker_info().id."
