@@ -23,24 +23,26 @@ MAX_BENCHMARK_LINES = 640  # a benchmark is one table: its rows belong on one pa
 # ours.
 MAY_IMPORT = {
     "schema": set(),
+    "masking": set(),
     "stats": {"schema"},
-    "store": {"schema"},
+    "store": {"schema", "masking"},
     "faults": {"schema", "stats"},
-    "audits": {"schema", "stats"},
+    "audits": {"schema", "stats", "masking"},
     "audit": {"audits"},
     "oracles": {"schema"},
-    "report": {"schema"},
+    "report": {"schema", "masking"},
     "trainer": set(),
     "lab": {"trainer"},
     "pages": {"schema", "faults", "audits"},
-    "observe": {"schema", "stats", "store", "__version__"},
-    "trials": {"schema", "stats", "store", "observe", "oracles"},
-    "capture": {"schema", "stats", "store", "observe", "trials", "__version__"},
+    "observe": {"schema", "masking", "stats", "store", "__version__"},
+    "trials": {"schema", "masking", "stats", "store", "observe", "oracles"},
+    "capture": {"schema", "masking", "stats", "store", "observe", "trials", "__version__"},
     "watching": {"schema", "store", "observe", "capture"},
-    "live": {"schema", "store", "observe", "diagnosis"},
-    "testing": {"schema", "stats", "observe", "trials", "faults", "capture"},
+    "live": {"schema", "masking", "store", "observe", "diagnosis"},
+    "testing": {"schema", "masking", "stats", "observe", "trials", "faults", "capture"},
     "diagnosis": {
         "schema",
+        "masking",
         "stats",
         "store",
         "observe",
@@ -69,6 +71,7 @@ MAY_IMPORT = {
 }
 WITHOUT_TORCH = {
     "schema",
+    "masking",
     "stats",
     "store",
     "faults",
@@ -85,6 +88,7 @@ WITHOUT_TORCH = {
 # Third-party packages, where a part is held to a few.
 ONLY = {
     "schema": {"numpy"},
+    "masking": set(),
     "stats": {"numpy"},
     "faults": {"numpy"},
     "oracles": {"numpy"},
@@ -234,8 +238,8 @@ FLAGS = {
         "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node "
         "--out --quiet"
     ),
-    "replay": "--approximate --deep --device --dtype --seconds --yes",
-    "shrink": "--out --seconds --yes",
+    "replay": "--approximate --deep --device --dtype --seconds --trust",
+    "shrink": "--out --seconds --trust",
     "audit": "",
     "audit leaks": "--engine --fitted --group --html --ignore --json --label --memory-limit --no-model --quiet --redact --test "
     "--text --threshold --time --train --valid",

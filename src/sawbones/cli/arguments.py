@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import NoReturn
 
+from sawbones.cli.printing import say
 from sawbones.cli.trailing import take_back
 
 
 def usage_error(text: str) -> NoReturn:
-    print(f"sawbones: {text}", file=sys.stderr)
+    say(f"sawbones: {text}", error=True)
     raise SystemExit(2)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sqlite3
-import sys
 import time
 from pathlib import Path
 
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
 from sawbones.cli.arguments import existing_script, split_script, usage_error
+from sawbones.cli.printing import say
 
 DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
 
@@ -142,9 +142,11 @@ def _check(given: argparse.Namespace) -> None:
 
 def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
     from rich.console import Console
+    from rich.markup import escape
 
     from sawbones.capture.keeping import Capture
     from sawbones.diagnosis import diagnose_script
+    from sawbones.masking import shown_line
 
     console = Console(stderr=True)
     settings = {
@@ -159,11 +161,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         else Capture(not given.no_source, not given.no_data, given.capture_limit),
     }
     if given.quiet or not console.is_terminal:
-        said = (
-            None
-            if given.quiet
-            else lambda text: print(f"sawbones: {text}", file=sys.stderr, flush=True)
-        )
+        said = None if given.quiet else lambda text: say(f"sawbones: {text}", error=True)
         return diagnose_script(
             given.script, tuple(given.args), say=said or (lambda text: None), **settings
         )
@@ -171,9 +169,9 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
     with console.status("observing") as status:
         doing = ["observing"]
 
-        def say(text: str) -> None:
-            doing[0] = text
-            status.update(f"{text}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f})")
+        def tell(text: str) -> None:
+            doing[0] = escape(shown_line(text))
+            status.update(f"{doing[0]}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f})")
 
         def progress(folder: Path) -> None:
             steps, loss = _position(folder)
@@ -184,7 +182,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
             )
 
         return diagnose_script(
-            given.script, tuple(given.args), say=say, progress=progress, **settings
+            given.script, tuple(given.args), say=tell, progress=progress, **settings
         )
 
 
@@ -214,7 +212,7 @@ def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
     except SawbonesError as error:
         usage_error(str(error))
     for path in written:
-        print(f"sawbones: wrote {path}", file=sys.stderr)
+        say(f"sawbones: wrote {path}", error=True)
 
 
 def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyped-def]
@@ -248,7 +246,7 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
     if given.json != "-":
         render_terminal(report, Console(), quiet=given.quiet)
         for path in diagnosis.bundles:
-            print(f"Captured step: {path}   (sawbones replay {path})")
+            say(f"Captured step: {path}   (sawbones replay {path})")
         if report.verdict == "crashed" and diagnosis.output and not given.quiet:
-            print("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
+            say("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
     return exit_code(report)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import sys
+from typing import Any
 
 from sawbones.cli.arguments import usage_error
+from sawbones.cli.printing import say
+from sawbones.masking import shown, shown_line
 
 DESCRIPTION = """SQL (SQLite) over the documented views of a recorded run:
 
@@ -38,20 +42,42 @@ def run(args: list[str]) -> None:
         names, rows = query(given.run, given.sql)
     except SawbonesError as error:
         usage_error(str(error))
-    if given.format == "json":
-        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
-    elif given.format == "csv":
+    _print(given.format, [shown_line(name) for name in names], rows)
+    raise SystemExit(0)
+
+
+def _print(form: str, names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    if form == "json":
+        say(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows], indent=1))
+    elif form == "csv":
         writer = csv.writer(sys.stdout)
         writer.writerow(names)
-        writer.writerows(rows)
+        writer.writerows(
+            [shown(v) if isinstance(v, str) else v for v in map(_plain, row)] for row in rows
+        )
     else:
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(*names)
+        table = Table()
+        for name in names:
+            table.add_column(Text(name))
         for row in rows:
-            table.add_row(
-                *("" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v) for v in row)
-            )
+            table.add_row(*(Text(_cell(value)) for value in row))
         Console().print(table)
-    raise SystemExit(0)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: no bytes, no infinity."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else shown(_plain(value))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from sawbones.cli.printing import say
+
 
 def run(args: list[str]) -> None:
     p = argparse.ArgumentParser("sawbones runs", description="List recorded runs, oldest first.")
@@ -13,12 +15,16 @@ def run(args: list[str]) -> None:
     )
     given = p.parse_args(args)
     from sawbones.report.summary import one_line
+    from sawbones.schema.errors import SawbonesError
     from sawbones.store import find_runs, read_run
 
     found = find_runs(Path(given.folder))
     if not found:
-        print(f"No recorded runs in {given.folder}. Record one: sawbones run train.py")
+        say(f"No recorded runs in {given.folder}. Record one: sawbones run train.py")
         raise SystemExit(0)
     for folder in found:
-        print(one_line(read_run(folder)))
+        try:
+            say(one_line(read_run(folder)))
+        except SawbonesError as error:  # the others are still listed
+            say(f"{folder}  {error}")
     raise SystemExit(0)

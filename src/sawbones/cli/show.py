@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from sawbones.cli.arguments import usage_error
+from sawbones.cli.printing import say
 
 
 def run(args: list[str]) -> None:
@@ -18,7 +19,7 @@ def run(args: list[str]) -> None:
     from sawbones.store import read_run
 
     try:
-        print(run_summary(read_run(given.run)))
+        say(run_summary(read_run(given.run)))
     except SawbonesError as error:
         usage_error(str(error))
     raise SystemExit(0)

@@ -15,6 +15,7 @@ from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
+from sawbones.masking import learn_arguments
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
@@ -55,6 +56,7 @@ def diagnose_script(
     capture: Capture | None = None,
 ) -> Diagnosis:
     began = time.monotonic()
+    learn_arguments(argv)
     patient = Patient(script, argv, working_folder or Path.cwd(), num_ranks)
     with Bench(patient, seconds) as bench:
         say("observing")
@@ -259,5 +261,6 @@ def _report(
         reading.silent,
         run.environment,
         notes,
+        masked=dict(run.facts.get("masked", {})),
     )
     return with_fixes(report, root)

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from sawbones.masking import mask_json
+from sawbones.report.masked import masked_in
 from sawbones.schema import CouldNotLook, Evidence, Finding, Fix, Report, Site, Verdict
 from sawbones.schema.errors import SawbonesError
 
@@ -45,6 +47,12 @@ def report_schema() -> dict[str, Any]:
 
 
 def to_json(report: Report) -> dict[str, Any]:
+    text = json.dumps(_document(report), ensure_ascii=False, allow_nan=False)
+    document: dict[str, Any] = json.loads(mask_json(text))
+    return {**document, "masked": masked_in(report)}
+
+
+def _document(report: Report) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "verdict": report.verdict,
@@ -89,10 +97,15 @@ def from_json(document: Mapping[str, Any]) -> Report:
             looked=tuple(document.get("looked", ())),
             environment=dict(document["environment"]),
             notes=tuple(document.get("notes", ())),
+            masked=dict(document.get("masked", {})),
         )
     except KeyError as error:
         raise ReportNotReadable(
             f"report has no {error.args[0]!r}; the contract asks for it"
+        ) from error
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ReportNotReadable(
+            f"report holds a value that no report has ({str(error)[:120]})"
         ) from error
 
 

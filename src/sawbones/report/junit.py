@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from sawbones.masking import mask_all, masked_text
+from sawbones.report.masked import masked_in
 from sawbones.schema import LAYERS, Finding, Report
 
 
@@ -13,8 +15,10 @@ def to_junit(report: Report) -> str:
     """Likely and proven findings fail, suspected ones are in the output of a passing case, what
     could not be seen is skipped.
     """
+    masked = masked_text(masked_in(report))
+    report = mask_all(report)
     root = ElementTree.Element(
-        "testsuites", name=f"sawbones {report.script}", time=f"{report.seconds:.3f}"
+        "testsuites", name=_clean(f"sawbones {report.script}"), time=f"{report.seconds:.3f}"
     )
     for layer in LAYERS:
         cases = _cases(report, layer)
@@ -37,6 +41,9 @@ def to_junit(report: Report) -> str:
         )
         case = ElementTree.SubElement(suite, "testcase", classname="subject", name="runs", time="0")
         ElementTree.SubElement(case, "error", message=_clean("; ".join(report.notes) or "crashed"))
+    if masked:
+        properties = ElementTree.SubElement(root, "properties")
+        ElementTree.SubElement(properties, "property", name="masked", value=_clean(masked))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

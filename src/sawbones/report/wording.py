@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from sawbones.masking import shown_line
 from sawbones.schema import CouldNotLook, Evidence, Finding, Report
-
-
-def printable(text: str) -> str:
-    """`text` without control characters: a source line must not be able to move the cursor or ring
-    the bell.
-    """
-    kept = text.expandtabs(4)
-    return "".join(
-        char
-        if char == "\n" or unicodedata.category(char) not in ("Cc", "Cs")
-        else "\N{REPLACEMENT CHARACTER}"
-        for char in kept
-    )
-
-
-def one_line(text: str) -> str:
-    return printable(" ".join(text.split()))
 
 
 def number(value: float | None) -> str:
@@ -136,5 +119,5 @@ def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:
     """Reasons with the faults they keep from being looked at, the most frequent reason first."""
     grouped: dict[str, list[str]] = {}
     for item in blind:
-        grouped.setdefault(one_line(item.why), []).append(item.fault)
+        grouped.setdefault(shown_line(item.why), []).append(item.fault)
     return sorted(grouped.items(), key=lambda pair: -len(pair[1]))

@@ -81,3 +81,4 @@ class Report:
     looked: tuple[str, ...] = ()  # faults whose check ran and stayed silent
     environment: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    masked: Mapping[str, int] = field(default_factory=dict)  # secrets, by where they came from
