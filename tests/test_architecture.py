@@ -253,6 +253,7 @@ FLAGS = {
     ),
     "show": "",
     "runs": "",
+    "scrub": "--value",
     "query": "--format",
     "explain": "",
     "pin": "--only --out --verify",

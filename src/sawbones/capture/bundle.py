@@ -75,6 +75,14 @@ class Bundle:
     def notes(self) -> tuple[str, ...]:
         return tuple(str(note) for note in self.manifest.get("notes", ()))
 
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Of the parts that the manifest lists."""
+        return tuple(self.manifest["parts"])
+
+    def part(self, name: str) -> bytes:
+        return self._parts.read(name)
+
     def sources(self) -> dict[str, bytes]:
         names = [name for name in self._parts.sizes if name.startswith("source/")]
         return {name.removeprefix("source/"): self._parts.read(name) for name in sorted(names)}

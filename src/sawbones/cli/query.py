@@ -50,7 +50,7 @@ def _print(form: str, names: list[str], rows: list[tuple[Any, ...]]) -> None:
     if form == "json":
         say(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows], indent=1))
     elif form == "csv":
-        writer = csv.writer(sys.stdout)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(names)
         writer.writerows(
             [shown(v) if isinstance(v, str) else v for v in map(_plain, row)] for row in rows

@@ -155,7 +155,8 @@ def _settings(node: ast.Call, allowed: Sequence[str]) -> dict[str, int] | None:
             continue
         value = keyword.value
         if (
-            keyword.arg not in allowed
+            keyword.arg is None
+            or keyword.arg not in allowed
             or not isinstance(value, ast.Constant)
             or not isinstance(value.value, int)
         ):

@@ -81,11 +81,22 @@ class Masker:
             text = self._sub(values.BEARER, text, "token format", group=2)
         if "wandb.login(" in text:
             text = self._sub(values.WANDB_LOGIN, text, "token format", group=2)
-        if values.NAME_MARKS.search(text):
+        lower = text.lower()
+        if any(mark in lower for mark in values.NAME_MARKS):
             looks = values.looks_like_credential
             text = self._sub(values.NAMED_LITERAL, text, "value beside a secret name", 2, looks)
             text = self._sub(values.NAMED_WORD, text, "value beside a secret name", 2, _is_mixed)
         return text
+
+    def mask_json(self, text: str) -> str:
+        """Masked as one text, in which a name and its value stand side by side; it stays JSON."""
+        masked = self.mask(text)
+        if masked != text:
+            try:
+                json.loads(masked)
+            except ValueError:  # what was masked was no text
+                return json.dumps(self.mask_all(json.loads(text)), separators=(",", ":"))
+        return masked
 
     def mask_bytes(self, content: bytes) -> bytes:
         """Of a text file in any encoding: what is not UTF-8 goes through unchanged."""

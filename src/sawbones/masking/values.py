@@ -9,7 +9,7 @@ from collections import Counter
 # In JSON a line break in front of a token is the two characters \n, so a letter before it is no
 # part of the same word.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-_DIGIT = r"(?=[A-Za-z_\-]*[0-9])"
+_DIGIT = r"(?=[A-Za-z_\-]{0,100}[0-9])"
 
 TOKEN_FORMAT = re.compile(
     _START
@@ -41,7 +41,7 @@ TOKEN_MARKS = (
 TOKEN_ARGUMENT = re.compile(
     r"(?:hf_|sk-|pk-|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|ya29\.|-----BEGIN)\S*"
 )
-URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@\"'<>]*):([^\s/@\"'<>]+)(?=@)")
+URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@\"'<>]{0,200}):([^\s/@\"'<>]{1,500})(?=@)")
 BEARER = re.compile(rf"\b(Bearer|Basic|token) {_DIGIT}([A-Za-z0-9._~+/\-]{{16,}}=*)")
 PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----(?:\\[nr]|[A-Za-z0-9+/=\s])*"
@@ -51,21 +51,23 @@ WANDB_LOGIN = re.compile(r"(wandb\.login\([^)\n]{0,80}key\s*=\s*\\?[\"'])([0-9a-
 
 _SECRET_NAME = (
     r"(?:password|passwd|passphrase|passcode|secret|credentials?|api[_\-]?key|access[_\-]?key|"
-    r"secret[_\-]?key|private[_\-]?key|(?:auth|access|api|hf|hub|bearer)[_\-]?token)"
+    r"secret[_\-]?key|private[_\-]?key|authtoken|(?:auth|access|api|hf|hub|bearer)[_\-]token)"
 )
 _NAMED = (
-    rf"(?i)(?<![A-Za-z0-9])((?:[A-Za-z0-9_\-]*[_\-])?{_SECRET_NAME}(?![A-Za-z0-9_\-])"
+    rf"(?i)(?<![A-Za-z0-9])((?:[A-Za-z0-9_\-]{{0,40}}[_\-])?{_SECRET_NAME}(?![A-Za-z0-9_\-])"
     r"(?:\\?[\"'])?\]?"
 )
 # password="...", "password": "...", environ["API_KEY"] = "...", get("api_key", "..."),
 # add_argument("--api-key", default="...")
 NAMED_LITERAL = re.compile(
-    _NAMED + r"\s*(?:=>|[=:,])\s*(?:default\s*=\s*)?[rbuRBU]?\\?[\"'])([^\s\"'\\]{6,})(?=\\?[\"'])"
+    _NAMED
+    + r"\s*(?:=>|[=:,])\s*(?:default\s*=\s*)?[rbuRBU]?\\?[\"'])([^\s\"'\\]{6,4096})(?=\\?[\"'])"
 )
-NAMED_WORD = re.compile(_NAMED + r"\s*[=:]\s*)([^\s\"'\\,;()\[\]{}<>.&]{6,})(?![(\[.\w])")
-NAME_MARKS = re.compile(
-    r"(?i)passw|passphrase|passcode|secret|credential|api[_\-]?key|access[_\-]?key|private[_\-]?key|"
-    r"(?:auth|access|api|hf|hub|bearer)[_\-]?token"
+NAMED_WORD = re.compile(_NAMED + r"\s*[=:]\s*)([^\s\"'\\,;()\[\]{}<>.&]{6,4096})(?![(\[.\w])")
+# One of these stands in every text in which the two above can find something.
+NAME_MARKS = (
+    *("passw", "passphrase", "passcode", "secret", "credential", "apikey", "api_key", "api-key"),
+    *("access", "private", "_token", "-token", "authtoken"),
 )
 
 

@@ -34,6 +34,8 @@ from sawbones.store.ring import read_ring, stacks_path
 
 MAX_TENSOR_ROWS = 2000
 MAX_RANKS = 4096
+MAX_NAME = 8192  # of a file, a function or a line of source
+MAX_ARGUMENT = 1 << 17  # of a command line, as the kernel has it
 # What decoding raises on values that no recorder writes.
 _MISFITS = (
     ValueError,
@@ -87,7 +89,7 @@ def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowan
         str(k): revive(allowance.parsed(v)) for k, v in _rows(db, "SELECT key, value FROM meta")
     }
     sites = {
-        i: Site(_text(f), _whole(n), _text(fn), _text(c))
+        i: Site(_text(f)[:MAX_NAME], _whole(n), _text(fn)[:MAX_NAME], _text(c)[:MAX_NAME])
         for i, f, n, fn, c in _rows(db, "SELECT id, file, line, function, code FROM sites")
     }
     tensors = tuple(_records(db, allowance, "tensor", Tensor))
@@ -99,8 +101,8 @@ def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowan
     )
     rank = _whole(meta.get("rank", rank))
     return Run(
-        script=_text(meta.get("script", "")),
-        argv=tuple(_text(argument) for argument in meta.get("argv", ())),
+        script=_text(meta.get("script", ""))[:MAX_NAME],
+        argv=tuple(_text(argument)[:MAX_ARGUMENT] for argument in meta.get("argv", ())),
         folder=str(folder),
         environment=dict(meta.get("environment", {})),
         ending=ending or Ending("killed"),
