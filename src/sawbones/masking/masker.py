@@ -64,6 +64,11 @@ class Masker:
         for _, value, name in _secret_arguments(argv):
             self.learn(value, f"argv {name}")
 
+    @property
+    def known(self) -> dict[str, str]:
+        """Every form of a secret, with where it came from; never for a file that is kept."""
+        return dict(self._labels)
+
     # masking
 
     def mask(self, text: str) -> str:
@@ -108,7 +113,7 @@ class Masker:
         """Values of secret flags whatever they look like, and what is a secret by itself."""
         kept = [self.mask(argument) for argument in argv]
         for index, value, name in _secret_arguments(argv):
-            self._note(f"argv {name}", name)
+            self._note(f"argv {name}", f"argv {name}")
             before = argv[index].removesuffix(value) if argv[index] != value else ""
             kept[index] = before + MASK
         return kept

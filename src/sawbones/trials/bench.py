@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sawbones.masking.process import take_over
 from sawbones.observe.options import Options
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
@@ -143,6 +144,7 @@ class Bench:
             interrupted = self.interrupted = True
         finally:
             self._end(child)
+        take_over(box(working))
         # Shown to the user: the script as they know it, not its scratch copy.
         self._said.tail = _tail(log).replace(str(working), str(self.scratch.source))
         if self._closed:
