@@ -5,14 +5,25 @@ hook is left behind, and what was left out is named at the end.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 
 import pytest
 
 # A shell starts background jobs with SIGINT ignored, and children inherit that across exec; a
 # handler they do not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The list of the user's own bundles is not for tests to write.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="state-of-tests-")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_folder_is_removed():
+    yield
+    shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

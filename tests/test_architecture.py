@@ -23,27 +23,38 @@ MAX_BENCHMARK_LINES = 640  # a benchmark is one table: its rows belong on one pa
 # ours.
 MAY_IMPORT = {
     "schema": set(),
+    "masking": set(),
     "stats": {"schema"},
-    "store": {"schema"},
+    "store": {"schema", "masking"},
     "evidence": {"schema", "stats"},
     "faults": {"schema", "stats", "evidence"},
     "symptoms": {"schema", "stats", "evidence"},
-    "audits": {"schema", "stats"},
+    "audits": {"schema", "stats", "masking"},
     "audit": {"audits"},
     "oracles": {"schema"},
-    "report": {"schema"},
+    "report": {"schema", "masking"},
     "trainer": set(),
     "lab": {"trainer"},
     "pages": {"schema", "faults", "audits"},
     "properties": set(),
-    "observe": {"schema", "stats", "store", "properties", "__version__"},
-    "trials": {"schema", "stats", "evidence", "store", "observe", "oracles", "properties"},
-    "capture": {"schema", "stats", "store", "observe", "trials", "__version__"},
+    "observe": {"schema", "masking", "stats", "store", "properties", "__version__"},
+    "trials": {
+        "schema",
+        "masking",
+        "stats",
+        "evidence",
+        "store",
+        "observe",
+        "oracles",
+        "properties",
+    },
+    "capture": {"schema", "masking", "stats", "store", "observe", "trials", "__version__"},
     "watching": {"schema", "store", "observe", "capture"},
-    "live": {"schema", "store", "observe", "diagnosis"},
-    "testing": {"schema", "stats", "observe", "trials", "faults", "capture"},
+    "live": {"schema", "masking", "store", "observe", "diagnosis"},
+    "testing": {"schema", "masking", "stats", "observe", "trials", "faults", "capture"},
     "diagnosis": {
         "schema",
+        "masking",
         "stats",
         "store",
         "observe",
@@ -74,6 +85,7 @@ MAY_IMPORT = {
 }
 WITHOUT_TORCH = {
     "schema",
+    "masking",
     "stats",
     "evidence",
     "symptoms",
@@ -92,6 +104,7 @@ WITHOUT_TORCH = {
 # Third-party packages, where a part is held to a few.
 ONLY = {
     "schema": {"numpy"},
+    "masking": set(),
     "stats": {"numpy"},
     "evidence": {"numpy"},
     "faults": {"numpy"},
@@ -246,8 +259,8 @@ FLAGS = {
         "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node "
         "--out --quiet"
     ),
-    "replay": "--approximate --deep --device --dtype --seconds --yes",
-    "shrink": "--out --seconds --yes",
+    "replay": "--approximate --deep --device --dtype --seconds --trust",
+    "shrink": "--out --seconds --trust",
     "audit": "",
     "audit leaks": "--engine --fitted --group --html --ignore --json --label --memory-limit --no-model --quiet --redact --test "
     "--text --threshold --time --train --valid",
@@ -261,6 +274,7 @@ FLAGS = {
     ),
     "show": "",
     "runs": "",
+    "scrub": "--value",
     "query": "--format",
     "explain": "",
     "pin": "--only --out --verify",

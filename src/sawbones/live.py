@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from sawbones.masking import shown
 from sawbones.observe.pacing import look_pace
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ LOOKS_AT = (5, 20, 50, 150, 500, 2000)
 
 
 def attach_live_warnings(session: Session) -> None:
-    shown: set[str] = set()
+    warned: set[str] = set()
     known: set[tuple[str, bool]] = set()
     pace = look_pace()
 
@@ -35,9 +36,9 @@ def attach_live_warnings(session: Session) -> None:
     def not_finite(recorder: Recorder) -> bool:
         """The loss has stopped being finite since the last step; said once, at once."""
         found = recorder.nonfinite_loss
-        if found is None or "non-finite" in shown:
+        if found is None or "non-finite" in warned:
             return False
-        shown.add("non-finite")
+        warned.add("non-finite")
         print(
             f"sawbones: step {recorder.step}: non-finite: the loss is {found[1]} at step {found[0]}",
             file=sys.stderr,
@@ -67,11 +68,13 @@ def attach_live_warnings(session: Session) -> None:
         for finding in diagnose_run(
             read_run(recorder.folder)
         ).report.findings:  # consequences folded into their causes
-            if finding.status in ("likely", "proven") and finding.fault not in shown:
-                shown.add(finding.fault)
+            if finding.status in ("likely", "proven") and finding.fault not in warned:
+                warned.add(finding.fault)
                 where = f" {finding.where[0]}" if finding.where else ""
                 print(
-                    f"sawbones: step {recorder.step}: {finding.fault}{where}: {finding.title}",
+                    shown(
+                        f"sawbones: step {recorder.step}: {finding.fault}{where}: {finding.title}"
+                    ),
                     file=sys.stderr,
                     flush=True,
                 )

@@ -94,7 +94,7 @@ def test_another_setting_of_torch_is_named(
 ) -> None:
     """The convolution of another library rounds otherwise."""
     monkeypatch.setenv("PLAIN_KERNELS", "1")
-    done = sawbones(spike.folder, "replay", "--yes", str(spike.bundles[0]))
+    done = sawbones(spike.folder, "replay", str(spike.bundles[0]))
     assert done.returncode == 1, done.stderr
     assert (
         "first operator that differs: one of torch.nn.functional.conv1d at train.py:21, "

@@ -29,7 +29,6 @@ from sawbones.capture.protocol import Protocol
 from sawbones.capture.randomness import Streams, restore
 from sawbones.capture.reduction import Reducer
 from sawbones.capture.reproducer import in_a_fork
-from sawbones.capture.secrets import is_secret_name, is_secret_value, redact_arguments
 from sawbones.capture.spikes import Spikes
 
 
@@ -56,43 +55,6 @@ def test_reading_the_streams_draws_nothing() -> None:
     assert random.getstate() == before[0]
     assert np.random.get_state()[1].tobytes() == before[1]
     assert torch.equal(torch.get_rng_state(), before[2])
-
-
-@pytest.mark.parametrize(
-    "name", ["API_KEY", "--auth-token", "db_password", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "--pat"]
-)
-def test_secret_names(name: str) -> None:
-    assert is_secret_name(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["--max-tokens", "tokenizer", "lr", "OMP_NUM_THREADS", "--patience", "path", "author"]
-)
-def test_plain_names(name: str) -> None:
-    assert not is_secret_name(name)
-
-
-def test_secret_values() -> None:
-    for value in (
-        "hf_abcDEF123",
-        "sk-abc",
-        "https://me:pw@host/x",
-        "AKIAIOSFODNN7EXAMPLE",
-        "d41d8cd98f00b204e9800998ecf8427e",
-    ):
-        assert is_secret_value(value)
-    for value in ("runs/gpt-2024-01-01", "0.001", "facebook/opt-125m", "/data/train.bin", "a" * 40):
-        assert not is_secret_value(value)
-
-
-def test_arguments_after_a_secret_flag_are_hidden() -> None:
-    assert redact_arguments(["--wandb-key", "abc", "--lr", "1", "-x=sk-1"]) == [
-        "--wandb-key",
-        "[redacted]",
-        "--lr",
-        "1",
-        "-x=[redacted]",
-    ]
 
 
 def test_a_spike_is_far_above_all_before() -> None:

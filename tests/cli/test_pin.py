@@ -142,7 +142,7 @@ def test_a_captured_step_is_pinned_by_running_the_script_and_by_its_bundle(
     test, copy = pinning.pin_bundle(read_bundle(bundle), folder / "far", folder)
     assert (
         copy.read_bytes() == bundle.read_bytes()
-        and "assert_mended(Path(__file__).parent /" in test.read_text(encoding="utf-8")
+        and "assert_mended(bundle, root=ROOT, sha256=" in test.read_text(encoding="utf-8")
     )
     near = folder / "tests" / "test_step_000005_of_train.py"
     failed = _pytest(str(near), str(test))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import torch
 
 FORMAT = 1
+MAX_TEXT = 1 << 20
 SUFFIX = ".sawbones"
 KINDS = (
     "exception",
@@ -66,8 +67,21 @@ class Bundle:
     _loaded: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
+    def sha256(self) -> str:
+        """Of the whole file, as it was when it was read."""
+        return self._parts.sha256
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return tuple(str(note) for note in self.manifest.get("notes", ()))
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Of the parts that the manifest lists."""
+        return tuple(self.manifest["parts"])
+
+    def part(self, name: str) -> bytes:
+        return self._parts.read(name)
 
     def sources(self) -> dict[str, bytes]:
         names = [name for name in self._parts.sizes if name.startswith("source/")]
@@ -106,8 +120,14 @@ class Bundle:
         return found
 
 
-def read_bundle(path: str | Path) -> Bundle:
+def read_bundle(path: str | Path, sha256: str | None = None) -> Bundle:
+    """`sha256`: the file has to be this very one."""
     parts = open_parts(Path(path))
+    if sha256 is not None and parts.sha256 != sha256:
+        raise CaptureError(
+            f"{path} is another file than was agreed to: its SHA-256 is {parts.sha256}, expected "
+            f"was {sha256}. Nothing was run."
+        )
     manifest = parts.manifest
     if manifest.get("format") != FORMAT:
         made_by = str(manifest.get("sawbones", "another version"))[:40]
@@ -170,6 +190,8 @@ def _environment(raw: Mapping[str, Any]) -> dict[str, Any]:
     script = Path(_text(raw["script"]))
     if script.is_absolute() or ".." in script.parts or not script.name:
         raise ValueError("the script lies elsewhere")
+    if script.parts[0].startswith("-") or not str(script).isprintable():
+        raise ValueError("the script has an unusable name")
     return found
 
 
@@ -182,6 +204,8 @@ def _whole(value: Any) -> int:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("not a text")
+    if "\0" in value or len(value) > MAX_TEXT:
+        raise ValueError("not a usable text")
     return value
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sawbones.capture.bundle import Bundle
+from sawbones.masking import mask
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,10 @@ def describe(outcome: dict[str, Any]) -> str:
 
 
 def plain_message(text: str | None) -> str:
-    """Addresses and temporary paths change from process to process."""
-    return re.sub(r"0x[0-9a-f]+|/[\w./-]*sawbones-[\w./-]+", "_", text or "").strip()
+    """Addresses and temporary paths change from process to process, and secrets are not in a
+    bundle.
+    """
+    return re.sub(r"0x[0-9a-f]+|/[\w./-]*sawbones-[\w./-]+", "_", mask(text or "")).strip()
 
 
 def compared(bundle: Bundle, outcome: dict[str, Any], way: str, changes: Changes) -> Replay:

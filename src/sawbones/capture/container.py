@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from sawbones.capture.errors import CaptureError
+from sawbones.masking import mask_json
 
 MAX_PARTS = 2000
 MAX_JSON_BYTES = 32 << 20
 MAX_JSON_DEPTH = 64
+MAX_JSON_ITEMS = 2_000_000  # each takes about 100 bytes of memory
 MAX_NAME = 300
 MAX_FILE_BYTES = 64 << 30
 MANIFEST = "manifest.json"
@@ -67,12 +69,8 @@ class Writer:
         self.stream(name, lambda write: write(content))
 
     def add_json(self, name: str, value: Any) -> None:
-        self.add(
-            name,
-            json.dumps(value, allow_nan=False, separators=(",", ":")).encode(
-                "utf-8", "backslashreplace"
-            ),
-        )
+        text = mask_json(json.dumps(value, allow_nan=False, separators=(",", ":")))
+        self.add(name, text.encode("utf-8", "backslashreplace"))
 
     def stream(self, name: str, produce: Callable[[Callable[[Any], None]], None]) -> None:
         digest, size = hashlib.sha256(), 0
@@ -88,7 +86,8 @@ class Writer:
         self._parts[name] = {"sha256": digest.hexdigest(), "size": size}
 
     def close(self, manifest: Mapping[str, Any]) -> Path:
-        content = json.dumps({**manifest, "parts": self._parts}, allow_nan=False, indent=1)
+        plain = json.loads(mask_json(json.dumps(manifest, allow_nan=False)))
+        content = json.dumps({**plain, "parts": self._parts}, indent=1)
         with self._zip.open(_entry(MANIFEST), "w") as part:
             part.write(content.encode("utf-8", "backslashreplace"))
         self._zip.comment = _SEAL + b"0" * 64
@@ -122,7 +121,16 @@ def seal(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _digest(file: IO[bytes], size: int) -> str:
+    return _hashed(file, size).hexdigest()
+
+
+def _hashed(file: IO[bytes], size: int) -> hashlib._Hash:
     digest = hashlib.sha256()
     while size > 0:
         piece = file.read(min(_CHUNK, size))
@@ -130,7 +138,7 @@ def _digest(file: IO[bytes], size: int) -> str:
             break
         digest.update(piece)
         size -= len(piece)
-    return digest.hexdigest()
+    return digest
 
 
 # reading
@@ -141,8 +149,11 @@ class Parts:
     manifest when they are read.
     """
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self, path: Path, sha256: str, manifest: Mapping[str, Any], sizes: Mapping[str, int]
+    ) -> None:
         self.path = path
+        self.sha256 = sha256  # of the whole file, as it was when it was opened
         self.manifest = manifest
         self.sizes = sizes
 
@@ -180,7 +191,7 @@ def open_parts(path: Path) -> Parts:
         )
     if not 150 <= status.st_size <= MAX_FILE_BYTES:
         refuse(path, f"{status.st_size} bytes")
-    _check_seal(path, status.st_size)
+    sha256 = _checked_seal(path, status.st_size)
     with _opened(path) as archive:
         sizes = _checked_sizes(path, archive.infolist(), status.st_size)
         if sizes.get(MANIFEST, MAX_JSON_BYTES + 1) > MAX_JSON_BYTES:
@@ -188,18 +199,22 @@ def open_parts(path: Path) -> Parts:
         with archive.open(MANIFEST) as part:
             manifest = parse_json(path, MANIFEST, part.read(MAX_JSON_BYTES + 1))
     _check_manifest(path, manifest, sizes)
-    return Parts(path, manifest, sizes)
+    return Parts(path, sha256, manifest, sizes)
 
 
-def _check_seal(path: Path, size: int) -> None:
+def _checked_seal(path: Path, size: int) -> str:
+    """SHA-256 of the whole file, seal included."""
     with path.open("rb") as file:
-        found = _digest(file, size - 64)
+        digest = _hashed(file, size - 64)
+        found = digest.hexdigest()
         claimed = file.read(64)
+        digest.update(claimed)
         file.seek(max(0, size - 64 - len(_SEAL)))
         if file.read(len(_SEAL)) != _SEAL:
             refuse(path, "it does not end as a bundle ends (cut off, or another kind of file)")
     if claimed != found.encode():
         refuse(path, "it was changed or damaged since it was written (SHA-256 differs)")
+    return digest.hexdigest()
 
 
 @contextlib.contextmanager
@@ -283,6 +298,8 @@ def _bad_entry(entry: zipfile.ZipInfo) -> str | None:
 def parse_json(path: Path, name: str, content: bytes) -> Any:
     if len(content) > MAX_JSON_BYTES:
         refuse(path, f"{name} is larger than {MAX_JSON_BYTES >> 20} MB")
+    if content.count(b",") + content.count(b"[") + content.count(b"{") > MAX_JSON_ITEMS:
+        refuse(path, f"{name} holds more than {MAX_JSON_ITEMS:,} values")
     if _depth(content) > MAX_JSON_DEPTH:
         refuse(path, f"{name} is nested deeper than {MAX_JSON_DEPTH} levels")
     try:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from sawbones.capture import nonfinite, ranks, snapshot
+from sawbones.capture import nonfinite, ranks, snapshot, trust
 from sawbones.capture.arrivals import Arrival
 from sawbones.capture.bundle import SUFFIX, Failure
 from sawbones.capture.feed import Feed
@@ -58,6 +58,7 @@ class Settings:
     root: str = ""
     script: str = ""
     argv: tuple[str, ...] = ()
+    remember: bool = True  # as the user's own; under diagnose the parent process does that
     working_folder: str = ""  # as the user knows it, where the script runs in a copy
 
 
@@ -380,6 +381,8 @@ class Freezer:
         )
         path = self._r.folder / "bundles" / f"{name}{SUFFIX}"
         write_bundle(path, failure, step, self._r, self.settings, content, notes)
+        if self.settings.remember and (why := trust.remember_file(path)) is not None:
+            self._r.guard.say(why)
         self.bundles.append(path)
         self._r.facts["bundles"] = [
             {"path": str(p), **t} for p, t in zip(self.bundles, self._texts(failure), strict=True)

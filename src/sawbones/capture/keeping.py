@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from sawbones.capture.bundle import SUFFIX
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
+from sawbones.capture.trust import remember_file
+from sawbones.masking import shown
 from sawbones.store.recordings import RECORDINGS, make_folder
 from sawbones.trials.child import Remedy
 
@@ -27,6 +30,7 @@ class Capture:
             "limit_mb": self.limit_mb,
             "source": self.source,
             "data": self.data,
+            "remember": False,
             "working_folder": str(working_folder),
         }
         return (Remedy("sawbones.capture.freezing", settings),)
@@ -34,6 +38,11 @@ class Capture:
     def kept(self, run_folder: Path, script: str, moved: bool) -> tuple[Path, ...]:
         """The bundles of the observed run, moved out of a folder that is about to be removed."""
         found = sorted((run_folder / "bundles").glob(f"*{SUFFIX}"))
+        for path in found:
+            why = remember_file(path)
+            if why is not None:
+                print(shown(f"sawbones: {path.name}: {why}"), file=sys.stderr)
+                break
         if not moved:
             return tuple(found)
         kept = []

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import time
 from collections.abc import Callable
-from getpass import getuser
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +12,14 @@ from sawbones.capture.bundle import Bundle
 from sawbones.capture.comparing import EXACTLY, Changes, Replay, compared, describe, plain_message
 from sawbones.capture.errors import CaptureError
 from sawbones.capture.reasons import NOT_CHANCE, first_operator, likely_reasons
-from sawbones.capture.secrets import REDACTED
+from sawbones.capture.variables import Variables
+from sawbones.masking import MASK, mask_arguments, mask_bytes
 from sawbones.observe.options import Options
 from sawbones.trials.bench import Bench, ChildFailed, Patient
 from sawbones.trials.child import Remedy
 from sawbones.trials.scratch import box
 
+MOST_FILES = 20
 STAGE = "sawbones.capture.stage"
 SECONDS = 600.0
 WAYS = {
@@ -28,18 +27,6 @@ WAYS = {
     "rerun": "the script ran again from its start",
     "operator": "the operator at fault alone, with its recorded inputs",
 }
-
-STEERING = {
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "PYTHONHASHSEED",
-    "CUBLAS_WORKSPACE_CONFIG",
-    "CUDA_LAUNCH_BLOCKING",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "NVIDIA_TF32_OVERRIDE",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-}
-RANKS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 Say = Callable[[str], None]
 
@@ -58,11 +45,7 @@ class Theatre:
         elsewhere = Path(str(environment.get("script_path", "")))
         sources = bundle.sources()
         inside = recorded.is_dir() and elsewhere.is_relative_to(recorded)
-        if (
-            not inside
-            and elsewhere.is_file()
-            and elsewhere.read_bytes() == sources.get(script, elsewhere.read_bytes())
-        ):
+        if not inside and elsewhere.is_file() and _is_same(elsewhere, sources.get(script)):
             script = str(
                 elsewhere
             )  # a script that lies outside of its working folder finds its neighbours there
@@ -71,9 +54,9 @@ class Theatre:
                 f"{bundle.path} holds no source and {script} is not in {self.folder}. Go to the folder of the script, "
                 "or use a bundle written without --no-source"
             )
-        if any("[redacted]" in argument for argument in bundle.argv):
+        if any(MASK in argument for argument in bundle.argv):
             raise CaptureError(
-                "an argument of the captured run was redacted as a secret "
+                "an argument of the captured run was masked as a secret "
                 f"({' '.join(bundle.argv)}): it cannot be run again"
             )
         num_ranks = bundle.world_size
@@ -93,8 +76,16 @@ class Theatre:
         open.
         """
         working = self.bench.scratch.copy()
+        inside = working.resolve()
         for name, text in self.sources.items():
             target = working / name
+            if not target.parent.resolve().is_relative_to(inside):
+                raise CaptureError(
+                    f"{self.bundle.path}: {name} would be written outside of the copy, through a "
+                    f"link in {self.folder}"
+                )
+            if _is_same(target, text):
+                continue  # and with the secrets that were masked in the bundle
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.is_symlink():
                 target.unlink()
@@ -109,6 +100,7 @@ class Theatre:
         result = box(working) / "outcome.json"
         params = {
             "bundle": str(self.bundle.path.absolute()),
+            "sha256": self.bundle.sha256,
             "way": way,
             "result": str(result),
             "exact": changes.exact,
@@ -135,45 +127,12 @@ class Theatre:
         return outcome
 
 
-def _is_harmless(name: str) -> bool:
-    """Not one that loads code into every process."""
-    return (
-        not name.startswith(("LD_", "PYTHON", "DYLD_", "BASH", "GIT_", "SSH", "TORCHELASTIC"))
-        and name not in RANKS
-        and name != "PATH"
-    )
-
-
-class Variables:
-    """Environment variables of the captured run: those that steer the computation, and those that
-    its source names.
-    """
-
-    def __init__(self, bundle: Bundle, changes: Changes) -> None:
-        text = b"\n".join(bundle.sources().values())
-        self._new = {
-            str(name): str(value)
-            for name, value in bundle.environment["variables"].items()
-            if value != REDACTED
-            and (
-                name in STEERING
-                or (_is_harmless(name) and name not in os.environ and name.encode() in text)
-            )
-        }
-        if changes.device == "cpu":
-            self._new["CUDA_VISIBLE_DEVICES"] = ""
-        self._old: dict[str, str | None] = {}
-
-    def __enter__(self) -> None:
-        self._old = {k: os.environ.get(k) for k in self._new}
-        os.environ.update(self._new)
-
-    def __exit__(self, *error: Any) -> None:
-        for name, value in self._old.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _is_same(path: Path, text: bytes | None) -> bool:
+    """The local file is the one that was captured, in which secrets were masked."""
+    try:
+        return text is None or (path.is_file() and mask_bytes(path.read_bytes()) == text)
+    except OSError:
+        return False
 
 
 def replay(
@@ -316,35 +275,26 @@ def _replay_values(bundle: Bundle, call: Any, changes: Changes) -> Replay:
     return Replay(not differences, "operator", outcome, differences)
 
 
-# whose code it is
+# what it would run
 
 
-def foreign(bundle: Bundle) -> str | None:
-    """Why the source in this bundle is not plainly the user's own; None when it is."""
-    then = bundle.environment
+def what_runs(bundle: Bundle) -> list[str]:
+    """Lines for somebody who has to decide whether this bundle may run its code."""
     sources = bundle.sources()
-    try:
-        user = getuser()
-    except (KeyError, OSError):
-        user = ""
-    if then.get("host") != platform.node() or then.get("user") != user:
-        return (
-            f"it was made on {then.get('host') or 'another machine'} by "
-            f"{then.get('user') or 'someone'}"
-        )
-    if not sources:
-        return (
-            f"it holds no source of its own: {then['script_path']} would be run with "
-            f"{' '.join(bundle.argv) or 'no arguments'}"
-        )
-    folder = Path(str(then.get("working_folder", "")))
-    script = Path(str(then.get("script_path", "")))
-    for name, text in sources.items():
-        places = [
-            folder / name,
-            script if name == then.get("script") else folder / name,
-            script.parent / name,
-        ]
-        if not any(p.is_file() and p.read_bytes() == text for p in places):
-            return f"{name} in it is not what lies in {folder}"
-    return None
+    environment = bundle.environment
+    origin = "in the bundle" if bundle.script in sources else str(environment.get("script_path"))
+    lines = [
+        f"script     {bundle.script} ({origin})",
+        f"arguments  {' '.join(mask_arguments(bundle.argv)) or 'none'}",
+        f"folder     a copy of {environment.get('working_folder') or 'the current folder'}",
+    ]
+    files = [f"{name} ({len(text):,} bytes)" for name, text in sources.items()]
+    more = [f"and {len(files) - MOST_FILES} more"] if len(files) > MOST_FILES else []
+    if files:
+        lines.append(f"files      {', '.join([*files[:MOST_FILES], *more])}")
+    variables = Variables(bundle, EXACTLY).new
+    if variables:
+        named = ", ".join(f"{name}={value[:80]}" for name, value in variables.items())
+        lines.append(f"variables  {named}")
+    lines.append(f"sha256     {bundle.sha256}")
+    return lines

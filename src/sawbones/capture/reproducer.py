@@ -17,6 +17,7 @@ from sawbones.capture import operators
 from sawbones.capture.literals import Unwritable, Writing
 from sawbones.capture.operators import Call, OperatorTrace
 from sawbones.capture.reduction import Reducer
+from sawbones.masking import mask, shown_line
 
 if TYPE_CHECKING:
     from sawbones.capture.bundle import Bundle
@@ -41,7 +42,7 @@ def explain(
     """
     if ordered is not None:
         lines = [*_head(bundle), "", *ordered]
-        (folder / NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / NAME).write_text(mask("\n".join(lines)) + "\n", encoding="utf-8")
         return {"lines": ["the order of calls is at fault, not an operator"], "script": NAME}
     with torch._C.DisableTorchFunction():
         kind = str(outcome.get("kind"))
@@ -112,7 +113,7 @@ def _explain(
         call, lines = _script_of_loss(trace, bundle, outcome, head)
     if len(lines) >= MAX_LINES:
         raise Unwritable(f"the script would have {len(lines)} lines")
-    (folder / NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / NAME).write_text(mask("\n".join(lines)) + "\n", encoding="utf-8")
     return {"lines": _shown(call), "script": NAME, "operator": call.name}
 
 
@@ -348,9 +349,9 @@ def _script_of_loss(
 
 def _where(call: Call) -> list[str]:
     site = call.site
-    return (
-        [f"# {site}: {site.code[:100]}" if site.code else f"# {site}"] if site is not None else []
-    )
+    if site is None:
+        return []
+    return [shown_line(f"# {site}: {site.code[:100]}" if site.code else f"# {site}")]
 
 
 def _in_autocast(call: Call, lines: list[str]) -> list[str]:

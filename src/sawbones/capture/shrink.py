@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sawbones.capture import trust
 from sawbones.capture.bundle import Bundle
 from sawbones.capture.comparing import Changes, plain_message
 from sawbones.capture.errors import CaptureError
@@ -119,6 +120,9 @@ def _result(
 ) -> Shrunk:
     target = out / f"{bundle.path.stem}-small.sawbones"
     shutil.move(folder / "shrunk.sawbones", target)
+    # The code in it is that of the bundle: a stranger's does not become the user's own by this.
+    if trust.is_trusted(bundle) and (refused := trust.remember_file(target)) is not None:
+        say(refused)
     script, why = None, found["outcome"].get("operators", {}).get("why")
     if (folder / NAME).is_file():
         say("running the script on its own")

@@ -42,9 +42,11 @@ if TYPE_CHECKING:
 BYSTANDER_SECONDS = 300.0
 
 
-def attach(session: Session, bundle: str, way: str, result: str, **settings: Any) -> None:
+def attach(
+    session: Session, bundle: str, sha256: str, way: str, result: str, **settings: Any
+) -> None:
     def ready(recorder: Recorder) -> None:
-        found = read_bundle(bundle)
+        found = read_bundle(bundle, sha256)
         if way == "rerun" and found.world_size > 1 and recorder.rank != found.rank:
             recorder.capture = Bystander(Path(result))
             return

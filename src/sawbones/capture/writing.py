@@ -19,11 +19,13 @@ from sawbones.capture import tensors as codec
 from sawbones.capture.bundle import FORMAT, Failure
 from sawbones.capture.container import Writer
 from sawbones.capture.packing import Packer
-from sawbones.capture.secrets import kept_environment, redact_arguments
 from sawbones.capture.sources import Sources, collect_sources
+from sawbones.capture.variables import recorded_variables
+from sawbones.masking import mask_arguments, mask_bytes, masked_text, masker
+from sawbones.masking.process import learn_environment
 from sawbones.observe.environment import describe_environment
 from sawbones.schema.run import STEP_COLUMNS
-from sawbones.store.reader import connect
+from sawbones.store.opening import connect
 
 if TYPE_CHECKING:
     from sawbones.capture.freezer import Settings
@@ -42,6 +44,7 @@ def write_bundle(
     content: dict[str, Any],
     notes: list[str],
 ) -> Path:
+    learn_environment()
     packer = Packer()
     state = {key: packer.pack(value, key) for key, value in content.items()}
     sources = collect_sources(settings.script, settings.root)
@@ -62,7 +65,9 @@ def write_bundle(
         writer.add_json("environment.json", environment(settings, sources))
         if settings.source:
             for name, text in sources.files.items():
-                writer.add(f"source/{name}", text)
+                writer.add(f"source/{name}", mask_bytes(text))
+        if masker().counts:
+            notes.append(f"masked: {masked_text(masker().counts)}")
         return writer.close(manifest(failure, step, recorder.rank, notes))
     except BaseException:
         writer.abandon()
@@ -125,13 +130,13 @@ def environment(settings: Settings, sources: Sources) -> dict[str, Any]:
         **describe_environment(),
         "script": sources.script,
         "script_path": os.path.abspath(os.path.join(settings.working_folder, settings.script)),
-        "argv": redact_arguments(settings.argv),
+        "argv": mask_arguments(settings.argv),
         "working_folder": os.path.abspath(settings.working_folder),
         "host": platform.node(),
         "user": _user(),
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
-        "variables": kept_environment(dict(os.environ), sources.files.values()),
+        "variables": recorded_variables(dict(os.environ), sources.files.values()),
         "hash_seed": os.environ.get("PYTHONHASHSEED"),
         "settings": numerics(),
         "source_sha256": {

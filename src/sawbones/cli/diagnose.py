@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sqlite3
-import sys
 import time
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from sawbones.cli.arguments import (
     usage_error,
 )
 from sawbones.cli.guard import INTERRUPTED, reader_may_leave
+from sawbones.cli.printing import say
 from sawbones.observe import ctrl_c
 
 DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
@@ -146,9 +146,11 @@ def run(args: list[str]) -> None:
 
 def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
     from rich.console import Console
+    from rich.markup import escape
 
     from sawbones.capture.keeping import Capture
     from sawbones.diagnosis import diagnose_script
+    from sawbones.masking import shown_line
 
     console = Console(stderr=True)
     settings = {
@@ -163,11 +165,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         else Capture(not given.no_source, not given.no_data, given.capture_limit),
     }
     if given.quiet or not console.is_terminal:
-        said = (
-            None
-            if given.quiet
-            else lambda text: print(f"sawbones: {text}", file=sys.stderr, flush=True)
-        )
+        said = None if given.quiet else lambda text: say(f"sawbones: {text}", error=True)
         return diagnose_script(
             given.script, tuple(given.args), say=said or (lambda text: None), **settings
         )
@@ -175,9 +173,9 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
     with console.status("observing") as status:
         doing = ["observing"]
 
-        def say(text: str) -> None:
-            doing[0] = text
-            status.update(f"{text}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f})")
+        def tell(text: str) -> None:
+            doing[0] = escape(shown_line(text))
+            status.update(f"{doing[0]}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f})")
 
         def progress(folder: Path) -> None:
             steps, loss = _position(folder)
@@ -188,7 +186,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
             )
 
         return diagnose_script(
-            given.script, tuple(given.args), say=say, progress=progress, **settings
+            given.script, tuple(given.args), say=tell, progress=progress, **settings
         )
 
 
@@ -214,7 +212,7 @@ def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
         [f for f in report.findings if f.status != "suspected"], folder, Path.cwd()
     )
     for path in written:
-        print(f"sawbones: wrote {path}", file=sys.stderr)
+        say(f"sawbones: wrote {path}", error=True)
 
 
 def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyped-def]
@@ -243,7 +241,7 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
         else:
             render_terminal(report, Screen(), quiet=given.quiet)
             for path in diagnosis.bundles:
-                print(f"Captured step: {path}   (sawbones replay {path})")
+                say(f"Captured step: {path}   (sawbones replay {path})")
             if report.verdict == "crashed" and diagnosis.output and not given.quiet:
-                print("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
+                say("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
     return exit_code(report)

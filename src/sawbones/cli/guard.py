@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
+from sawbones.cli.printing import say
 from sawbones.observe import ctrl_c
 
 RAISE = "SAWBONES_RAISE"  # our own tests want to see the traceback of an unexpected error
@@ -23,7 +24,7 @@ def usage_error(text: str) -> NoReturn:
     """One line with the value that was given and what to do."""
     if ctrl_c.came():  # what failed was interrupted: no mistake of the user's
         raise KeyboardInterrupt
-    print(f"sawbones: {' '.join(text.split())}", file=sys.stderr)
+    say(f"sawbones: {' '.join(text.split())}", error=True)
     raise SystemExit(2)
 
 

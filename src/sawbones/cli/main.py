@@ -22,6 +22,7 @@ COMMANDS = {
     "audit": "Find leaks and shifts in the data sets themselves.",
     "show": "Summarise a recorded run.",
     "runs": "List recorded runs.",
+    "scrub": "Mask the secrets that an older recording holds in clear.",
     "query": "SQL over a recorded run.",
     "explain": "The catalogue page of one fault.",
     "pin": "Findings become regression tests: pytest files that fail until the code is mended.",

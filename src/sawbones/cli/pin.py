@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, usage_error
+from sawbones.cli.printing import say
 
 if TYPE_CHECKING:
     from sawbones.schema import Finding, Report
 
+MAX_REPORT_BYTES = 64 << 20
 DESCRIPTION = """Write a pytest file for every finding: it fails on the broken code and passes once it is mended.
 
 TARGET is a recorded run folder, a report that `sawbones diagnose --json FILE` wrote, or a captured step (a bundle). Start it
@@ -64,10 +66,10 @@ def run(args: list[str]) -> None:
     except SawbonesError as error:
         usage_error(str(error))
     if not written:
-        print(f"sawbones: nothing to pin in {given.target}{_hint(report, given.only)}")
+        say(f"sawbones: nothing to pin in {given.target}{_hint(report, given.only)}")
         raise SystemExit(1)
     for path in written:
-        print(f"{path}  fails until it is mended: pytest {path}")
+        say(f"{path}  fails until it is mended: pytest {path}{_runs(path)}")
     raise SystemExit(0 if not given.verify or _all_fail(written) else 1)
 
 
@@ -76,9 +78,9 @@ def _pin_bundle(target: Path, given: argparse.Namespace) -> NoReturn:
     from sawbones.diagnosis.pinning import pin_bundle
 
     test, *kept = pin_bundle(read_bundle(target), Path(given.out), Path.cwd())
-    print(f"{test}  fails until it is mended: pytest {test}")
+    say(f"{test}  fails until it is mended: pytest {test}{_runs(test)}")
     for path in kept:
-        print(f"{path}  belongs to it: the captured step")
+        say(f"{path}  belongs to it: the captured step")
     raise SystemExit(0 if not given.verify or _all_fail([test]) else 1)
 
 
@@ -94,15 +96,24 @@ def _report(target: Path) -> Report:
             f"no {target}. Give a run folder, a bundle, or a report: sawbones diagnose "
             "--json report.json train.py"
         )
+    if target.stat().st_size > MAX_REPORT_BYTES:
+        usage_error(f"{target} is larger than {MAX_REPORT_BYTES >> 20} MB: no report is")
     try:
         return from_json(json.loads(target.read_text(encoding="utf-8")))
     except ReportNotReadable as error:
         usage_error(f"{target}: {error}")
-    except (UnicodeDecodeError, json.JSONDecodeError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         usage_error(
             f"{target} is neither a run folder nor a report. Make one: sawbones diagnose "
             "--json report.json train.py"
         )
+
+
+def _runs(path: Path) -> str:
+    from sawbones.diagnosis.read_back import script_of
+
+    runs = script_of(path.read_text(encoding="utf-8"))
+    return f"   (runs {runs})" if runs else ""
 
 
 def _hint(report: Report, only: str) -> str:
@@ -130,10 +141,8 @@ def _all_fail(written: list[Path]) -> bool:
             text=True,
         )
         failed = done.returncode == 1
-        print(
-            f"{path}: {'fails, as it should' if failed else 'does not fail on the code as it is'}"
-        )
+        say(f"{path}: {'fails, as it should' if failed else 'does not fail on the code as it is'}")
         if not failed:
             passed.append(path)
-            print(done.stdout[-2000:] + done.stderr[-500:])
+            say(done.stdout[-2000:] + done.stderr[-500:])
     return not passed

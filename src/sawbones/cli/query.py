@@ -6,8 +6,11 @@ import csv
 import json
 import math
 import sys
+from typing import Any
 
 from sawbones.cli.arguments import Parser, usage_error
+from sawbones.cli.printing import say
+from sawbones.masking import shown, shown_line
 
 DESCRIPTION = """SQL (SQLite) over the documented views of a recorded run:
 
@@ -36,13 +39,19 @@ def run(args: list[str]) -> None:
         usage_error(str(error))
     if not names:
         usage_error(f"{given.sql!r} gives no table. Ask for one: select step, loss from steps")
-    rows = [tuple(_plain(value) for value in row) for row in rows]
-    if given.format == "json":
-        print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
-    elif given.format == "csv":
-        writer = csv.writer(sys.stdout)
+    _print(given.format, [shown_line(name) for name in names], rows)
+    raise SystemExit(0)
+
+
+def _print(form: str, names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    if form == "json":
+        say(json.dumps([dict(zip(names, map(_plain, row), strict=True)) for row in rows], indent=1))
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(names)
-        writer.writerows(rows)
+        writer.writerows(
+            [shown(v) if isinstance(v, str) else v for v in map(_plain, row)] for row in rows
+        )
     else:
         from rich.table import Table
         from rich.text import Text
@@ -53,17 +62,20 @@ def run(args: list[str]) -> None:
         for name in names:
             table.add_column(Text(name))  # as Text: a value like [/x] is no markup
         for row in rows:
-            table.add_row(*(Text(_shown(value)) for value in row))
+            table.add_row(*(Text(_cell(value)) for value in row))
         Screen().print(table)
-    raise SystemExit(0)
 
 
-def _plain(value: object) -> object:
-    """What every format can hold."""
+def _plain(value: Any) -> Any:
+    """What every format can hold: no bytes, no infinity."""
     if isinstance(value, bytes):
         return f"x'{value.hex()}'"
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
 
 
-def _shown(value: object) -> str:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else shown(_plain(value))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, usage_error
+from sawbones.cli.printing import say
 
 if TYPE_CHECKING:
     from sawbones.capture.bundle import Bundle
 
+MOST_NOTES = 50
 DESCRIPTION = """Execute a captured step again, in a new process, and compare it with what was recorded.
 
 The model and the step are rebuilt from the source in the bundle (or, without it, from the local one) in a scratch folder:
-nothing of yours is overwritten. Opening a bundle runs nothing; source that came from elsewhere is run only after a yes.
+nothing of yours is overwritten. Opening a bundle runs nothing. A bundle that your own Sawbones did not make is run only
+after you have seen what it would run: --trust.
 Exit status: 0 the same failure, bit for bit; 1 something else; 2 usage error or an unreadable bundle; 4 interrupted."""
 
 
@@ -47,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         help="budget (default 600)",
     )
     p.add_argument(
-        "--yes", action="store_true", help="run source code that came with a bundle made elsewhere"
+        "--trust", action="store_true", help="run the code of a bundle that you did not make"
     )
     p.add_argument("bundle", metavar="BUNDLE", help=".sawbones/<run>/bundles/step-000123.sawbones")
     return p
@@ -61,7 +65,7 @@ def run(args: list[str]) -> None:
     try:
         bundle = read_bundle(given.bundle)
         show_head(bundle)
-        agree(bundle, given.yes, "replay")
+        agree(bundle, given.trust, "replay", args)
         raise SystemExit(_replay(bundle, given))
     except SawbonesError as error:
         usage_error(str(error))
@@ -69,25 +73,25 @@ def run(args: list[str]) -> None:
 
 def show_head(bundle: Bundle) -> None:
     rank = f", rank {bundle.rank} of {bundle.world_size}" if bundle.world_size > 1 else ""
-    print(f"{bundle.path.name}: step {bundle.step} of {bundle.script}{rank}: {bundle.failure.text}")
-    for note in bundle.notes:
-        print(f"  note: {note}")
+    say(f"{bundle.path.name}: step {bundle.step} of {bundle.script}{rank}: {bundle.failure.text}")
+    for note in bundle.notes[:MOST_NOTES]:
+        say(f"  note: {note[:1000]}")
 
 
-def agree(bundle: Bundle, yes: bool, command: str) -> None:
-    """Code from elsewhere is not run without a word from the user."""
-    from sawbones.capture.replay import foreign
+def agree(bundle: Bundle, trust: bool, command: str, args: list[str]) -> None:
+    """A stranger's code is not run without a word from the user, who sees what it is first."""
+    from sawbones.capture.replay import what_runs
+    from sawbones.capture.trust import is_trusted
 
-    why = foreign(bundle)
-    if why is None or yes:
+    if is_trusted(bundle):
         return
-    files = ", ".join(sorted(bundle.sources())[:8]) or bundle.script
+    say(f"{bundle.path} was not made by your own Sawbones. It would run:", error=True)
+    for line in what_runs(bundle):
+        say(f"  {line}", error=True)
+    if trust:
+        return
     if not sys.stdin.isatty():
-        usage_error(
-            f"{bundle.path} would run code ({files}), and {why}. To agree: sawbones "
-            f"{command} --yes ..."
-        )
-    print(f"This bundle runs code ({files}), and {why}.")
+        usage_error(f"nothing was run. To agree: sawbones {command} --trust {shlex.join(args)}")
     if input("Run that code? [y/N] ").strip().lower() not in ("y", "yes"):
         raise SystemExit(2)
 
@@ -102,7 +106,7 @@ def _replay(bundle: Bundle, given: argparse.Namespace) -> int:
         changes,
         given.deep,
         given.seconds,
-        say=lambda text: print(f"sawbones: {text}", file=sys.stderr),
+        say=lambda text: say(f"sawbones: {text}", error=True),
     )
     if found.same:
         exactly = (
@@ -110,17 +114,17 @@ def _replay(bundle: Bundle, given: argparse.Namespace) -> int:
             if given.approximate or not changes.exact
             else "the same, bit for bit"
         )
-        print(f"{exactly}: {found.text}  ({found.seconds:.1f} s; {WAYS[found.way]})")
+        say(f"{exactly}: {found.text}  ({found.seconds:.1f} s; {WAYS[found.way]})")
     else:
-        print(f"NOT the same: {found.text}  ({found.seconds:.1f} s; {WAYS[found.way]})")
+        say(f"NOT the same: {found.text}  ({found.seconds:.1f} s; {WAYS[found.way]})")
         for difference in found.differences:
-            print(f"  first difference: {difference}")
+            say(f"  first difference: {difference}")
         if found.operator is not None:
-            print(f"  first operator that differs: {found.operator}")
+            say(f"  first operator that differs: {found.operator}")
         for reason in found.reasons:
-            print(f"  likely reason: {reason}")
+            say(f"  likely reason: {reason}")
     for line in found.tried:
-        print(f"  tried {line}")
+        say(f"  tried {line}")
     for line in found.outcome.get("operators", {}).get("lines", ()):
-        print(f"  {line}")
+        say(f"  {line}")
     return 0 if found.same else 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, existing_script, split_script, usage_error
+from sawbones.cli.printing import say
 
 DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, and record it.
 
@@ -130,7 +131,7 @@ def _rank() -> int:
 
 def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
     if not torch_was_used:
-        print("sawbones: the script never imported torch; nothing was recorded.", file=sys.stderr)
+        say("sawbones: the script never imported torch; nothing was recorded.", error=True)
         return
     from sawbones.capture.freezing import bundles_of
     from sawbones.diagnosis import diagnose_run
@@ -141,29 +142,29 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
     try:
         recorded = read_run(folder)
         report = diagnose_run(recorded).report
-        print(run_summary(recorded, report.symptoms), file=sys.stderr)
+        say(run_summary(recorded, report.symptoms), error=True)
         for finding in report.findings:
             if finding.status != "suspected":
                 where = f"{finding.where[0]}: " if finding.where else ""
-                print(
+                say(
                     f"  found      {finding.fault} ({finding.status}) {where}{finding.title}",
-                    file=sys.stderr,
+                    error=True,
                 )
         for bundle in bundles_of(recorded.facts):
-            print(
+            say(
                 f"  captured   {bundle['text']}\n             sawbones replay {bundle['path']}",
-                file=sys.stderr,
+                error=True,
             )
         if bundles_of(recorded.facts):
-            print(
+            say(
                 (
                     f"             capture keeps under {limit_mb:g} MB; to change that: "
                     "--capture-limit MB"
                 ),
-                file=sys.stderr,
+                error=True,
             )
     except SawbonesError as error:
-        print(f"sawbones: {error}", file=sys.stderr)
+        say(f"sawbones: {error}", error=True)
 
 
 def _folder_of_all_ranks(script: str) -> str | None:

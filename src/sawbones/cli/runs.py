@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sawbones.cli.arguments import Parser, usage_error
+from sawbones.cli.printing import say
 
 
 def run(args: list[str]) -> None:
@@ -29,11 +30,11 @@ def run(args: list[str]) -> None:
         )
     found = find_runs(folder)
     if not found:
-        print(f"No recorded runs in {given.folder}. Record one: sawbones run train.py")
+        say(f"No recorded runs in {given.folder}. Record one: sawbones run train.py")
     for each in found:
         try:
             recorded = read_run(each)
-            print(one_line(recorded, symptoms.read(recorded).symptoms))
+            say(one_line(recorded, symptoms.read(recorded).symptoms))
         except SawbonesError as error:  # one that cannot be read must not hide the others
-            print(f"{each}  not readable: {' '.join(str(error).split())}")
+            say(f"{each}  not readable: {' '.join(str(error).split())}")
     raise SystemExit(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sawbones.cli.arguments import Parser, usage_error
+from sawbones.cli.printing import say
 
 
 def run(args: list[str]) -> None:
@@ -16,7 +17,7 @@ def run(args: list[str]) -> None:
 
     try:
         recorded = read_run(given.run)
-        print(run_summary(recorded, symptoms.read(recorded).symptoms))
+        say(run_summary(recorded, symptoms.read(recorded).symptoms))
     except SawbonesError as error:
         usage_error(str(error))
     raise SystemExit(0)

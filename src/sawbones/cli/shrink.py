@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, usage_error
+from sawbones.cli.printing import say
 from sawbones.cli.replay import agree, show_head
 
 DESCRIPTION = """Make a captured failure small: the fewest examples, the shortest sequence, the plainest values that still fail so.
@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
         help="budget of the search (default 300)",
     )
     p.add_argument(
-        "--yes", action="store_true", help="run source code that came with a bundle made elsewhere"
+        "--trust", action="store_true", help="run the code of a bundle that you did not make"
     )
     p.add_argument("bundle", metavar="BUNDLE", help=".sawbones/<run>/bundles/step-000123.sawbones")
     return p
@@ -47,28 +47,28 @@ def run(args: list[str]) -> None:
     try:
         bundle = read_bundle(given.bundle)
         show_head(bundle)
-        agree(bundle, given.yes, "shrink")
+        agree(bundle, given.trust, "shrink", args)
         out = Path(given.out) if given.out else bundle.path.with_name(f"{bundle.path.stem}-shrunk")
         found = shrink(
             bundle,
             out,
             given.seconds,
-            say=lambda text: print(f"  {text}", file=sys.stderr, flush=True),
+            say=lambda text: say(f"  {text}", error=True),
         )
     except SawbonesError as error:
         usage_error(str(error))
-    print(
+    say(
         (
             f"examples {found.examples[0]} -> {found.examples[1]}, numbers {found.numbers[0]} "
             f"-> {found.numbers[1]}  "
         ),
         end="",
     )
-    print(f"({found.trials} trials, {found.seconds:.0f} s)")
+    say(f"({found.trials} trials, {found.seconds:.0f} s)")
     for line in found.operator:
-        print(line)
-    print(f"bundle  {found.bundle}   (sawbones replay {found.bundle})")
-    print(
+        say(line)
+    say(f"bundle  {found.bundle}   (sawbones replay {found.bundle})")
+    say(
         f"script  {found.script}   (python {found.script})"
         if found.script
         else f"no script: {found.why_no_script}"

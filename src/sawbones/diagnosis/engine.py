@@ -18,6 +18,7 @@ from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
 from sawbones.diagnosis.progress import progress as learned
 from sawbones.diagnosis.verdict import judge
+from sawbones.masking import learn_arguments
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Cleared, Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
@@ -59,6 +60,7 @@ def diagnose_script(
     capture: Capture | None = None,
 ) -> Diagnosis:
     began = time.monotonic()
+    learn_arguments(argv)
     patient = Patient(script, argv, working_folder or Path.cwd(), num_ranks)
     with Bench(patient, seconds, partial=True) as bench:
         say("observing")
@@ -286,5 +288,6 @@ def _report(
         cleared,
         could_not_see=signs.could_not_see,
         progress=learned(run),
+        masked=dict(run.facts.get("masked", {})),
     )
     return with_fixes(report, root)

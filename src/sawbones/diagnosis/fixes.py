@@ -7,6 +7,8 @@ from pathlib import Path
 from sawbones.report.diff import with_patches
 from sawbones.schema import Report
 
+SOURCE_BYTES = 4 << 20
+
 
 def with_fixes(report: Report, root: Path) -> Report:
     """Diffs where a fix is local and the file is at hand."""
@@ -19,6 +21,16 @@ def sources_of(report: Report, root: Path) -> dict[str, str]:
     for finding in (*report.findings, *report.refuted):
         for site in finding.where:
             path = root / site.file
-            if site.file not in found and path.is_file():
+            if site.file not in found and _is_source(path):
                 found[site.file] = path.read_text(encoding="utf-8", errors="replace")
     return found
+
+
+def _is_source(path: Path) -> bool:
+    """A recording may come from a stranger and name any file; a page that is passed on must not hold
+    the user's keys because of that.
+    """
+    try:
+        return path.suffix == ".py" and path.is_file() and path.stat().st_size <= SOURCE_BYTES
+    except (OSError, ValueError):
+        return False

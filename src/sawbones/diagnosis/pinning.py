@@ -14,6 +14,7 @@ The most direct form that fails on the run at hand is taken:
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +25,12 @@ import numpy as np
 
 import sawbones.testing
 from sawbones import faults
-from sawbones.capture.bundle import Bundle
+from sawbones.capture.bundle import SUFFIX, Bundle
 from sawbones.diagnosis import templates
+from sawbones.diagnosis.read_back import is_ours
+from sawbones.masking import mask
 from sawbones.schema import Finding, Run
+from sawbones.schema import faults as known_faults
 from sawbones.schema.errors import SawbonesError
 from sawbones.testing.pins import PINS, Pin
 
@@ -63,7 +67,7 @@ def pin(finding: Finding, run: Run, root: Path) -> Pinned:
     )
     plain = _plain(finding, run, root)
     if plain is not None:
-        return Pinned(finding.fault, "plain", templates.plain(story, *plain))
+        return Pinned(finding.fault, "plain", templates.plain(story.frame, *plain))
     known = PINS.get(finding.fault)
     if known is not None:
         steps = steps_needed(known, run)
@@ -73,7 +77,7 @@ def pin(finding: Finding, run: Run, root: Path) -> Pinned:
             return Pinned(
                 finding.fault,
                 "property",
-                templates.observed(story, known.assertion, call, _options(run, steps, known)),
+                templates.observed(story.frame, known.assertion, call, _options(run, steps, known)),
             )
     found = faults.read(run, finding.fault).findings
     if found:
@@ -83,10 +87,14 @@ def pin(finding: Finding, run: Run, root: Path) -> Pinned:
         return Pinned(
             finding.fault,
             "check",
-            templates.observed(story, "assert_free_of", call, _options(run, _whole(run), twice)),
+            templates.observed(
+                story.frame, "assert_free_of", call, _options(run, _whole(run), twice)
+            ),
         )
     return Pinned(
-        finding.fault, "diagnose", templates.diagnosed(story, _whole(run), run.world_size)
+        finding.fault,
+        "diagnose",
+        templates.diagnosed(story.frame, finding.fault, _whole(run), run.world_size),
     )
 
 
@@ -203,19 +211,21 @@ def pin_bundle(bundle: Bundle, folder: Path, root: Path) -> list[Path]:
             f"{bundle.path} is about ranks that differ, which no single step shows. Pin the finding: "
             f"sawbones diagnose --pin tests --nproc-per-node {bundle.world_size} {bundle.script}"
         )
-    name = f"step-{bundle.step:06d}-of-{Path(bundle.script).stem}"
+    stem = re.sub(r"[^A-Za-z0-9]", "_", Path(bundle.script).stem)[:60]
+    name = f"step-{bundle.step:06d}-of-{stem}"
     where = (str(failure.site),) if failure.site is not None else ()
     story = templates.Story(name, failure.text, where, bundle.script, bundle.argv, "Captured at ")
     folder.mkdir(parents=True, exist_ok=True)
     near = bool(bundle.steps) and float(bundle.steps[-1].get("time", 0.0)) < NEAR_SECONDS
     whole = bundle.world_size == 1 and (root / bundle.script).is_file() and _is_small(root)
     if near and whole and failure.kind in ("exception", "nonfinite loss", "nonfinite gradient"):
-        text, extra = templates.plain(story, bundle.step + 1, failure.kind != "exception"), []
+        steps = bundle.step + 1
+        text, extra = templates.plain(story.frame, steps, failure.kind != "exception"), []
     else:
-        kept = folder / f"{name}{bundle.path.suffix}"
+        kept = folder / f"{name}{SUFFIX}"
         if kept.resolve() != bundle.path.resolve():
             shutil.copyfile(bundle.path, kept)
-        text, extra = templates.captured(story, kept.name), [kept]
+        text, extra = templates.captured(story.frame, kept.name, bundle.sha256), [kept]
     return [_write(folder / f"{story.name}.py", text, story.heading, root), *extra]
 
 
@@ -223,6 +233,11 @@ def write_tests(findings: Sequence[Finding], folder: Path, root: Path) -> list[P
     """One file per finding that has a test. A file of the same name that is not such a test is left
     alone, with an error.
     """
+    unknown = [f.fault for f in findings if f.fault not in known_faults()]
+    if unknown:
+        raise PinRefused(
+            f"{unknown[0][:80]!r} is no fault that Sawbones knows: nothing was written"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     return [
         _write(folder / Pinned(f.fault, "", "").file_name, f.test, f"Fault {f.fault}", root)
@@ -236,6 +251,12 @@ def _write(path: Path, text: str, heading: str, root: Path) -> Path:
         raise PinRefused(
             f"{path} exists and is not a test that was pinned here ({heading}). Write "
             "elsewhere: --out DIR"
+        )
+    text = mask(text)
+    if not is_ours(text):
+        raise PinRefused(
+            f"{path.name} was not written: its text is not one that `sawbones pin` makes ({heading}). "
+            "A report by another version, or one that was changed by hand? Pin the run folder instead"
         )
     path.write_text(templates.rooted(text, root, path.parent), encoding="utf-8")
     return path

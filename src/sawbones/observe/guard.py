@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sawbones.masking import mask, shown
+from sawbones.store.private import make_private_file
+
 # These push and pop function modes and call the model under them.
 _OWN_MODES = {"deep", "crash", "journal"}
 # Own tests set this, so that a broken hook fails them instead of going quiet.
@@ -65,7 +68,7 @@ class Guard:
         self.log("".join(traceback.format_exception(error)))
 
     def say(self, text: str) -> None:
-        line = f"sawbones: {text}"
+        line = shown(f"sawbones: {text}")
         try:
             print(line, file=sys.stderr, flush=True)
         except (OSError, ValueError):
@@ -76,7 +79,8 @@ class Guard:
         if self._folder is None:
             return
         try:
-            with (self._folder / "sawbones.log").open("a", encoding="utf-8") as log:
-                log.write(text.rstrip() + "\n")
+            path = make_private_file(self._folder / "sawbones.log")
+            with path.open("a", encoding="utf-8") as log:
+                log.write(mask(text.rstrip()) + "\n")
         except OSError:
             pass  # a read-only folder or a full disk must not stop training

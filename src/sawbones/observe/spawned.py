@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from sawbones.observe.options import Options
 from sawbones.observe.watchdog import HANG
 from sawbones.schema import Ending
-from sawbones.store.reader import connect
+from sawbones.store.opening import connect
 from sawbones.store.ring import ring_path, stacks_path
 
 if TYPE_CHECKING:

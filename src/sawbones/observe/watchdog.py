@@ -24,7 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sawbones.masking import mask
 from sawbones.schema import Ending, Site
+from sawbones.store.private import make_private_file
 from sawbones.store.ring import Ring, stacks_path
 
 if TYPE_CHECKING:
@@ -66,7 +68,9 @@ class Watchdog:
         if (
             not faulthandler.is_enabled()
         ):  # a mismatch makes gloo abort the process: what all threads did is then written there
-            self._stacks = stacks_path(self._folder, recorder.rank).open("w", encoding="utf-8")
+            self._stacks = make_private_file(stacks_path(self._folder, recorder.rank)).open(
+                "w", encoding="utf-8"
+            )
             faulthandler.enable(self._stacks)
         self._thread = threading.Thread(target=self._loop, name="sawbones-watchdog", daemon=True)
         self._thread.start()
@@ -176,8 +180,9 @@ class Watchdog:
     def _write(self, position: Mapping[str, Any]) -> None:
         path = self._path(self._r.rank)
         try:
-            path.with_suffix(".tmp").write_text(json.dumps(position, default=str), encoding="utf-8")
-            path.with_suffix(".tmp").replace(path)
+            temporary = make_private_file(path.with_suffix(".tmp"))
+            temporary.write_text(mask(json.dumps(position, default=str)), encoding="utf-8")
+            temporary.replace(path)
         except OSError:
             pass  # a full disk must not end the watch over everything else
 
@@ -193,7 +198,7 @@ class Watchdog:
             and min(p["rank"] for p in positions if p and not p["ended"]) == self._r.rank
         ):
             found = [p for p in positions if p is not None]
-            temporary = said.with_suffix(".tmp")
+            temporary = make_private_file(said.with_suffix(".tmp"))
             leave = time.time() + LEAVE_SECONDS
             temporary.write_text(json.dumps({"ranks": found, "leave": leave}), encoding="utf-8")
             temporary.replace(said)

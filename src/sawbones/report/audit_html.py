@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from sawbones.masking import shown_line
 from sawbones.report import wording
 from sawbones.report.html_findings import coverage_section, escape, findings_section
 from sawbones.schema import Report
@@ -79,7 +80,7 @@ def _page(report: Report, body: str) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, '
         'initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><meta name="color-scheme" content="light dark">'
-        f"<title>{escape(wording.one_line(f'{report.script}: {report.verdict}'))} · Sawbones</title>"
+        f"<title>{escape(shown_line(f'{report.script}: {report.verdict}'))} · Sawbones</title>"
         f"<style>{style}</style></head>\n<body>{body}\n</body></html>\n"
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sawbones.masking import shown_line
 from sawbones.report import series, wording
 from sawbones.schema import Event, Finding, Influence, Run
 
@@ -32,7 +33,7 @@ LABEL_WIDTH = 22
 
 
 def escaped(text: str) -> str:
-    return html.escape(wording.one_line(text))
+    return html.escape(shown_line(text))
 
 
 def curve(run: Run, column: str, findings: Sequence[Finding]) -> Figure | None:

@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from sawbones.masking import mask, mask_json, shown_line
 from sawbones.report import wording
 from sawbones.report.diff import with_patches
 from sawbones.report.figures import Figure
@@ -56,8 +57,9 @@ def write_html(
     there are no plots.
     """
     plotly = _plotly()
-    texts = dict(sources or {})
-    report = with_patches(report, texts)
+    report = with_patches(report, dict(sources or {}))
+    # As a whole: a private key spans lines.
+    texts = {name: mask(text) for name, text in (sources or {}).items()}
     plots: dict[str, Figure] = {}
     sections = [findings_section(report, texts)]
     sections += run_sections(run, report, plots) if run is not None else []
@@ -163,7 +165,7 @@ def _page(report: Report, body: str, plotly: str, plots: Mapping[str, Figure]) -
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(wording.one_line(f'{report.script}: {report.verdict}'))} · Sawbones</title>"
+        f"<title>{escape(shown_line(f'{report.script}: {report.verdict}'))} · Sawbones</title>"
         f"<style>{style}</style></head>\n<body>{body}\n"
         f'<script type="application/json" id="figures">{_embedded(plots)}</script>\n'
         + "".join(f"<script>{text}</script>\n" for text in scripts)
@@ -180,7 +182,7 @@ def _hash(script: str) -> str:
 def _embedded(value: Any) -> str:
     """JSON that can stand inside a script element: `</script>` in a text must not end it."""
     return (
-        json.dumps(value, allow_nan=False, separators=(",", ":"))
+        mask_json(json.dumps(value, allow_nan=False, separators=(",", ":")))
         .replace("<", "\\u003c")
         .replace("&", "\\u0026")
     )

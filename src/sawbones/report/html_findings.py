@@ -7,8 +7,10 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 
+from sawbones.masking import masked_text, shown
 from sawbones.report import wording
 from sawbones.report.diff import source_of
+from sawbones.report.masked import masked_in
 from sawbones.schema import Evidence, Finding, Report, Site, Verdict
 
 EXCERPT_MARGIN = 4
@@ -16,7 +18,7 @@ MOST_SITES = 4
 
 
 def escape(text: object) -> str:
-    return html.escape(wording.printable(str(text)), quote=True)
+    return html.escape(shown(str(text)), quote=True)
 
 
 def findings_section(report: Report, sources: Mapping[str, str]) -> str:
@@ -201,5 +203,8 @@ def coverage_section(report: Report) -> str:
     if blind:
         count = wording.plural(len(report.could_not_look), "check")
         parts.append(f'<h3>{count} could not look</h3><ul class="plain-list">{blind}</ul>')
+    masked = masked_text(masked_in(report))
+    if masked:
+        parts.append(f'<p class="quiet">masked: {escape(masked)}</p>')
     parts += [f'<p class="quiet">{escape(note)}</p>' for note in report.notes]
     return f'<section id="coverage"><h2>What was looked at</h2>{"".join(parts)}</section>'

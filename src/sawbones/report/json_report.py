@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from sawbones.masking import mask_json
+from sawbones.report.masked import masked_in
 from sawbones.schema import (
     Cleared,
     CouldNotLook,
@@ -56,6 +58,12 @@ def report_schema() -> dict[str, Any]:
 
 
 def to_json(report: Report) -> dict[str, Any]:
+    text = json.dumps(_document(report), ensure_ascii=False, allow_nan=False)
+    document: dict[str, Any] = json.loads(mask_json(text))
+    return {**document, "masked": masked_in(report)}
+
+
+def _document(report: Report) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "verdict": report.verdict,
@@ -114,6 +122,7 @@ def from_json(document: Mapping[str, Any]) -> Report:
                 for item in document.get("could_not_see", ())
             ),
             progress=document.get("progress", ""),
+            masked=dict(document.get("masked", {})),
         )
     except KeyError as error:
         raise ReportNotReadable(

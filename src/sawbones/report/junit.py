@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from sawbones.masking import mask_all, masked_text
+from sawbones.report.masked import masked_in
 from sawbones.schema import LAYERS, Finding, Report
 
 
@@ -13,8 +15,10 @@ def to_junit(report: Report) -> str:
     """Likely and proven findings fail, suspected ones are in the output of a passing case, what
     could not be seen is skipped.
     """
+    masked = masked_text(masked_in(report))
+    report = mask_all(report)
     root = ElementTree.Element(
-        "testsuites", name=f"sawbones {report.script}", time=f"{report.seconds:.3f}"
+        "testsuites", name=_clean(f"sawbones {report.script}"), time=f"{report.seconds:.3f}"
     )
     for layer in LAYERS:
         cases = _cases(report, layer)
@@ -33,6 +37,9 @@ def to_junit(report: Report) -> str:
         ElementTree.SubElement(root, "testsuite", counts).extend(cases)
     if report.verdict in ("crashed", "unexplained", "inconclusive"):
         root.append(_subject(report))
+    if masked:
+        properties = ElementTree.SubElement(root, "properties")
+        ElementTree.SubElement(properties, "property", name="masked", value=_clean(masked))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sawbones.masking import mask_all
+from sawbones.report.masked import masked_in
 from sawbones.schema import Finding, Report, Site, faults
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -14,6 +16,8 @@ LEVELS = {"proven": "error", "likely": "error", "suspected": "note"}
 
 
 def to_sarif(report: Report, version: str) -> str:
+    masked = masked_in(report)
+    report = mask_all(report)
     known = faults()
     named = sorted({f.fault for f in report.findings})
     rules = [
@@ -36,6 +40,7 @@ def to_sarif(report: Report, version: str) -> str:
                 "toolExecutionNotifications": _notifications(report),
             }
         ],
+        "properties": {"masked": masked},
     }
     return (
         json.dumps(

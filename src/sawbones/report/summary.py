@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from sawbones.masking import masked_text, shown_line
 from sawbones.schema import Run, Symptom
+
+MOST_DEPTH = 40
 
 
 def run_summary(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
     steps = run.steps
     lines = [
-        f"sawbones: {run.script}  {run.num_steps} steps in {run.seconds:.1f} s, {_ending(run)}"
+        f"sawbones: {shown_line(run.script)}  {run.num_steps} steps in {run.seconds:.1f} s, {_ending(run)}"
     ]
     if run.num_steps:
         loss = steps["loss"]
@@ -42,6 +45,9 @@ def run_summary(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
             f"  model      {sum(t.numel for t in trainable):,} trainable values in "
             f"{len(trainable)} tensors"
         )
+    masked = masked_text(run.facts.get("masked", {}))
+    if masked:
+        lines.append(f"  masked     {shown_line(masked)}")
     lines.append(f"  recorded   {run.folder}   (sawbones diagnose {run.folder})")
     return "\n".join(lines)
 
@@ -61,14 +67,14 @@ def _nonfinite(values: np.ndarray) -> str:
 def _ending(run: Run) -> str:
     e = run.ending
     if e.kind == "exception":
-        return f"crashed: {e.exception} at {e.site}"
+        return shown_line(f"crashed: {e.exception} at {e.site}")
     if e.kind == "exit":
         return f"exited with status {e.exit_code}"
     return {
         "finished": "finished",
         "killed": "still running or killed",
         "budget": "stopped at the budget",
-    }.get(e.kind, e.kind)
+    }.get(e.kind, shown_line(e.kind))
 
 
 def one_line(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
@@ -89,7 +95,8 @@ def failure_chain(run: Run) -> list[str]:
     e = run.ending
     if e.kind != "exception" or not (e.modules or e.failing):
         return []
-    lines = [f"  {e.exception}: {(e.message or '').split(chr(10))[0][:160]}"]
+    first = (e.message or "").split("\n")[0][:160]
+    lines = [f"  {shown_line(f'{e.exception}: {first}')}"]
     for m in e.modules[-12:]:
         out = (
             _shapes(m.get("outputs"))
@@ -99,8 +106,9 @@ def failure_chain(run: Run) -> list[str]:
             else "?"
         )
         lines.append(
-            f"    {'  ' * int(m.get('depth', 0))}{m['path']} ({m['class']})  "
-            f"{_shapes(m.get('inputs'))} -> {out}"
+            f"    {'  ' * min(int(m.get('depth', 0)), MOST_DEPTH)}"
+            + shown_line(f"{m['path']} ({m['class']})")
+            + f"  {_shapes(m.get('inputs'))} -> {out}"
         )
     if e.failing:
         shapes = ", ".join(
@@ -113,10 +121,14 @@ def failure_chain(run: Run) -> list[str]:
         )
         site = e.failing.get("site") or {}
         lines.append(
-            f"    operator {e.failing.get('op')} at {site.get('file')}:{site.get('line')}: {shapes}"
+            "    "
+            + shown_line(
+                f"operator {e.failing.get('op')} at {site.get('file')}:{site.get('line')}: {shapes}"
+            )
         )
     return lines
 
 
 def _shapes(values: Any) -> str:
-    return ", ".join(f"{dtype}{list(shape)}" for dtype, shape in values or ()) or "()"
+    listed = ", ".join(f"{dtype}{list(shape)}" for dtype, shape in values or ())
+    return shown_line(listed) or "()"

@@ -13,7 +13,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from sawbones.masking import masked_text, shown, shown_line
 from sawbones.report import wording
+from sawbones.report.masked import masked_in
 from sawbones.schema import Evidence, Finding, Report, Symptom, Verdict
 
 WIDTH = 100
@@ -54,14 +56,14 @@ def _render_quiet(report: Report, console: Console) -> None:
         told = [s.text for s in report.symptoms if s.stands] or report.notes
         lines.append(f"{report.script}: {report.verdict}: {'; '.join(told)}".rstrip(": "))
     for line in lines:
-        console.print(Text(wording.one_line(line)), soft_wrap=True)
+        console.print(Text(shown_line(line)), soft_wrap=True)
 
 
 def _verdict(report: Report) -> RenderableType:
     style = VERDICT_STYLES.get(report.verdict, "bold")
     first = Text.assemble((report.verdict.upper(), style), "  ", (wording.headline(report), "bold"))
     facts = [
-        wording.one_line(report.script),
+        shown_line(report.script),
         wording.extent(report),
         wording.duration(report.seconds),
     ]
@@ -73,7 +75,7 @@ def _verdict(report: Report) -> RenderableType:
     lines += [first, Text(" · ".join(facts), style="dim")]
     lines += [_symptom(s) for s in report.symptoms if s.cls != "ill"]
     if report.verdict == "healthy":
-        lines += [Text(wording.one_line(report.progress))] if report.progress else []
+        lines += [Text(shown_line(report.progress))] if report.progress else []
         lines.append(Text(f"Looked at: {wording.looked_at(report)}."))
     return Padding(Group(*lines), (1, 0))
 
@@ -90,10 +92,10 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
     rows.add_column(ratio=1, overflow="fold")
     for index, site in enumerate(finding.where[:MOST_SITES]):
         inside = f" in {site.function}" if site.function and site.function != "<module>" else ""
-        place = Text(wording.one_line(f"{site}{inside}"), style="bold" if index == 0 else "")
+        place = Text(shown_line(f"{site}{inside}"), style="bold" if index == 0 else "")
         rows.add_row("where" if index == 0 else "", place)
         if site.code.strip():
-            rows.add_row("", _clipped(f"{site.line} │ {wording.one_line(site.code)}", "cyan"))
+            rows.add_row("", _clipped(f"{site.line} │ {shown_line(site.code)}", "cyan"))
     if len(finding.where) > MOST_SITES:
         rows.add_row(
             "",
@@ -123,10 +125,10 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
             "experiment", Text(f"{finding.experiment} would decide it; it was not run", style="dim")
         )
     if finding.fix is not None:
-        rows.add_row("fix", Text(wording.one_line(finding.fix.summary)))
+        rows.add_row("fix", Text(shown_line(finding.fix.summary)))
         for line in _change(finding):
             rows.add_row("", line)
-    body = Group(Text(wording.one_line(finding.title), style="bold"), Text(), rows)
+    body = Group(Text(shown_line(finding.title), style="bold"), Text(), rows)
     head = Text.assemble(
         (f" {number} · {finding.fault} ", f"bold {style}"),
         (f"· {finding.status} ", style),
@@ -139,7 +141,7 @@ def _clipped(text: str, style: str = "") -> Text:
 
 
 def _evidence(evidence: Evidence) -> Text:
-    text = Text(wording.one_line(evidence.text))
+    text = Text(shown_line(evidence.text))
     figures = wording.measured(evidence)
     if figures:
         text.append("\nmeasured ", style="dim").append(figures, style="bold")
@@ -154,7 +156,7 @@ def _experiment(verdict: Verdict) -> Text:
     text.append(
         f" in {wording.duration(verdict.seconds)}" if verdict.seconds else "", style="dim not bold"
     )
-    text.append("\n" + wording.one_line(verdict.result), style="not bold")
+    text.append("\n" + shown_line(verdict.result), style="not bold")
     if verdict.baseline is not None and verdict.with_remedy is not None:
         text.append("\nas it is ", style="dim not bold").append(wording.number(verdict.baseline))
         text.append(" → with the remedy ", style="dim not bold").append(
@@ -179,10 +181,7 @@ def _change(finding: Finding) -> list[Text]:
     else:
         lines = []
     styles = {"+": "green", "-": "red"}
-    shown = [
-        _clipped(wording.printable(line), styles.get(line[:1], ""))
-        for line in lines[:MOST_DIFF_LINES]
-    ]
+    shown = [_clipped(shown(line), styles.get(line[:1], "")) for line in lines[:MOST_DIFF_LINES]]
     if len(lines) > MOST_DIFF_LINES:
         shown.append(
             Text(f"… {len(lines) - MOST_DIFF_LINES} more lines in the JSON report", style="dim")
@@ -233,7 +232,10 @@ def _summary(report: Report) -> RenderableType:
         rows.add_row("silent", Text(wording.looked_at(report)))
     for cleared in report.cleared:
         said = f"{cleared.layer}: {cleared.by}: {cleared.result}"
-        rows.add_row("cleared", Text(wording.one_line(said)))
+        rows.add_row("cleared", Text(shown_line(said)))
+    masked = masked_text(masked_in(report))
+    if masked:
+        rows.add_row("masked", Text(shown_line(masked)))
     for note in report.notes:
-        rows.add_row("note", Text(wording.one_line(note)))
+        rows.add_row("note", Text(shown_line(note)))
     return rows

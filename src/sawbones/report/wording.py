@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from sawbones.masking import shown_line
 from sawbones.schema import CouldNotLook, Evidence, Finding, Report, Symptom
-
-
-def printable(text: str) -> str:
-    """`text` without control characters: a source line must not be able to move the cursor or ring
-    the bell.
-    """
-    kept = text.expandtabs(4)
-    return "".join(
-        char
-        if char == "\n" or unicodedata.category(char) not in ("Cc", "Cs")
-        else "\N{REPLACEMENT CHARACTER}"
-        for char in kept
-    )
-
-
-def one_line(text: str) -> str:
-    return printable(" ".join(text.split()))
 
 
 def number(value: float | None) -> str:
@@ -123,7 +106,7 @@ def symptom(seen: Symptom) -> str:
     """`Symptom: the loss does not fall (...)`; a notable one is named as such."""
     name = "Symptom" if seen.cls == "ill" else "Notable"
     because = f" (explained by {seen.explained_by})" if seen.explained_by else ""
-    return one_line(f"{name}: {seen.text}{because}")
+    return shown_line(f"{name}: {seen.text}{because}")
 
 
 def explains(finding: Finding, report: Report) -> str:
@@ -164,5 +147,5 @@ def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:
     """Reasons with the faults they keep from being looked at, the most frequent reason first."""
     grouped: dict[str, list[str]] = {}
     for item in blind:
-        grouped.setdefault(one_line(item.why), []).append(item.fault)
+        grouped.setdefault(shown_line(item.why), []).append(item.fault)
     return sorted(grouped.items(), key=lambda pair: -len(pair[1]))

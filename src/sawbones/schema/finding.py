@@ -129,3 +129,4 @@ class Report:
     cleared: tuple[Cleared, ...] = ()
     could_not_see: tuple[CouldNotSee, ...] = ()
     progress: str = ""  # what the run has learned, in one sentence
+    masked: Mapping[str, int] = field(default_factory=dict)  # secrets, by where they came from

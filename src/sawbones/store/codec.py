@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_PLAIN: dict[Any, type | tuple[type, ...]] = {str: str, int: int, bool: (bool, int)}
 _NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -97,4 +98,6 @@ def _decode(kind: Any, value: Any) -> Any:
         return {(int(k) if key is int else k): _decode(item, v) for k, v in value.items()}
     if kind is float:
         return float(value)
+    if kind in _PLAIN and not isinstance(value, _PLAIN[kind]):
+        raise TypeError(f"{kind.__name__} was expected, not {type(value).__name__}")
     return revive(value) if kind is Any else value

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,136 +26,140 @@ from sawbones.schema import (
 )
 from sawbones.schema.errors import SawbonesError
 from sawbones.store.codec import from_plain, revive
+from sawbones.store.errors import RunNotReadable
 from sawbones.store.joined_shards import join_shards
+from sawbones.store.limits import MAX_ROWS, Allowance
+from sawbones.store.opening import connect, database_path
 from sawbones.store.ring import read_ring, stacks_path
-from sawbones.store.tables import SCHEMA_VERSION
 
 MAX_TENSOR_ROWS = 2000
-
-
-class RunNotFound(SawbonesError):
-    """No recorded run where one was expected."""
-
-
-def find_runs(parent: Path) -> list[Path]:
-    """Run folders below `parent`, oldest first."""
-    if not parent.is_dir():
-        return []
-    return sorted(
-        (p.parent for p in parent.glob("*/run.db")), key=lambda p: (p / "run.db").stat().st_mtime
-    )
-
-
-@contextmanager
-def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
-    path = folder / (f"run-rank{rank}.db" if rank else "run.db")
-    if not path.exists():
-        near = ", ".join(str(p) for p in find_runs(folder.parent)[-3:]) or "none"
-        raise RunNotFound(
-            f"no recorded run in {folder} (no {path.name}). Runs nearby: {near}. Record "
-            "one: sawbones run train.py"
-        )
-    try:
-        db = _opened(path)
-    except sqlite3.DatabaseError as error:
-        raise _not_readable(path, error) from error
-    try:
-        yield db
-    except sqlite3.DatabaseError as error:
-        raise _not_readable(path, error) from error
-    finally:
-        db.close()
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    # A WAL database needs its -shm file: immutable mode serves folders where none can be made.
-    for mode in ("mode=ro", "mode=ro&immutable=1"):
-        try:
-            db = sqlite3.connect(f"file:{path}?{mode}", uri=True)
-            db.execute("SELECT count(*) FROM meta").fetchone()
-            return db
-        except sqlite3.OperationalError:
-            if "immutable" in mode:
-                raise
-    raise AssertionError
-
-
-def _not_readable(path: Path, error: Exception) -> RunNotFound:
-    return RunNotFound(
-        f"{path} is not a readable run database ({error}). Record it again: sawbones run train.py"
-    )
+MAX_RANKS = 4096
+MAX_NAME = 8192  # of a file, a function or a line of source
+MAX_ARGUMENT = 1 << 17  # of a command line, as the kernel has it
+# What decoding raises on values that no recorder writes.
+_MISFITS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
 
 
 def read_run(folder: str | Path) -> Run:
     folder = Path(folder)
-    named = [p.stem.removeprefix("run-rank") for p in folder.glob("run-rank*.db")]
-    others = sorted(int(number) for number in named if number.isdecimal())
+    others = sorted(
+        int(number)
+        for p in folder.glob("run-rank*.db")
+        if (number := p.stem.removeprefix("run-rank")).isascii() and number.isdigit()
+    )[:MAX_RANKS]
     # On a second machine there is no rank 0: the first rank of that machine stands in for it.
-    first = others.pop(0) if others and not (folder / "run.db").exists() else 0
+    first = others.pop(0) if others and not database_path(folder).exists() else 0
+    run = _read_rank(folder, first)
+    if not others:
+        return run
+    ranks = tuple(_read_rank(folder, rank) for rank in others)
     try:
-        run = _read_rank(folder, first)
-        return (
-            join_shards(replace(run, ranks=tuple(_read_rank(folder, rank) for rank in others)))
-            if others
-            else run
-        )
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, zlib.error) as error:
-        raise _not_readable(folder / "run.db", error) from error
+        return join_shards(replace(run, ranks=ranks))
+    except _MISFITS as error:
+        raise _misfit(folder, error) from error
 
 
 def _read_rank(folder: Path, rank: int) -> Run:
     with connect(folder, rank) as db:
-        meta = {k: revive(json.loads(v)) for k, v in db.execute("SELECT key, value FROM meta")}
-        version = int(meta.get("schema_version", 0))
-        if version != SCHEMA_VERSION:
-            raise SawbonesError(
-                f"{folder} was recorded with schema {version}; this Sawbones reads schema "
-                f"{SCHEMA_VERSION}."
+        try:
+            path = database_path(folder, rank)
+            return _decoded(folder, rank, db, Allowance(str(path), path.stat().st_size))
+        except _MISFITS as error:
+            raise _misfit(folder, error) from error
+
+
+def _misfit(folder: Path, error: Exception) -> SawbonesError:
+    text = (str(error) or type(error).__name__).splitlines()[0][:120]
+    return RunNotReadable(
+        f"{folder} holds a value that no recorder writes ({type(error).__name__}: {text})."
+    )
+
+
+def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowance) -> Run:
+    meta = {
+        str(k): revive(allowance.parsed(v)) for k, v in _rows(db, "SELECT key, value FROM meta")
+    }
+    sites = {
+        i: Site(_text(f)[:MAX_NAME], _whole(n), _text(fn)[:MAX_NAME], _text(c)[:MAX_NAME])
+        for i, f, n, fn, c in _rows(db, "SELECT id, file, line, function, code FROM sites")
+    }
+    tensors = tuple(_records(db, allowance, "tensor", Tensor))
+    tensor_steps, statistics = _statistics(db, allowance, len(tensors))
+    steps = _steps(db)
+    ending = next(iter(_records(db, allowance, "ending", Ending)), None)
+    seconds = float(meta.get("seconds", 0.0)) or (
+        float(steps["time"][-1]) if len(steps["time"]) else 0.0
+    )
+    rank = _whole(meta.get("rank", rank))
+    return Run(
+        script=_text(meta.get("script", ""))[:MAX_NAME],
+        argv=tuple(_text(argument)[:MAX_ARGUMENT] for argument in meta.get("argv", ())),
+        folder=str(folder),
+        environment=dict(meta.get("environment", {})),
+        ending=ending or Ending("killed"),
+        rank=rank,
+        world_size=_whole(meta.get("world_size", 1)),
+        seconds=seconds,
+        events=tuple(_events(db, allowance, sites, rank)),
+        steps=steps,
+        tensors=tensors,
+        tensor_steps=tensor_steps,
+        statistics=statistics,
+        optimizers=tuple(_records(db, allowance, "optimizer", Optimizer)),
+        modules=tuple(_records(db, allowance, "module", Module)),
+        batches=tuple(_batches(db, allowance)),
+        deep=tuple(_records(db, allowance, "deep", DeepStep)),
+        facts={
+            **dict(meta.get("facts", {})),
+            **({"masked": dict(meta["masked"])} if meta.get("masked") else {}),
+            **_one_off(db, allowance),
+            **_last_calls(folder, rank),
+        },
+        signals=dict(meta.get("signals", {})),
+    )
+
+
+def _rows(
+    db: sqlite3.Connection, query: str, values: tuple[Any, ...] = ()
+) -> Iterator[tuple[Any, ...]]:
+    for number, row in enumerate(db.execute(query, values)):
+        if number >= MAX_ROWS:
+            raise RunNotReadable(
+                f"a table has more than {MAX_ROWS:,} rows: {query.split('FROM')[-1]}"
             )
-        sites = {
-            i: Site(f, n, fn, c)
-            for i, f, n, fn, c in db.execute("SELECT id, file, line, function, code FROM sites")
-        }
-        tensors = tuple(_records(db, "tensor", Tensor))
-        tensor_steps, statistics = _statistics(db, len(tensors))
-        steps = _steps(db)
-        ending_raw = next(iter(_records(db, "ending", Ending)), None)
-        seconds = float(meta.get("seconds", 0.0)) or (
-            float(steps["time"][-1]) if len(steps["time"]) else 0.0
-        )
-        return Run(
-            script=meta.get("script", ""),
-            argv=tuple(meta.get("argv", ())),
-            folder=str(folder),
-            environment=meta.get("environment", {}),
-            ending=ending_raw or Ending("killed"),
-            rank=int(meta.get("rank", rank)),
-            world_size=int(meta.get("world_size", 1)),
-            seconds=seconds,
-            events=tuple(_events(db, sites, int(meta.get("rank", rank)))),
-            steps=steps,
-            tensors=tensors,
-            tensor_steps=tensor_steps,
-            statistics=statistics,
-            optimizers=tuple(_records(db, "optimizer", Optimizer)),
-            modules=tuple(_records(db, "module", Module)),
-            batches=tuple(_batches(db)),
-            deep=tuple(_records(db, "deep", DeepStep)),
-            facts={
-                **meta.get("facts", {}),
-                **_one_off(db),
-                **_last_calls(folder, int(meta.get("rank", rank))),
-            },
-            signals=meta.get("signals", {}),
-        )
+        yield row
 
 
-def _records(db: sqlite3.Connection, kind: str, cls: type[Any]) -> Iterator[Any]:
-    for (data,) in db.execute("SELECT data FROM records WHERE kind = ? ORDER BY id", (kind,)):
-        yield from_plain(cls, json.loads(zlib.decompress(data)))
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text was expected, not {type(value).__name__}")
+    return value
 
 
-def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"a whole number was expected, not {type(value).__name__}")
+    return value
+
+
+def _records(
+    db: sqlite3.Connection, allowance: Allowance, kind: str, cls: type[Any]
+) -> Iterator[Any]:
+    query = "SELECT data FROM records WHERE kind = ? ORDER BY id"
+    for (data,) in _rows(db, query, (kind,)):
+        yield from_plain(cls, allowance.unpacked(data))
+
+
+def _one_off(db: sqlite3.Connection, allowance: Allowance) -> dict[str, Any]:
     """Records that are written once and read as facts: the first non-finite operator, operations on
     data, the label probe.
     """
@@ -174,48 +175,53 @@ def _one_off(db: sqlite3.Connection) -> dict[str, Any]:
     )
     marks = ", ".join("?" * len(kinds))
     rows = db.execute(f"SELECT kind, data FROM records WHERE id = 0 AND kind IN ({marks})", kinds)
-    return {kind: revive(json.loads(zlib.decompress(data))) for kind, data in rows}
+    return {kind: revive(allowance.unpacked(data)) for kind, data in rows}
 
 
 def _last_calls(folder: Path, rank: int) -> dict[str, Any]:
     calls = read_ring(folder, rank)
     stacks = stacks_path(folder, rank)
-    aborted = (
-        {"aborted": stacks.read_text(encoding="utf-8", errors="replace")[:4000]}
-        if _is_filled(stacks)
-        else {}
-    )
-    return {**({"last_collectives": calls} if calls else {}), **aborted}
+    aborted = _start_of(stacks)
+    return {
+        **({"last_collectives": calls} if calls else {}),
+        **({"aborted": aborted} if aborted else {}),
+    }
 
 
-def _is_filled(path: Path) -> bool:
+def _start_of(path: Path, most: int = 4000) -> str:
     try:
-        return path.stat().st_size > 0
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            return file.read(most).decode("utf-8", "replace")
     except OSError:
-        return False
+        return ""
 
 
-def _events(db: sqlite3.Connection, sites: dict[int, Site], rank: int) -> Iterator[Event]:
-    rows = db.execute(
-        "SELECT seq, kind, step, microstep, phase, time, site, data FROM raw_events ORDER BY seq"
+def _events(
+    db: sqlite3.Connection, allowance: Allowance, sites: dict[int, Site], rank: int
+) -> Iterator[Event]:
+    rows = _rows(
+        db,
+        "SELECT seq, kind, step, microstep, phase, time, site, data FROM raw_events ORDER BY seq",
     )
     for seq, kind, step, microstep, phase, time_s, site, data in rows:
         yield Event(
             seq,
-            kind,
-            step,
+            _text(kind),
+            _whole(step),
             microstep,
             phase,
             time_s,
             sites.get(site),
             rank,
-            revive(json.loads(data)) if data else {},
+            dict(revive(allowance.parsed(data))) if data else {},
         )
 
 
 def _steps(db: sqlite3.Connection) -> dict[str, Any]:
     names = ", ".join(f'"{n}"' for n in STEP_COLUMNS)
-    rows = db.execute(f"SELECT {names} FROM raw_steps ORDER BY row").fetchall()
+    rows = list(_rows(db, f"SELECT {names} FROM raw_steps ORDER BY row"))
     table = np.array(
         [[np.nan if v is None else float(v) for v in row] for row in rows], dtype=np.float64
     )
@@ -223,10 +229,12 @@ def _steps(db: sqlite3.Connection) -> dict[str, Any]:
     return {name: table[:, i] for i, name in enumerate(STEP_COLUMNS)}
 
 
-def _statistics(db: sqlite3.Connection, num_tensors: int) -> tuple[Any, dict[str, Any]]:
+def _statistics(
+    db: sqlite3.Connection, allowance: Allowance, num_tensors: int
+) -> tuple[Any, dict[str, Any]]:
     layouts = {
-        i: np.array(json.loads(t), np.int64)
-        for i, t in db.execute("SELECT id, tensors FROM layouts")
+        i: np.array(allowance.parsed(t), np.int64).reshape(-1)
+        for i, t in _rows(db, "SELECT id, tensors FROM layouts")
     }
     total = db.execute("SELECT count(*) FROM tensor_rows").fetchone()[0]
     stride = max(1, -(-total // MAX_TENSOR_ROWS))
@@ -234,8 +242,11 @@ def _statistics(db: sqlite3.Connection, num_tensors: int) -> tuple[Any, dict[str
         "SELECT step, layout, columns, data FROM tensor_rows WHERE row % ? = 0 OR row < 200 "
         "OR row >= ? ORDER BY row"
     )
-    rows = db.execute(query, (stride, total - 200)).fetchall()
+    rows = list(_rows(db, query, (stride, total - 200)))
+    if any(len(t) and t.min() < 0 for t in layouts.values()):
+        allowance.refuse("a layout names a tensor below 0")
     width = max([num_tensors, *(int(t.max()) + 1 for t in layouts.values() if len(t))], default=0)
+    allowance.statistics(len(rows), width, len(TENSOR_STATISTICS))
     steps = np.array([r[0] for r in rows], np.int64)
     out = {
         name: np.full((len(rows), width), NOT_MEASURED, np.float32) for name in TENSOR_STATISTICS
@@ -252,13 +263,14 @@ def _statistics(db: sqlite3.Connection, num_tensors: int) -> tuple[Any, dict[str
     return steps, out
 
 
-def _batches(db: sqlite3.Connection) -> Iterator[Batch]:
-    rows = db.execute(
+def _batches(db: sqlite3.Connection, allowance: Allowance) -> Iterator[Batch]:
+    rows = _rows(
+        db,
         "SELECT id, step, phase, source, wait_ms, epoch, data, fingerprints FROM "
-        "raw_batches ORDER BY id"
+        "raw_batches ORDER BY id",
     )
     for index, step, phase, source, wait_ms, epoch, data, marks in rows:
-        body = json.loads(data)
+        body = allowance.parsed(data)
         prints = tuple(np.frombuffer(marks, np.int64).tolist())
         tensors = tuple(revive(body["tensors"]))
         yield Batch(

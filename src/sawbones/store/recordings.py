@@ -6,6 +6,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from sawbones.store.private import make_private_folder
+
 RECORDINGS = Path(".sawbones")
 
 
@@ -20,7 +22,7 @@ def new_run_folder(script: str) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     for above in folder.absolute().parents:
         if above.name == RECORDINGS.name:
             with (

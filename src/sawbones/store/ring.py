@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sawbones.masking import mask
 from sawbones.schema import Site
+from sawbones.store.private import make_private_file
 
 SLOTS = 32
 SLOT_BYTES = 512
@@ -31,7 +33,7 @@ def stacks_path(folder: Path, rank: int) -> Path:
 class Ring:
     def __init__(self, folder: Path, rank: int) -> None:
         path = ring_path(folder, rank)
-        path.write_bytes(bytes(SLOTS * SLOT_BYTES))
+        make_private_file(path).write_bytes(bytes(SLOTS * SLOT_BYTES))
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), SLOTS * SLOT_BYTES)
 
@@ -44,7 +46,11 @@ class Ring:
         site: Site | None,
         callers: Sequence[Any] = (),
     ) -> None:
-        place = [site.file, site.line, site.function, site.code[:100]] if site is not None else None
+        place = (
+            [site.file, site.line, site.function, mask(site.code)[:100]]
+            if site is not None
+            else None
+        )
         kept = list(callers)
         while (
             len(text := json.dumps([number, op, shape, step, place, kept]).encode()) > SLOT_BYTES
@@ -58,7 +64,11 @@ class Ring:
 def read_ring(folder: Path, rank: int) -> list[dict[str, Any]]:
     """In the order they were made; empty when there is none."""
     try:
-        data = ring_path(folder, rank).read_bytes()
+        path = ring_path(folder, rank)
+        if not path.is_file():
+            return []
+        with path.open("rb") as file:
+            data = file.read(SLOTS * SLOT_BYTES)
     except OSError:
         return []
     found = []
@@ -66,14 +76,14 @@ def read_ring(folder: Path, rank: int) -> list[dict[str, Any]]:
         text = data[start : start + SLOT_BYTES].rstrip(b"\0")
         try:
             number, op, shape, step, place, *callers = json.loads(text) if text else (None,) * 5
-        except ValueError:
-            continue  # cut off in the middle
-        if number is not None:
             site = (
                 dict(zip(("file", "line", "function", "code"), place, strict=True))
                 if place
                 else None
             )
+        except (ValueError, TypeError, RecursionError):
+            continue  # cut off in the middle
+        if type(number) is int:
             around = callers[0] if callers else []
             found.append(
                 {

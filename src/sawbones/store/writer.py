@@ -17,8 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from sawbones.masking import (
+    learn_arguments,
+    mask,
+    mask_all,
+    mask_arguments,
+    mask_json,
+    masked_counts,
+)
+from sawbones.masking.process import learn_environment
 from sawbones.schema import STEP_COLUMNS, Batch, Site
 from sawbones.store.codec import to_plain
+from sawbones.store.private import make_private_file
 from sawbones.store.recordings import make_folder
 from sawbones.store.tables import SCHEMA_VERSION, TABLES, VIEWS
 
@@ -65,9 +75,11 @@ class RunWriter:
         self._wake = threading.Event()
         self._closed = False
         self._flushed_by = 0  # thread that is writing
+        self._masked: dict[str, int] = {}  # as it was last written
         self.failed: str | None = None
         try:
             make_folder(folder)
+            make_private_file(self.path)
             self._db = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=OFF")
@@ -143,6 +155,7 @@ class RunWriter:
                 return
             self._flushed_by = threading.get_ident()
             try:
+                learn_environment()
                 rows: dict[str, list[tuple[Any, ...]]] = {}
                 for given in pending:
                     if given[0] == "stored":
@@ -151,6 +164,10 @@ class RunWriter:
                         continue
                     for kind, values in given[1][0]() if given[0] == "later" else (given,):
                         rows.setdefault(kind, []).append(_encode(kind, values))
+                _mask_rows(rows)
+                if masked_counts() != self._masked:
+                    self._masked = masked_counts()
+                    rows.setdefault("meta", []).append(("masked", _json(self._masked)))
                 self._db.execute("BEGIN")
                 for (
                     kind,
@@ -222,6 +239,27 @@ def _json(value: Any) -> str:
         return json.dumps(to_plain(value), separators=(",", ":"))
 
 
+_TEXTS = {"event": (7,), "site": (1, 3, 4), "batch": (3, 6)}  # columns that hold text
+
+
+def _mask_rows(rows: dict[str, list[tuple[Any, ...]]]) -> None:
+    """All texts of a flush are searched at once: a search for each of some hundred short ones would
+    cost more than the flush itself.
+    """
+    texts = [
+        row[column]
+        for kind, columns in _TEXTS.items()
+        for row in rows.get(kind, ())
+        for column in columns
+        if row[column]
+    ]
+    together = "\n".join(texts)
+    if mask(together) == together:
+        return
+    for kind in _TEXTS:
+        rows[kind] = [tuple(mask_all(row)) for row in rows.get(kind, ())]
+
+
 def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
     if kind == "event":
         return (*values[:7], _json(values[7]) if values[7] else None)
@@ -234,9 +272,13 @@ def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         )
         return (row, step, layout, ",".join(columns), data.tobytes())
     if kind == "meta":
-        return (values[0], _json(values[1]))
+        return (values[0], mask_json(_json(_masked_argv(*values))))
     if kind == "record":
-        return (values[0], values[1], zlib.compress(_json(to_plain(values[2])).encode(), 3))
+        return (
+            values[0],
+            values[1],
+            zlib.compress(mask_json(_json(to_plain(values[2]))).encode(), 3),
+        )
     if kind == "batch":
         index, b = values
         body = _json({"microstep": b.microstep, "tensors": b.tensors})
@@ -245,6 +287,13 @@ def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
     if kind == "step":
         return tuple(_real(v) for v in values)
     return values
+
+
+def _masked_argv(key: str, value: Any) -> Any:
+    if key != "argv":
+        return value
+    learn_arguments(value)
+    return mask_arguments(value)
 
 
 def _real(value: Any) -> Any:

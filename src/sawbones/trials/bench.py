@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sawbones.masking.process import take_over
 from sawbones.observe import ctrl_c
 from sawbones.observe.options import Options
 from sawbones.schema import Run
@@ -155,6 +156,7 @@ class Bench:
         finally:
             self._end(child)
         self.out_of_time = cut and not self.interrupted
+        take_over(box(working))
         # Shown to the user: the script as they know it, not its scratch copy.
         self._said.tail = _tail(log).replace(str(working), str(self.scratch.source))
         if self._closed:

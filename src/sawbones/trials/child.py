@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sawbones.masking.process import hand_over
 from sawbones.observe.launch import Session, run_script
 from sawbones.observe.options import Options
 from sawbones.trials.family import die_with_parent, tie_forks
@@ -77,6 +78,7 @@ def main() -> None:
     )
     sys.stdout.flush()
     sys.stderr.flush()
+    hand_over(box(Path(spec.working_folder)))
     os._exit(
         status
     )  # the run is on disk; loader workers and user threads must not hold the experiment up
