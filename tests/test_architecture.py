@@ -34,8 +34,9 @@ MAY_IMPORT = {
     "lab": {"trainer"},
     "pages": {"schema", "faults", "audits"},
     "observe": {"schema", "stats", "store", "__version__"},
-    "trials": {"schema", "stats", "store", "observe", "oracles"},
-    "capture": {"schema", "stats", "store", "observe", "trials", "__version__"},
+    "isolation": {"schema", "observe"},
+    "trials": {"schema", "stats", "store", "observe", "isolation", "oracles"},
+    "capture": {"schema", "stats", "store", "observe", "isolation", "trials", "__version__"},
     "watching": {"schema", "store", "observe", "capture"},
     "live": {"schema", "store", "observe", "diagnosis"},
     "testing": {"schema", "stats", "observe", "trials", "faults", "capture"},
@@ -45,6 +46,7 @@ MAY_IMPORT = {
         "store",
         "observe",
         "capture",
+        "isolation",
         "trials",
         "faults",
         "report",
@@ -227,7 +229,7 @@ def test_public_names() -> None:
 
 
 FLAGS = {
-    "diagnose": "--capture-limit --html --json --keep-run --no-capture --no-data --no-experiments --no-source "
+    "diagnose": "--allow --capture-limit --html --json --keep-run --no-capture --no-data --no-experiments --no-source "
     "--nproc-per-node --only --pin --quiet --seconds --steps",
     "profile": "--json --seconds --steps --top",
     "run": (

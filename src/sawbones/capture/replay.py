@@ -16,10 +16,10 @@ from sawbones.capture.comparing import EXACTLY, Changes, Replay, compared, descr
 from sawbones.capture.errors import CaptureError
 from sawbones.capture.reasons import NOT_CHANCE, first_operator, likely_reasons
 from sawbones.capture.secrets import REDACTED
+from sawbones.isolation.scratch import Room
 from sawbones.observe.options import Options
 from sawbones.trials.bench import Bench, ChildFailed, Patient
 from sawbones.trials.child import Remedy
-from sawbones.trials.scratch import box
 
 STAGE = "sawbones.capture.stage"
 SECONDS = 600.0
@@ -88,25 +88,21 @@ class Theatre:
     def __exit__(self, *error: Any) -> None:
         self.bench.__exit__(*error)
 
-    def prepared(self) -> Path:
-        """A fresh copy to work in. What the child leaves beside it can be read while the bench is
+    def prepared(self) -> Room:
+        """A fresh room to work in. What the child leaves in its box can be read while the bench is
         open.
         """
-        working = self.bench.scratch.copy()
+        room = self.bench.room()
         for name, text in self.sources.items():
-            target = working / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.is_symlink():
-                target.unlink()
-            target.write_bytes(text)
-        return working
+            room.put(name, text)
+        return room
 
     def perform(
-        self, way: str, changes: Changes = EXACTLY, working: Path | None = None, **settings: Any
+        self, way: str, changes: Changes = EXACTLY, room: Room | None = None, **settings: Any
     ) -> dict[str, Any]:
         """Runs one child and returns its outcome."""
-        working = working or self.prepared()
-        result = box(working) / "outcome.json"
+        room = room or self.prepared()
+        result = room.box / "outcome.json"
         params = {
             "bundle": str(self.bundle.path.absolute()),
             "way": way,
@@ -124,7 +120,7 @@ class Theatre:
         if way == "jump" and patient.num_ranks > 1:  # other ranks' batches are not in this bundle
             patient = Patient(patient.script, patient.argv, patient.working_folder, 1, True)
         with Variables(self.bundle, changes):
-            self.bench.execute(options, remedies, working=working, patient=patient)
+            self.bench.execute(options, remedies, room=room, patient=patient)
         try:
             outcome: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

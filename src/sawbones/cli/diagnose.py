@@ -14,11 +14,13 @@ from sawbones.cli.arguments import existing_script, split_script, usage_error
 
 DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
 
-The script runs in a scratch copy of the working folder: nothing of yours is overwritten.
+The script runs in a private file system and network: nothing of yours is overwritten. Where the system
+refuses that, calls of Python are redirected instead; the first line says which (docs/how-to/isolation.md).
 With a recorded run folder instead of a script, the checks read that recording; experiments need the script.
 Exit status: 0 healthy, 1 sick, 2 usage error, 3 the script crashed."""
 
 _WITH_VALUE = {
+    "--allow",
     "--json",
     "--html",
     "--seconds",
@@ -82,6 +84,12 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
+    p.add_argument(
+        "--allow",
+        default="",
+        metavar="WHAT",
+        help="what the script may reach, comma-separated: network, subprocess",
+    )
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
         "script",
@@ -153,6 +161,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         "experiments": not given.no_experiments,
         "only": given.only,
         "num_ranks": given.nproc_per_node,
+        "allow": tuple(filter(None, given.allow.split(","))),
         "keep_run": Path(given.keep_run).absolute() if given.keep_run else None,
         "capture": None
         if given.no_capture

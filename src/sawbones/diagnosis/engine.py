@@ -49,6 +49,7 @@ def diagnose_script(
     experiments: bool = True,
     only: str = "*",
     num_ranks: int = 1,
+    allow: tuple[str, ...] = (),
     say: Say = lambda text: None,
     progress: Callable[[Path], None] | None = None,
     keep_run: Path | None = None,
@@ -56,7 +57,8 @@ def diagnose_script(
 ) -> Diagnosis:
     began = time.monotonic()
     patient = Patient(script, argv, working_folder or Path.cwd(), num_ranks)
-    with Bench(patient, seconds) as bench:
+    with Bench(patient, seconds, allow) as bench:
+        say(str(bench.isolation))
         say("observing")
         share = OBSERVE_SHARE if experiments else 1.0
         try:

@@ -1,7 +1,7 @@
 """The child process of an observation or an experiment: the user's script, watched, under remedies.
 
 Started as `python -m sawbones.trials.child SPEC.json` in its own process group and in a
-scratch copy. With several ranks this process becomes torchrun, which starts the same module once
+room of its own (see isolation). With several ranks this process becomes torchrun, which starts the same module once
 per rank.
 """
 
@@ -17,11 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sawbones.isolation import guarding
+from sawbones.isolation.family import die_with_parent, tie_forks
 from sawbones.observe.launch import Session, run_script
 from sawbones.observe.options import Options
-from sawbones.trials.family import die_with_parent, tie_forks
-from sawbones.trials.overlay import Overlay
-from sawbones.trials.scratch import box
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,12 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Spec:
-    script: str  # relative to the scratch copy, or absolute
+    script: str  # relative to the working folder, or absolute
     argv: tuple[str, ...]
     run_folder: str
     working_folder: str
     options: Options
+    guarding: dict[str, Any]  # what is held back, for isolation.guarding
     remedies: tuple[Remedy, ...] = ()
     num_ranks: int = 1
     torchrun: bool = False  # also for one rank, for scripts that expect its environment
@@ -83,10 +83,7 @@ def main() -> None:
 
 
 def _prepare(spec: Spec, session: Session) -> None:
-    overlay = Overlay(
-        Path(spec.working_folder), Path(spec.run_folder), box(Path(spec.working_folder))
-    )
-    session.on_ready.append(lambda recorder: overlay.install_torch())
+    guarding.install(spec.guarding)
     for remedy in spec.remedies:
         if (
             "." in remedy.name
@@ -96,7 +93,6 @@ def _prepare(spec: Spec, session: Session) -> None:
         module = importlib.import_module(f"sawbones.trials.remedies.{remedy.name}")
         session.on_ready.append(partial(module.install, **remedy.params))
     session.prepare_spawned = ("sawbones.trials.child", spec.to_json())
-    overlay.install()
 
 
 def prepare_spawned(text: str, session: Session) -> None:
