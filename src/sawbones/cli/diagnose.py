@@ -153,6 +153,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
 
     from sawbones.capture.keeping import Capture
     from sawbones.diagnosis import diagnose_script
+    from sawbones.isolation.choosing import ISOLATION
 
     console = Console(stderr=True)
     settings = {
@@ -168,19 +169,20 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         else Capture(not given.no_source, not given.no_data, given.capture_limit),
     }
     if given.quiet or not console.is_terminal:
-        said = (
-            None
-            if given.quiet
-            else lambda text: print(f"sawbones: {text}", file=sys.stderr, flush=True)
-        )
-        return diagnose_script(
-            given.script, tuple(given.args), say=said or (lambda text: None), **settings
-        )
+
+        def tell(text: str) -> None:
+            if not given.quiet or text.startswith(ISOLATION):
+                print(f"sawbones: {text}", file=sys.stderr, flush=True)
+
+        return diagnose_script(given.script, tuple(given.args), say=tell, **settings)
     began = time.monotonic()
     with console.status("observing") as status:
         doing = ["observing"]
 
         def say(text: str) -> None:
+            if text.startswith(ISOLATION):  # the first line of every diagnosis
+                console.print(text, highlight=False)
+                return
             doing[0] = text
             status.update(f"{text}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f})")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from sawbones import faults
 from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.fixes import with_fixes
+from sawbones.diagnosis.held_back import held_back
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
 from sawbones.observe.options import Options, diagnosing
@@ -69,12 +70,17 @@ def diagnose_script(
                 options, attached, seconds=seconds * share, progress=progress, run_folder=observed
             )
         except DiedAtOnce as error:
+            facts = {"held_back": error.held_back}
+            run = Run(script, argv, "", {}, Ending("exception", 1), facts=facts)
             report = Report(
-                "crashed", script, 0, round(time.monotonic() - began, 3), notes=(str(error),)
+                "crashed",
+                script,
+                0,
+                round(time.monotonic() - began, 3),
+                environment={"isolation": bench.isolation.mode},
+                notes=(str(error), *held_back(run)),
             )
-            return Diagnosis(
-                report, Run(script, argv, "", {}, Ending("exception", 1)), bench.log_tail
-            )
+            return Diagnosis(report, run, bench.log_tail)
         output = bench.log_tail
         bundles = (
             capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
@@ -250,6 +256,7 @@ def _report(
     if run.ending.kind == "exception":
         first = (run.ending.message or "").split("\n")[0][:200]
         notes += (f"the script crashed at {run.ending.site}: {run.ending.exception}: {first}",)
+    notes += held_back(run)
     report = Report(
         "crashed" if crashed else "sick" if sick else "healthy",
         script,

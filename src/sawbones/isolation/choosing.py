@@ -14,6 +14,7 @@ from sawbones.isolation.scratch import NoPlace, Scratch
 from sawbones.schema.errors import SawbonesError
 
 FORCED = "SAWBONES_ISOLATION"
+ISOLATION = "Isolation:"  # how the line begins that names the mode
 ALLOWABLE = ("network", "subprocess")
 _TRY_SECONDS = 20.0
 
@@ -37,9 +38,9 @@ class Isolation:
     def __str__(self) -> str:
         allowed = f"; allowed: {', '.join(self.allowed)}" if self.allowed else ""
         if not self.is_kernel:
-            return f"Isolation: patched ({self.reason}{allowed}); see docs/how-to/isolation.md"
+            return f"{ISOLATION} patched ({self.reason}{allowed}); see docs/how-to/isolation.md"
         what = "files" if self.network else "files or services"
-        return f"Isolation: kernel (nothing the script does reaches your {what}{allowed})"
+        return f"{ISOLATION} kernel (nothing the script does reaches your {what}{allowed})"
 
 
 def choose(scratch: Scratch, allowed: tuple[str, ...] = ()) -> Isolation:

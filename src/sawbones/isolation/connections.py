@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sawbones.isolation.family import descendants
-from sawbones.isolation.held_back import Record, listening
+from sawbones.isolation.held_back import Record, is_listening, listening
 
 _ADVICE = "was held back by sawbones; to allow it: sawbones diagnose --allow network"
 
@@ -89,9 +89,9 @@ class Connections:
         host, port = str(address[0]), int(address[1])
         if not _is_here(host) and not _is_address_of_this_machine(host):
             self._refuse(f"{host}:{port}")
-        if not self._kernel and this.type & socket.SOCK_STREAM and not self._is_own_port(port):
-            if any(number == port for number, _ in listening()):
-                self._refuse(f"{host}:{port}")
+        is_foreign = is_listening(port) and not self._is_own_port(port)
+        if not self._kernel and this.type & socket.SOCK_STREAM and is_foreign:
+            self._refuse(f"{host}:{port}")
         return port
 
     def _note_refused(self, port: int | None) -> None:

@@ -57,7 +57,7 @@ class NativeWrites:
         self._w.wrap(torch.jit, "save", self._writes_second)
         self._w.wrap(torch._C, "PyTorchFileWriter", self._writes_first)
         methods: tuple[tuple[Any, str], ...] = (
-            (torch.jit.RecursiveScriptModule, "save"),
+            (torch.jit._script.RecursiveScriptModule, "save"),
             (torch._C.ScriptFunction, "save"),
             (torch._C._autograd._ProfilerResult, "save"),
         )
@@ -162,7 +162,7 @@ class NativeWrites:
 
     def _install_shared_memory(self) -> None:
         try:
-            import _posixshmem
+            shared_memory = importlib.import_module("_posixshmem")
         except ImportError:
             return
         os.makedirs(self._shared_memory, exist_ok=True)
@@ -185,8 +185,8 @@ class NativeWrites:
                 f"shared memory {path}: not made by this script, held back by sawbones"
             )
 
-        self._w.wrap(_posixshmem, "shm_open", shm_open)
-        self._w.wrap(_posixshmem, "shm_unlink", shm_unlink)
+        self._w.wrap(shared_memory, "shm_open", shm_open)
+        self._w.wrap(shared_memory, "shm_unlink", shm_unlink)
 
     def _note(self, path: str) -> str:
         return os.path.join(self._shared_memory, quote(path, safe=""))

@@ -70,7 +70,7 @@ class Processes:
 
         self._w.wrap(_posixsubprocess, "fork_exec", self._fork_exec)
         # Popen takes a short cut around fork_exec where it may; without it there is one way.
-        subprocess._USE_POSIX_SPAWN = False  # type: ignore[attr-defined]
+        setattr(subprocess, "_USE_POSIX_SPAWN", False)  # noqa: B010 - declared as final
         takes: dict[str, Callable[..., Any]] = {
             "system": self._system,
             "posix_spawn": self._spawn,

@@ -141,14 +141,14 @@ class Redirects:
             return given(target, flags, mode, dir_fd=dir_fd if target is path else None)
 
         self._w.wrap(io, "open", opened)
-        builtins.open = _io.open = io.open  # type: ignore[attr-defined]
+        builtins.open = _io.open = io.open
         self._w.wrap(
             io, "open_code", lambda given, path: self._w.freely(given, self.tree.reading(path))
         )
-        _io.open_code = io.open_code  # type: ignore[attr-defined]
+        _io.open_code = io.open_code
         self._both("open", os_open)
         self._w.replace(io, "FileIO", self._file_io(io.FileIO))
-        _io.FileIO = io.FileIO  # type: ignore[attr-defined]
+        setattr(_io, "FileIO", io.FileIO)  # noqa: B010 - mypy takes it for a type
 
     def _file_io(self, original: Any) -> Any:
         redirects, wrapping = self, self._w

@@ -193,6 +193,11 @@ class Bench:
                 f"{self.patient.script} ended without importing torch: there is no "
                 f"training to look at. It said:\n{self.log_tail}"
             ) from error
+        message = run.ending.message or ""
+        if self.isolation.is_kernel and message.startswith(held_back.NOT_OURS):
+            path = message.rpartition(": ")[2]
+            place = f"{run.ending.site.file}:{run.ending.site.line}" if run.ending.site else None
+            wanted.append({"what": "files", "target": path, "site": place})
         facts: dict[str, Any] = {"interrupted": True} if interrupted else {}
         if wanted:
             facts["held_back"] = wanted
