@@ -58,14 +58,14 @@ class Connections:
             original = getattr(owner, name)
 
             def connect(this: Any, address: Any, _original: Any = original) -> Any:
-                local_port = self._check(this, address)
+                self._check(this, address)
                 try:
                     result = _original(this, address)
                 except ConnectionRefusedError:
-                    self._note_refused(local_port)
+                    self._note_refused(address)
                     raise
                 if result == errno.ECONNREFUSED:
-                    self._note_refused(local_port)
+                    self._note_refused(address)
                 return result
 
             setattr(owner, name, connect)
@@ -78,25 +78,30 @@ class Connections:
 
         owner.sendto = send
 
-    def _check(self, this: Any, address: Any) -> int | None:
-        """Raises where the connection would leave the room; the port of one to this machine."""
+    def _check(self, this: Any, address: Any) -> None:
+        """Raises where the connection would leave the room."""
         if this.family == getattr(socket, "AF_UNIX", None):
             if not self._kernel and not self._is_own_path(address):
                 self._refuse(f"unix:{os.fsdecode(address)}")
-            return None
+            return
         if this.family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, tuple):
-            return None
+            return
         host, port = str(address[0]), int(address[1])
         if not _is_here(host) and not _is_address_of_this_machine(host):
             self._refuse(f"{host}:{port}")
         is_foreign = is_listening(port) and not self._is_own_port(port)
         if not self._kernel and this.type & socket.SOCK_STREAM and is_foreign:
             self._refuse(f"{host}:{port}")
-        return port
 
-    def _note_refused(self, port: int | None) -> None:
-        if port is not None and self._kernel:
+    def _note_refused(self, address: Any) -> None:
+        """Nobody listens in the private network; outside of it, perhaps."""
+        if not self._kernel:
+            return
+        if isinstance(address, tuple):
+            port = int(address[1])
             self._record.add("network", f"localhost:{port}", local_port=port)
+        else:
+            self._record.add("network", f"unix:{os.fsdecode(address)}")
 
     def _refuse(self, target: str) -> None:
         self._record.add("network", target)

@@ -56,8 +56,11 @@ class NativeWrites:
         self._w.wrap(torch.serialization, "save", self._writes_second)
         self._w.wrap(torch.jit, "save", self._writes_second)
         self._w.wrap(torch._C, "PyTorchFileWriter", self._writes_first)
+        script = torch.jit._script
+        modules: tuple[Any, ...] = (script.RecursiveScriptModule, script.ScriptModule)
         methods: tuple[tuple[Any, str], ...] = (
-            (torch.jit._script.RecursiveScriptModule, "save"),
+            *((module, "save") for module in modules),
+            *((module, "_save_for_lite_interpreter") for module in modules),
             (torch._C.ScriptFunction, "save"),
             (torch._C._autograd._ProfilerResult, "save"),
         )

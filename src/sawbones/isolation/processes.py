@@ -40,18 +40,16 @@ _ASKING = {
     "hostname": (),
 }
 _START = """\
-import os, sys
+import importlib.machinery, os, sys
 own = os.path.dirname(__file__)
 sys.path[:] = [folder for folder in sys.path if folder != own]
-sys.modules.pop("sitecustomize", None)
 sys.path.append({package!r})
 from sawbones.isolation.guarding import install_from_environment
 install_from_environment()
 sys.path.remove({package!r})
-try:
-    import sitecustomize
-except ImportError:
-    pass
+next_one = importlib.machinery.PathFinder.find_spec("sitecustomize")
+if next_one is not None:
+    next_one.loader.exec_module(sys.modules["sitecustomize"])
 """
 
 

@@ -133,7 +133,8 @@ class Redirects:
             given: Any, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
         ) -> Any:
             if flags & _CHANGED_IN_PLACE:
-                target = self._file(path, not flags & os.O_TRUNC, bool(flags & os.O_EXCL), dir_fd)
+                starts_empty = bool(flags & os.O_TRUNC and flags & os.O_CREAT)
+                target = self._file(path, not starts_empty, bool(flags & os.O_EXCL), dir_fd)
             elif flags & os.O_TMPFILE == os.O_TMPFILE:
                 target = self.tree.folder(path, dir_fd)
             else:

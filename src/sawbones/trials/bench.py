@@ -299,7 +299,7 @@ def _leave(number: int, frame: Any) -> None:
     raise SystemExit(128 + number)
 
 
-def _tail(log: Path, size: int = 4000) -> str:
+def _tail(log: Path, size: int = 20000) -> str:
     try:
         return log.read_bytes()[-size:].decode("utf-8", "replace")
     except OSError:
