@@ -86,7 +86,9 @@ class Decoys:
 
     def state(self) -> dict[str, str]:
         """Everything that could be harmed, by name, with its content, mode and time."""
-        found = {"/dev/shm": hashlib.sha256(self.shared_memory.read_bytes()).hexdigest()}
+        shared = self.shared_memory
+        is_there = shared.exists()
+        found = {"/dev/shm": hashlib.sha256(shared.read_bytes()).hexdigest() if is_there else ""}
         for path in sorted(self.root.rglob("*")):
             facts = path.lstat()
             text = f"{facts.st_mode:o} {facts.st_mtime_ns if not path.is_dir() else ''}"
