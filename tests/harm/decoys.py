@@ -31,6 +31,7 @@ class Decoys:
         self.shared_memory = Path("/dev/shm") / f"decoy-{os.getpid()}-{root.name}"
 
     def __enter__(self) -> Decoys:
+        self.home.mkdir(parents=True)
         for name in self.names:
             inside, outside = self.home / name, self.outside / name
             for folder in (inside, outside / "sub", outside / "empty"):

@@ -26,9 +26,7 @@ SOURCE = HERE.parents[1] / "src"
 PLAIN = [name for name in WAYS if name not in NEEDS_TORCH]
 WITH_TORCH = sorted(NEEDS_TORCH)
 OTHER_USER = "nobody"
-harm = pytest.mark.skipif(
-    not os.environ.get("SAWBONES_HARM"), reason="all ways as every user: SAWBONES_HARM=1"
-)
+harm = pytest.mark.harm
 
 
 @pytest.fixture

@@ -27,7 +27,8 @@ def main() -> None:
     try:
         enter(Layers.from_plain(json.loads(plan.read_text(encoding="utf-8"))))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        (plan.parent / REASON).write_text(str(error), encoding="utf-8")
+        text = getattr(error, "strerror", None) or str(error)
+        (plan.parent / REASON).write_text(text, encoding="utf-8")
         os._exit(REFUSED)
     module = sys.argv[2]
     if module == NOTHING:
