@@ -2,8 +2,7 @@
 
 An experiment file holds `run(bench, finding, run) -> Verdict`. Its docstring says what is changed,
 what is measured, and which result confirms or refutes. Files without `run` are what experiments are
-made of: processes and folders (bench, child, family, scratch, overlay) and readings of runs (twin,
-side_by_side, properties, modes).
+made of: processes (bench, child) and readings of runs (twin, side_by_side, properties, modes).
 """
 
 from __future__ import annotations
