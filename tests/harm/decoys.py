@@ -16,7 +16,7 @@ from types import TracebackType
 
 from ways_to_write import WAYS
 
-SCRIPT = Path(__file__).resolve().parent / "ways_to_write.py"
+HERE = Path(__file__).resolve().parent
 LARGE_BYTES = 5 << 20  # more than is copied up front in patched mode
 
 
@@ -44,7 +44,9 @@ class Decoys:
             database = sqlite3.connect(outside / "table.db")
             database.execute("create table t (a)")
             database.close()
-        shutil.copy(SCRIPT, self.home / "train.py")
+        for name in ("way_list.py", "file_ways.py", "other_ways.py"):
+            shutil.copy(HERE / name, self.home / name)
+        shutil.copy(HERE / "ways_to_write.py", self.home / "train.py")
         self.shared_memory.write_bytes(bytes(64))
         self.port = self._serve(socket.AF_INET, ("127.0.0.1", 0))[1]
         self._serve(socket.AF_UNIX, str(self.root / "service"))

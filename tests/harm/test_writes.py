@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 from decoys import TRACES, Decoys
-from ways_to_write import NEEDS_TORCH, UNGUARDED_WAYS, WAYS
+from other_ways import UNGUARDED_WAYS
+from way_list import NEEDS_TORCH
+from ways_to_write import WAYS
 
 from sawbones.isolation.unguarded import UNGUARDED
 
