@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "pages": {"schema", "faults", "audits"},
     "properties": set(),
     "observe": {"schema", "masking", "stats", "store", "properties", "__version__"},
+    "isolation": {"schema", "observe"},
     "trials": {
         "schema",
         "masking",
@@ -45,10 +46,20 @@ MAY_IMPORT = {
         "evidence",
         "store",
         "observe",
+        "isolation",
         "oracles",
         "properties",
     },
-    "capture": {"schema", "masking", "stats", "store", "observe", "trials", "__version__"},
+    "capture": {
+        "schema",
+        "masking",
+        "stats",
+        "store",
+        "observe",
+        "isolation",
+        "trials",
+        "__version__",
+    },
     "watching": {"schema", "store", "observe", "capture"},
     "live": {"schema", "masking", "store", "observe", "diagnosis"},
     "testing": {"schema", "masking", "stats", "observe", "trials", "faults", "capture"},
@@ -59,6 +70,7 @@ MAY_IMPORT = {
         "store",
         "observe",
         "capture",
+        "isolation",
         "trials",
         "faults",
         "symptoms",
@@ -251,7 +263,7 @@ def test_public_names() -> None:
 
 
 FLAGS = {
-    "diagnose": "--capture-limit --html --json --keep-run --no-capture --no-data --no-experiments --no-source "
+    "diagnose": "--allow --capture-limit --html --json --keep-run --no-capture --no-data --no-experiments --no-source "
     "--nproc-per-node --only --pin --quiet --seconds --steps",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sawbones.trials.family import descendants
+from sawbones.isolation.family import descendants
 
 EVERYTHING = bool(os.environ.get("SAWBONES_HARM"))
 

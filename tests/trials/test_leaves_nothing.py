@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +18,10 @@ from pathlib import Path
 import pytest
 from trial_cases import CASES, SCRIPTS, Hospital
 
+from sawbones.isolation import copies, scratch
+from sawbones.isolation.family import descendants
 from sawbones.observe.options import Options
-from sawbones.trials import scratch
 from sawbones.trials.bench import GRACE_SECONDS, Bench, Patient
-from sawbones.trials.family import descendants
 
 PLAIN = Options(deep_steps=(), deep_every=0, batch_samples=0)
 
@@ -65,12 +66,12 @@ def alive(family: dict[int, str]) -> list[int]:
     return running
 
 
+@pytest.mark.parametrize("mode", ["kernel", "patched"])
 def test_a_script_that_writes_everywhere_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr(
-        scratch, "COPY_BYTES", 6000
-    )  # so that the large files are linked, not copied
+    monkeypatch.setenv("SAWBONES_ISOLATION", mode)
+    monkeypatch.setattr(copies, "FILE_BYTES", 6000)  # so that the large files are not copied
     home, away = tmp_path / "home", tmp_path / "away"
     (away / "sub").mkdir(parents=True)
     home.mkdir()
@@ -156,7 +157,7 @@ def test_children_die_with_a_killed_diagnosis_and_the_next_one_sweeps_up(
     held = list(temporary.glob("sawbones-*"))
     monkeypatch.setattr(scratch, "_YOUNG_SECONDS", 0.0)
     scratch.sweep(temporary)
-    assert held and all((folder / ".lock").exists() for folder in held), (
+    assert held and all((folder / scratch.MARK).exists() for folder in held), (
         "a folder in use is not swept"
     )
     session.kill()
@@ -166,25 +167,46 @@ def test_children_die_with_a_killed_diagnosis_and_the_next_one_sweeps_up(
     assert list(temporary.iterdir()) == []
 
 
-def test_what_lies_beside_the_working_folder_is_found_from_the_copy(tmp_path: Path) -> None:
+def test_a_folder_without_our_own_mark_is_never_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch, "_YOUNG_SECONDS", 0.0)
+    for name in ("sawbones-results", "sawbones-copied", "sawbones-forged"):
+        (tmp_path / name).mkdir(mode=0o700)
+        (tmp_path / name / "thesis.txt").write_text("years of work")
+        (tmp_path / name / ".lock").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ours = scratch.Scratch(tmp_path)
+    shutil.copy(ours.folder / scratch.MARK, tmp_path / "sawbones-copied" / scratch.MARK)
+    (tmp_path / "sawbones-forged" / scratch.MARK).write_text("{}")
+    before = state_of(tmp_path)
+    scratch.sweep(tmp_path)
+    assert state_of(tmp_path) == before, "one is held, the others are the user's"
+    ours.close()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("mode", ["kernel", "patched"])
+def test_what_lies_beside_the_working_folder_is_found_from_the_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("SAWBONES_ISOLATION", mode)
     home = tmp_path / "project" / "code"
     home.mkdir(parents=True)
-    for name in (
-        "project/data/table.csv",
-        "shared/names.txt",
-        "project/spec.json",
-        "project/.git/index",
-    ):
+    for name in ("project/data/table.csv", "shared/names.txt", "project/lib/beside.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(name)
-    before = state_of(tmp_path)
-    place = scratch.Scratch(home)
-    copy = place.copy()
-    assert (copy / "../data/table.csv").read_text() == "project/data/table.csv"
-    assert (copy / "../../shared/names.txt").read_text() == "shared/names.txt"
-    assert not (copy / "../.git").exists()
-    assert not list(scratch.box(copy).glob("spec.json")), (
-        "where our own files go, none of the user's is in the way"
+        (tmp_path / name).write_text("WHERE = __file__" if name.endswith(".py") else name)
+    (home / "train.py").write_text(
+        "import sys\nsys.path.append('../lib')\nimport beside, torch\n"
+        "print(open('../data/table.csv').read(), open('../../shared/names.txt').read())\n"
+        "print('beside.py' in beside.WHERE)\n"
+        "open('../data/table.csv', 'w').write('changed')\n"
+        "print(open('../data/table.csv').read())\n"
     )
-    place.close()
+    before = state_of(tmp_path)
+    with Bench(Patient("train.py", (), home), 120) as bench:
+        run = bench.execute(PLAIN)
+    said = bench.log_tail.split()
+    assert said == ["project/data/table.csv", "shared/names.txt", "True", "changed"]
+    assert run.environment["isolation"] == mode
     assert state_of(tmp_path) == before

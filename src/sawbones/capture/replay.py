@@ -13,11 +13,11 @@ from sawbones.capture.comparing import EXACTLY, Changes, Replay, compared, descr
 from sawbones.capture.errors import CaptureError
 from sawbones.capture.reasons import NOT_CHANCE, first_operator, likely_reasons
 from sawbones.capture.variables import Variables
+from sawbones.isolation.scratch import Room
 from sawbones.masking import MASK, mask_arguments, mask_bytes
 from sawbones.observe.options import Options
 from sawbones.trials.bench import Bench, ChildFailed, Patient
 from sawbones.trials.child import Remedy
-from sawbones.trials.scratch import box
 
 MOST_FILES = 20
 STAGE = "sawbones.capture.stage"
@@ -71,33 +71,29 @@ class Theatre:
     def __exit__(self, *error: Any) -> None:
         self.bench.__exit__(*error)
 
-    def prepared(self) -> Path:
-        """A fresh copy to work in. What the child leaves beside it can be read while the bench is
+    def prepared(self) -> Room:
+        """A fresh room to work in. What the child leaves in its box can be read while the bench is
         open.
         """
-        working = self.bench.scratch.copy()
-        inside = working.resolve()
+        room = self.bench.room()
+        inside = self.folder.resolve()
         for name, text in self.sources.items():
-            target = working / name
-            if not target.parent.resolve().is_relative_to(inside):
+            own = self.folder / name
+            if not own.parent.resolve().is_relative_to(inside):
                 raise CaptureError(
                     f"{self.bundle.path}: {name} would be written outside of the copy, through a "
                     f"link in {self.folder}"
                 )
-            if _is_same(target, text):
-                continue  # and with the secrets that were masked in the bundle
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.is_symlink():
-                target.unlink()
-            target.write_bytes(text)
-        return working
+            if not _is_same(own, text):  # else with the secrets that were masked in the bundle
+                room.put(name, text)
+        return room
 
     def perform(
-        self, way: str, changes: Changes = EXACTLY, working: Path | None = None, **settings: Any
+        self, way: str, changes: Changes = EXACTLY, room: Room | None = None, **settings: Any
     ) -> dict[str, Any]:
         """Runs one child and returns its outcome."""
-        working = working or self.prepared()
-        result = box(working) / "outcome.json"
+        room = room or self.prepared()
+        result = room.box / "outcome.json"
         params = {
             "bundle": str(self.bundle.path.absolute()),
             "sha256": self.bundle.sha256,
@@ -116,7 +112,7 @@ class Theatre:
         if way == "jump" and patient.num_ranks > 1:  # other ranks' batches are not in this bundle
             patient = Patient(patient.script, patient.argv, patient.working_folder, 1, True)
         with Variables(self.bundle, changes):
-            self.bench.execute(options, remedies, working=working, patient=patient)
+            self.bench.execute(options, remedies, room=room, patient=patient)
         try:
             outcome: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

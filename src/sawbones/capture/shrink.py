@@ -23,8 +23,8 @@ from sawbones.capture.comparing import Changes, plain_message
 from sawbones.capture.errors import CaptureError
 from sawbones.capture.replay import Theatre, ways
 from sawbones.capture.reproducer import NAME
+from sawbones.isolation.scratch import Room
 from sawbones.trials.bench import ChildFailed
-from sawbones.trials.scratch import box
 
 SECONDS = 300.0
 SCRIPT_SECONDS = 120.0
@@ -64,10 +64,10 @@ def shrink(
     with Theatre(bundle, seconds + 120.0) as theatre:
         # One rank is enough where the failure lies in what that rank was fed.
         for way in sorted(ways(bundle)):
-            working = theatre.prepared()
-            folder = box(working) / "shrunk"
+            room = theatre.prepared()
+            folder = room.box / "shrunk"
             folder.mkdir()
-            found = _search(theatre, way, working, folder, seconds, say)
+            found = _search(theatre, way, room, folder, seconds, say)
             if "after" in found:
                 return _result(bundle, found, folder, out, way, began, say)
             tried.append(f"{way}: {found.get('failed')}")
@@ -75,7 +75,7 @@ def shrink(
 
 
 def _search(
-    theatre: Theatre, way: str, working: Path, folder: Path, seconds: float, say: Say
+    theatre: Theatre, way: str, room: Room, folder: Path, seconds: float, say: Say
 ) -> dict[str, Any]:
     over = threading.Event()
     follower = threading.Thread(
@@ -85,7 +85,7 @@ def _search(
     try:
         # A process that uses a GPU cannot fork, so the search takes place on the CPU.
         theatre.perform(
-            way, Changes(device="cpu"), working, shrink={"folder": str(folder), "seconds": seconds}
+            way, Changes(device="cpu"), room, shrink={"folder": str(folder), "seconds": seconds}
         )
     except ChildFailed as error:
         if not (folder / "shrunk.json").exists():

@@ -24,11 +24,13 @@ from sawbones.observe import ctrl_c
 
 DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
 
-The script runs in a scratch copy of the working folder: nothing of yours is overwritten.
+The script runs in a private file system and network: nothing of yours is overwritten. Where the system
+refuses that, calls of Python are redirected instead; the first line says which (docs/how-to/isolation.md).
 With a recorded run folder instead of a script, the checks read that recording; experiments need the script.
 Exit status: 0 healthy, 1 sick or unexplained, 2 usage error, 3 the script crashed, 4 inconclusive or interrupted."""
 
 _WITH_VALUE = {
+    "--allow",
     "--json",
     "--html",
     "--seconds",
@@ -110,6 +112,12 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
+    p.add_argument(
+        "--allow",
+        default="",
+        metavar="WHAT",
+        help="what the script may reach, comma-separated: network, subprocess",
+    )
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
         "script",
@@ -150,6 +158,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
 
     from sawbones.capture.keeping import Capture
     from sawbones.diagnosis import diagnose_script
+    from sawbones.isolation.choosing import ISOLATION
     from sawbones.masking import shown_line
 
     console = Console(stderr=True)
@@ -159,21 +168,27 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         "experiments": not given.no_experiments,
         "only": given.only,
         "num_ranks": given.nproc_per_node,
+        "allow": tuple(filter(None, given.allow.split(","))),
         "keep_run": Path(given.keep_run).absolute() if given.keep_run else None,
         "capture": None
         if given.no_capture
         else Capture(not given.no_source, not given.no_data, given.capture_limit),
     }
     if given.quiet or not console.is_terminal:
-        said = None if given.quiet else lambda text: say(f"sawbones: {text}", error=True)
-        return diagnose_script(
-            given.script, tuple(given.args), say=said or (lambda text: None), **settings
-        )
+
+        def said(text: str) -> None:
+            if not given.quiet or text.startswith(ISOLATION):
+                say(f"sawbones: {text}", error=True)
+
+        return diagnose_script(given.script, tuple(given.args), say=said, **settings)
     began = time.monotonic()
     with console.status("observing") as status:
         doing = ["observing"]
 
         def tell(text: str) -> None:
+            if text.startswith(ISOLATION):  # the first line of every diagnosis
+                console.print(shown_line(text), highlight=False, markup=False)
+                return
             doing[0] = escape(shown_line(text))
             status.update(f"{doing[0]}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f})")
 

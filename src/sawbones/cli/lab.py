@@ -161,7 +161,7 @@ def _completed(command: list[str], environment: dict[str, str]) -> int:
     """In a session of its own: Ctrl-C is ours, and ends the script and its ranks without their
     tracebacks.
     """
-    from sawbones.trials.family import end
+    from sawbones.isolation.family import end
 
     with ctrl_c.delayed():
         script = subprocess.Popen(command, env=environment, start_new_session=True)

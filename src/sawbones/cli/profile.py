@@ -22,7 +22,7 @@ from sawbones.cli.arguments import (
 DESCRIPTION = """Run a few steps of a training script and say where their time and memory go.
 
 Throughput, the split into data, forward, backward, optimizer and the rest, the slowest operators and the owners of memory at the
-peak, each with the line of the script. The script runs in a scratch copy of the working folder and is ended after --steps.
+peak, each with the line of the script. The script runs isolated (docs/how-to/isolation.md) and is ended after --steps.
 torch.compile is off: compiled code has no lines."""
 
 _WITH_VALUE = {"--steps", "--seconds", "--top", "--json"}

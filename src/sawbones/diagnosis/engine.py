@@ -14,6 +14,7 @@ from sawbones import faults, symptoms
 from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.differential import Outcome, seek, standing
 from sawbones.diagnosis.fixes import with_fixes
+from sawbones.diagnosis.held_back import held_back
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
 from sawbones.diagnosis.progress import progress as learned
@@ -54,6 +55,7 @@ def diagnose_script(
     experiments: bool = True,
     only: str = "*",
     num_ranks: int = 1,
+    allow: tuple[str, ...] = (),
     say: Say = lambda text: None,
     progress: Callable[[Path], None] | None = None,
     keep_run: Path | None = None,
@@ -62,7 +64,8 @@ def diagnose_script(
     began = time.monotonic()
     learn_arguments(argv)
     patient = Patient(script, argv, working_folder or Path.cwd(), num_ranks)
-    with Bench(patient, seconds, partial=True) as bench:
+    with Bench(patient, seconds, allow, partial=True) as bench:
+        say(str(bench.isolation))
         say("observing")
         share = OBSERVE_SHARE if experiments else 1.0
         try:
@@ -125,10 +128,19 @@ def _without_run(
         if ended
         else str(error).splitlines()[0].removesuffix(" It said:")
     )
-    verdict = "crashed" if died else "inconclusive"
-    report = Report(verdict, script, 0, round(seconds, 3), notes=(why,))
+    facts = {"held_back": error.held_back} if isinstance(error, DiedAtOnce) else {}
     ending = Ending("exception", 1) if died else Ending("terminated")
-    return Diagnosis(report, Run(script, argv, "", {}, ending), bench.log_tail)
+    run = Run(script, argv, "", {}, ending, facts=facts)
+    wanted = held_back(run)
+    report = Report(
+        "crashed" if died and not wanted else "inconclusive",
+        script,
+        0,
+        round(seconds, 3),
+        environment={"isolation": bench.isolation.mode},
+        notes=(why, *wanted),
+    )
+    return Diagnosis(report, run, bench.log_tail)
 
 
 def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
@@ -273,6 +285,7 @@ def _report(
         notes += (f"the script crashed at {run.ending.site}: {run.ending.exception}: {first}",)
     if "died" in run.facts:
         notes += (f"the script was killed (exit status {run.facts['died']})",)
+    notes += tuple(line for line in held_back(run) if line not in judged.why)
     report = Report(
         judged.verdict,
         script,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sawbones.diagnosis.held_back import held_back
 from sawbones.schema import Finding, Run, Symptom
 
 # Steps that a run which was cut short has to have taken before its health is judged at all.
@@ -39,9 +40,9 @@ def judge(
     """`looked` and `blind`: checks that saw what they need, and checks that did not. `interrupted`:
     the user ended the diagnosis, not the script.
     """
-    held_back = str(run.facts.get("held_back") or "")
+    wanted = "; ".join(held_back(run))
     sick = any(finding.status in ("likely", "proven") for finding in findings)
-    if _crashed(run, sick) and not held_back and not interrupted:
+    if _crashed(run, sick) and not wanted and not interrupted:
         return Judgement("crashed")
     if sick:
         return Judgement("sick")
@@ -50,8 +51,8 @@ def judge(
     why = (
         "the diagnosis was interrupted"
         if interrupted
-        else held_back
-        if held_back and _crashed(run, sick)
+        else wanted
+        if wanted and _crashed(run, sick)
         else _too_little(run, looked, blind)
     )
     return Judgement("inconclusive", why) if why else Judgement("healthy")

@@ -11,6 +11,8 @@ from types import CodeType, FrameType
 
 from sawbones.schema import Site
 
+# A copy of the user's files stands below a folder of this name, each at its own absolute path.
+MIRROR = "sawbones-mirror"
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The reference trainer and the lab are patients: their frames are a user's frames.
 _PATIENTS = (os.path.join(_OWN, "trainer") + os.sep, os.path.join(_OWN, "lab") + os.sep)
@@ -104,9 +106,8 @@ class SiteFinder:
             return filename
         if real.startswith(self._root):
             return real[len(self._root) :]
-        around = os.path.dirname(os.path.dirname(self._root.rstrip(os.sep))) + os.sep
-        # Found through a link beside a scratch copy: the copy goes, the user's own file stays.
-        return real if filename.startswith(around) and not real.startswith(around) else filename
+        # Beside the working folder: the copy goes, the user's own file stays.
+        return filename.partition(f"{os.sep}{MIRROR}")[2] or filename
 
     def _site(self, frame: FrameType) -> Site:
         key = (frame.f_code, frame.f_lineno)

@@ -3,9 +3,9 @@
 A trial is a module with `run(bench, finding, run) -> Verdict`. Its docstring says what is changed,
 what is measured, and which result confirms or refutes. The trial of one fault stands in its room
 (`faults/<layer>/<fault>/trial.py`, with its NAME); those that serve several faults, or people by
-`sawbones try`, are the `battery/`. The other files are what trials are made of: processes and
-folders (bench, child, family, scratch, overlay), `remedies/`, one virtual fix each, and readings of
-runs (twin, side_by_side, properties, modes).
+`sawbones try`, are the `battery/`. The other files are what trials are made of: processes (bench,
+child), `remedies/`, one virtual fix each, and readings of runs (twin, side_by_side, properties,
+modes).
 """
 
 from __future__ import annotations

@@ -20,15 +20,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sawbones.isolation import family, guarding, held_back
+from sawbones.isolation.choosing import choose, reason_of, refused
+from sawbones.isolation.enter import REFUSED
+from sawbones.isolation.scratch import Room, Scratch
 from sawbones.masking.process import take_over
 from sawbones.observe import ctrl_c
 from sawbones.observe.options import Options
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.store import RunNotFound, read_run
-from sawbones.trials import family
 from sawbones.trials.child import Remedy, Spec
-from sawbones.trials.scratch import Scratch, box
 
 GRACE_SECONDS = 5.0
 
@@ -51,15 +53,30 @@ class ChildFailed(SawbonesError):
 class DiedAtOnce(ChildFailed):
     """The script itself failed before there was anything to record."""
 
+    def __init__(self, text: str, wanted: list[dict[str, Any]]) -> None:
+        super().__init__(text)
+        self.held_back = wanted
+
 
 class Bench:
-    def __init__(self, patient: Patient, seconds: float, partial: bool = False) -> None:
-        """`partial`: Ctrl-C ends the children, and what was learned so far is kept; otherwise it
-        is raised.
+    def __init__(
+        self,
+        patient: Patient,
+        seconds: float,
+        allow: Sequence[str] = (),
+        partial: bool = False,
+    ) -> None:
+        """`allow`: what is not held back, of isolation.choosing.ALLOWABLE. `partial`: Ctrl-C ends
+        the children, and what was learned so far is kept; otherwise it is raised.
         """
         self.patient = patient
         self.deadline = time.monotonic() + seconds
         self.scratch = Scratch(patient.working_folder)
+        try:
+            self.isolation = choose(self.scratch, tuple(allow))
+        except BaseException:
+            self.scratch.close()
+            raise
         self._children: set[subprocess.Popen[bytes]] = set()
         self._closed = False
         self._handlers: dict[signal.Signals, Any] = {}
@@ -115,6 +132,10 @@ class Bench:
     def seconds_left(self) -> float:
         return self.deadline - time.monotonic()
 
+    def room(self) -> Room:
+        """A place for one child, or for several that go on from what the one before them left."""
+        return self.scratch.room(self.isolation.is_kernel, self.isolation.network)
+
     def execute(
         self,
         options: Options,
@@ -123,11 +144,11 @@ class Bench:
         progress: Callable[[Path], None] | None = None,
         run_folder: Path | None = None,
         patient: Patient | None = None,
-        working: Path | None = None,
+        room: Room | None = None,
     ) -> Run:
         """Run the patient to its end, its step limit or its time limit, and read the recording.
 
-        `working`: a folder that an earlier child left, to go on from; without it, a fresh copy.
+        `room`: one that an earlier child left, to go on from; without it, a fresh one.
         """
         limit = min(self.seconds_left, seconds if seconds is not None else self.seconds_left)
         if limit < 1.0:
@@ -135,10 +156,32 @@ class Bench:
                 "no time is left in the budget. Give it more: sawbones diagnose --seconds N ..."
             )
         folder = run_folder or self.scratch.run_folder()
-        working = working or self.scratch.copy()
+        where = room or self.room()
         if self.interrupted:
             raise ChildFailed("interrupted before it was started")
-        child, log = self._start(patient or self.patient, options, remedies, folder, limit, working)
+        child, log = self._start(patient or self.patient, options, remedies, folder, limit, where)
+        cut = self._wait(child, limit, folder, progress)
+        self.out_of_time = cut and not self.interrupted
+        if child.returncode == REFUSED and where.layers is not None:
+            # Nothing was run. Rather patched than not at all.
+            self.isolation = refused(self.scratch, self.isolation.allowed, reason_of(where.box))
+            if room is not None:
+                raise ChildFailed(f"namespaces were refused: {self.isolation.reason}")
+            return self.execute(options, remedies, seconds, progress, run_folder, patient)
+        take_over(where.box)
+        self._said.tail = where.as_the_user_knows_it(_tail(log))
+        if self._closed:
+            raise ChildFailed("the diagnosis was ended")
+        return self._read(folder, child.returncode, cut)
+
+    def _wait(
+        self,
+        child: subprocess.Popen[bytes],
+        limit: float,
+        folder: Path,
+        progress: Callable[[Path], None] | None,
+    ) -> bool:
+        """Until it has ended or its time is up; True when it had to be ended."""
         ends = time.monotonic() + limit + GRACE_SECONDS
         try:
             while (
@@ -152,41 +195,45 @@ class Bench:
                 except subprocess.TimeoutExpired:
                     if progress is not None:
                         progress(folder)
-            cut = child.poll() is None
+            return child.poll() is None
         finally:
             self._end(child)
-        self.out_of_time = cut and not self.interrupted
-        take_over(box(working))
-        # Shown to the user: the script as they know it, not its scratch copy.
-        self._said.tail = _tail(log).replace(str(working), str(self.scratch.source))
-        if self._closed:
-            raise ChildFailed("the diagnosis was ended")
+
+    def _read(self, folder: Path, status: int, cut: bool) -> Run:
+        wanted = held_back.read(folder)
         try:
             run = read_run(folder)
         except RunNotFound as error:
-            if child.returncode:
-                raise DiedAtOnce(
-                    f"the script died before it imported torch (exit status {child.returncode})"
-                ) from error
+            if status:
+                text = f"the script died before it imported torch (exit status {status})"
+                raise DiedAtOnce(text, wanted) from error
             raise ChildFailed(
                 f"{self.patient.script} ended without importing torch: there is no "
                 f"training to look at. It said:\n{self.log_tail}"
             ) from error
-        if run.ending.kind == "killed" and not cut and child.returncode:
-            return replace(run, facts={**run.facts, "died": child.returncode})
-        return run
+        message = run.ending.message or ""
+        if self.isolation.is_kernel and message.startswith(held_back.NOT_OURS):
+            path = message.rpartition(": ")[2]
+            place = f"{run.ending.site.file}:{run.ending.site.line}" if run.ending.site else None
+            wanted.append({"what": "files", "target": path, "site": place})
+        died = run.ending.kind == "killed" and not cut and bool(status)
+        facts: dict[str, Any] = {"died": status} if died else {}
+        if wanted:
+            facts["held_back"] = wanted
+        environment = {**run.environment, "isolation": self.isolation.mode}
+        return replace(run, facts={**run.facts, **facts}, environment=environment)
 
     def rerun(
         self, remedies: Sequence[Remedy] = (), max_steps: int | None = None, **options: Any
     ) -> Run:
         """The same script from the same seed under remedies, as far as the symptom needs.
 
-        Options are those of the observer, and `patient` and `working` of execute.
+        Options are those of the observer, and `patient` and `room` of execute.
         """
         if self.interrupted:
             raise ChildFailed("interrupted before it was done")
         where = {
-            name: options.pop(name) for name in ("patient", "working", "seconds") if name in options
+            name: options.pop(name) for name in ("patient", "room", "seconds") if name in options
         }
         plain = Options(
             deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0
@@ -203,45 +250,47 @@ class Bench:
         remedies: Sequence[Remedy],
         folder: Path,
         limit: float,
-        working: Path,
+        room: Room,
     ) -> tuple[subprocess.Popen[bytes], Path]:
         script = self._script_in(patient)
         options = replace(options, max_seconds=min(limit, options.max_seconds or limit))
+        folder.mkdir(parents=True, exist_ok=True)
         spec = Spec(
             script,
             patient.argv,
             str(folder),
-            str(working),
+            str(room.working_folder),
             options,
+            guarding.plain(room, folder, self.isolation),
             tuple(remedies),
             patient.num_ranks,
             patient.torchrun,
             os.getpid(),
         )
-        spec_file = box(working) / "spec.json"
+        spec_file = room.box / "spec.json"
         spec_file.write_text(spec.to_json(), encoding="utf-8")
-        temporary = box(working) / "tmp"
-        temporary.mkdir(exist_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
+        command = ["sawbones.trials.child", str(spec_file)]
+        if room.layers is not None:
+            command = ["sawbones.isolation.enter", str(room.write_plan(folder)), *command]
+        temporary = room.box / "tmp"
         environment = {
             **os.environ,
             "TMPDIR": str(temporary),
             "WANDB_MODE": "disabled",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "TRITON_CACHE_DIR": str(
-                temporary / "triton"
-            ),  # native code loads from it: it has to be where it says
+            # native code loads from it: it has to be where it says
+            "TRITON_CACHE_DIR": str(temporary / "triton"),
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
             "TORCHDYNAMO_DISABLE": "1",
             "TORCH_COMPILE_DISABLE": "1",  # the same mathematics in eager mode, which can be traced
         }
-        log = box(working) / "output.log"
+        log = room.box / "output.log"
         with log.open("wb") as output, ctrl_c.delayed():
             child = subprocess.Popen(
-                [sys.executable, "-m", "sawbones.trials.child", str(spec_file)],
-                cwd=working,
+                [sys.executable, "-m", *command],
+                cwd=room.working_folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -269,7 +318,7 @@ def _leave(number: int, frame: Any) -> None:
     raise SystemExit(128 + number)
 
 
-def _tail(log: Path, size: int = 4000) -> str:
+def _tail(log: Path, size: int = 20000) -> str:
     try:
         return log.read_bytes()[-size:].decode("utf-8", "replace")
     except OSError:

@@ -1,7 +1,7 @@
 """The child process of an observation or an experiment: the user's script, watched, under remedies.
 
 Started as `python -m sawbones.trials.child SPEC.json` in its own process group and in a
-scratch copy. With several ranks this process becomes torchrun, which starts the same module once
+room of its own (see isolation). With several ranks this process becomes torchrun, which starts the same module once
 per rank.
 """
 
@@ -17,12 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sawbones.isolation import guarding
+from sawbones.isolation.family import die_with_parent, tie_forks
 from sawbones.masking.process import hand_over
 from sawbones.observe.launch import Session, run_script
 from sawbones.observe.options import Options
-from sawbones.trials.family import die_with_parent, tie_forks
-from sawbones.trials.overlay import Overlay
-from sawbones.trials.scratch import box
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,12 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Spec:
-    script: str  # relative to the scratch copy, or absolute
+    script: str  # relative to the working folder, or absolute
     argv: tuple[str, ...]
     run_folder: str
     working_folder: str
     options: Options
+    guarding: dict[str, Any]  # what is held back, for isolation.guarding
     remedies: tuple[Remedy, ...] = ()
     num_ranks: int = 1
     torchrun: bool = False  # also for one rank, for scripts that expect its environment
@@ -58,7 +58,8 @@ class Spec:
 
 
 def main() -> None:
-    spec = Spec.from_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    told = Path(sys.argv[1])
+    spec = Spec.from_json(told.read_text(encoding="utf-8"))
     launched = "TORCHELASTIC_RUN_ID" in os.environ
     die_with_parent(None if launched else spec.parent)
     if (spec.num_ranks > 1 or spec.torchrun) and not launched:
@@ -78,17 +79,14 @@ def main() -> None:
     )
     sys.stdout.flush()
     sys.stderr.flush()
-    hand_over(box(Path(spec.working_folder)))
+    hand_over(told.parent)
     os._exit(
         status
     )  # the run is on disk; loader workers and user threads must not hold the experiment up
 
 
 def _prepare(spec: Spec, session: Session) -> None:
-    overlay = Overlay(
-        Path(spec.working_folder), Path(spec.run_folder), box(Path(spec.working_folder))
-    )
-    session.on_ready.append(lambda recorder: overlay.install_torch())
+    guarding.install(spec.guarding)
     for remedy in spec.remedies:
         if (
             "." in remedy.name
@@ -98,7 +96,6 @@ def _prepare(spec: Spec, session: Session) -> None:
         module = importlib.import_module(f"sawbones.trials.remedies.{remedy.name}")
         session.on_ready.append(partial(module.install, **remedy.params))
     session.prepare_spawned = ("sawbones.trials.child", spec.to_json())
-    overlay.install()
 
 
 def prepare_spawned(text: str, session: Session) -> None:

@@ -37,8 +37,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             NAME, "open", "the script saves nothing between two optimizer steps" + _lacks_text(run)
         )
     at = saves[0].step
-    working = bench.scratch.copy()
-    first = bench.rerun(max_steps=at + 1, working=working)
+    room = bench.room()
+    first = bench.rerun(max_steps=at + 1, room=room)
     if not _equal(first.losses[:at], run.losses[:at]):
         return Verdict(
             NAME,
@@ -47,9 +47,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         )
     saved = str(first.of_kind("save")[-1].data.get("path", "")) if first.of_kind("save") else ""
     for argv in _ways(bench, saved):
-        resumed = bench.rerun(
-            max_steps=STEPS, working=working, patient=replace(bench.patient, argv=argv)
-        )
+        resumed = bench.rerun(max_steps=STEPS, room=room, patient=replace(bench.patient, argv=argv))
         if resumed.of_kind("load") and resumed.num_steps:
             return _judge(run, resumed, at)
     return Verdict(

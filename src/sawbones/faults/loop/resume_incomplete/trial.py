@@ -14,10 +14,10 @@ NAME = "resumed_run"
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
-    folder = bench.scratch.copy()
+    room = bench.room()
     saves = [e.step for e in run.of_kind("save") if e.step > 0]
-    bench.rerun(max_steps=(saves[0] if saves else run.num_steps) + 1, working=folder)
-    second = bench.rerun(working=folder, journal=True)
+    bench.rerun(max_steps=(saves[0] if saves else run.num_steps) + 1, room=room)
+    second = bench.rerun(room=room, journal=True)
     for resume in resumes(second):
         optimizer = not_restored(second, resume)
         if optimizer is not None:

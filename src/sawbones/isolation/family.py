@@ -76,6 +76,11 @@ def descendants(pid: int) -> dict[int, str]:
     return found
 
 
+def parent_of(pid: int) -> int | None:
+    known = _stat(pid)
+    return known[0] if known is not None else None
+
+
 def end(child: subprocess.Popen[bytes], grace_seconds: float) -> None:
     """Asked first, so that the recording is closed; then killed, with all descendants."""
     family = descendants(child.pid)

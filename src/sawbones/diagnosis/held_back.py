@@ -1,0 +1,20 @@
+"""What a run wanted of the world outside and was not given: one line each, with the flag that
+allows it.
+"""
+
+from __future__ import annotations
+
+from sawbones.isolation.held_back import ALLOWED_BY
+from sawbones.schema import Run
+
+_WORDS = {"network": "a connection to {}", "subprocess": "starting {}", "files": "changing {}"}
+
+
+def held_back(run: Run) -> tuple[str, ...]:
+    """Empty where nothing was. A run that died with some of it is inconclusive, not crashed."""
+    lines = []
+    for row in run.facts.get("held_back") or ():
+        what = _WORDS[row["what"]].format(row["target"])
+        at = f" ({row['site']})" if row.get("site") else ""
+        lines.append(f"{what}{at} was held back; to allow it: {ALLOWED_BY[row['what']]}")
+    return tuple(lines)

@@ -1,0 +1,81 @@
+"""What a script wanted and was not given: written down where the parent finds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from sawbones.observe.sites import SiteFinder
+
+FILE = "held_back.jsonl"
+MAX_RECORDS = 100
+# A file of another user cannot be copied into the private file system of this one.
+NOT_OURS = "[Errno 75]"
+ALLOWED_BY = {
+    "network": "--allow network",
+    "subprocess": "--allow subprocess",
+    "files": "SAWBONES_ISOLATION=patched",
+}
+
+
+class Record:
+    """Of one child and everything that it starts."""
+
+    def __init__(self, run_folder: Path, root: str) -> None:
+        self._file = str(run_folder / FILE)
+        self._open = os.open  # the script's own calls are redirected, ours are not
+        self._sites = SiteFinder(root)
+        self._seen: set[tuple[str, str]] = set()
+
+    def add(self, what: str, target: str, **more: Any) -> None:
+        if (what, target) in self._seen or len(self._seen) >= MAX_RECORDS:
+            return
+        self._seen.add((what, target))
+        site = self._sites.find(sys._getframe(1))
+        place = f"{site.file}:{site.line}" if site is not None else None
+        row = {"what": what, "target": target, "site": place, **more}
+        try:
+            file = self._open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.write(file, json.dumps(row).encode() + b"\n")
+            os.close(file)
+        except OSError:
+            pass  # the script gets its error in any case
+
+
+def read(run_folder: Path) -> list[dict[str, Any]]:
+    """What the children of a run wanted. Connections to this machine count only where there is
+    something to connect to: a private network has no services of the user's.
+    """
+    try:
+        lines = (run_folder / FILE).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        row = json.loads(line)
+        port = row.pop("local_port", None)
+        if (port is None or is_listening(port)) and row not in found:
+            found.append(row)
+    return found
+
+
+def is_listening(port: int) -> bool:
+    return any(number == port for number, _ in listening())
+
+
+def listening() -> list[tuple[int, str]]:
+    """Ports that somebody listens on in this network, with the inode of the socket."""
+    found = []
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/net/{name}").read_text(encoding="utf-8").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == "0A":
+                found.append((int(fields[1].rpartition(":")[2], 16), fields[9]))
+    return found

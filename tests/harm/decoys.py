@@ -1,0 +1,124 @@
+"""A user's folder, files beside it and services, set up to be harmed, and what has become of them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from ways_to_write import WAYS
+
+HERE = Path(__file__).resolve().parent
+LARGE_BYTES = 5 << 20  # more than is copied up front in patched mode
+
+
+class Decoys:
+    """`root/home` is the working folder, `root/outside` lies beside it; each way has its own."""
+
+    def __init__(self, root: Path, names: list[str]) -> None:
+        self.root, self.names = root, names
+        self.home, self.outside = root / "home", root / "outside"
+        self.received: list[bytes] = []
+        self._sockets: list[socket.socket] = []
+        self.shared_memory = Path("/dev/shm") / f"decoy-{os.getpid()}-{root.name}"
+
+    def __enter__(self) -> Decoys:
+        self.home.mkdir(parents=True)
+        for name in self.names:
+            inside, outside = self.home / name, self.outside / name
+            for folder in (inside, outside / "sub", outside / "empty"):
+                folder.mkdir(parents=True)
+            for file in (inside / "file.txt", outside / "file.txt", outside / "sub" / "deep.txt"):
+                file.write_text("the user's\n")
+            uses_large = "large.bin" in inspect.getsource(WAYS[name])
+            (inside / "large.bin").write_bytes(bytes(LARGE_BYTES if uses_large else 100))
+            (inside / "linked").symlink_to(outside, target_is_directory=True)
+            database = sqlite3.connect(outside / "table.db")
+            database.execute("create table t (a)")
+            database.close()
+        for name in ("way_list.py", "file_ways.py", "other_ways.py"):
+            shutil.copy(HERE / name, self.home / name)
+        shutil.copy(HERE / "ways_to_write.py", self.home / "train.py")
+        self.shared_memory.write_bytes(bytes(64))
+        self.port = self._serve(socket.AF_INET, ("127.0.0.1", 0))[1]
+        self._serve(socket.AF_UNIX, str(self.root / "service"))
+        return self
+
+    def _serve(self, family: socket.AddressFamily, address: object) -> tuple[str, int]:
+        server = socket.socket(family)
+        server.bind(address)
+        server.listen()
+        self._sockets.append(server)
+        threading.Thread(target=self._receive, args=(server,), daemon=True).start()
+        return server.getsockname()
+
+    def _receive(self, server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = server.accept()
+                client.settimeout(5)
+                self.received.append(client.recv(16))
+                client.close()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        for server in self._sockets:
+            server.close()
+        self.shared_memory.unlink(missing_ok=True)
+
+    def arguments(self) -> list[str]:
+        services = {
+            "port": self.port,
+            "unix": str(self.root / "service"),
+            "shared_memory": self.shared_memory.name,
+            "home": str(self.home),
+        }
+        return [str(self.outside), ",".join(self.names), json.dumps(services)]
+
+    def state(self) -> dict[str, str]:
+        """Everything that could be harmed, by name, with its content, mode and time."""
+        shared = self.shared_memory
+        is_there = shared.exists()
+        found = {"/dev/shm": hashlib.sha256(shared.read_bytes()).hexdigest() if is_there else ""}
+        for path in sorted(self.root.rglob("*")):
+            facts = path.lstat()
+            text = f"{facts.st_mode:o} {facts.st_mtime_ns if not path.is_dir() else ''}"
+            if path.is_symlink():
+                text += os.readlink(path)
+            elif path.is_file():
+                text += f" {facts.st_nlink} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+                with contextlib.suppress(OSError):
+                    text += str(os.listxattr(path))
+            found[str(path.relative_to(self.root))] = text
+        return found
+
+    def harmed(self, before: dict[str, str]) -> set[str]:
+        """The ways that have left a trace."""
+        after = self.state()
+        changed = [name for name in {*before, *after} if before.get(name) != after.get(name)]
+        ways = {name.split("/")[1] for name in changed if name.count("/") and name[0] != "/"}
+        if "/dev/shm" in changed:
+            ways.add("shared_memory")
+        return ways | {text.decode() for text in self.received}
+
+
+# What a trace in a service or in shared memory is called, and the ways that leave it.
+TRACES = {
+    "connect_to_a_service": "tcp",
+    "connect_to_a_unix_socket": "unix",
+    "raw_socket": "raw",
+    "shared_memory_file": "shared_memory",
+    "shared_memory_segment": "shared_memory",
+}
