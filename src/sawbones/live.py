@@ -4,11 +4,11 @@ goes on.
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from sawbones.observe.pacing import look_pace
+from sawbones.observe.saying import say
 
 if TYPE_CHECKING:
     from sawbones.observe.launch import Session
@@ -55,11 +55,7 @@ def attach_live_warnings(session: Session) -> None:
             if finding.status in ("likely", "proven") and finding.fault not in shown:
                 shown.add(finding.fault)
                 where = f" {finding.where[0]}" if finding.where else ""
-                print(
-                    f"sawbones: step {recorder.step}: {finding.fault}{where}: {finding.title}",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                say(f"sawbones: step {recorder.step}: {finding.fault}{where}: {finding.title}")
 
     def begin(recorder: Recorder) -> None:
         recorder.listeners.append(look)

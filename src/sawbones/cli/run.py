@@ -72,6 +72,7 @@ def run(args: list[str]) -> None:
     from sawbones.capture.freezing import attach
     from sawbones.observe.launch import Session, run_script
     from sawbones.observe.options import Options, running
+    from sawbones.observe.printing import die_of_interrupt
     from sawbones.store.writer import new_run_folder
 
     named = (
@@ -89,6 +90,10 @@ def run(args: list[str]) -> None:
     from sawbones.live import attach_live_warnings
 
     def prepare(session: Session) -> None:
+        if not given.quiet and rank == 0:
+            session.on_finish.append(
+                lambda ended: _summary(folder, ended.recorder is not None, given.capture_limit)
+            )
         if not given.quiet:
             attach_live_warnings(session)
         if not given.no_capture:
@@ -102,47 +107,46 @@ def run(args: list[str]) -> None:
     status, session = run_script(
         given.script, given.args, folder, options, rank=rank, prepare=prepare
     )
-    if not given.quiet and rank == 0:
-        _summary(folder, session.recorder is not None, given.capture_limit)
-    sys.stdout.flush()
+    if session.ending is not None and session.ending.kind == "interrupted":
+        die_of_interrupt()
     raise SystemExit(status)
 
 
 def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
+    from sawbones.observe.saying import say
+
     if not torch_was_used:
-        print("sawbones: the script never imported torch; nothing was recorded.", file=sys.stderr)
+        say("sawbones: the script never imported torch; nothing was recorded.")
         return
+    try:
+        say("\n".join(_summary_lines(folder, limit_mb)))
+    except Exception as error:  # a full disk, for one: the script's own status stands
+        say(f"sawbones: no summary of {folder}: {error}")
+
+
+def _summary_lines(folder: Path, limit_mb: float) -> list[str]:
     from sawbones.capture.freezing import bundles_of
     from sawbones.diagnosis import diagnose_run
     from sawbones.report.summary import run_summary
-    from sawbones.schema.errors import SawbonesError
     from sawbones.store import read_run
 
-    try:
-        recorded = read_run(folder)
-        print(run_summary(recorded), file=sys.stderr)
-        for finding in diagnose_run(recorded).report.findings:
-            if finding.status != "suspected":
-                where = f"{finding.where[0]}: " if finding.where else ""
-                print(
-                    f"  found      {finding.fault} ({finding.status}) {where}{finding.title}",
-                    file=sys.stderr,
-                )
-        for bundle in bundles_of(recorded.facts):
-            print(
-                f"  captured   {bundle['text']}\n             sawbones replay {bundle['path']}",
-                file=sys.stderr,
-            )
-        if bundles_of(recorded.facts):
-            print(
-                (
-                    f"             capture keeps under {limit_mb:g} MB; to change that: "
-                    "--capture-limit MB"
-                ),
-                file=sys.stderr,
-            )
-    except SawbonesError as error:
-        print(f"sawbones: {error}", file=sys.stderr)
+    recorded = read_run(folder)
+    lines = [run_summary(recorded)]
+    for finding in diagnose_run(recorded).report.findings:
+        if finding.status != "suspected":
+            where = f"{finding.where[0]}: " if finding.where else ""
+            lines.append(f"  found      {finding.fault} ({finding.status}) {where}{finding.title}")
+    bundles = bundles_of(recorded.facts)
+    for bundle in bundles:
+        lines += [
+            f"  captured   {bundle['text']}",
+            f"             sawbones replay {bundle['path']}",
+        ]
+    if bundles:
+        lines.append(
+            f"             capture keeps under {limit_mb:g} MB; to change that: --capture-limit MB"
+        )
+    return lines
 
 
 def _folder_of_all_ranks(script: str) -> str | None:
