@@ -65,7 +65,7 @@ def run(args: list[str]) -> None:
     own, theirs = split_script(args, {"--out", "--nproc-per-node", "--capture-limit"}, parser())
     given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
-    existing_script(given.script)
+    existing_script(given.script, folders=True)
     rank = int(os.environ.get("RANK", "0"))
     if given.nproc_per_node and "RANK" not in os.environ:
         raise SystemExit(_torchrun(given))

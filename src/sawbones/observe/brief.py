@@ -269,6 +269,7 @@ class Brief:
             r.tell(r.capture.step_over)
         r.step += 1
         r.microstep = 0
+        r.let_go()
         if r.step >= self._until or not self.on:
             self.leave()
             self.hand_on(now)

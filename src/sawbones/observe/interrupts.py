@@ -8,7 +8,7 @@ only, which is where the script could have been interrupted without us.
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 import threading

@@ -31,7 +31,6 @@ from sawbones.observe.options import Options
 from sawbones.observe.printing import print_exception, print_exit_text
 from sawbones.observe.saying import keep_stream, say
 from sawbones.observe.sites import SiteFinder, is_user_file
-from sawbones.observe.spawned import adopt, spawned_rank
 from sawbones.schema import Ending, Site
 
 # the name under which `-m` was given, for this process and the ones it starts
@@ -119,6 +118,7 @@ class Session:
         from sawbones.observe.environment import describe_environment
         from sawbones.observe.hooks import install_all
         from sawbones.observe.recorder import Recorder
+        from sawbones.observe.spawned import spawned_rank
 
         interrupts.install()
         recorder = Recorder(self.folder, self.options, self.root, self.rank)
@@ -159,6 +159,8 @@ class Session:
         if self in _here:
             _here.remove(self)
         if self.recorder is not None:
+            from sawbones.observe.spawned import adopt
+
             self.recorder.close(ending)
             adopt(self.folder)
 
@@ -210,8 +212,10 @@ def _module_of(script: str) -> str | None:
     module = os.environ.pop(MODULE, None)
     if module is None:
         return None
-    path = os.path.abspath(script).removesuffix(".py").removesuffix(f"{os.sep}__main__")
-    return module if path.endswith(module.replace(".", os.sep)) else None
+    path = os.path.abspath(script).removesuffix(".py")
+    shown = module.replace(".", os.sep)
+    same = path.endswith((shown, os.path.join(shown, "__main__")))
+    return module if same else None
 
 
 def _other_threads() -> bool:

@@ -19,12 +19,12 @@ def prepare_main(script: str, argv: Sequence[str], module: str | None) -> Callab
     main = types.ModuleType("__main__")
     main.__dict__.update(__annotations__={}, __builtins__=builtins)
     interpreter = [sys.executable, *_interpreter_flags()]
+    path = _absolute(script)
     if module is not None:
         first, run = os.getcwd(), lambda: _run_module(module, True)
         sys.argv = ["-m", *argv]
         sys.orig_argv = [*interpreter, "-m", module, *argv]
     else:
-        path = _absolute(script)
         sys.argv = [script, *argv]
         sys.orig_argv = [*interpreter, script, *argv]
         if pkgutil.get_importer(path) is not None:
@@ -34,8 +34,10 @@ def prepare_main(script: str, argv: Sequence[str], module: str | None) -> Callab
                 os.path.dirname(os.path.realpath(path)),
                 lambda: _run_file(path, main),
             )
-    if not sys.flags.safe_path or module is None and first == _absolute(script):
-        sys.path[0:1] = [first]
+    if not sys.flags.safe_path:
+        sys.path[0:1] = [first]  # instead of the folder that we were found from
+    elif module is None and first == path:
+        sys.path.insert(0, first)
     _forget_shadowed(first)
     sys.modules["__main__"] = main
     return run

@@ -192,7 +192,9 @@ class Recorder:
         self.facts["stopped"] = why
         if self.deep is not None:
             self.deep.pause()
-        self.guard.say(f"{why}. Watching ends here, at step {self.step}. Training continues unchanged.")
+        self.guard.say(
+            f"{why}. Watching ends here, at step {self.step}. Training continues unchanged."
+        )
 
     def live_on_here(self) -> None:
         """In a fork that goes on with the run in its parent's place."""
@@ -463,7 +465,12 @@ class Recorder:
             self.tell(self.capture.step_over)
         self.step += 1
         self.microstep = 0
+        self.let_go()
         self.step_passed()
+
+    def let_go(self) -> None:
+        """Of the batch: the script may count on it that nobody else keeps it."""
+        self.last_call = self.batches.latest = None
 
     def step_passed(self) -> None:
         """What is done between two steps; after brief ones, once the next step is to be an ordinary

@@ -55,8 +55,6 @@ class TrainingThread:
         """Until the other thread is out of our code."""
         began = time.monotonic()
         while (
-            HOLDING.depth
-            and HOLDING.thread != get_ident()
-            and time.monotonic() - began < _WAIT_S
+            HOLDING.depth and HOLDING.thread != get_ident() and time.monotonic() - began < _WAIT_S
         ):
             time.sleep(0.0005)

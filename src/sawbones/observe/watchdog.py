@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sawbones.schema import Ending, Site
+from sawbones.store.reader import read_only
 from sawbones.store.ring import Ring, stacks_path
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Watchdog:
     def _last_events(self) -> list[list[Any]]:
         self._r.writer.flush()
         try:
-            db = sqlite3.connect(f"file:{self._r.writer.path}?mode=ro", uri=True, timeout=1.0)
+            db = sqlite3.connect(read_only(self._r.writer.path), uri=True, timeout=1.0)
             rows = db.execute(
                 f"SELECT kind, step, file, line FROM events ORDER BY seq DESC LIMIT {LAST_EVENTS}"
             ).fetchall()

@@ -49,6 +49,11 @@ def find_runs(parent: Path) -> list[Path]:
     )
 
 
+def read_only(path: Path) -> str:
+    """As SQLite wants it: `?`, `#` and `%` in a path are not part of the address."""
+    return f"{path.absolute().as_uri()}?mode=ro"
+
+
 @contextmanager
 def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
     path = folder / (f"run-rank{rank}.db" if rank else "run.db")
@@ -60,10 +65,10 @@ def connect(folder: Path, rank: int = 0) -> Iterator[sqlite3.Connection]:
         )
     try:
         # A WAL database needs its -shm file: immutable mode serves folders where none can be made.
-        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        db = sqlite3.connect(read_only(path), uri=True)
         db.execute("SELECT count(*) FROM meta").fetchone()
     except sqlite3.OperationalError:
-        db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+        db = sqlite3.connect(f"{read_only(path)}&immutable=1", uri=True)
     except sqlite3.DatabaseError as error:
         raise RunNotFound(
             f"{path} is not a readable run database ({error}). Record it again: sawbones "

@@ -7,6 +7,7 @@ warning; training goes on.
 
 from __future__ import annotations
 
+import _thread
 import json
 import sqlite3
 import threading
@@ -15,8 +16,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sawbones.schema import STEP_COLUMNS, Batch, Site
 from sawbones.store.codec import to_plain
@@ -76,8 +75,9 @@ class RunWriter:
         except (OSError, sqlite3.Error) as error:
             self._fail(error)
             return
-        self._thread = threading.Thread(target=self._loop, name="sawbones-writer", daemon=True)
-        self._thread.start()
+        # Not a threading.Thread: a script that counts or joins its threads must not meet this one.
+        self._over = threading.Event()
+        _thread.start_new_thread(self._loop, ())
 
     # Each of the following costs a tuple and a list append.
 
@@ -182,7 +182,7 @@ class RunWriter:
             return
         self._wake.set()
         if self.failed is None:
-            self._thread.join(timeout=10)
+            self._over.wait(timeout=10)
             self.flush()
             try:
                 self._db.close()
@@ -200,6 +200,7 @@ class RunWriter:
         while not self._closed:
             self._wake.wait(FLUSH_SECONDS)
             self.flush()
+        self._over.set()
 
     def _fail(self, error: Exception) -> None:
         self.failed = f"{type(error).__name__}: {error}"
@@ -223,6 +224,8 @@ def _json(value: Any) -> str:
 
 
 def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    import numpy as np  # not at the top: scripts set its number of threads before they import it
+
     if kind == "event":
         return (*values[:7], _json(values[7]) if values[7] else None)
     if kind == "tensor_row":
