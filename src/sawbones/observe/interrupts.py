@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from sawbones.observe.sites import is_own_file
@@ -28,6 +28,8 @@ class Holding:
         self.depth = 0
         self.thread = threading.get_ident()
         self.waiting: set[int] = set()
+        # functions of ours that the script's calls pass through, and which deliver at their end
+        self.bridges: set[CodeType] = set()
 
     def __enter__(self) -> None:
         self.depth += 1
@@ -59,7 +61,8 @@ class Held:
         self.shown = handler if shown is None else shown
 
     def __call__(self, number: int, frame: FrameType | None) -> Any:
-        if HOLDING.depth and HOLDING.thread == threading.get_ident():
+        is_ours = HOLDING.depth or (frame is not None and frame.f_code in HOLDING.bridges)
+        if is_ours and HOLDING.thread == threading.get_ident():
             HOLDING.waiting.add(number)
             return None
         return self.handler(number, _frame_of_script(frame))
@@ -113,6 +116,7 @@ def restore() -> None:
     if not _installed or threading.current_thread() is not threading.main_thread():
         return
     _installed = False
+    HOLDING.waiting.clear()
     _signal.signal, _signal.getsignal = _set, _get
     for number in _signal.valid_signals():
         handler = _get(number)

@@ -147,7 +147,7 @@ class Session:
     def close(self, ending: Ending) -> None:
         with HOLDING:
             self._close(ending)
-        interrupts.restore()
+            interrupts.restore()
 
     def _close(self, ending: Ending) -> None:
         if self.recorder is not None and ending.kind == "exception":
@@ -235,7 +235,8 @@ def _execute(run_main: Callable[[], None], session: Session) -> Ending:
         if is_budget(error):
             return Ending("budget", 0)
         print_exception(error)
-        return crashed(error, session)
+        with HOLDING:
+            return crashed(error, session)
     return Ending("finished", 0)
 
 

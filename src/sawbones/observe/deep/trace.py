@@ -218,7 +218,16 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        kwargs = kwargs or {}
+        # torch restores gradient mode through here, too: an alarm must not come in between
+        try:
+            return self._watched(func, args, kwargs or {})
+        finally:
+            if HOLDING.waiting and not HOLDING.depth:
+                HOLDING.deliver()
+
+    def _watched(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         if self.replaced:
             func = self.replaced.get(func, func)
         if self.paused or is_tracing():
@@ -237,10 +246,10 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         try:
             result = func(*args, **kwargs)
         except Exception as error:
-            frame, text = sys._getframe(1), f"{type(error).__name__}: {error}"[:500]
+            frame, text = sys._getframe(2), f"{type(error).__name__}: {error}"[:500]
             self._contained(lambda: self._fail(name, args, kwargs, frame, text))
             raise
-        frame = sys._getframe(1)
+        frame = sys._getframe(2)
         self._contained(
             lambda: self._record(name, func, args, kwargs, result, before, frame, silent)
         )
@@ -418,3 +427,6 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             entry.strong = None
         self._entries.clear()
         self._kept_storages.clear()
+
+
+HOLDING.bridges |= {Tracer.__torch_function__.__code__, Tracer._watched.__code__}
