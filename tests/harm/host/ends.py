@@ -367,7 +367,7 @@ def captured_stderr():
 
 @case
 def replaced_stdout():
-    sys.stdout = open("text.txt", "w")
+    sys.stdout = open("text.txt", "w")  # noqa: SIM115
     print("to the file")
 
 
