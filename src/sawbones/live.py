@@ -4,12 +4,11 @@ goes on.
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
-from sawbones.masking import shown
 from sawbones.observe.pacing import look_pace
+from sawbones.observe.saying import say
 
 if TYPE_CHECKING:
     from sawbones.observe.launch import Session
@@ -39,10 +38,8 @@ def attach_live_warnings(session: Session) -> None:
         if found is None or "non-finite" in warned:
             return False
         warned.add("non-finite")
-        print(
-            f"sawbones: step {recorder.step}: non-finite: the loss is {found[1]} at step {found[0]}",
-            file=sys.stderr,
-            flush=True,
+        say(
+            f"sawbones: step {recorder.step}: non-finite: the loss is {found[1]} at step {found[0]}"
         )
         return True
 
@@ -71,13 +68,7 @@ def attach_live_warnings(session: Session) -> None:
             if finding.status in ("likely", "proven") and finding.fault not in warned:
                 warned.add(finding.fault)
                 where = f" {finding.where[0]}" if finding.where else ""
-                print(
-                    shown(
-                        f"sawbones: step {recorder.step}: {finding.fault}{where}: {finding.title}"
-                    ),
-                    file=sys.stderr,
-                    flush=True,
-                )
+                say(f"sawbones: step {recorder.step}: {finding.fault}{where}: {finding.title}")
 
     def begin(recorder: Recorder) -> None:
         recorder.listeners.append(look)

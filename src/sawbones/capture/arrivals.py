@@ -110,6 +110,18 @@ def tensors_beside(variables: dict[str, Any], inputs: list[torch.Tensor]) -> dic
     return found
 
 
+def aliased(value: Any, depth: int = 0) -> Any:
+    """The same memory in tensors of our own: the script's are gone when it lets go of them."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    kind = value.__class__
+    if kind not in _CONTAINERS or depth > 4:
+        return value
+    if kind is dict:
+        return {k: aliased(v, depth + 1) for k, v in value.items()}
+    return kind([aliased(v, depth + 1) for v in value])
+
+
 def cloned(value: Any, depth: int = 0) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().clone()

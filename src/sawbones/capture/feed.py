@@ -13,6 +13,7 @@ from torch import nn
 
 from sawbones.capture.arrivals import (
     Arrival,
+    aliased,
     cloned,
     loop_frame,
     scalars_of,
@@ -115,7 +116,7 @@ class Feed:
                 *at,
                 "loader",
                 last.key,
-                value,
+                aliased(value),
                 self._streams.read(),
                 at,
                 {},
@@ -188,6 +189,8 @@ class Feed:
             self._ring.copy()
         if self._copies_batches:
             value = cloned(value)
+        else:
+            value = aliased(value)
         at = (step, self._r.microstep)
         arrival = Arrival(*at, kind, key, value, self._streams.read(), at)
         if self._looks():

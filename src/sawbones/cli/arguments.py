@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NoReturn
 
@@ -51,10 +52,16 @@ def readable_source(script: str) -> None:
         usage_error(f"{script} is no Python script: it holds binary data")
 
 
-def existing_script(script: str) -> Path:
+def existing_script(script: str, folders: bool = False) -> Path:
+    """`folders`: also a folder or zip file with a `__main__.py`, which `python` would run."""
     path = Path(script)
     if not script:
         usage_error("the script '' has no name. Name the file: sawbones diagnose train.py")
+    if folders and path.exists():
+        from sawbones.observe.main_module import runs_a_folder
+
+        if runs_a_folder(script):
+            return path
     if path.is_dir():
         usage_error(
             f"{script} is a folder, a training script was expected. Name the file: "
@@ -97,17 +104,34 @@ def _split(args: list[str], with_value: set[str]) -> tuple[list[str], list[str]]
 
 
 def module_file(name: str) -> str:
-    """The file that `python -m name` would run, seen from here; the name is left to the process
-    that runs it.
+    """The file that `python -m name` would run, in this folder or installed; the name is left to
+    the process that runs it.
     """
     from sawbones.observe.launch import MODULE
 
     path = Path(*name.split("."))
     found = next((p for p in (path.with_suffix(".py"), path / "__main__.py") if p.is_file()), None)
+    found = found or _installed_module(name)
     if found is None:
         usage_error(
-            f"no module {name!r} in this folder ({path}.py). Start from the folder in "
-            f"which `python -m {name}` works."
+            f"no module {name!r} to run, neither in this folder ({path}.py, {path}/__main__.py) nor "
+            f"installed. Start from the folder in which `python -m {name}` works."
         )
     os.environ[MODULE] = name
     return str(found)
+
+
+def _installed_module(name: str) -> Path | None:
+    """Found without importing anything of it: that is for the process that runs it."""
+    folder, _, rest = name.partition(".")
+    spec = PathFinder.find_spec(folder)
+    if spec is None:
+        return None
+    if not rest and spec.submodule_search_locations is None:
+        return Path(spec.origin) if spec.origin else None
+    for place in spec.submodule_search_locations or ():
+        path = Path(place, *rest.split(".")) if rest else Path(place)
+        for file in (path.with_suffix(".py"), path / "__main__.py"):
+            if file.is_file():
+                return file
+    return None

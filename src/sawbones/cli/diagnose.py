@@ -206,8 +206,10 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
 
 
 def _position(folder: Path) -> tuple[int, str]:
+    from sawbones.store.opening import read_only
+
     try:
-        db = sqlite3.connect(f"file:{folder / 'run.db'}?mode=ro", uri=True, timeout=0.1)
+        db = sqlite3.connect(read_only(folder / "run.db"), uri=True, timeout=0.1)
         row = db.execute(
             "SELECT count(*), (SELECT loss FROM raw_steps ORDER BY row DESC LIMIT 1) FROM raw_steps"
         ).fetchone()

@@ -13,7 +13,6 @@ from pathlib import Path
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, existing_script, split_script, usage_error
-from sawbones.cli.printing import say
 
 DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, and record it.
 
@@ -74,13 +73,14 @@ def run(args: list[str]) -> None:
     own, theirs = split_script(args, {"--out", "--nproc-per-node", "--capture-limit"}, parser())
     given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
-    existing_script(given.script)
+    existing_script(given.script, folders=True)
     rank = _rank()
     if given.nproc_per_node and "RANK" not in os.environ:
         raise SystemExit(_torchrun(given))
     from sawbones.capture.freezing import attach
     from sawbones.observe.launch import Session, run_script
     from sawbones.observe.options import Options, running
+    from sawbones.observe.printing import die_of_interrupt
     from sawbones.store.recordings import new_run_folder
 
     named = (
@@ -98,6 +98,10 @@ def run(args: list[str]) -> None:
     from sawbones.live import attach_live_warnings
 
     def prepare(session: Session) -> None:
+        if not given.quiet and rank == 0:
+            session.on_finish.append(
+                lambda ended: _summary(folder, ended.recorder is not None, given.capture_limit)
+            )
         if not given.quiet:
             attach_live_warnings(session)
         if not given.no_capture:
@@ -111,13 +115,8 @@ def run(args: list[str]) -> None:
     status, session = run_script(
         given.script, given.args, folder, options, rank=rank, prepare=prepare
     )
-    interrupted = session.ending is not None and session.ending.kind == "interrupted"
-    if not given.quiet and rank == 0:
-        with suppress(KeyboardInterrupt):  # the script is done: Ctrl-C costs its summary only
-            _summary(folder, session.recorder is not None, given.capture_limit)
-    if interrupted:
-        raise KeyboardInterrupt
-    sys.stdout.flush()
+    if session.ending is not None and session.ending.kind == "interrupted":
+        die_of_interrupt()
     raise SystemExit(status)
 
 
@@ -130,41 +129,41 @@ def _rank() -> int:
 
 
 def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
+    from sawbones.observe.saying import say
+
     if not torch_was_used:
-        say("sawbones: the script never imported torch; nothing was recorded.", error=True)
+        say("sawbones: the script never imported torch; nothing was recorded.")
         return
+    try:
+        say("\n".join(_summary_lines(folder, limit_mb)))
+    except Exception as error:  # a full disk, for one: the script's own status stands
+        say(f"sawbones: no summary of {folder}: {error}")
+
+
+def _summary_lines(folder: Path, limit_mb: float) -> list[str]:
     from sawbones.capture.freezing import bundles_of
     from sawbones.diagnosis import diagnose_run
     from sawbones.report.summary import run_summary
-    from sawbones.schema.errors import SawbonesError
     from sawbones.store import read_run
 
-    try:
-        recorded = read_run(folder)
-        report = diagnose_run(recorded).report
-        say(run_summary(recorded, report.symptoms), error=True)
-        for finding in report.findings:
-            if finding.status != "suspected":
-                where = f"{finding.where[0]}: " if finding.where else ""
-                say(
-                    f"  found      {finding.fault} ({finding.status}) {where}{finding.title}",
-                    error=True,
-                )
-        for bundle in bundles_of(recorded.facts):
-            say(
-                f"  captured   {bundle['text']}\n             sawbones replay {bundle['path']}",
-                error=True,
-            )
-        if bundles_of(recorded.facts):
-            say(
-                (
-                    f"             capture keeps under {limit_mb:g} MB; to change that: "
-                    "--capture-limit MB"
-                ),
-                error=True,
-            )
-    except SawbonesError as error:
-        say(f"sawbones: {error}", error=True)
+    recorded = read_run(folder)
+    report = diagnose_run(recorded).report
+    lines = [run_summary(recorded, report.symptoms)]
+    for finding in report.findings:
+        if finding.status != "suspected":
+            where = f"{finding.where[0]}: " if finding.where else ""
+            lines.append(f"  found      {finding.fault} ({finding.status}) {where}{finding.title}")
+    bundles = bundles_of(recorded.facts)
+    for bundle in bundles:
+        lines += [
+            f"  captured   {bundle['text']}",
+            f"             sawbones replay {bundle['path']}",
+        ]
+    if bundles:
+        lines.append(
+            f"             capture keeps under {limit_mb:g} MB; to change that: --capture-limit MB"
+        )
+    return lines
 
 
 def _folder_of_all_ranks(script: str) -> str | None:

@@ -19,6 +19,7 @@ _LISTS_SOME = re.compile(
 )
 _IMPORT = re.compile(r"^\s*(?:from|import)\s+\.*(\w+)", re.MULTILINE)
 _MAX_FILES = 60
+_HELP = ("-h", "--help")  # behind a script always the script's, as for python
 
 
 def take_back(
@@ -33,7 +34,7 @@ def take_back(
         name, _, value = rest[i].partition("=")
         if rest[i] == "--":
             return ours, theirs + rest[i:]  # the script sees them, too, as it would under python
-        if name not in flags:
+        if name not in flags or name in _HELP:
             theirs.append(rest[i])
             i += 1
             continue

@@ -22,7 +22,9 @@ from torch import distributed as dist
 from torch import nn
 
 from sawbones.observe.census import unwrap
+from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.steps import Held, brief_rows, plain_lr
+from sawbones.observe.unseen import num_dispatch_modes
 
 if TYPE_CHECKING:
     from sawbones.observe.capturing import BriefCapturing
@@ -131,17 +133,24 @@ class Brief:
 
     def __call__(self, act: Callable[..., bool], *args: Any) -> bool:
         """A guard of its own: the ordinary one does more than these steps need."""
-        guard = self._r.guard
+        guard, holding = self._r.guard, HOLDING
+        grad = torch.is_grad_enabled()
         began = _clock()
+        holding.depth += 1
         try:
+            if guard.stopped or num_dispatch_modes():
+                return self.leave()
             with _untraced():
                 return act(*args)
-        except Exception as error:
+        except BaseException as error:
             self.never()
-            guard.fail("brief steps", error)
+            guard.caught("brief steps", error, grad)
             return False
         finally:
+            holding.depth -= 1
             guard.spent_s += _clock() - began
+            if holding.waiting and not holding.depth:
+                holding.deliver()
 
     def batch(self, iterator: Any, wait_s: float, value: Any) -> bool:
         if id(iterator) != self._iterator or not self._r.batches.passed(value):
@@ -260,6 +269,7 @@ class Brief:
             r.tell(r.capture.step_over)
         r.step += 1
         r.microstep = 0
+        r.let_go()
         if r.step >= self._until or not self.on:
             self.leave()
             self.hand_on(now)

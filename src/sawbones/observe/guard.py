@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sawbones.masking import mask, shown
+from sawbones.masking import mask
+from sawbones.observe.interrupts import HOLDING
+from sawbones.observe.saying import say
+from sawbones.observe.sites import is_user_file
 from sawbones.store.private import make_private_file
 
 # These push and pop function modes and call the model under them.
@@ -25,35 +29,68 @@ class Guard:
     def __init__(self, folder: Path | None = None, step: Callable[[], int] = lambda: 0) -> None:
         self.off: set[str] = set()
         self.spent_s = 0.0  # time spent in own code since the last reading
+        self.stopped = False  # nothing is watched any more
+        self.on_interrupt: Callable[[], None] = lambda: None
         self._folder = folder
         self._step = step
         self._raise = bool(os.environ.get(RAISE))
-        self._depth = 0
+        self._elsewhere = threading.Lock()
         # not at the top: the launcher reads this file before the script has imported torch
         import torch
 
-        self._untraced = torch._C.DisableTorchFunction
+        from sawbones.observe.unseen import unseen, without_dispatch_modes
+
+        self._unseen = unseen
+        self._without_dispatch_modes = without_dispatch_modes
+        self._grad_mode = torch.is_grad_enabled
+        self._set_grad_mode = torch._C._set_grad_enabled
 
     def __call__(self, name: str, act: Callable[..., Any], *args: Any) -> Any:
         """Run one piece of own code; returns None when it is switched off or fails."""
         if name in self.off:
             return None
+        holding = HOLDING
+        if holding.thread != threading.get_ident():
+            return self._in_another_thread(name, act, *args)
+        grad = self._grad_mode()
         began = time.perf_counter()
-        self._depth += 1
+        holding.depth += 1
         try:
-            if name in _OWN_MODES:
+            if self.stopped:
+                return None
+            with self._without_dispatch_modes() if name in _OWN_MODES else self._unseen():
                 return act(*args)
-            with (
-                self._untraced()
-            ):  # what we compute ourselves must not appear in a trace of the host
-                return act(*args)
-        except Exception as error:
-            self.fail(name, error)
+        except BaseException as error:
+            self.caught(name, error, grad)
             return None
         finally:
-            self._depth -= 1
-            if not self._depth:
+            holding.depth -= 1
+            if not holding.depth:
                 self.spent_s += time.perf_counter() - began
+                if holding.waiting:
+                    holding.deliver()
+
+    def _in_another_thread(self, name: str, act: Callable[..., Any], *args: Any) -> Any:
+        """Not the thread that trains: one that builds or loads something for it, or autograd's."""
+        with self._elsewhere:
+            if self.stopped:
+                return None
+            try:
+                with self._unseen():
+                    return act(*args)
+            except Exception as error:
+                self.fail(name, error)
+                return None
+
+    def caught(self, name: str, error: BaseException, grad: bool) -> None:
+        """Ours is noted, what the script threw into our code from outside goes on to the script."""
+        if isinstance(error, Exception) and not is_from_outside(error):
+            self.fail(name, error)
+            return
+        if type(error).__module__ != "sawbones.observe.recorder":  # not our own end of a run
+            self._set_grad_mode(grad)
+            self.on_interrupt()
+        raise error
 
     def fail(self, name: str, error: Exception) -> None:
         if self._raise:
@@ -68,11 +105,8 @@ class Guard:
         self.log("".join(traceback.format_exception(error)))
 
     def say(self, text: str) -> None:
-        line = shown(f"sawbones: {text}")
-        try:
-            print(line, file=sys.stderr, flush=True)
-        except (OSError, ValueError):
-            pass  # the host may have closed stderr
+        line = f"sawbones: {text}"
+        say(line)
         self.log(line)
 
     def log(self, text: str) -> None:
@@ -84,3 +118,17 @@ class Guard:
                 log.write(mask(text.rstrip()) + "\n")
         except OSError:
             pass  # a read-only folder or a full disk must not stop training
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """An exception of a class of the script's, raised where no code of the script's ran: another
+    thread threw it into this one. (What signal handlers raise waits until our code is done.)
+    """
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    if tb is None or is_user_file(tb.tb_frame.f_code.co_filename):
+        return False
+    module = sys.modules.get(type(error).__module__)
+    file = getattr(module, "__file__", None)
+    return bool(file) and is_user_file(str(file))

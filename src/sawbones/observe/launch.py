@@ -8,7 +8,7 @@ done.
 
 from __future__ import annotations
 
-import builtins
+import atexit
 import functools
 import importlib.abc
 import importlib.machinery
@@ -18,17 +18,19 @@ import os
 import signal
 import sys
 import threading
-import traceback
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sawbones.observe import ctrl_c
+from sawbones.observe import ctrl_c, interrupts
 from sawbones.observe.guard import RAISE
+from sawbones.observe.interrupts import HOLDING
+from sawbones.observe.main_module import prepare_main
 from sawbones.observe.options import Options
+from sawbones.observe.printing import print_exception, print_exit_text
+from sawbones.observe.saying import keep_stream, say
 from sawbones.observe.sites import SiteFinder, is_user_file
-from sawbones.observe.spawned import adopt, spawned_rank
 from sawbones.schema import Ending, Site
 
 # the name under which `-m` was given, for this process and the ones it starts
@@ -89,6 +91,7 @@ class Session:
         self.ending: Ending | None = None  # of the script, once it is done
         self.patches: Any = None
         self.on_ready: list[Callable[[Any], None]] = []
+        self.on_finish: list[Callable[[Session], None]] = []
         self.prepare_spawned: tuple[str, str] | None = (
             None  # module and text: how processes of the script are made ready
         )
@@ -104,20 +107,20 @@ class Session:
         succeeds.
         """
         try:
-            self.install()
+            with HOLDING:
+                self.install()
         except Exception as error:
             if os.environ.get(RAISE):
                 raise
-            print(
-                f"sawbones: watching could not start ({error}). Training continues unwatched.",
-                file=sys.stderr,
-            )
+            say(f"sawbones: watching could not start ({error}). Training continues unwatched.")
 
     def install(self) -> None:
         from sawbones.observe.environment import describe_environment
         from sawbones.observe.hooks import install_all
         from sawbones.observe.recorder import Recorder
+        from sawbones.observe.spawned import spawned_rank
 
+        interrupts.install()
         recorder = Recorder(self.folder, self.options, self.root, self.rank)
         self.recorder = recorder
         recorder.writer.meta("script", self.script)
@@ -135,7 +138,19 @@ class Session:
         for act in self.on_ready:
             act(recorder)
 
+    def finish(self) -> None:
+        """The script and the threads that it left behind are done."""
+        with ctrl_c.collected():  # a second Ctrl-C must not cost what the first has left
+            self.close(self.ending or Ending("finished", 0))
+            for act in self.on_finish:
+                act(self)
+
     def close(self, ending: Ending) -> None:
+        with HOLDING:
+            self._close(ending)
+            interrupts.restore()
+
+    def _close(self, ending: Ending) -> None:
         if self.recorder is not None and ending.kind == "exception":
             self.recorder.guard(
                 "ending", self.recorder.write_ending, ending
@@ -145,6 +160,8 @@ class Session:
         if self in _here:
             _here.remove(self)
         if self.recorder is not None:
+            from sawbones.observe.spawned import adopt
+
             self.recorder.close(ending)
             adopt(self.folder)
 
@@ -170,59 +187,57 @@ def run_script(
     """Executes the script as __main__; returns the exit status that `python script` would have
     had.
     """
-    path = os.path.abspath(script)
     session = Session(
         folder, script, argv, options, root if root is not None else os.getcwd(), rank
     )
-    if prepare is not None:
-        prepare(session)
-    session.arm()
-    main = types.ModuleType("__main__")
-    main.__dict__.update(
-        __file__=script, __builtins__=builtins, __spec__=None, __cached__=None, __loader__=None
-    )
-    sys.argv = [script, *argv]
-    sys.path[0:1] = [os.path.dirname(path)]
-    module = os.environ.get(MODULE)
-    if module and path.removesuffix(".py").removesuffix(f"{os.sep}__main__").endswith(
-        module.replace(".", os.sep)
-    ):
-        _as_module(main, module, path)
-    sys.modules["__main__"] = main
-    _end_on_sigterm(session)
-    session.ending = ending = _execute(path, script, main, session)
-    with ctrl_c.collected():  # a second Ctrl-C must not cost what the first has left
-        session.close(ending)
+    keep_stream()
+    interrupts.install()
+    with HOLDING:
+        if prepare is not None:
+            prepare(session)
+        session.arm()
+        _end_on_sigterm(session)
+        run_main = prepare_main(script, argv, _module_of(script))
+    ending = _execute(run_main, session)
+    session.ending = ending
+    if ending.kind == "finished" and _other_threads():
+        # The script goes on in them: Python waits for them before it calls this.
+        atexit.register(session.finish)
+    else:
+        session.finish()
     return ending.exit_code or 0, session
 
 
-def _as_module(main: types.ModuleType, name: str, path: str) -> None:
-    """As `python -m name` has it: found from the working folder, with a package for its relative
-    imports.
-    """
-    sys.path[0] = os.getcwd()
-    main.__package__ = name.rpartition(".")[0]
-    main.__spec__ = importlib.util.spec_from_file_location(name, path)
+def _module_of(script: str) -> str | None:
+    """The name that was given with `-m`. It is not left in the environment of the script."""
+    module = os.environ.pop(MODULE, None)
+    if module is None:
+        return None
+    path = os.path.abspath(script).removesuffix(".py")
+    shown = module.replace(".", os.sep)
+    same = path.endswith((shown, os.path.join(shown, "__main__")))
+    return module if same else None
 
 
-def _execute(path: str, script: str, main: types.ModuleType, session: Session) -> Ending:
+def _other_threads() -> bool:
+    here = threading.current_thread()
+    return any(t is not here and not t.daemon for t in threading.enumerate())
+
+
+def _execute(run_main: Callable[[], None], session: Session) -> Ending:
     try:
-        with open(path, "rb") as source:
-            # dont_inherit: the __future__ flags of this file must not become the script's
-            code = compile(
-                source.read(), script if os.path.isabs(script) else path, "exec", dont_inherit=True
-            )
-        exec(code, main.__dict__)
+        run_main()
     except SystemExit as leaving:
-        return exited(leaving)
+        return exited(leaving, speak=True)
     except KeyboardInterrupt as error:
-        _print_user_traceback(error)
+        print_exception(error)
         return Ending("interrupted", 130)
     except BaseException as error:
         if is_budget(error):
             return Ending("budget", 0, message=str(error))  # which budget: steps or seconds
-        _print_user_traceback(error)
-        return crashed(error, session)
+        print_exception(error)
+        with HOLDING:
+            return crashed(error, session)
     return Ending("finished", 0)
 
 
@@ -230,12 +245,14 @@ def is_budget(error: BaseException) -> bool:
     return type(error).__name__ == "Finished" and type(error).__module__.startswith("sawbones.")
 
 
-def exited(leaving: SystemExit) -> Ending:
+def exited(leaving: SystemExit, speak: bool = False) -> Ending:
+    """`speak`: nobody else will print a text that was given instead of a number."""
     if leaving.code is None:
         return Ending("finished", 0)
     if isinstance(leaving.code, int):
         return Ending("finished" if leaving.code == 0 else "exit", leaving.code)
-    print(leaving.code, file=sys.stderr)
+    if speak:
+        print_exit_text(leaving.code)
     return Ending("exit", 1)
 
 
@@ -256,22 +273,7 @@ def _end_on_sigterm(session: Session) -> None:
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    signal.signal(signal.SIGTERM, stop)
-
-
-def _print_user_traceback(error: BaseException) -> None:
-    """As Python would print it: without the frames of this file at the top and of our wrappers
-    below.
-    """
-    stack = traceback.TracebackException.from_exception(error)
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    kept = [
-        frame
-        for frame in stack.stack
-        if not frame.filename.startswith(own) or is_user_file(frame.filename)
-    ]
-    stack.stack = traceback.StackSummary.from_list(kept)
-    print("".join(stack.format()), end="", file=sys.stderr)
+    interrupts.set_own(signal.SIGTERM, stop)
 
 
 def crashed(error: BaseException, session: Session) -> Ending:

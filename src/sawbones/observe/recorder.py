@@ -42,6 +42,7 @@ from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.steps import StepLog, plain_lr
+from sawbones.observe.training_thread import TrainingThread
 from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
 
@@ -79,8 +80,11 @@ class Recorder:
         self.pid = os.getpid()
         self._born_at_fork = _num_forks
         self.active = True
+        self._closed = False
         self.began = time.perf_counter()
+        self.threads = TrainingThread(self)
         self.guard = Guard(folder, lambda: self.step)
+        self.guard.on_interrupt = self.drop_deep
         self.sites = SiteFinder(root)
         self.writer = RunWriter(folder, rank, self.guard.say)
         self.census = Census(self.sites)
@@ -167,10 +171,31 @@ class Recorder:
             self.writer.event(*self._late.popleft()[1])
 
     def is_host(self) -> bool:
-        """False in forked workers, and while the deep observer runs a copy of the model: neither is
-        the loop's doing.
+        """False in forked workers, in other threads than the one that trains, and while the deep
+        observer runs a copy of the model: none of that is the loop's doing.
         """
+        return self.is_process() and self.threads.is_here()
+
+    def is_process(self) -> bool:
+        """The same in any thread: batches are often fetched in one of their own."""
         return self.active and not DeepObserver.busy and _num_forks == self._born_at_fork
+
+    def trains_here(self) -> bool:
+        """Asked by backward passes and optimizer steps: the first one decides which thread is
+        recorded.
+        """
+        return self.is_process() and self.threads.trains()
+
+    def stop(self, why: str) -> None:
+        """Nothing more is watched; the training goes on."""
+        self.active = False
+        self.guard.stopped = True
+        self.facts["stopped"] = why
+        if self.deep is not None:
+            self.deep.pause()
+        self.guard.say(
+            f"{why}. Watching ends here, at step {self.step}. Training continues unchanged."
+        )
 
     def live_on_here(self) -> None:
         """In a fork that goes on with the run in its parent's place."""
@@ -306,6 +331,15 @@ class Recorder:
             self.writer.record("deep", self.num_deep, record)
             self.num_deep += 1
 
+    def drop_deep(self) -> None:
+        """The script's own exception ended a hook of ours: a deep step that is under way is given
+        up, so that no mode or hook of it stays behind.
+        """
+        self.brief.leave()
+        observer, self.deep = self.deep, None
+        if observer is not None:
+            observer.drop()
+
     def target_seen(
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
     ) -> None:
@@ -432,7 +466,12 @@ class Recorder:
             self.tell(self.capture.step_over)
         self.step += 1
         self.microstep = 0
+        self.let_go()
         self.step_passed()
+
+    def let_go(self) -> None:
+        """Of the batch: the script may count on it that nobody else keeps it."""
+        self.last_call = self.batches.latest = None
 
     def step_passed(self) -> None:
         """What is done between two steps; after brief ones, once the next step is to be an ordinary
@@ -507,11 +546,19 @@ class Recorder:
             self.writer.flush()
 
     def close(self, ending: Ending | None = None) -> None:
-        if not self.active:
+        if self._closed:
             return
-        self.active = False
+        self._closed, self.active = True, False
         if os.getpid() != self.pid:
             self.writer.abandon()
+            return
+        if self.guard.stopped:
+            # other threads may still train: nothing of theirs is looked at
+            self.drop_deep()
+            self.writer.meta("facts", self.facts)
+            if ending is not None:
+                self.writer.record("ending", 0, ending)
+            self.writer.close()
             return
         self.brief.leave()
         self.guard("steps", self.scalars.drain)  # the last losses may be those that failed

@@ -40,6 +40,11 @@ _LIBRARIES = _library_folders()
 _COMMANDS = sysconfig.get_path("scripts") + os.sep
 
 
+def is_own_file(filename: str) -> bool:
+    """True for code of Sawbones itself, without the scripts among it that are patients."""
+    return filename.startswith(_OWN) and not is_user_file(filename)
+
+
 def is_user_file(filename: str) -> bool:
     """True for code that the user wrote: neither a library, nor the standard library, nor Sawbones
     itself.

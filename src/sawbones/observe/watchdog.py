@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from sawbones.masking import mask
 from sawbones.schema import Ending, Site
+from sawbones.store.opening import read_only
 from sawbones.store.private import make_private_file
 from sawbones.store.ring import Ring, stacks_path
 
@@ -168,7 +169,7 @@ class Watchdog:
     def _last_events(self) -> list[list[Any]]:
         self._r.writer.flush()
         try:
-            db = sqlite3.connect(f"file:{self._r.writer.path}?mode=ro", uri=True, timeout=1.0)
+            db = sqlite3.connect(read_only(self._r.writer.path), uri=True, timeout=1.0)
             rows = db.execute(
                 f"SELECT kind, step, file, line FROM events ORDER BY seq DESC LIMIT {LAST_EVENTS}"
             ).fetchall()

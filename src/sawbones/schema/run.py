@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from sawbones.schema.deep import DeepStep
 from sawbones.schema.event import Event
 from sawbones.schema.site import Site
 
-FloatArray = npt.NDArray[np.float64]
+if TYPE_CHECKING:  # scripts set its number of threads before they import it: not at the top
+    import numpy as np
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
 
 # A statistic is NaN or Inf when the tensor was; these two mark that there was nothing to measure.
 NOT_MEASURED = -1.0
@@ -49,6 +51,12 @@ TENSOR_STATISTICS = (
 )
 
 
+def _no_steps() -> npt.NDArray[np.int64]:
+    import numpy as np
+
+    return np.zeros(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """One parameter: its name in the model and where it is held."""
@@ -66,7 +74,7 @@ class Tensor:
 
     @property
     def numel(self) -> int:
-        return int(np.prod(self.shape)) if self.shape else 1
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +155,7 @@ class Run:
     tensors: tuple[Tensor, ...] = ()
     # statistic -> (recorded steps, tensors); NOT_MEASURED and NO_GRADIENT as above; row i belongs
     # to tensor_steps[i]
-    tensor_steps: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    tensor_steps: npt.NDArray[np.int64] = field(default_factory=_no_steps)
     statistics: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     optimizers: tuple[Optimizer, ...] = ()
     modules: tuple[Module, ...] = ()
@@ -177,4 +185,6 @@ class Run:
 
     @property
     def losses(self) -> FloatArray:
+        import numpy as np
+
         return self.steps.get("loss", np.zeros(0))

@@ -77,9 +77,14 @@ def _check_files(path: Path) -> None:
             )
 
 
+def read_only(path: Path) -> str:
+    """As SQLite wants it: `?`, `#` and `%` in a path are not part of the address."""
+    return f"file:{quote(str(path.absolute()))}?mode=ro"
+
+
 def _opened(path: Path) -> sqlite3.Connection:
     # A WAL database needs its -shm file: immutable mode serves folders where none can be made.
-    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    address = read_only(path)
     db = sqlite3.connect(address, uri=True)
     try:
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()

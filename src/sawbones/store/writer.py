@@ -7,6 +7,7 @@ warning; training goes on.
 
 from __future__ import annotations
 
+import _thread
 import json
 import sqlite3
 import threading
@@ -14,8 +15,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sawbones.masking import (
     learn_arguments,
@@ -88,8 +87,9 @@ class RunWriter:
         except (OSError, sqlite3.Error) as error:
             self._fail(error)
             return
-        self._thread = threading.Thread(target=self._loop, name="sawbones-writer", daemon=True)
-        self._thread.start()
+        # Not a threading.Thread: a script that counts or joins its threads must not meet this one.
+        self._over = threading.Event()
+        _thread.start_new_thread(self._loop, ())
 
     # Each of the following costs a tuple and a list append.
 
@@ -199,7 +199,7 @@ class RunWriter:
             return
         self._wake.set()
         if self.failed is None:
-            self._thread.join(timeout=10)
+            self._over.wait(timeout=10)
             self.flush()
             try:
                 self._db.close()
@@ -217,6 +217,7 @@ class RunWriter:
         while not self._closed:
             self._wake.wait(FLUSH_SECONDS)
             self.flush()
+        self._over.set()
 
     def _fail(self, error: Exception) -> None:
         self.failed = f"{type(error).__name__}: {error}"
@@ -261,6 +262,8 @@ def _mask_rows(rows: dict[str, list[tuple[Any, ...]]]) -> None:
 
 
 def _encode(kind: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    import numpy as np  # not at the top: scripts set its number of threads before they import it
+
     if kind == "event":
         return (*values[:7], _json(values[7]) if values[7] else None)
     if kind == "tensor_row":

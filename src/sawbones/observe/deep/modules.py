@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -13,8 +14,11 @@ from torch import nn
 from torch.nn.modules import module as global_hooks
 
 from sawbones.observe.deep.trace import tensors_in
+from sawbones.observe.guard import is_from_outside
+from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.tracing import is_tracing
+from sawbones.observe.unseen import unseen
 from sawbones.schema import Site
 
 _MAX_CALLS = 20_000
@@ -80,6 +84,7 @@ class ModuleWatch:
         self.on_compiled: Callable[[], None] | None = None
         self.on_leaf: Callable[[ModuleCall, Any], None] | None = None
         self._sites = sites
+        self._thread = get_ident()
         self._counts: dict[int, int] = {}
         self._handles: list[Any] = []
         # Transformer layers choose a fused kernel in inference only while no torch function mode is
@@ -109,13 +114,17 @@ class ModuleWatch:
         self._last_error = None
 
     def _before(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if is_tracing():
+        if is_tracing() or get_ident() != self._thread:
             return
+        with HOLDING:
+            self._enter(module, args)
+
+    def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         if self.on_compiled is not None and is_compiled(module):
             self.on_compiled()
             return
         try:
-            with torch._C.DisableTorchFunction():
+            with unseen():
                 number = self._counts[id(module)] = self._counts.get(id(module), -1) + 1
                 site = (
                     self._sites.find()
@@ -150,8 +159,12 @@ class ModuleWatch:
     def _after(self, module: nn.Module, args: tuple[Any, ...], *rest: Any) -> None:
         # torch calls a global hook without the keyword arguments when the module raised.
         kwargs, output = rest if len(rest) == 2 else ({}, rest[-1])
-        if is_tracing():
+        if is_tracing() or get_ident() != self._thread:
             return
+        with HOLDING:
+            self._leave(module, kwargs, output)
+
+    def _leave(self, module: nn.Module, kwargs: dict[str, Any], output: Any) -> None:
         try:
             if self._suspended and self._suspended[-1][0] is module:
                 self._suspended.pop()[1].__exit__(None, None, None)
@@ -161,7 +174,7 @@ class ModuleWatch:
             if not self.stack:
                 return
             call = self.stack.pop()
-            with torch._C.DisableTorchFunction():
+            with unseen():
                 call.outputs = shapes(output)
                 if kwargs:
                     call.inputs = call.inputs + shapes(kwargs)
@@ -183,6 +196,8 @@ class ModuleWatch:
             self.crash = list(self.stack)
 
     def _note(self, error: Exception) -> None:
+        if is_from_outside(error):
+            raise error
         if len(self.errors) < 10:
             self.errors.append(f"modules: {type(error).__name__}: {error}"[:200])
 

@@ -26,6 +26,7 @@ from sawbones.observe.deep import (
     loss_weights,
     losses,
     nonfinite,
+    originals,
     probes,
     reach,
     reads,
@@ -40,6 +41,7 @@ from sawbones.observe.deep.guard import untouched
 from sawbones.observe.deep.measure import Ledger
 from sawbones.observe.deep.modules import ModuleCall, ModuleWatch, Paths, is_compiled
 from sawbones.observe.deep.trace import MAX_OPS, RawOp, Ref, Tracer
+from sawbones.observe.guard import is_from_outside
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import DeepStep
 
@@ -108,6 +110,7 @@ class DeepObserver:
             if not b.is_inference()
         ]
         self._modules.start()
+        self._tracer.replaced = originals.replaced()
         _push_mode(self._tracer)
         self._watching = True
         self._compile_callbacks = getattr(
@@ -161,6 +164,17 @@ class DeepObserver:
         failed with its values.
         """
         return self._contained("crash", self._crash, {}) or {}
+
+    def pause(self) -> None:
+        """From another thread: what this one has entered stays, and does nothing any more."""
+        self._tracer.paused, self._watching = True, False
+        self._modules.stop()
+
+    def drop(self) -> None:
+        """Without a record."""
+        self._watching = False
+        self._leave()
+        self._free()
 
     # -- leaving
     # ------------------------------------------------------------------------------------------------------
@@ -483,6 +497,8 @@ class DeepObserver:
             return default
 
     def _note(self, name: str, error: Exception) -> None:
+        if is_from_outside(error):
+            raise error
         self._note_text(f"{name}: {type(error).__name__}: {error}"[:300])
 
     def _note_text(self, text: str) -> None:

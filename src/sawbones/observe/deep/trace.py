@@ -16,8 +16,11 @@ from torch.overrides import TorchFunctionMode
 from sawbones.observe.deep.measure import Ledger, Statistic, is_plain
 from sawbones.observe.deep.names import LOSSES, bind, name_of, scalars
 from sawbones.observe.deep.switched import switched_off_at
+from sawbones.observe.guard import is_from_outside
+from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.tracing import is_tracing
+from sawbones.observe.unseen import unseen
 from sawbones.schema import Op, Site, Value
 
 MAX_OPS = 6000  # with statistics, and in the record
@@ -196,6 +199,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self.errors: list[str] = []
         self.phase = "forward"
         self.paused = False
+        self.replaced: dict[Any, Callable[..., Any]] = {}
         self.on_op: Callable[[RawOp, Any], None] | None = None
         self._sites = sites
         self._ledger = ledger
@@ -214,7 +218,18 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        kwargs = kwargs or {}
+        # torch restores gradient mode through here, too: an alarm must not come in between
+        try:
+            return self._watched(func, args, kwargs or {})
+        finally:
+            if HOLDING.waiting and not HOLDING.depth:
+                HOLDING.deliver()
+
+    def _watched(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        if self.replaced:
+            func = self.replaced.get(func, func)
         if self.paused or is_tracing():
             return func(*args, **kwargs)
         name = name_of(func)
@@ -231,23 +246,26 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         try:
             result = func(*args, **kwargs)
         except Exception as error:
-            frame, text = sys._getframe(1), f"{type(error).__name__}: {error}"[:500]
+            frame, text = sys._getframe(2), f"{type(error).__name__}: {error}"[:500]
             self._contained(lambda: self._fail(name, args, kwargs, frame, text))
             raise
-        frame = sys._getframe(1)
+        frame = sys._getframe(2)
         self._contained(
             lambda: self._record(name, func, args, kwargs, result, before, frame, silent)
         )
         return result
 
     def _contained(self, action: Callable[[], Any]) -> Any:
-        try:
-            with torch._C.DisableTorchFunction(), torch.no_grad():
-                return action()
-        except Exception as error:
-            if len(self.errors) < 20:
-                self.errors.append(f"trace: {type(error).__name__}: {error}"[:200])
-            return None
+        with HOLDING:
+            try:
+                with unseen(), torch.no_grad():
+                    return action()
+            except Exception as error:
+                if is_from_outside(error):
+                    raise
+                if len(self.errors) < 20:
+                    self.errors.append(f"trace: {type(error).__name__}: {error}"[:200])
+                return None
 
     def _record(
         self,
@@ -409,3 +427,6 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             entry.strong = None
         self._entries.clear()
         self._kept_storages.clear()
+
+
+HOLDING.bridges |= {Tracer.__torch_function__.__code__, Tracer._watched.__code__}

@@ -16,19 +16,28 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
+    threads = recorder.threads
+
     def make(original: Any) -> Any:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-            if is_tracing() or not recorder.is_host():
+            if is_tracing() or not recorder.trains_here():
                 original(tensors, *args, **kwargs)
                 return
             if recorder.brief.on and recorder.brief(recorder.brief.backward, tensors):
-                original(tensors, *args, **kwargs)
+                run(tensors, *args, **kwargs)
                 recorder.brief(recorder.brief.backward_over)
                 return
             retain = kwargs.get("retain_graph", args[1] if len(args) > 1 else None)
             recorder.guard("backward", recorder.backward_begins, tensors, retain)
-            original(tensors, *args, **kwargs)
+            run(tensors, *args, **kwargs)
             recorder.guard("backward", recorder.backward_ends)
+
+        def run(tensors: Any, *args: Any, **kwargs: Any) -> None:
+            threads.in_backward = True
+            try:
+                original(tensors, *args, **kwargs)
+            finally:
+                threads.in_backward = False
 
         return backward
 

@@ -93,7 +93,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def make_iter(original: Any) -> Any:
         def __iter__(self: Any) -> Any:
             iterator = original(self)
-            if recorder.is_host():
+            if recorder.is_process():
                 brief.leave()
                 recorder.guard("loader", recorder.batches.started, self, iterator)
             return iterator
@@ -102,12 +102,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def make_next(original: Any) -> Any:
         def __next__(self: Any) -> Any:
-            if not recorder.is_host():
+            if not recorder.is_process():
                 return original(self)
             began = time.perf_counter()
             value = original(self)
             wait_s = time.perf_counter() - began
-            if not (brief.on and brief(brief.batch, self, wait_s, value)):
+            is_brief = brief.on and recorder.threads.is_here()
+            if not (is_brief and brief(brief.batch, self, wait_s, value)):
                 recorder.guard("batch", fetched, self, wait_s, value)
             return value
 

@@ -61,7 +61,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     brief = recorder.brief
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
-        if not recorder.is_host():
+        if not recorder.trains_here():
             return None
         if brief.is_open and (optimizer is not brief.optimizer or brief.is_same_step):
             nesting.calls(optimizer)
@@ -95,7 +95,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         return args, {k: watched_closure if v is closure else v for k, v in kwargs.items()}
 
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if not recorder.is_host() or not nesting.ends(optimizer):
+        if not recorder.trains_here() or not nesting.ends(optimizer):
             return
         if brief.is_open:
             brief(brief.step_ends)

@@ -1,0 +1,60 @@
+"""Which thread trains. Only one is recorded: a hook that reads the gradients of one thread while
+another changes them would crash the process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from threading import get_ident
+from typing import TYPE_CHECKING
+
+from sawbones.observe.interrupts import HOLDING
+
+if TYPE_CHECKING:
+    from sawbones.observe.recorder import Recorder
+
+_WAIT_S = 60.0  # a deep step of the other thread may take that long at most
+
+
+class TrainingThread:
+    def __init__(self, recorder: Recorder) -> None:
+        self._r = recorder
+        self._ident: int | None = None  # of the thread that made the first backward pass or step
+        self.in_backward = False
+
+    def is_here(self) -> bool:
+        return self._ident is None or self._ident == get_ident() or self._is_on_behalf()
+
+    def trains(self) -> bool:
+        if self._ident == get_ident():
+            return True
+        if self._ident is None or not self._is_alive():
+            self._becomes(get_ident())
+            return True
+        if self._is_on_behalf():
+            return True
+        self._r.stop("several threads train at the same time")
+        self._wait_for_hooks()
+        return False
+
+    def _is_on_behalf(self) -> bool:
+        """A thread of the autograd engine, which Python did not start, during a backward pass:
+        optimizers that step inside of it.
+        """
+        return self.in_backward and all(t.ident != get_ident() for t in threading.enumerate())
+
+    def _is_alive(self) -> bool:
+        return any(t.ident == self._ident for t in threading.enumerate())
+
+    def _becomes(self, ident: int) -> None:
+        self._wait_for_hooks()
+        self._ident = HOLDING.thread = ident
+
+    def _wait_for_hooks(self) -> None:
+        """Until the other thread is out of our code."""
+        began = time.monotonic()
+        while (
+            HOLDING.depth and HOLDING.thread != get_ident() and time.monotonic() - began < _WAIT_S
+        ):
+            time.sleep(0.0005)

@@ -1,0 +1,331 @@
+"""Training loops whose losses and counters must be the same to the last bit, one case per name."""
+
+import gc
+import signal
+import sys
+import threading
+import time
+import weakref
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import DataLoader, TensorDataset
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def network(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 1))
+
+
+def train(model, steps=12, make=torch.optim.AdamW, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = make(model.parameters(), lr=0.01)
+    losses = []
+    for _ in range(steps):
+        x = torch.randn(4, 8, generator=generator)
+        loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item().hex())
+    return losses
+
+
+@case
+def plain():
+    print(train(network(), 40))
+
+
+@case
+def random_streams():
+    import random
+
+    import numpy as np
+
+    random.seed(1)
+    np.random.seed(1)
+    print(train(network()), random.random(), np.random.rand(), torch.rand(2), torch.initial_seed())
+
+
+@case
+def with_loader():
+    torch.manual_seed(0)
+    loader = DataLoader(TensorDataset(torch.randn(32, 8)), batch_size=4, shuffle=True)
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    for _ in range(2):
+        for (x,) in loader:
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            print(loss.item().hex())
+
+
+@case
+def with_closure():
+    model, x = network(), torch.randn(8, 8)
+    model.eval()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+    calls = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        calls.append(loss.item().hex())
+        return loss
+
+    for _ in range(4):
+        optimizer.step(closure)
+    print(calls)
+
+
+@case
+def mixed_precision():
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(8):
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(torch.randn(4, 8)).float().square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item().hex(), torch.is_autocast_enabled("cpu"))
+
+
+@case
+def several_threads():
+    found, models = {}, [network(k).eval() for k in range(3)]
+
+    def work(k):
+        found[k] = train(models[k], 60, seed=k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print([found[k][-1] for k in range(3)])
+
+
+@case
+def one_thread_after_the_other():
+    for k in range(2):
+        thread = threading.Thread(target=lambda k=k: print(train(network(k))[-1]))
+        thread.start()
+        thread.join()
+    print(train(network())[-1])
+
+
+@case
+def thread_left_training():
+    threading.Thread(target=lambda: (time.sleep(0.2), print(train(network())))).start()
+
+
+@case
+def threads_seen():
+    print(train(network())[-1], [t.name for t in threading.enumerate()])
+
+
+@case
+def replaced_functions():
+    counts = {"relu": 0, "backward": 0, "linear": 0}
+    relu, backward, linear = F.relu, torch.Tensor.backward, F.linear
+
+    def counted(name, original):
+        def call(*args, **kwargs):
+            counts[name] += 1
+            return original(*args, **kwargs)
+
+        return call
+
+    F.relu, F.linear = counted("relu", relu), counted("linear", linear)
+    torch.Tensor.backward = counted("backward", backward)
+    print(train(network(), 30), counts)
+
+
+@case
+def counted_in_a_dispatch_mode():
+    class Counts(TorchDispatchMode):
+        calls = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            Counts.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    with Counts():
+        print(train(network(), 30))
+    print(Counts.calls)
+
+
+@case
+def counted_in_a_function_mode():
+    class Counts(TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            Counts.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    with Counts():
+        print(train(network(), 30))
+    print(Counts.calls)
+
+
+@case
+def counted_in_hooks():
+    model, seen = network(), []
+    model[0].register_forward_hook(lambda *_: seen.append("forward"))
+    model[3].register_full_backward_hook(lambda *_: seen.append("backward"))
+    model[0].weight.register_hook(lambda grad: seen.append("grad"))
+    print(train(model, 20), len(seen), seen[:6])
+
+
+@case
+def batches_are_let_go():
+    model, alive, refs = network(), [], []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(25):
+        x = torch.randn(4, 8)
+        refs.append(weakref.ref(x))
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        del x, loss
+        alive.append(sum(ref() is not None for ref in refs))
+    print(alive, gc.isenabled())
+
+
+@case
+def model_is_let_go():
+    model = network()
+    train(model, 5)
+    ref = weakref.ref(model)
+    del model
+    gc.collect()
+    print(ref() is None)
+
+
+@case
+def shape_error():
+    model = network()
+    train(model, 2)
+    model(torch.zeros(2, 7))
+
+
+@case
+def own_error_in_forward():
+    class Net(nn.Module):
+        def forward(self, x):
+            raise LookupError("in forward")
+
+    Net()(torch.zeros(1))
+
+
+@case
+def caught_error():
+    model = network()
+    for width in (8, 7, 8):
+        try:
+            print(model(torch.zeros(2, width)).shape)
+        except RuntimeError as error:
+            print(str(error)[:60])
+    print(train(model)[-1])
+
+
+@case
+def exit_in_the_middle():
+    print(train(network()))
+    sys.exit(3)
+
+
+@case
+def terminated_in_the_middle():
+    import os
+
+    print(train(network())[-1], flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(10)
+
+
+@case
+def handler_in_the_middle():
+    signal.signal(signal.SIGUSR1, lambda number, frame: print("handled", frame.f_code.co_name))
+    for _ in range(3):
+        signal.raise_signal(signal.SIGUSR1)
+        print(train(network(), 4)[-1])
+
+
+@case
+def saved_files():
+    model = network()
+    train(model)
+    torch.save(model.state_dict(), "model.pt")
+    print(sorted(torch.load("model.pt"))[:2])
+
+
+@case
+def gradient_mode():
+    model = network()
+    with torch.no_grad():
+        print(model.eval()(torch.ones(1, 8)).requires_grad)
+    print(train(model.train())[-1], torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+
+
+@case
+def anomaly_mode():
+    with torch.autograd.set_detect_anomaly(True):
+        print(train(network(), 5))
+
+
+@case
+def graph_of_second_order():
+    model, x = network().eval(), torch.randn(4, 8, requires_grad=True)
+    (slope,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+    slope.square().sum().backward()
+    print([p.grad is not None and p.grad.norm().item().hex() for p in model.parameters()])
+
+
+@case
+def traced_by_settrace():
+    calls = []
+    sys.settrace(lambda frame, event, arg: calls.append(frame.f_code.co_name))
+    losses = train(network(), 3)
+    sys.settrace(None)
+    print(losses, calls.count("train"), calls.count("network"))
+
+
+@case
+def pickled_model():
+    import pickle
+
+    model = network()
+    train(model, 3)
+    print(len(pickle.dumps(model)), type(pickle.loads(pickle.dumps(model))).__name__)
+
+
+@case
+def optimizer_state():
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
+    print(optimizer.state_dict()["state"][0]["exp_avg"].sum().item().hex())
+    print(optimizer._optimizer_step_pre_hooks, nn.modules.module._global_forward_hooks)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    CASES[sys.argv[1]]()
