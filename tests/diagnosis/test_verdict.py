@@ -71,9 +71,12 @@ def test_an_interrupted_diagnosis_is_inconclusive_however_much_was_seen():
 
 
 def test_a_script_that_died_of_what_was_held_back_is_inconclusive_and_says_what():
-    held = "a connection to data.example was held back; allow it: --allow network"
+    held = [{"what": "network", "target": "data.example:443", "site": "train.py:3"}]
     judged = judge(run("exception", held_back=held), (), looked=60, blind=20)
-    assert (judged.verdict, judged.why) == ("inconclusive", held)
+    assert judged.verdict == "inconclusive"
+    assert judged.why == (
+        "a connection to data.example:443 (train.py:3) was held back; to allow it: --allow network"
+    )
     assert verdict(run(held_back=held)) == "healthy", "it did without"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sawbones import faults as rooms
+from sawbones import trials
 from sawbones.faults import Check, all_checks
 from sawbones.pages import HEADINGS, explain
 from sawbones.schema import faults
@@ -51,9 +52,7 @@ def test_everything_a_check_names_exists(check: Check) -> None:
     assert check.needs and set(check.needs) <= set(SIGNALS)
     assert set(check.explains) <= set(faults()) - {check.fault}
     if check.experiment is not None:
-        assert find_spec(f"sawbones.trials.{check.experiment}"), (
-            f"no experiments/{check.experiment}.py"
-        )
+        assert find_spec(trials.module_of(check.experiment)), f"no trial {check.experiment}"
 
 
 @_EVERY

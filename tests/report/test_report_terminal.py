@@ -33,7 +33,7 @@ def test_the_verdict_comes_first(sick):
 def test_a_finding_says_all_that_matters(sick, sources):
     text = rendered(with_patches(sick, sources))
     for part in (
-        "1 · model.causal-leak · proven 98 %",
+        "1 · model.causal-leak · proven",
         "train.py:20 in forward",
         "20 │ x = layer(x)",
         "measured 0.47, expected 0 · steps 0–1, 100",

@@ -181,12 +181,12 @@ def _change(finding: Finding) -> list[Text]:
     else:
         lines = []
     styles = {"+": "green", "-": "red"}
-    shown = [_clipped(shown(line), styles.get(line[:1], "")) for line in lines[:MOST_DIFF_LINES]]
+    kept = [_clipped(shown(line), styles.get(line[:1], "")) for line in lines[:MOST_DIFF_LINES]]
     if len(lines) > MOST_DIFF_LINES:
-        shown.append(
+        kept.append(
             Text(f"… {len(lines) - MOST_DIFF_LINES} more lines in the JSON report", style="dim")
         )
-    return shown
+    return kept
 
 
 def _tightened(patch: str) -> list[str]:
