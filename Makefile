@@ -1,5 +1,6 @@
 # make demo   set up a virtual environment and run the main job
 # make test   set up and pass the tests
+# make harm   wrong calls, kills, interrupts, hostile files: all of them (long)
 # make check  lint, format and types
 # make bench  the scored run over lab and corpus, and the overhead table (long)
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check bench format docs clean
+.PHONY: demo test harm check bench format docs clean
 
 demo: $(STAMP)
 	$(BIN)/sawbones diagnose examples/translate.py || test $$? -eq 1  # 1: sick, as it should be
@@ -16,6 +17,9 @@ demo: $(STAMP)
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope || { test $$? -eq 1 && \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 3; }
+
+harm: $(STAMP)
+	SAWBONES_HARM=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/harm -n 2 --timeout 900
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,9 +1,10 @@
-"""For all tests: Ctrl-C works in children even when the tests were started in the background, and
-no hook is left behind.
+"""For all tests: Ctrl-C works in children even when the tests were started in the background, no
+hook is left behind, and what was left out is named at the end.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -28,3 +29,43 @@ def no_global_hooks_are_left():
         for found in hooks:
             found.clear()
         assert not left, f"global module hooks left behind: {left}"
+
+
+# What a skipped test says, and the command that runs it.
+_LEFT_OUT = {
+    "CUDA": "pytest -m gpu, on a machine with a CUDA device",
+    "Chromium": "apt-get install chromium && pytest -m browser",
+    "pyspark": "pip install -e '.[spark]', a Java runtime, and pytest tests/audits/test_spark.py",
+    "Java": "apt-get install default-jre-headless && pytest tests/audits/test_spark.py",
+}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A test that was left out in silence counts as one that passed."""
+    lines = []
+    reasons: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", ()):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        reasons[reason] = reasons.get(reason, 0) + 1
+    for reason, count in sorted(reasons.items()):
+        command = next((how for word, how in _LEFT_OUT.items() if word in reason), "")
+        lines.append(
+            f"{count} skipped: {reason}" + (f". To run them: {command}" if command else "")
+        )
+    ran = {
+        report.nodeid
+        for name in ("passed", "failed")
+        for report in terminalreporter.stats.get(name, ())
+    }
+    if not os.environ.get("SAWBONES_HARM") and any("tests/harm/" in name for name in ran):
+        lines.append("most moments of the kills and interrupts. To run them all: make harm")
+    if not os.environ.get("SAWBONES_FULL") and any("test_contract" in name for name in ran):
+        lines.append(
+            "the contract of most faults. To run it: "
+            "SAWBONES_FULL=1 pytest tests/faults/test_contract.py -n 2"
+        )
+    if lines:
+        terminalreporter.section("left out")
+    for line in lines:
+        terminalreporter.line(line)

@@ -92,14 +92,14 @@ def test_a_crash_gives_a_test_without_sawbones_in_it(
 
 def test_what_cannot_be_pinned_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     healthy = {
-        "schema": 1,
+        "schema": 2,
         "verdict": "healthy",
         "script": "train.py",
         "steps": 1,
         "seconds": 1.0,
         "environment": {},
     }
-    healthy |= {"findings": [], "refuted": [], "could_not_look": []}
+    healthy |= {key: [] for key in ("symptoms", "cleared", "findings", "refuted", "could_not_look")}
     Path("healthy.json").write_text(json.dumps(healthy), encoding="utf-8")
     assert _main("pin", "healthy.json") == 1
     assert "nothing to pin in healthy.json: it has no findings" in capsys.readouterr().out

@@ -16,6 +16,8 @@ import jsonschema
 import pytest
 
 from sawbones.report.json_report import report_schema
+from sawbones.schema.errors import SawbonesError
+from sawbones.store import read_run
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "corpus"
@@ -81,7 +83,7 @@ def test_a_crash_is_reported_with_status_3_and_where_it_happened(tmp_path):
     [
         ((), "nowhere.py", "no script nowhere.py"),
         (("--only", "model.causal-leek"), "train.py", "model.causal-leak"),
-        (("--seconds", "0"), "train.py", "budget"),
+        (("--seconds", "0"), "train.py", "'0': a number above 0"),
     ],
 )
 def test_usage_errors_are_one_line_with_the_value_and_status_2(tmp_path, args, script, says):
@@ -90,6 +92,34 @@ def test_usage_errors_are_one_line_with_the_value_and_status_2(tmp_path, args, s
     assert status == 2
     assert says in text
     assert len(text.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("print('nothing to do')\n", "without importing torch"),
+        ("import torch\ntorch.nn.Linear(2, 1)(torch.ones(1, 2))\n", "no optimizer step was seen"),
+        ("import time\ntime.sleep(60)\nimport torch\n", "the time was up"),
+    ],
+)
+def test_too_little_to_judge_is_inconclusive_with_status_4(tmp_path, source, why):
+    (tmp_path / "train.py").write_text(source)
+    flags = ("--no-experiments", "--seconds", "8" if "sleep" in source else "100")
+    status, report, text = diagnose(tmp_path, *flags, script="train.py")
+    assert (status, report["verdict"]) == (4, "inconclusive"), text
+    assert why in " ".join(report["notes"]) and why in " ".join(text.split())
+
+
+def test_a_script_that_is_killed_under_the_diagnosis_has_crashed(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import os, signal, torch\nm = torch.nn.Linear(2, 1)\n"
+        "o = torch.optim.SGD(m.parameters(), 0.1)\nfor i in range(40):\n    o.zero_grad()\n"
+        "    m(torch.ones(4, 2)).square().mean().backward()\n    o.step()\n"
+        "import time\ntime.sleep(2)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    status, report, text = diagnose(tmp_path, "--no-experiments", script="train.py")
+    assert (status, report["verdict"]) == (3, "crashed"), text
+    assert "killed" in " ".join(report["notes"])
 
 
 def test_a_recorded_run_is_diagnosed_without_the_script_and_says_what_stays_open(tmp_path):
@@ -107,6 +137,13 @@ def test_a_recorded_run_is_diagnosed_without_the_script_and_says_what_stays_open
     assert "zero_grad_added" in text
 
 
+def _num_steps(folder: Path) -> int:
+    try:
+        return read_run(folder).num_steps
+    except SawbonesError:
+        return 0
+
+
 def test_ctrl_c_gives_the_diagnosis_so_far_and_ends_every_child(tmp_path):
     (tmp_path / "train.py").write_text(
         "import time, torch\nfrom torch import nn\ntorch.manual_seed(0)\nm = nn.Linear(4, 2)\n"
@@ -114,16 +151,28 @@ def test_ctrl_c_gives_the_diagnosis_so_far_and_ends_every_child(tmp_path):
         "    nn.functional.cross_entropy(m(x), (x.sum(1) > 0).long()).backward()\n    o.step()\n    time.sleep(0.02)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "sawbones", "diagnose", "--json", "report.json", "train.py"],
+        [
+            sys.executable,
+            "-m",
+            "sawbones",
+            "diagnose",
+            "--json",
+            "report.json",
+            "--keep-run",
+            "kept",
+            "train.py",
+        ],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
     )
-    time.sleep(12)
+    while not _num_steps(tmp_path / "kept") > 5:
+        assert process.poll() is None
+        time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["steps"] > 5
-    assert process.returncode == {"healthy": 0, "sick": 1, "crashed": 3}[report["verdict"]]
+    assert (report["verdict"], process.returncode) == ("inconclusive", 4)
     left = subprocess.run(
         ["pgrep", "-f", f"sawbones.trials.child.*{os.getpid()}"],
         capture_output=True,

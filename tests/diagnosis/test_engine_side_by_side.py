@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,8 @@ def test_verdicts_come_in_the_order_of_the_findings(tmp_path: Path) -> None:
 
 
 def test_nothing_is_started_after_an_interrupt(tmp_path: Path) -> None:
-    with Bench(Patient("train.py", (), tmp_path), 10) as bench:
-        bench.interrupt()
+    with Bench(Patient("train.py", (), tmp_path), 10, partial=True) as bench:
+        signal.raise_signal(signal.SIGINT)
         with pytest.raises(ChildFailed, match="interrupted"):
             bench.rerun()
         finding = Finding("loss.label-shift", "likely", 0.9, "t", experiment="label_shift_scan")

@@ -394,7 +394,7 @@ def test_values_that_no_table_expects_are_shown(
 ) -> None:
     monkeypatch.chdir(place)
     for form, blob in (("table", "x'00ff'"), ("csv", "x'00ff'"), ("json", "x'00ff'")):
-        sql = "select x'00ff' as blob, '[/red]' as markup, null as nothing, 9e999 as large"
+        sql = "select x'00ff' as blob, '[/red]' as markup, null as unknown, 9e999 as large"
         with pytest.raises(SystemExit) as left:
             main(["query", "--format", form, "runs/recorded", sql])
         said = capsys.readouterr()

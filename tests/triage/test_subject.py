@@ -47,7 +47,7 @@ def test_what_is_missing_is_told(spec: str, told: str) -> None:
 
 def test_a_module_that_fails_to_import_something_says_what(tmp_path: Path) -> None:
     (tmp_path / "needs_more.py").write_text("import not_installed_here\n", encoding="utf-8")
-    with pytest.raises(ModuleNotFoundError, match="not_installed_here"):
+    with pytest.raises(SubjectNotFound, match="No module named 'not_installed_here'"):
         load_subject("needs_more:subject")
 
 

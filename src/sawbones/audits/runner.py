@@ -90,6 +90,8 @@ def run(command: str, case: Case, origin: str, began: float, strict: bool = Fals
         except AuditError:
             raise
         except Exception as error:  # one audit's mistake must not cost the user the others' answers
+            if "Query interrupted" in str(error):  # DuckDB's word for Ctrl-C
+                raise KeyboardInterrupt from error
             if strict:
                 raise
             blind.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,6 +28,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str = "", **settings: object) -> None:
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(prog, description=description, allow_abbrev=False, **settings)  # type: ignore[arg-type]
+        # argparse takes -inf and -1e5 for flags, and would say that a value is missing
+        self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")
 
     def error(self, message: str) -> NoReturn:
         usage_error(f"{message}. All flags: {self.prog} --help")

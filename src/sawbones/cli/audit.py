@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from typing import Any
 
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, usage_error
 from sawbones.cli.guard import reader_may_leave
+from sawbones.observe import ctrl_c
 
 DESCRIPTION = """Looks in the data sets themselves for the cause of a score that is too good, or of a model that fails in use.
 
@@ -176,6 +178,8 @@ def run(args: list[str]) -> None:
         report = _report(given)
     except SawbonesError as error:
         usage_error(str(error))
+    if ctrl_c.came():  # a library has swallowed it
+        raise KeyboardInterrupt
     raise SystemExit(_show(report, given))
 
 
@@ -237,17 +241,16 @@ def _thresholds(given: list[str]) -> dict[str, float]:
     for text in given:
         name, equals, value = text.partition("=")
         try:
-            found[name.strip()] = float(value)
+            found[name.strip()] = number = float(value)
         except ValueError:
-            equals = ""
-        if not equals:
+            number = math.nan
+        if not equals or not math.isfinite(number):
             usage_error(f"--threshold {text}: NAME=VALUE was expected, e.g. --threshold auc=0.98")
     return found
 
 
 def _show(report: Any, given: argparse.Namespace) -> int:
-    from rich.console import Console
-
+    from sawbones.cli.screen import Screen
     from sawbones.report.json_report import exit_code, to_json, write_json
     from sawbones.report.terminal import render_terminal
 
@@ -261,5 +264,5 @@ def _show(report: Any, given: argparse.Namespace) -> int:
         if given.json == "-":
             print(json.dumps(to_json(report), indent=2, ensure_ascii=False, allow_nan=False))
         else:
-            render_terminal(report, Console(), quiet=given.quiet)
+            render_terminal(report, Screen(), quiet=given.quiet)
     return exit_code(report)

@@ -139,9 +139,8 @@ def _progress(quiet: bool) -> Callable[[str, str], None]:
 
 
 def _show(triage: Triage, given: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from sawbones import __version__
+    from sawbones.cli.screen import Screen
     from sawbones.report.json_report import exit_code, to_json, write_json
     from sawbones.report.junit import to_junit
     from sawbones.report.sarif import to_sarif
@@ -158,7 +157,7 @@ def _show(triage: Triage, given: argparse.Namespace) -> int:
         if given.json == "-":
             print(json.dumps(to_json(report), indent=2, ensure_ascii=False))
             return exit_code(report)
-        render_terminal(report, Console(), quiet=given.quiet)
+        render_terminal(report, Screen(), quiet=given.quiet)
         if triage.not_reached and not given.quiet:
             print(
                 f"Not looked at yet: {', '.join(triage.not_reached)}. Go on in spite of "

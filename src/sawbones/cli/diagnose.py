@@ -218,8 +218,7 @@ def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
 
 
 def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyped-def]
-    from rich.console import Console
-
+    from sawbones.cli.screen import Screen
     from sawbones.diagnosis.fixes import sources_of
     from sawbones.report.json_report import exit_code, to_json
     from sawbones.report.terminal import render_terminal
@@ -242,7 +241,7 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
         if given.json == "-":
             print(text)
         else:
-            render_terminal(report, Console(), quiet=given.quiet)
+            render_terminal(report, Screen(), quiet=given.quiet)
             for path in diagnosis.bundles:
                 print(f"Captured step: {path}   (sawbones replay {path})")
             if report.verdict == "crashed" and diagnosis.output and not given.quiet:

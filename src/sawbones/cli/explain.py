@@ -26,10 +26,11 @@ def run(args: list[str]) -> None:
     except SawbonesError as error:
         usage_error(str(error))
     if sys.stdout.isatty():
-        from rich.console import Console
         from rich.markdown import Markdown
 
-        Console().print(Markdown(page))
+        from sawbones.cli.screen import Screen
+
+        Screen().print(Markdown(page))
     else:
         print(page)
     raise SystemExit(0)

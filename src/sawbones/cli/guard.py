@@ -7,16 +7,12 @@ Exit status: 2 for what the user can mend and for a bug of ours, 4 for Ctrl-C.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from sawbones.observe import ctrl_c
-from sawbones.schema.errors import SawbonesError
 
 RAISE = "SAWBONES_RAISE"  # our own tests want to see the traceback of an unexpected error
 INTERRUPTED = 4
@@ -33,25 +29,33 @@ def usage_error(text: str) -> NoReturn:
 
 def guarded(command: Command, args: list[str]) -> None:
     try:
-        with reader_may_leave():
-            command(args)
-            _flush()
+        _explained(command, args)
     except KeyboardInterrupt:
         if args[:1] == ["run"]:
             raise  # the script's own end, and its own status
+        ctrl_c.ignore()
         print("sawbones: interrupted", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None
-    except SawbonesError as error:
-        usage_error(str(error))
-    except OSError as error:
-        if os.environ.get(RAISE):
-            raise
-        usage_error(_told(error))
+
+
+def _explained(command: Command, args: list[str]) -> None:
+    """Whatever goes wrong becomes one line."""
+    try:
+        with reader_may_leave():
+            command(args)
     except Exception as error:
+        from sawbones.schema.errors import SawbonesError  # brings NumPy, which --help does without
+
+        if isinstance(error, SawbonesError):
+            usage_error(str(error))
         if ctrl_c.came():
-            raise SystemExit(INTERRUPTED) from None
+            raise KeyboardInterrupt from None
         if os.environ.get(RAISE):
             raise
+        if isinstance(error, OSError):
+            if error.filename is None:  # standard output itself: a full disk behind it
+                _print_no_more()
+            usage_error(_told(error))
         usage_error(
             f"{type(error).__name__}: {error}. This is a bug of Sawbones, not of your script. "
             f"The details, for a bug report: {_details()}"
@@ -69,7 +73,16 @@ def as_process(command: Command, args: list[str]) -> None:
         guarded(command, args)
     finally:
         # What is left is the interpreter's own end, where Ctrl-C could only print a traceback.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        ctrl_c.ignore()
+        forget_interrupt()
+
+
+def forget_interrupt() -> None:
+    """CPython notes a KeyboardInterrupt that passes through the evaluation of a string (a
+    namedtuple makes itself by one) and then ends by SIGINT whatever status was asked for. The next
+    evaluation clears the note.
+    """
+    exec("pass")
 
 
 def _as_the_script(command: Command, args: list[str]) -> None:
@@ -88,18 +101,22 @@ def reader_may_leave() -> Iterator[None]:
     """`sawbones faults | head -1`: who has read enough closes the pipe, and that is no error."""
     try:
         yield
-        _flush()
     except BrokenPipeError:
-        # The interpreter flushes once more at its end, and would complain there.
-        with suppress(OSError, ValueError, AttributeError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
+        _print_no_more()
+    finally:
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            _print_no_more()
 
 
-def _flush() -> None:
-    if sys.stdout is not None:
-        sys.stdout.flush()
+def _print_no_more() -> None:
+    """The interpreter flushes once more at its end, and would complain there."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _tolerant_streams() -> None:
@@ -125,6 +142,9 @@ def _told(error: OSError) -> str:
 
 
 def _details() -> str:
+    import tempfile
+    import traceback
+
     try:
         number, path = tempfile.mkstemp(prefix="sawbones-error-", suffix=".txt")
         with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -20,6 +20,7 @@ from pathlib import Path
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, usage_error
 from sawbones.lab.ward import Bed, beds
+from sawbones.observe import ctrl_c
 
 MEMBERS = ("checkpoint.safetensors", "command.txt", "metrics.jsonl")
 
@@ -129,9 +130,9 @@ def _run(given: argparse.Namespace) -> int:
         if bed.num_ranks > 1
         else []
     )
-    status = subprocess.run(
-        [sys.executable, *torchrun, str(bed.script), *flags, "--out", str(out)], env=environment
-    ).returncode
+    status = _completed(
+        [sys.executable, *torchrun, str(bed.script), *flags, "--out", str(out)], environment
+    )
     shown = " ".join(flags)
     layer, room = bed.fault.replace("-", "_").split(".")
     module = f"-m sawbones.faults.{layer}.{room}.lab"
@@ -154,6 +155,21 @@ def _run(given: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0
+
+
+def _completed(command: list[str], environment: dict[str, str]) -> int:
+    """In a session of its own: Ctrl-C is ours, and ends the script and its ranks without their
+    tracebacks.
+    """
+    from sawbones.trials.family import end
+
+    with ctrl_c.delayed():
+        script = subprocess.Popen(command, env=environment, start_new_session=True)
+    try:
+        return script.wait()
+    except BaseException:
+        end(script, grace_seconds=5.0)
+        raise
 
 
 def _packed(folder: Path, name: str) -> bytes:
@@ -185,6 +201,8 @@ def _bench(given: argparse.Namespace) -> int:
     from sawbones.scoring.score import Result, score, totals
 
     def done(r: Result) -> None:
+        if ctrl_c.came():  # the diagnosis of this case is not a whole one
+            raise KeyboardInterrupt
         right = r.top1 if r.fault else not r.found
         print(
             (

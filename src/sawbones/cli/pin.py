@@ -84,7 +84,7 @@ def _pin_bundle(target: Path, given: argparse.Namespace) -> NoReturn:
 
 def _report(target: Path) -> Report:
     from sawbones.diagnosis import diagnose_run
-    from sawbones.report.json_report import from_json
+    from sawbones.report.json_report import ReportNotReadable, from_json
     from sawbones.store import read_run
 
     if target.is_dir():
@@ -96,6 +96,8 @@ def _report(target: Path) -> Report:
         )
     try:
         return from_json(json.loads(target.read_text(encoding="utf-8")))
+    except ReportNotReadable as error:
+        usage_error(f"{target}: {error}")
     except (UnicodeDecodeError, json.JSONDecodeError, AttributeError):
         usage_error(
             f"{target} is neither a run folder nor a report. Make one: sawbones diagnose "

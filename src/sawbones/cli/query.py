@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 
 from sawbones.cli.arguments import Parser, usage_error
@@ -35,7 +36,7 @@ def run(args: list[str]) -> None:
         usage_error(str(error))
     if not names:
         usage_error(f"{given.sql!r} gives no table. Ask for one: select step, loss from steps")
-    rows = [tuple(f"x'{v.hex()}'" if isinstance(v, bytes) else v for v in row) for row in rows]
+    rows = [tuple(_plain(value) for value in row) for row in rows]
     if given.format == "json":
         print(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
     elif given.format == "csv":
@@ -43,15 +44,25 @@ def run(args: list[str]) -> None:
         writer.writerow(names)
         writer.writerows(rows)
     else:
-        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(*map(Text, names))  # as Text: a value like [/x] is no markup
+        from sawbones.cli.screen import Screen
+
+        table = Table()
+        for name in names:
+            table.add_column(Text(name))  # as Text: a value like [/x] is no markup
         for row in rows:
             table.add_row(*(Text(_shown(value)) for value in row))
-        Console().print(table)
+        Screen().print(table)
     raise SystemExit(0)
+
+
+def _plain(value: object) -> object:
+    """What every format can hold."""
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _shown(value: object) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sawbones.observe import ctrl_c
 from sawbones.trainer import config as settings
 from sawbones.trainer.config import DEVICES, RunOptions, TrainConfig
 from sawbones.trainer.errors import ConfigError, TrainerError, TrainingDiverged
@@ -315,10 +316,23 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _given(error: Exception, args: list[str]) -> str:
+    """The value of the flag that was refused; some versions of typer do not name it."""
+    for flag in getattr(getattr(error, "param", None), "opts", ()):
+        for word, after in zip(args, [*args[1:], ""], strict=True):
+            if word == flag:
+                return f" ({flag} {after})"
+            if word.startswith(f"{flag}="):
+                return f" ({word})"
+    return ""
+
+
 def run(args: list[str]) -> None:
     """Exit 0 when the run went through, 1 when training failed, 2 when it could not start."""
     try:
         typer.main.get_command(app).main(args=args, prog_name=PROGRAM, standalone_mode=False)
+        if ctrl_c.came():  # typer has taken it for an ordinary end
+            raise KeyboardInterrupt
     except TrainerError as error:
         print(f"{PROGRAM}: {_one_line(str(error))}", file=sys.stderr)
         raise SystemExit(
@@ -334,7 +348,8 @@ def run(args: list[str]) -> None:
         if describe is None:
             raise
         print(
-            f"{PROGRAM}: {_one_line(describe()).rstrip('.')}. All flags: {PROGRAM} --help",
+            f"{PROGRAM}: {_one_line(describe()).rstrip('.')}{_given(error, args)}. All flags: "
+            f"{PROGRAM} --help",
             file=sys.stderr,
         )
         raise SystemExit(2) from None

@@ -48,7 +48,7 @@ def file_to_write(text: str) -> str:
     if not path.parent.is_dir():
         raise argparse.ArgumentTypeError(
             f"{text!r}: the folder {path.parent} does not exist. Make it first: mkdir -p "
-            f"{path.parent}"
+            f"{Path(text).parent}"
         )
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise argparse.ArgumentTypeError(f"{text!r} cannot be written: no permission")

@@ -1,9 +1,9 @@
 """Ctrl-C as something that is asked for at safe places, not an exception between any two
 instructions.
 
-The first Ctrl-C counts. The second, while the first is still being dealt with, changes nothing:
-ending children and writing the report takes a moment, and an impatient hand must not cost either.
-From the third on it is an exception wherever it comes.
+The first Ctrl-C counts. The second, while the first is being dealt with, changes nothing: ending
+children and writing the report takes a moment, and an impatient hand must not cost either. From the
+third on it is an exception wherever it comes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,15 @@ def came() -> bool:
 
 
 def install() -> None:
-    """For a whole process: from here on, Ctrl-C raises KeyboardInterrupt once."""
+    """For a whole process: Ctrl-C raises KeyboardInterrupt as ever, and is counted."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _handle)
+
+
+def ignore() -> None:
+    """What is left of this process is its end."""
+    if signal.getsignal(signal.SIGINT) is _handle:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -69,5 +75,5 @@ def _handle(number: int, frame: Any) -> None:
     _count += 1
     if _note and _count == 1:
         os.write(2, f"sawbones: {_note}\n".encode())
-    if _count > 2 or (_count == 1 and not _depth):
+    if _count > 2 or not _depth:
         raise KeyboardInterrupt

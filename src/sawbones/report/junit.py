@@ -42,8 +42,8 @@ def _subject(report: Report) -> ElementTree.Element:
     that could not be judged are errors.
     """
     kind = "failure" if report.verdict == "unexplained" else "error"
-    counts = {"failures": "0", "errors": "0", "skipped": "0", f"{kind}s": "1"}
-    suite = ElementTree.Element("testsuite", name="subject", tests="1", **counts)
+    counts = {"name": "subject", "tests": "1", "failures": "0", "errors": "0", "skipped": "0"}
+    suite = ElementTree.Element("testsuite", {**counts, f"{kind}s": "1"})
     case = ElementTree.SubElement(suite, "testcase", classname="subject", name="runs", time="0")
     ill = [symptom.text for symptom in report.symptoms if symptom.stands]
     told = "; ".join([*ill, *report.notes]) or report.verdict

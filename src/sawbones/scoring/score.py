@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import shutil
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -120,15 +124,31 @@ def score(
             results.append(judge(case))
             done(results[-1])
         return results
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(judge, case) for case in cases]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_as_worker) as pool:
+        futures = [pool.submit(_in_worker, judge, case) for case in cases]
         try:
             for future in as_completed(futures):
                 done(future.result())
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(pool._processes.values()):
+                process.terminate()
+            pool.shutdown(cancel_futures=True)
             raise
     return [future.result() for future in futures]
+
+
+def _as_worker() -> None:
+    """Ctrl-C is the parent's; it ends the workers, which then clean up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
+def _in_worker(judge: Callable[[Case], Result], case: Case) -> Result:
+    try:
+        return judge(case)
+    except SystemExit:  # the pool would take it for the answer and go on with the next case
+        atexit._run_exitfuncs()
+        os._exit(1)
 
 
 def totals(results: Sequence[Result]) -> dict[str, float]:

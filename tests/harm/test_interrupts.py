@@ -1,0 +1,141 @@
+"""Ctrl-C, once or twice, at any moment: one line, status 4, nothing left. `run` ends as bare Python
+does.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+from ended import Patient, moments
+
+from sawbones.report.json_report import report_schema
+
+UNTIL = 14.0  # by then a diagnosis is watching its script, however busy the machine
+
+
+def _interrupted(running, moment: float, times: int) -> tuple[int, str, str]:
+    running.wait_and_look(moment)
+    for _ in range(times):
+        running.send(signal.SIGINT)
+        time.sleep(0.15)
+    return running.ended()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("moment", moments(10, UNTIL), ids="{:.1f}s".format)
+def test_diagnose_reports_what_it_knows_and_leaves_nothing(
+    tmp_path: Path, moment: float, times: int
+) -> None:
+    patient = Patient.admitted(tmp_path)
+    before = patient.state()
+    running = patient.start("-m", "sawbones", "diagnose", "--quiet", "--json", "-", "train.py")
+    status, out, err = _interrupted(running, moment, times)
+    assert status == 4, err
+    assert len(err.splitlines()) == 1 and "interrupted" in err
+    assert "Traceback" not in out + err
+    if out:  # nothing, while it was still starting
+        report = json.loads(out)
+        jsonschema.validate(report, report_schema())
+        assert report["verdict"] == "inconclusive"
+        assert "interrupted" in " ".join(report["notes"])
+    assert patient.state() == before
+    assert running.left_alive() == []
+    assert list(patient.temporary.glob("sawbones*")) == []
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("moment", moments(10, UNTIL), ids="{:.1f}s".format)
+def test_run_ends_by_the_signal_as_bare_python_does(
+    tmp_path: Path, moment: float, times: int
+) -> None:
+    patient = Patient.admitted(tmp_path)
+    before = patient.state("last.pt", "log.txt")
+    running = patient.start("-m", "sawbones", "run", "--out", "kept", "train.py")
+    status, _, err = _interrupted(running, moment, times)
+    assert status == -signal.SIGINT, err
+    assert err.count("Traceback (most recent call last)") <= 1, "the script's own, if it had begun"
+    assert "sawbones/cli" not in err and "sawbones/observe" not in err
+    assert patient.state("last.pt", "log.txt", "kept") == before
+    assert running.left_alive() == []
+
+
+def test_a_script_that_handles_ctrl_c_keeps_its_own_status(tmp_path: Path) -> None:
+    patient = Patient.admitted(tmp_path)
+    source = patient.folder / "train.py"
+    handled = "    ".join(source.read_text().splitlines(keepends=True))
+    source.write_text(f"try:\n    {handled}\nexcept KeyboardInterrupt:\n    raise SystemExit(7)\n")
+    for command in (["train.py"], ["-m", "sawbones", "run", "--quiet", "train.py"]):
+        (patient.folder / "log.txt").unlink(missing_ok=True)
+        running = patient.start(*command)
+        while not (patient.folder / "log.txt").exists():
+            assert running.process.poll() is None
+            time.sleep(0.1)
+        running.send(signal.SIGINT)
+        status, _, err = running.ended()
+        assert (status, err) == (7, ""), command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("profile", "--steps", "100000", "train.py"),
+        ("check", "--quiet", "--steps", "100000", "pieces.py:subject"),
+        ("lab", "run", "loop.no-zero-grad"),
+        ("lab", "bench", "--only", "loop.no-zero-grad"),
+        ("train", "--steps", "100000"),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_every_other_command_ends_with_status_4_and_one_line(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    patient = Patient.admitted(tmp_path)
+    (patient.folder / "pieces.py").write_text(
+        "import time, torch\n"
+        "def batches():\n"
+        "    for _ in range(100_000):\n"
+        "        time.sleep(0.01)\n"
+        "        yield torch.randn(4, 2)\n"
+        "subject = {\n"
+        "    'model': lambda: torch.nn.Linear(2, 1),\n"
+        "    'data': batches,\n"
+        "    'loss': lambda outputs, batch: outputs.square().mean(),\n"
+        "    'optimizer': lambda parameters: torch.optim.SGD(parameters, 0.1),\n"
+        "}\n"
+    )
+    running = patient.start("-m", "sawbones", *command)
+    status, out, err = _interrupted(running, 5.0, 2)
+    assert status == 4, (out, err)
+    assert "Traceback" not in out + err
+    assert err.splitlines()[-1] == "sawbones: interrupted"
+    assert running.left_alive() == []
+    assert list(patient.temporary.glob("sawbones*")) == []
+
+
+def test_an_interrupted_replay_leaves_nothing(tmp_path: Path) -> None:
+    patient = Patient.admitted(tmp_path)
+    (patient.folder / "train.py").write_text(
+        "import os, time, torch\n"
+        "time.sleep(float(os.environ.get('SLOW', '0')))\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "for step in range(4):\n"
+        "    optimizer.zero_grad()\n"
+        "    model(torch.ones(4, 2 if step < 3 else 5)).square().mean().backward()\n"
+        "    optimizer.step()\n"
+    )
+    assert patient.start("-m", "sawbones", "run", "--quiet", "train.py").ended()[0] == 1
+    (bundle,) = (patient.folder / ".sawbones").rglob("*.sawbones")
+    before = patient.state()
+    running = patient.start("-m", "sawbones", "replay", str(bundle), SLOW="60")
+    status, out, err = _interrupted(running, 6.0, 2)
+    assert status == 4, (out, err)
+    assert "Traceback" not in out + err and err.splitlines()[-1] == "sawbones: interrupted"
+    assert running.left_alive() == []
+    assert list(patient.temporary.glob("sawbones*")) == []
+    assert patient.state() == before
