@@ -35,6 +35,7 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python docs/generate_optimizers.py
 	$(BIN)/python docs/generate_catalogue.py
+	$(BIN)/python docs/generate_symptoms.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -51,7 +51,7 @@ def drawn(losses: npt.ArrayLike, **changes: Any) -> Run:
     events += [_loss(i, float(v), "train") for i, v in enumerate(values)]
     for step, value in changes.pop("evaluations", ()):
         events.append(_forward(step))
-        events.append(_loss(step, value, "eval"))
+        events += [_loss(step, value, "eval")] if value is not None else []
     steps = {name: np.zeros(count) for name in STEP_COLUMNS}
     steps |= {
         "step": np.arange(count, dtype=np.float64),

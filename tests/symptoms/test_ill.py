@@ -199,7 +199,7 @@ class TestDoesNotGeneralise:
     def test_evaluation_that_never_beats_a_constant_answer(self) -> None:
         run = drawn(falling(), evaluations=[(40, 1.5), (80, 1.6), (119, 1.7)])
         told = text(run, "does-not-generalise")
-        assert told.startswith("the evaluation loss is never under 1.5, a constant answer scores")
+        assert told.startswith("the evaluation loss is never under 1.5; training ends at 0.2")
 
     def test_one_good_evaluation_is_enough(self) -> None:
         run = drawn(falling(), evaluations=[(40, 1.1), (80, 1.6), (119, 1.7)])
@@ -214,10 +214,17 @@ class TestDoesNotGeneralise:
         good = drawn(falling(), evaluations=evaluations, facts=_hits(0.7))
         assert seen(good, "does-not-generalise") is None
         poor = drawn(falling(), evaluations=evaluations, facts=_hits(0.2))
-        assert "right in 20.0% of 400 answers" in text(poor, "does-not-generalise")
+        assert "never under 1.5" in text(poor, "does-not-generalise")
+
+    def test_hits_alone_decide_where_all_evaluations_are_late(self) -> None:
+        late = drawn(falling(), evaluations=[(119, None)], facts=_hits(0.2))
+        told = text(late, "does-not-generalise")
+        assert told.startswith("evaluation is right in 20.0% of 400 answers, the commonest class")
+        early = drawn(falling(), evaluations=[(119, None)], facts=_hits(0.2, first=10))
+        assert "no loss of the trained kind" in blind(early, "does-not-generalise")
 
 
-def _hits(share: float) -> dict[str, object]:
+def _hits(share: float, first: int = 119) -> dict[str, object]:
     node = {
         "id": 0,
         "op": "eq",
@@ -230,7 +237,8 @@ def _hits(share: float) -> dict[str, object]:
         "count": 1,
         "target_counts": FOUR_CLASSES,
     }
-    return {"evaluation": {"nodes": [node], "passes": []}}
+    passes = [{"step": first, "calls": 1, "predictions": {}}]
+    return {"evaluation": {"nodes": [node], "passes": passes}}
 
 
 class TestExplaining:

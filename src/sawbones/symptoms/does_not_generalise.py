@@ -2,8 +2,9 @@
 
 ## What it measures
 The best of all evaluations, by the loss that training uses, against the loss of a constant answer,
-while training ends at least a fifth below it. Where answers are compared with labels, the share of
-hits decides instead: a loss may rise from confident mistakes while most answers are right.
+while training ends at least a fifth below it. Where answers are compared with labels and more are
+right than the commonest class gives, nothing is wrong: a loss may rise from confident mistakes.
+Without such a loss, the hits of late evaluations decide.
 
 ## Null
 The best constant answer; for hits, the share of the commonest class with the interval of the
@@ -20,7 +21,7 @@ from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.distributions import wilson
-from sawbones.stats.evaluations import hits, validation_curve
+from sawbones.stats.evaluations import hits, passes, validation_curve
 from sawbones.stats.levels import level, part
 from sawbones.stats.supervised import NotSupervised, Supervised, evaluated_targets, supervised
 
@@ -38,48 +39,60 @@ def look(run: Run) -> Symptom | None:
     end = level(part(task.losses, 0.75, 1.0))
     if not limits.LEARNED_TRAINING.kept_by(end.mean / task.constant):
         return None
+    trained = f"; training ends at {end.mean:.4g}, a constant answer scores {task.constant:.4g}"
     counted = hits(run)
-    if counted is not None:
-        return _by_hits(run, end.mean, task, *counted)
-    return _by_loss(run, end.mean, task, number)
+    if counted is not None and _beats_the_commonest(*counted):
+        return None
+    if number:
+        return _by_loss(run, task, number, trained)
+    if counted is None or not _evaluates_late(run):
+        raise NothingToJudge("the last evaluations take no loss of the trained kind")
+    return _by_hits(run, *counted, trained)
 
 
-def _by_hits(
-    run: Run, trained: float, task: Supervised, share: float, commonest: float, number: int
-) -> Symptom | None:
+def _beats_the_commonest(share: float, commonest: float, number: int) -> bool:
+    """By the upper end of the interval: over all evaluations, the first ones among them."""
+    upper = wilson(share * number, number)[1]
+    return limits.HITS_OVER_COMMONEST.passed_by(upper - commonest)
+
+
+def _evaluates_late(run: Run) -> bool:
+    """Hits are counted over all evaluations: only where none of them is early do they tell how the
+    run ends.
+    """
+    steps = [int(entry["step"]) for entry in passes(run)]
+    return bool(steps) and min(steps) >= run.num_steps // 2
+
+
+def _by_hits(run: Run, share: float, commonest: float, number: int, trained: str) -> Symptom | None:
     if limits.ONE_CLASS_PREVAILS.passed_by(commonest):
         raise NothingToJudge("one class has most of the labels: hits tell little")
     if not limits.TARGETS_TO_TELL.reached_by(number):
         raise NothingToJudge(f"{number} evaluated answers are too few to tell")
-    upper = wilson(share * number, number)[1]
-    if not limits.HITS_OVER_COMMONEST.kept_by(upper - commonest):
-        return None
     return Symptom(
         "",
         CLASS,
         f"evaluation is right in {share:.1%} of {number} answers, the commonest class alone gives "
-        f"{commonest:.1%}; training ends at {trained:.4g}, a constant answer scores "
-        f"{task.constant:.4g}",
+        f"{commonest:.1%}{trained}",
         share,
         commonest,
         (0, run.num_steps - 1),
     )
 
 
-def _by_loss(run: Run, trained: float, task: Supervised, number: int) -> Symptom | None:
+def _by_loss(run: Run, task: Supervised, number: int, trained: str) -> Symptom | None:
     steps, means, _ = validation_curve(run)
     if not len(means):
         raise NothingToJudge("evaluation takes no loss of the trained kind")
     if not limits.TARGETS_TO_TELL.reached_by(number):
         raise NothingToJudge(f"{number} evaluated targets are too few to tell")
     best = float(means.min())
-    if not limits.NO_BETTER_EVALUATED.reached_by(best / task.constant):
+    if not limits.NO_BETTER_EVALUATED.reached_by(best / task.constant_at_most):
         return None
     return Symptom(
         "",
         CLASS,
-        f"the evaluation loss is never under {best:.4g}, a constant answer scores "
-        f"{task.constant:.4g}; training ends at {trained:.4g}",
+        f"the evaluation loss is never under {best:.4g}{trained}",
         best,
         task.constant,
         (int(steps[0]), int(steps[-1])),

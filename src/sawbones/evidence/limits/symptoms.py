@@ -13,7 +13,7 @@ APART = Limit(
 STILL_FALLING = Limit(
     3.0,
     "standard errors",
-    "a fall that chance brings about in one of 700 runs; under it a quarter gains less than 1 %",
+    "two comparisons: by chance in about one of 400 runs, as far as errors are normal",
 )
 
 # does-not-learn
@@ -25,7 +25,7 @@ STEPS_TO_TELL = Limit(
 GAIN_OVER_CONSTANT = Limit(
     0.04,
     "share of the constant answer's loss",
-    "healthy runs end 10 % and more below it; runs on shuffled labels stay within 2 %",
+    "upper end of the gain: of 362 healthy recordings the least had 0.058, 99 % had 0.245 or more",
 )
 STEPS_WITHOUT_UPDATE = Limit(
     20,
@@ -45,17 +45,17 @@ RATE_GROWN = Limit(
 RISE_OVER_START = Limit(
     0.1,
     "share of the constant answer's loss",
-    "above both the start and the constant answer by as much: a tenth is beyond a warm-up's bump",
+    "above start and constant answer alike: of 363 healthy recordings the highest was at -0.09",
 )
 EXPLODES = Limit(
     10.0,
     "times the loss at the start",
-    "objectives of reinforcement learning and annealed sums rise too, by small factors",
+    "of 128 healthy recordings without a known constant answer the most was 1.3",
 )
 WEIGHTS_EXPLODE = Limit(
     10.0,
     "times the weights at the start",
-    "trained weights grow by less than half; only a runaway makes them ten times as large",
+    "the weights of some 500 healthy recordings grew by a factor of 2.9 at most",
 )
 
 # does-not-generalise
@@ -83,12 +83,12 @@ HITS_OVER_COMMONEST = Limit(
 SLOW_GAIN = Limit(
     0.1,
     "share of the constant answer's loss",
-    "healthy runs of 100 steps have gained more than a third",
+    "of 175 healthy recordings of 100 steps and more the least had gained 0.2",
 )
 STEPS_FOR_PACE = Limit(100, "steps", "shorter runs are smoke tests: their pace says nothing")
 
 # the shapes of curves
-SPIKE = Limit(10.0, "robust deviations", "as loop.loss-spike: ordinary noise stays under eight")
+SPIKE = Limit(10.0, "robust deviations", "the same as loop.loss-spike asks for")
 SPIKE_HEIGHT = Limit(2.0, "times the level before", "at least doubled: a ripple at the end is none")
 STEPS_BEFORE_SPIKE = Limit(10, "steps", "the first steps of any run leap")
 EPOCHS_TO_COMPARE = Limit(4, "epochs", "three boundaries: fewer may agree by chance (1 in 4)")
@@ -96,7 +96,7 @@ STEPS_PER_EPOCH = Limit(8, "steps", "a fifth of an epoch has then two losses")
 TOOTH = Limit(
     0.3,
     "share of the loss level",
-    "jumps at each boundary; a smaller last batch or window makes up to a quarter of it",
+    "two healthy runs with a smaller last window had 0.20 and 0.24; one healthy run lies above",
 )
 PLATEAU = Limit(
     0.25, "share of the run", "a quarter of the run without headway is a plateau to the eye"
@@ -116,13 +116,17 @@ TRAINED_ON = Limit(0.8, "times the training loss then", "while training went on 
 TOO_GOOD = Limit(
     0.01,
     "share of the constant answer's loss",
-    "a hundredth within 30 steps: real tasks do not give in so soon",
+    "within 30 steps: of 363 healthy recordings the lowest had 0.014",
 )
 EVALUATES_WORSE = Limit(
-    2.0, "times the training loss", "twice the training loss before anything can be memorised"
+    2.0,
+    "times the training loss",
+    "in the first two epochs: of 79 healthy recordings one lay above",
 )
 EVALUATES_BETTER = Limit(
-    0.5, "times the training loss", "dropout and augmentation cost training less than half"
+    0.5,
+    "times the training loss",
+    "in the first two epochs: of 79 healthy recordings two lay under it",
 )
 LAST_BITS = Limit(1e-6, "relative difference", "rounding in another order differs by less")
 ONE_ANSWER = Limit(0.99, "share of the answers", "one class for 99 of 100 samples")
@@ -132,10 +136,16 @@ ANSWERS_TO_TELL = Limit(100, "answers", "99 % of fewer is a matter of one sample
 WAITING = Limit(0.5, "share of a step", "half of the time: the data set the pace")
 WAITING_MS = Limit(2.0, "ms", "shorter waits are the loop's own Python")
 MEMORY_GROWTH = Limit(
-    0.15, "share of the memory after a third of the run", "caches settle within the first third"
+    0.15,
+    "share of the memory after a third of the run",
+    "caches settle in the first third: 480 healthy recordings grew by 0.028 at most",
 )
 MEMORY_GROWTH_MB = Limit(64.0, "MB", "smaller growth is the allocator's")
 STEADILY = Limit(
     0.9, "share of neighbouring tenths that rise", "memory in use goes up and down; a leak only up"
 )
-SLOWER = Limit(1.5, "times the step time before", "half as long again; machines share less")
+SLOWER = Limit(
+    1.5,
+    "times the step time before",
+    "on a busy machine 5 % of 94 healthy recordings reached it: noise and order must agree too",
+)

@@ -1,0 +1,103 @@
+"""docs/reference/symptoms.md from the symptom files: their paragraphs, each with a thumbnail of the
+curve where the curve is what one sees.
+
+    python docs/generate_symptoms.py          write the page
+    python docs/generate_symptoms.py --check  fail when it is out of date
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+from sawbones import symptoms
+
+PAGE = Path(__file__).resolve().parent / "reference" / "symptoms.md"
+HEAD = """# Symptoms
+
+Written by `python docs/generate_symptoms.py` from `src/sawbones/symptoms/`. Do not edit.
+
+A symptom is what is wrong to see, measured on the recording, before anything is said about causes.
+*Ill* ones bar the verdict `healthy`: where no likely or proven finding explains one, the verdict is
+`unexplained`. *Notable* ones are shown and change neither verdict nor exit status. Where the null
+of a symptom is not known for a run, it says that it could not look, and why (`could_not_see` in
+the JSON report).
+"""
+STEPS = range(60)
+WIDTH, HEIGHT = 180, 54
+# Height of the training curve at each step, 0 to 1; a second curve is the evaluation.
+CURVES = {
+    "non-finite": ([0.8 * math.exp(-s / 15) + 0.1 for s in STEPS[:30]],),
+    "diverges": ([0.25 + 0.7 * (s / 59) ** 2 for s in STEPS],),
+    "does-not-learn": ([0.6 + 0.04 * math.sin(2.1 * s) for s in STEPS],),
+    "does-not-generalise": (
+        [0.75 * math.exp(-s / 15) + 0.08 for s in STEPS],
+        [0.8 + 0.03 * math.sin(1.3 * s) for s in STEPS],
+    ),
+    "learns-slowly": ([0.85 - 0.15 * s / 59 + 0.02 * math.sin(2.1 * s) for s in STEPS],),
+    "spikes": ([0.6 * math.exp(-s / 20) + 0.1 + 0.7 * (s in (24, 44)) for s in STEPS],),
+    "saw-tooth": ([0.3 + 0.45 * (s % 15) / 15 for s in STEPS],),
+    "plateau-then-jump": (
+        [0.85 if s < 30 else 0.1 + 0.75 * math.exp(-(s - 30) / 4) for s in STEPS],
+    ),
+    "overfits": (
+        [0.8 * math.exp(-s / 15) + 0.03 for s in STEPS],
+        [0.5 * math.exp(-s / 8) + 0.3 + 0.35 * (s / 59) ** 1.5 for s in STEPS],
+    ),
+    "too-good": ([0.9 * math.exp(-s / 1.5) + 0.02 for s in STEPS],),
+    "evaluation-disagrees": (
+        [0.7 * math.exp(-s / 20) + 0.08 for s in STEPS],
+        [0.6 * math.exp(-s / 20) + 0.38 for s in STEPS],
+    ),
+}
+STROKES = ('stroke="#2563eb"', 'stroke="#d97706" stroke-dasharray="4 3"')
+
+
+def main() -> int:
+    text = page()
+    if "--check" in sys.argv:
+        current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+        if current != text:
+            print(f"{PAGE.name} is out of date: python docs/generate_symptoms.py", file=sys.stderr)
+            return 1
+        return 0
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def page() -> str:
+    parts = [HEAD]
+    for cls, title in (("ill", "Ill"), ("notable", "Notable")):
+        parts.append(f"## {title}\n")
+        parts += [_entry(w) for w in symptoms.all_symptoms() if w.cls == cls]
+    return "\n".join(parts)
+
+
+def _entry(watched: symptoms.Watched) -> str:
+    title, _, rest = watched.page.strip().partition("\n")
+    body = rest.strip().replace("## ", "#### ")
+    curve = f"{thumbnail(watched.symptom)}\n\n" if watched.symptom in CURVES else ""
+    causes = ", ".join(f"`{cause}`" for cause in watched.causes)
+    return f"### {watched.symptom}\n\n{title}.\n\n{curve}{body}\n\n#### Explained by\n{causes}\n"
+
+
+def thumbnail(symptom: str) -> str:
+    """Training solid, evaluation dashed; a curve that ends early has turned NaN."""
+    lines = "".join(
+        f'<polyline fill="none" {stroke} stroke-width="2" points="{_points(curve)}"/>'
+        for curve, stroke in zip(CURVES[symptom], STROKES, strict=False)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{symptom}" '
+        f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">{lines}</svg>'
+    )
+
+
+def _points(curve: list[float]) -> str:
+    across = WIDTH / (len(STEPS) - 1)
+    return " ".join(f"{step * across:.0f},{HEIGHT * (1 - y):.0f}" for step, y in enumerate(curve))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
