@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from sawbones.evidence import NothingToJudge
 from sawbones.faults import Check
 from sawbones.schema import Finding, Run
 from sawbones.schema.signals import missing_signal, without
@@ -24,7 +25,12 @@ class Files:
 
 
 def findings(check: Check, run: Run) -> list[Finding]:
-    return [] if missing_signal(run, check.needs) else list(check.function(run))
+    if missing_signal(run, check.needs):
+        return []
+    try:
+        return list(check.function(run))
+    except NothingToJudge:
+        return []
 
 
 def complaints(check: Check, files: Files) -> Iterator[str]:
