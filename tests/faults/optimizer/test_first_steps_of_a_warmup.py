@@ -35,7 +35,7 @@ def test_only_a_run_that_came_to_its_own_end_is_judged_by_a_rate_that_still_rise
     tmp_path: Path,
 ) -> None:
     run = warmed_up(tmp_path)
-    assert [f.fault for f in check(run)] == ["optimizer.lr-too-low"]
+    assert [f.status for f in check(run)] == ["suspected"]
     cut = replace(run, ending=replace(run.ending, kind="budget"))
     assert not list(check(cut))
     steady = replace(cut, steps={**cut.steps, "lr": cut.steps["lr"] * 0 + 1e-8})

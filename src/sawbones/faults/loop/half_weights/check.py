@@ -26,7 +26,7 @@ huge.
         loss = criterion(model(x), y)
 
 ## Confirm it
-The measured update against the asked one is the proof; with float32 weights both agree.
+No experiment: the measured update stands against the asked one; with float32 weights both agree.
 
 ## False alarms
 A frozen half-precision backbone with float32 adapters, and half-precision models whose float32
@@ -47,6 +47,7 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, counted, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Optimizer, Run, Site, Tensor
+from sawbones.stats.lines import one_per_line
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import measured, sites_in
 
@@ -122,10 +123,7 @@ def _written(run: Run, dtype: str) -> tuple[Site, ...]:
     either.
     """
     casts, named = sites_in(run, ("cast",)), sites_in(run, ("dtype",), (dtype, *NAMES[dtype]))
-    by_line: dict[tuple[str, int], Site] = {}
-    for site in (*casts[:1], *named[:1], *casts[1:2], *named[1:3]):
-        by_line.setdefault((site.file, site.line), site)
-    return tuple(by_line.values())[:3]
+    return one_per_line(*casts[:1], *named[:1], *casts[1:2], *named[1:3])[:3]
 
 
 def _kept(run: Run, optimizer: Optimizer, half: list[Tensor]) -> float:

@@ -58,7 +58,7 @@ from sawbones.stats.relative import relative_difference
 from sawbones.stats.series import end_level, finite, spikes, start_level
 
 NEEDS = ("steps", "losses", "backward")
-USES = ("numbers", "loaders", "data_ops")
+USES = ("numbers", "loaders")
 EXPLAINS = ("optimizer.lr-too-high", "loop.exploding-gradients")
 EXPERIMENT = "skip_batch"
 EARLIEST = 10  # steps: a spike needs a calm stretch before it

@@ -63,7 +63,7 @@ from sawbones.stats.ranks import (
 )
 
 NEEDS = ("ranks", "tensors")
-USES = ("sharded", "writes", "evaluation")
+USES = ("agreement", "sharded", "writes", "evaluation")
 EXPLAINS = ("loop.gradient-not-reduced",)
 EXPERIMENT = None
 

@@ -42,7 +42,7 @@ from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.splits import loader_site, told_apart
 
 NEEDS = ("batches", "loaders", "steps")
-USES = ("epoch_loop",)
+USES = ("epoch_loop", "events_in_full")
 EXPLAINS = ("pipeline.no-shuffle",)
 EXPERIMENT = None
 MIN_SAMPLES = 4  # of fewer, two orders are the same by chance: one in 24 of four

@@ -48,6 +48,7 @@ from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import ORDINARY_UPDATE
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.divergence import first_trouble, recent_ratio
+from sawbones.stats.lines import one_per_line
 from sawbones.stats.protocol import numbers_equal_to, update_ratios
 from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, start_level
 
@@ -158,8 +159,5 @@ def _where(run: Run, peak: float) -> tuple[Site, ...]:
     if raised:
         values = [v for v in values if limits.RATE_RAISED.passed_by(v / own)]
     numbers = numbers_equal_to(run, values, WORDS)
-    by_line: dict[tuple[str, int], Site] = {}
-    for site in (*numbers[:1], *(schedules[:1] if raised else ()), optimizer.site, *numbers[1:3]):
-        if site is not None:
-            by_line.setdefault((site.file, site.line), site)
-    return tuple(by_line.values())
+    scheduled = schedules[:1] if raised else ()
+    return one_per_line(*numbers[:1], *scheduled, optimizer.site, *numbers[1:3])

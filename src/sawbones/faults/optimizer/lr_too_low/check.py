@@ -44,6 +44,7 @@ from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.stats.lines import one_per_line
 from sawbones.stats.protocol import numbers_equal_to, update_ratios
 from sawbones.stats.series import end_level, finite, noise, start_level
 
@@ -123,11 +124,7 @@ def _where(run: Run, rates: list[float]) -> tuple[Site, ...]:
     numbers = numbers_equal_to(
         run, [*rates, *given], ("lr", "learning_rate", "rate", "eta", "alpha")
     )
-    by_line: dict[tuple[str, int], Site] = {}
-    for site in (*numbers[:1], run.optimizers[0].site):
-        if site is not None:
-            by_line.setdefault((site.file, site.line), site)
-    return tuple(by_line.values())
+    return one_per_line(*numbers[:1], run.optimizers[0].site)
 
 
 def _warming_up(run: Run, rates: npt.NDArray[np.float64]) -> bool:

@@ -29,7 +29,7 @@ The loss freezes early, or never gets going, although the peak LR is right.
         scheduler.step()
 
 ## Confirm it
-The LR curve against the steps really taken is the proof.
+No experiment: the LR curve stands against the steps really taken.
 
 ## False alarms
 Runs cut short by a budget, an error or early stopping are not judged by their planned length. Warm
