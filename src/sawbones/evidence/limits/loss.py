@@ -61,7 +61,7 @@ NEXT_TOKEN_BEHIND = Limit(
     "share of the targets",
     "a text of repetitions fits at several shifts equally well, but for the ends of rows",
 )
-FUTURE_INFLUENCE = Limit(
+CAUSAL_FUTURE = Limit(
     0.01,
     "share of an output's influence",
     "a causal model has none; the influence is a mean over a few probed outputs in float32",
@@ -76,7 +76,7 @@ OWN_VALUE_MOVES = Limit(
     "share of the outputs' spread",
     "what the output moves by when its own target moves: far above float32 rounding",
 )
-EARLIER_OUTPUTS_MOVE = Limit(
+EARLIER_OUTPUTS_STAY = Limit(
     1e-5, "share of the outputs' spread", "rounding of float32 over a few layers"
 )
 FED_STEPS = Limit(0.5, "share of the deep steps", "half: short batches cannot be probed")

@@ -150,9 +150,6 @@ SPELLING = Limit(
     "similarity of two names, as difflib counts it",
     "two letters of `requires_grad` exchanged, missing or added",
 )
-STEPS_AGREEING = Limit(
-    1.0, "share of the deep steps", "what is in the model is there at every step"
-)
 # Positions
 POSITION_MEAN_OFF = Limit(
     0.01, "share of the highest id", "ids 0, 1, ... n have a mean of n / 2; tokens have another"

@@ -252,7 +252,7 @@ def _is_causal(seen: Seen) -> bool | None:
         # A loop over time can't look ahead; whether it looks at its own step was measured.
         return bool(seen.facts["stepwise"]["visible"])
     item = influence_of_copied(seen)
-    return limits.FUTURE_INFLUENCE.undercut_by(item.future) if item is not None else None
+    return limits.CAUSAL_FUTURE.undercut_by(item.future) if item is not None else None
 
 
 def _title(shift: int) -> str:

@@ -131,7 +131,7 @@ def _of_numbers(run: Run, series: list[DeepStep]) -> Iterator[Finding]:
     probes = [deep.probes["forecast"] for deep in series]
     if not probes or not all(
         limits.OWN_VALUE_MOVES.passed_by(probe["own"])
-        and limits.EARLIER_OUTPUTS_MOVE.undercut_by(probe["earlier"])
+        and limits.EARLIER_OUTPUTS_STAY.undercut_by(probe["earlier"])
         for probe in probes
     ):
         return
@@ -169,7 +169,7 @@ def _own_share(seen: Seen) -> float | None:
     if "stepwise" in seen.facts:
         return 1 if seen.facts["stepwise"]["visible"] else None
     item = influence_of_copied(seen)
-    if item is None or not limits.FUTURE_INFLUENCE.undercut_by(item.future):
+    if item is None or not limits.CAUSAL_FUTURE.undercut_by(item.future):
         return None
     return item.self if limits.OWN_INFLUENCE.passed_by(item.self) else None
 

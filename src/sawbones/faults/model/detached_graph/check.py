@@ -44,7 +44,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sawbones.evidence import NothingToJudge, context, counted, exact, finding
-from sawbones.evidence.limits import model as limits
+from sawbones.evidence.limits.loss import STEPS_AGREEING
 from sawbones.schema import NOT_MEASURED, DeepStep, Finding, Fix, Op, Run
 from sawbones.stats.dataflow import FORMING
 from sawbones.stats.loss_calls import as_site, places
@@ -128,7 +128,7 @@ def _blind_draw(run: Run) -> Iterator[Finding]:
                 "spread out of the graph, and learned layers go on from the sample to the loss",
                 len(steps),
                 len(steps),
-                limits.STEPS_AGREEING,
+                STEPS_AGREEING,
                 signal="ops",
                 steps=[d.step for d in steps[:5]],
             ),
