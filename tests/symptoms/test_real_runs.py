@@ -93,8 +93,9 @@ def test_a_flat_loss_is_never_healthy(tmp_path: Path) -> None:
 def test_a_loss_with_the_wrong_sign_is_never_healthy(tmp_path: Path) -> None:
     record(tmp_path, script(128, twist="loss = -loss"))
     status, shown, report = judge(tmp_path)
-    assert (status, report["verdict"]) == (1, "unexplained")
+    assert (status, report["verdict"]) == (1, "sick")
     assert ill(report) == ["diverges"]
+    assert report["symptoms"][0]["explained_by"] == "loss.wrong-sign"
     assert shown.strip().startswith("Symptom: the loss climbs (")
 
 
