@@ -1,6 +1,6 @@
 """What it costs to keep a script away from the user's folder: seconds and bytes, by size of folder.
 
-    python benchmarks/scratch.py [--before SRC]
+    python benchmarks/scratch.py [--before SRC] [--only TEXT] [--repeats N]
 
 Folders of 10 MB, of 1 GB and of 50,000 small files, in real bytes. Measured from the call that
 makes a place for one child to the moment that a process stands in it; bytes are those on disk below
@@ -21,7 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-REPEATS = 5
 NOW = """
 import json, os, subprocess, sys, time
 from pathlib import Path
@@ -73,10 +72,10 @@ FOLDERS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def measure(code: str, source: str, arguments: list[str]) -> tuple[float, float]:
-    """The fewest seconds of five (other work on the machine only adds), and megabytes."""
+def measure(code: str, source: str, arguments: list[str], repeats: int) -> tuple[float, float]:
+    """The fewest seconds of all (other work on the machine only adds), and megabytes."""
     rows = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         done = subprocess.run(
             [sys.executable, "-c", code + COUNT, *arguments],
             env={**os.environ, "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -91,16 +90,20 @@ def measure(code: str, source: str, arguments: list[str]) -> tuple[float, float]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--before", metavar="SRC", help="source tree of an earlier version")
+    parser.add_argument("--only", default="", metavar="TEXT", help="folders whose name holds it")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N")
     given = parser.parse_args()
     print("| folder | version | seconds | MB on disk |\n|---|---|---|---|")
     for name, make in FOLDERS.items():
+        if given.only not in name:
+            continue
         folder = Path(tempfile.mkdtemp(prefix="folder-"))
         make(folder)
         ways = [("kernel", NOW, str(SOURCE)), ("patched", NOW, str(SOURCE))]
         if given.before:
             ways.insert(0, ("before", BEFORE, given.before))
         for way, code, source in ways:
-            seconds, megabytes = measure(code, source, [str(folder), way])
+            seconds, megabytes = measure(code, source, [str(folder), way], given.repeats)
             print(f"| {name} | {way} | {seconds:.2f} | {megabytes:.1f} |", flush=True)
         shutil.rmtree(folder)
 
