@@ -27,7 +27,7 @@ SQUARED_MATRICES = Limit(
 HEALTHY_UPDATE = Limit(
     1e-3,
     "update norm over parameter norm",
-    "the rule of thumb of Bengio (2012): a thousandth of the weights per step; shown, not compared",
+    "the usual rule of thumb, a thousandth of the weights per step; shown, not compared",
 )
 LARGEST_UPDATE = Limit(
     0.2,
