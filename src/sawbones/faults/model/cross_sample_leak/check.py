@@ -66,6 +66,7 @@ from sawbones.schema import (
 )
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 
 NEEDS = ("deep",)
@@ -250,15 +251,10 @@ def _time_first(op: Op, module: Module | None) -> bool:
     return module.settings.get("batch_first") is False
 
 
-def _built(run: Run, path: str) -> list[Site]:
+def _built(run: Run, path: str) -> tuple[Site, ...]:
     """Where the module, or the nearest one around it whose making was seen, was built."""
-    built = {m.path: m.built for m in run.modules}
-    parts = path.split(".")
-    for count in range(len(parts), 0, -1):
-        site = built.get(".".join(parts[:count]))
-        if site is not None:
-            return [site]
-    return []
+    built, parts = built_at(run), path.split(".")
+    return places(*(built.get(".".join(parts[:n])) for n in range(len(parts), 0, -1)))[:1]
 
 
 def _batch_size(deep: DeepStep) -> int | None:
