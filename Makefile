@@ -15,8 +15,8 @@ demo: $(STAMP)
 
 # Tests of hangs, kills and time-outs depend on when processes get their turn: what fails beside others is judged once more, alone.
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope || { test $$? -eq 1 && \
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 3; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --ignore tests/harm || { test $$? -eq 1 && \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --ignore tests/harm --last-failed --last-failed-no-failures none --maxfail 3; }
 
 harm: $(STAMP)
 	SAWBONES_HARM=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/harm -n 2 --timeout 900
