@@ -71,6 +71,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     }
     if not os.environ.get("SAWBONES_HARM") and any("tests/harm/" in name for name in ran):
         lines.append("most moments of the kills and interrupts. To run them all: make harm")
+    if ran and not any("tests/harm/" in name for name in ran):
+        lines.append("the harm suite. To run it: make harm")
     if not os.environ.get("SAWBONES_FULL") and any("test_contract" in name for name in ran):
         lines.append(
             "the contract of most faults. To run it: "

@@ -37,6 +37,7 @@ class Check:
     explains: tuple[str, ...]
     experiment: str | None
     page: str
+    uses: tuple[str, ...]  # facts that help to find the line
     function: Callable[[Run], Iterable[Finding]]
 
     @property
@@ -64,6 +65,7 @@ def all_checks() -> tuple[Check, ...]:
             tuple(getattr(module, "EXPLAINS", ())),
             getattr(module, "EXPERIMENT", None),
             module.__doc__ or "",
+            tuple(getattr(module, "USES", ())),
             module.check,
         )
         for fault, module in _modules()

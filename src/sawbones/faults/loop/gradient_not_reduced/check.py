@@ -56,7 +56,7 @@ from sawbones.stats.ranks import (
 from sawbones.stats.relative import relative_difference
 
 NEEDS = ("ranks", "tensor_statistics", "tensors")
-USES = ("local_gradients", "sharded")
+USES = ("agreement", "local_gradients", "sharded")
 EXPLAINS = ("loop.rank-desync",)
 EXPERIMENT = None
 

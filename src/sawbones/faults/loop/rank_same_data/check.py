@@ -41,7 +41,7 @@ from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone, trained_prints, training_sites
 
 NEEDS = ("ranks", "batches")
-USES = ("calls", "loaders", "events_in_full")
+USES = ("agreement", "calls", "loaders", "events_in_full")
 EXPLAINS = ("loop.sampler-epoch", "loop.gradient-not-reduced")
 EXPERIMENT = None
 SHUFFLES = ("randperm", "permutation", "shuffle", "sample", "choice", "choices", "permuted")

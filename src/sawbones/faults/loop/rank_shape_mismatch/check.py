@@ -51,7 +51,7 @@ from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.ranks import everyone, training_sites, wrapped
 
 NEEDS = ("ranks",)
-USES = ("aborted", "last_collectives", "hang", "loaders", "calls")
+USES = ("agreement", "aborted", "last_collectives", "hang", "loaders", "calls")
 EXPLAINS = (
     "loop.rank-desync",
     "loop.gradient-not-reduced",

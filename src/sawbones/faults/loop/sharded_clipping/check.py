@@ -51,6 +51,7 @@ from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.ranks import everyone
 
 NEEDS = ("ranks", "shards")
+USES = ("agreement",)
 EXPLAINS = ("loop.rank-desync", "loop.gradient-not-reduced", "loop.clip-after-step")
 EXPERIMENT = None
 
