@@ -447,7 +447,8 @@ def page(rows: Path) -> None:
     )
     lines += [
         f"Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, "
-        f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, one thread. "
+        f"torch {torch.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()}, one thread. "
         "Times of failures are of a machine that was busy with other work.",
         "",
         "`python benchmarks/capture.py WHAT`, with "
@@ -524,14 +525,17 @@ def failure_table(tried: list[dict[str, Any]]) -> list[str]:
 def other_row(row: dict[str, Any]) -> list[str]:
     if row["what"] == "fuzz":
         text = (
-            f"{row['bundles']} mutated bundles, a third of them sealed again, a third with a manifest to match: {row['clean']} "
-            f"were refused with a clear error ({row['refused']}) or read; there was no other error. Left in the folder: "
+            f"{row['bundles']} mutated bundles, a third of them sealed again, a third "
+            f"with a manifest to match: {row['clean']} "
+            f"were refused with a clear error ({row['refused']}) or read; there was no "
+            "other error. Left in the folder: "
             f"{', '.join(row['left'])}. {row['seconds']} s."
         )
         return ["## Damaged bundles", "", text, ""]
     if row["what"] == "cost":
         text = (
-            f"{row['rounds']} rounds of alternating steps, processor time; ratios to the bare step: median (middle half), mean. "
+            f"{row['rounds']} rounds of alternating steps, processor time; ratios to the "
+            "bare step: median (middle half), mean. "
             f"Bare step {row['bare_ms']} ms."
         )
         table = ["| | ratio | mean |", "|---|---|---|"]
@@ -547,9 +551,12 @@ def other_row(row: dict[str, Any]) -> list[str]:
         return ["## Whole runs of short steps", "", *runs_text(row), ""]
     if row["what"] == "memory":
         text = (
-            f"{row['weights_mb']:.0f} MB of weights. Peak of the process: plain {row['plain']:.0f} MB, watched without capture "
-            f"{row['without']:.0f} MB, with it {row['with']:.0f} MB, with it and a failing step {row['with_a_failure']:.0f} MB, "
-            f"and with a limit that lets the weights into the bundle {row['with_a_failure_kept']:.0f} MB."
+            f"{row['weights_mb']:.0f} MB of weights. Peak of the process: plain "
+            f"{row['plain']:.0f} MB, watched without capture "
+            f"{row['without']:.0f} MB, with it {row['with']:.0f} MB, with it and a "
+            f"failing step {row['with_a_failure']:.0f} MB, "
+            "and with a limit that lets the weights into the bundle "
+            f"{row['with_a_failure_kept']:.0f} MB."
         )
         return ["## Memory, a model of 1 GB", "", text, ""]
     return (

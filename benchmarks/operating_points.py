@@ -74,7 +74,8 @@ def main() -> None:
     lines = [
         "# Operating points of the limits",
         "",
-        f"{runs[True]} recordings without and {runs[False]} with a fault. Values compared with each "
+        f"{runs[True]} recordings without and {runs[False]} with a fault. Values compared "
+        "with each "
         "limit: 1 %, 50 % and 99 % quantile (how many). A comparison may stand behind others, so "
         "what is counted is what reached it.",
         "",

@@ -512,7 +512,8 @@ def cuda_table(rounds: int) -> str:
             "steps parameters and updates were."
         ),
         "",
-        "| tokens | | bare ms | parameters, updates | shallow | with capture | null (bare / bare) | deep step "
+        "| tokens | | bare ms | parameters, updates | shallow | with capture | null (bare "
+        "/ bare) | deep step "
         "| default, average of 1,000 steps |",
         "|---|---|---|---|---|---|---|---|---|",
     ]

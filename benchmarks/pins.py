@@ -105,10 +105,13 @@ def page(rows: Path, out: Path) -> None:
         f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}. "
         "Two rounds side by side on two cores.",
         "",
-        "`python benchmarks/pins.py --only FAULT` for each fault of the table, at the commit in its row. The broken script is "
-        "recorded and pinned; then the test is executed on it, and once more on the same script with the fault taken out.",
+        "`python benchmarks/pins.py --only FAULT` for each fault of the table, at the "
+        "commit in its row. The broken script is "
+        "recorded and pinned; then the test is executed on it, and once more on the same "
+        "script with the fault taken out.",
         "",
-        f"{len(found)} of the {lab} faults of the lab have a row; {sum(row['good'] for row in found)} of these tests fail on the "
+        f"{len(found)} of the {lab} faults of the lab have a row; "
+        f"{sum(row['good'] for row in found)} of these tests fail on the "
         "broken script and pass on the mended one.",
         "",
         "| fault | test | broken script | mended script | s | commit |",

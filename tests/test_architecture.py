@@ -263,7 +263,8 @@ def test_public_names() -> None:
 
 
 FLAGS = {
-    "diagnose": "--allow --capture-limit --html --json --keep-run --no-capture --no-data --no-experiments --no-source "
+    "diagnose": "--allow --capture-limit --html --json --keep-run --no-capture --no-data "
+    "--no-experiments --no-source "
     "--nproc-per-node --only --pin --quiet --seconds --steps",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",
@@ -274,11 +275,15 @@ FLAGS = {
     "replay": "--approximate --deep --device --dtype --seconds --trust",
     "shrink": "--out --seconds --trust",
     "audit": "",
-    "audit leaks": "--engine --fitted --group --html --ignore --json --label --memory-limit --no-model --quiet --redact --test "
+    "audit leaks": "--engine --fitted --group --html --ignore --json --label "
+    "--memory-limit --no-model "
+    "--quiet --redact --test "
     "--text --threshold --time --train --valid",
-    "audit shift": "--current --engine --html --ignore --json --label --memory-limit --prediction --quiet --redact --reference "
+    "audit shift": "--current --engine --html --ignore --json --label --memory-limit --prediction "
+    "--quiet --redact --reference "
     "--segment --threshold --time",
-    "audit tokens": "--answer --checkpoint-tokenizer --data --engine --html --json --max-length --memory-limit --quiet --redact "
+    "audit tokens": "--answer --checkpoint-tokenizer --data --engine --html --json --max-length "
+    "--memory-limit --quiet --redact "
     "--test --text --threshold --tokenizer --vocab-size",
     "audit data": (
         "--engine --html --ignore --json --label --memory-limit --quiet --redact "
@@ -299,9 +304,12 @@ FLAGS = {
     "lab list": "",
     "lab run": "--healthy --out --seed",
     "lab bench": "--jobs --no-experiments --only --out",
-    "train": "--accumulate --amp --arch --batch-size --clip --d-model --deterministic --device --disable-amp --disable-augment "
-    "--disable-dropout --dropout --dtype --eval-every --heads --json --label-smoothing --layers --lr --min-delta --num-eval "
-    "--num-train --out --overfit-batch --patience --positions --resume --save-every --seed --steps --stop-after --task --tokenizer "
+    "train": "--accumulate --amp --arch --batch-size --clip --d-model --deterministic --device "
+    "--disable-amp --disable-augment "
+    "--disable-dropout --dropout --dtype --eval-every --heads --json --label-smoothing "
+    "--layers --lr --min-delta --num-eval "
+    "--num-train --out --overfit-batch --patience --positions --resume --save-every "
+    "--seed --steps --stop-after --task --tokenizer "
     "--verify --warmup --weight-decay --workers",
 }
 

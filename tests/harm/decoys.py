@@ -1,4 +1,6 @@
-"""A user's folder, files beside it and services, set up to be harmed, and what has become of them."""
+"""A user's folder, files beside it and services, set up to be harmed, and what has become of
+them.
+"""
 
 from __future__ import annotations
 

@@ -102,7 +102,10 @@ def huge_statistics(folder: Path) -> None:
 
 
 def computing_view(folder: Path) -> None:
-    endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n AS key, n AS value FROM c"
+    endless = (
+        "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n AS key, n "
+        "AS value FROM c"
+    )
     edit(folder, "ALTER TABLE meta RENAME TO meta_old", f"CREATE VIEW meta AS {endless}")
 
 

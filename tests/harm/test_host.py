@@ -1,5 +1,5 @@
-"""A script cannot tell `sawbones run` from `python`: the same output, status, files and losses, bare
-and watched, for everything that is not in the list of allowed differences.
+"""A script cannot tell `sawbones run` from `python`: the same output, status, files and losses,
+bare and watched, for everything that is not in the list of allowed differences.
 
 A fixed third of the cases runs always; `make harm` runs them all.
 """
@@ -21,7 +21,8 @@ ALL = [(name, case) for name in ("sees.py", "ends.py", "trains.py") for case in 
 SHOWS = (
     "import sys\n"
     "print(__name__, __package__, __file__, __spec__ and __spec__.name, sys.argv, sys.path[0])\n"
-    "print(sys.orig_argv[1:], __doc__, __cached__ and __cached__[-12:], type(__loader__).__name__)\n"
+    "print(sys.orig_argv[1:], __doc__, __cached__ and __cached__[-12:], "
+    "type(__loader__).__name__)\n"
 )
 ARRANGED: dict[str, tuple[dict[str, str], list[str]]] = {
     "module": ({"train.py": SHOWS}, ["-m", "train", "--lr", "1"]),

@@ -83,7 +83,10 @@ def test_a_connection_that_was_held_back_is_named_with_the_flag_that_allows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     monkeypatch.setenv("SAWBONES_ISOLATION", mode)
-    text = "import torch\nimport urllib.request\nurllib.request.urlopen('http://models.example:81/a')\n"
+    text = (
+        "import torch\nimport "
+        "urllib.request\nurllib.request.urlopen('http://models.example:81/a')\n"
+    )
     run, _ = run_script(tmp_path, text)
     assert run.ending.kind == "exception"
     assert run.facts["held_back"] == [
@@ -155,7 +158,8 @@ def test_where_namespaces_are_refused_the_mode_is_patched_and_says_why(tmp_path:
     names = ["open_for_writing", "os_remove", "shell_append"]
     code = (
         "import sys; from pathlib import Path; from sawbones.trials.bench import Bench, Patient\n"
-        "with Bench(Patient('train.py', (), Path(sys.argv[1])), 60) as bench: print(bench.isolation)"
+        "with Bench(Patient('train.py', (), Path(sys.argv[1])), 60) as bench: "
+        "print(bench.isolation)"
     )
     with Decoys(tmp_path, names) as decoys:
         shell = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'

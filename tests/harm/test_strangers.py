@@ -1,8 +1,8 @@
 """Strangers' files: no code of theirs runs unasked, nothing of theirs steers the terminal, and none
 makes a command fail with a traceback, hang, or fill the memory.
 
-All files are made here, from one real recording. In the ordinary test run all commands are called in
-one process; with SAWBONES_HARM=1 each in a process of its own, with a limit on its memory.
+All files are made here, from one real recording. In the ordinary test run all commands are called
+in one process; with SAWBONES_HARM=1 each in a process of its own, with a limit on its memory.
 """
 
 from __future__ import annotations
@@ -249,7 +249,10 @@ REFUSED_SQL = [
     "INSERT INTO meta VALUES('a', 'b')",
     "SELECT load_extension('evil')",
     "SELECT writefile('{0}/written', 'x')",
-    "WITH RECURSIVE c(n) AS (SELECT zeroblob(30000000) UNION ALL SELECT zeroblob(30000000) FROM c) SELECT * FROM c",
+    (
+        "WITH RECURSIVE c(n) AS (SELECT zeroblob(30000000) UNION ALL SELECT "
+        "zeroblob(30000000) FROM c) SELECT * FROM c"
+    ),
 ]
 
 

@@ -132,7 +132,8 @@ def read_bundle(path: str | Path, sha256: str | None = None) -> Bundle:
     if manifest.get("format") != FORMAT:
         made_by = str(manifest.get("sawbones", "another version"))[:40]
         raise CaptureError(
-            f"{path}: format {str(manifest.get('format'))[:20]} of sawbones {made_by}; this version reads format {FORMAT}. "
+            f"{path}: format {str(manifest.get('format'))[:20]} of sawbones {made_by}; "
+            f"this version reads format {FORMAT}. "
             f"Install that version: pip install sawbones=={made_by}"
         )
     state, steps, environment = (

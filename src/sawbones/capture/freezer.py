@@ -423,7 +423,8 @@ class Freezer:
             if size <= self._limit:
                 return live, notes
             notes.append(
-                f"weights and optimizer state ({size / (1 << 20):.0f} MB) are over the limit of {self.settings.limit_mb:g} MB "
+                f"weights and optimizer state ({size / (1 << 20):.0f} MB) are over the "
+                f"limit of {self.settings.limit_mb:g} MB "
                 f"and were left out; to keep them: --capture-limit {math.ceil(size / (1 << 20))}"
             )
             return None, notes

@@ -27,7 +27,8 @@ def drifted(facts: Mapping[str, Any]) -> str | None:
     worst = max(row["tensors"], key=lambda t: float(t["distance"]))
     before = f", after {row['same']} they were the same" if row["same"] >= 0 else ""
     return (
-        f"{kind} of ranks {row['with']} and {row['rank']} differ after {row['first']} steps{before}: {worst['name']} is apart by "
+        f"{kind} of ranks {row['with']} and {row['rank']} differ after {row['first']} "
+        f"steps{before}: {worst['name']} is apart by "
         f"{worst['distance']:.2g} of its norm"
     )
 

@@ -55,8 +55,10 @@ def first_operator(
     ):
         where = _shown(chance, traced) if chance is not None else None
         text = (
-            "two replays on this machine differ from each other: something in the step is left to chance (a random stream of its "
-            "own without a seed, the order of a set, the time, additions in no fixed order on a GPU)"
+            "two replays on this machine differ from each other: something in the step is "
+            "left to chance (a random stream of its "
+            "own without a seed, the order of a set, the time, additions in no fixed "
+            "order on a GPU)"
         )
         return where, text
     text = NOT_CHANCE
@@ -112,7 +114,8 @@ def likely_reasons(
         reasons.append("another device or type was asked for")
     if then.get("torch") != torch.__version__:
         reasons.append(
-            f"it was captured on torch {then.get('torch')}; this is {torch.__version__}, so replay cannot be exact. Install "
+            f"it was captured on torch {then.get('torch')}; this is {torch.__version__}, "
+            "so replay cannot be exact. Install "
             f"{then.get('torch')}, or: sawbones replay {bundle.path} --approximate"
         )
     if (

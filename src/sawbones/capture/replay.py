@@ -51,7 +51,8 @@ class Theatre:
             )  # a script that lies outside of its working folder finds its neighbours there
         elif script not in sources and not (self.folder / script).is_file():
             raise CaptureError(
-                f"{bundle.path} holds no source and {script} is not in {self.folder}. Go to the folder of the script, "
+                f"{bundle.path} holds no source and {script} is not in {self.folder}. Go "
+                "to the folder of the script, "
                 "or use a bundle written without --no-source"
             )
         if any(MASK in argument for argument in bundle.argv):

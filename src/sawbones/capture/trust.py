@@ -1,8 +1,8 @@
 """Which bundles this user's own Sawbones made.
 
-Replaying a bundle runs code that comes out of it. Who made it cannot be told from the file: all in it
-is the maker's word. So the SHA-256 of every bundle made here is kept in the user's state folder, and
-any other bundle needs the user's consent.
+Replaying a bundle runs code that comes out of it. Who made it cannot be told from the file: all in
+it is the maker's word. So the SHA-256 of every bundle made here is kept in the user's state folder,
+and any other bundle needs the user's consent.
 """
 
 from __future__ import annotations

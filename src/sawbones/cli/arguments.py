@@ -114,7 +114,8 @@ def module_file(name: str) -> str:
     found = found or _installed_module(name)
     if found is None:
         usage_error(
-            f"no module {name!r} to run, neither in this folder ({path}.py, {path}/__main__.py) nor "
+            f"no module {name!r} to run, neither in this folder ({path}.py, "
+            f"{path}/__main__.py) nor "
             f"installed. Start from the folder in which `python -m {name}` works."
         )
     os.environ[MODULE] = name

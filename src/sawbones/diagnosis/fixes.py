@@ -27,8 +27,8 @@ def sources_of(report: Report, root: Path) -> dict[str, str]:
 
 
 def _is_source(path: Path) -> bool:
-    """A recording may come from a stranger and name any file; a page that is passed on must not hold
-    the user's keys because of that.
+    """A recording may come from a stranger and name any file; a page that is passed on must not
+    hold the user's keys because of that.
     """
     try:
         return path.suffix == ".py" and path.is_file() and path.stat().st_size <= SOURCE_BYTES

@@ -208,7 +208,8 @@ def pin_bundle(bundle: Bundle, folder: Path, root: Path) -> list[Path]:
         )
     if failure.kind == "rank mismatch" and bundle.state.get("point") != "hang":
         raise PinRefused(
-            f"{bundle.path} is about ranks that differ, which no single step shows. Pin the finding: "
+            f"{bundle.path} is about ranks that differ, which no single step shows. Pin "
+            "the finding: "
             f"sawbones diagnose --pin tests --nproc-per-node {bundle.world_size} {bundle.script}"
         )
     stem = re.sub(r"[^A-Za-z0-9]", "_", Path(bundle.script).stem)[:60]
@@ -255,8 +256,10 @@ def _write(path: Path, text: str, heading: str, root: Path) -> Path:
     text = mask(text)
     if not is_ours(text):
         raise PinRefused(
-            f"{path.name} was not written: its text is not one that `sawbones pin` makes ({heading}). "
-            "A report by another version, or one that was changed by hand? Pin the run folder instead"
+            f"{path.name} was not written: its text is not one that `sawbones pin` makes "
+            f"({heading}). "
+            "A report by another version, or one that was changed by hand? Pin the run "
+            "folder instead"
         )
     path.write_text(templates.rooted(text, root, path.parent), encoding="utf-8")
     return path

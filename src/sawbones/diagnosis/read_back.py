@@ -1,8 +1,8 @@
 """A generated test is parsed, made once more from what it says, and compared.
 
-A test may have been made from a stranger's recording, or stand in a stranger's report. Only what the
-templates can make is written: every call and every constant is one of theirs, and what varies is the
-script's name, its arguments and a few numbers.
+A test may have been made from a stranger's recording, or stand in a stranger's report. Only what
+the templates can make is written: every call and every constant is one of theirs, and what varies
+is the script's name, its arguments and a few numbers.
 """
 
 from __future__ import annotations

@@ -179,7 +179,8 @@ def harness(steps: int, gradients: bool) -> str:
 
 def plain(frame: Frame, steps: int, gradients: bool) -> str:
     return (
-        f'"""{frame.docstring}"""\n\n{frame.imports_os}import shutil\nimport subprocess\nimport sys\n'
+        f'"""{frame.docstring}"""\n\n{frame.imports_os}import shutil\nimport '
+        "subprocess\nimport sys\n"
         f"from pathlib import Path\n\n{ROOT_LINE}\n"
         f'HARNESS = """{harness(steps, gradients)}"""\n\n\n'
         f"def {frame.name}(tmp_path):\n"

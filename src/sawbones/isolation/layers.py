@@ -74,8 +74,9 @@ class Layers:
 def plan(
     working_folder: str, number: int, place_beside: Callable[[str], Path], network: bool
 ) -> Layers:
-    """`place_beside(path)`: a scratch folder that does not lie below `path`, since an overlay cannot
-    keep its changes below itself. `number` tells several file systems of one scratch folder apart.
+    """`place_beside(path)`: a scratch folder that does not lie below `path`, since an overlay
+    cannot keep its changes below itself. `number` tells several file systems of one scratch folder
+    apart.
     """
     root = place_beside(working_folder) / f"root-{number}"
     root.mkdir()

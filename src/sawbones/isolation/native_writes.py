@@ -131,7 +131,9 @@ class NativeWrites:
         self._w.everywhere()
 
     def _authorize(self, action: int, first: Any, *_: Any) -> int:
-        """ATTACH and VACUUM INTO name files inside of a statement: only what is the script's own."""
+        """ATTACH and VACUUM INTO name files inside of a statement: only what is the script's
+        own.
+        """
         if action != _SQLITE_ATTACH or not first or str(first).startswith(":memory:"):
             return sqlite3.SQLITE_OK
         path = os.path.abspath(str(first).removeprefix("file:").partition("?")[0])

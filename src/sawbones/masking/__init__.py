@@ -1,7 +1,7 @@
 """What leaves the process: secret values are masked, and text cannot steer a terminal.
 
-One masker per process knows the values of secret-looking flags and environment variables. Values are
-masked wherever they recur, names never: half of an attention layer is called `key` or `token`.
+One masker per process knows the values of secret-looking flags and environment variables. Values
+are masked wherever they recur, names never: half of an attention layer is called `key` or `token`.
 """
 
 from sawbones.masking.masker import MASK, Masker

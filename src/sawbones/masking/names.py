@@ -53,8 +53,8 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret_flag(name: str) -> bool:
-    """A flag called --token, --pwd or --pat alone takes a secret; a variable of that name need not hold
-    one.
+    """A flag called --token, --pwd or --pat alone takes a secret; a variable of that name need not
+    hold one.
     """
     return is_secret_name(name) or words_of(name) in (("token",), ("pwd",), ("pat",))
 

@@ -60,7 +60,8 @@ _HANDED_OVER = "secrets-of-the-script.json"
 
 def hand_over(folder: Path) -> None:
     """For the parent of a script that loaded secrets by itself: it shows the end of what the script
-    printed. The folder is the scratch folder, which holds that output in clear anyway and is removed.
+    printed. The folder is the scratch folder, which holds that output in clear anyway and is
+    removed.
     """
     learn_environment()
     with contextlib.suppress(OSError):

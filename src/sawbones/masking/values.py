@@ -1,4 +1,6 @@
-"""Which values are secrets by their form: token formats, passwords in URLs, random-looking words."""
+"""Which values are secrets by their form: token formats, passwords in URLs, random-looking
+words.
+"""
 
 from __future__ import annotations
 

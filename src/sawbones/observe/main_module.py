@@ -1,5 +1,5 @@
-"""The script as `__main__`, in the way in which CPython itself starts it: a file, a module (`-m`), a
-folder or a zip file with a `__main__.py`.
+"""The script as `__main__`, in the way in which CPython itself starts it: a file, a module (`-m`),
+a folder or a zip file with a `__main__.py`.
 """
 
 from __future__ import annotations

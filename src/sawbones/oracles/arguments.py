@@ -33,7 +33,8 @@ def read_array(name: str, value: ArrayLike) -> NDArray[np.generic]:
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(value).__name__
         raise ValueOutOfRange(
-            f"{name} is a {kind} that NumPy cannot read ({str(error).splitlines()[0]}); expected a plain array. "
+            f"{name} is a {kind} that NumPy cannot read ({str(error).splitlines()[0]}); "
+            "expected a plain array. "
             "From a torch tensor t: t.detach().double().cpu().numpy()"
         ) from error
 

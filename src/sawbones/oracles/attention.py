@@ -62,7 +62,8 @@ def attention(
         np.broadcast_shapes(q_QD.shape[:-2], k_KD.shape[:-2], v_KV.shape[:-2])
     except ValueError as error:
         raise ShapeMismatch(
-            f"queries {q_QD.shape}, keys {k_KD.shape} and values {v_KV.shape} differ in their leading axes; "
+            f"queries {q_QD.shape}, keys {k_KD.shape} and values {v_KV.shape} differ in "
+            "their leading axes; "
             "expected (batch, heads, ...) alike, or 1"
         ) from error
     factor = q_QD.shape[-1] ** -0.5 if scale is None else scale
@@ -116,7 +117,8 @@ def _read_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Bools:
     if empty.any():
         first = [int(i) for i in np.argwhere(empty)[0]]
         raise ValueOutOfRange(
-            f"mask row {first} allows no key ({int(empty.sum())} of {empty.size} rows); expected at least one True "
+            f"mask row {first} allows no key ({int(empty.sum())} of {empty.size} rows); "
+            "expected at least one True "
             "per row, since a softmax over nothing is NaN"
         )
     return full

@@ -144,7 +144,8 @@ def _differentiate(
     again = value_at(point)
     if here != again and not (np.isnan(here) and np.isnan(again)):
         raise ValueOutOfRange(
-            f"function gave {here} and then {again} for the same inputs; expected a deterministic function. "
+            f"function gave {here} and then {again} for the same inputs; expected a "
+            "deterministic function. "
             "Switch dropout and other randomness off"
         )
     numeric, kinks = np.zeros_like(point), np.zeros(point.shape)
@@ -172,7 +173,8 @@ def _contract(output: Any, upstream: ArrayLike | None) -> float:
         and np.asarray(output).dtype.itemsize < 8
     ):
         raise ValueOutOfRange(
-            f"function returned {dtype}; expected float64, since differences in {dtype} are mostly rounding. "
+            f"function returned {dtype}; expected float64, since differences in {dtype} "
+            "are mostly rounding. "
             "Convert parameters and inputs to float64 first"
         )
     if upstream is None:

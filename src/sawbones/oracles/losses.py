@@ -149,7 +149,8 @@ def _read(
     if wrong.any():
         first = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise ValueOutOfRange(
-            f"targets{list(first)} is {y[first]}; expected 0..{num_classes - 1} for {num_classes} classes, "
+            f"targets{list(first)} is {y[first]}; expected 0..{num_classes - 1} for "
+            f"{num_classes} classes, "
             f"or ignore_index {ignore_index} ({int(wrong.sum())} of {y.size} targets are outside)"
         )
     w = (
@@ -165,7 +166,8 @@ def _total_weight(w: Array, y: Ints, kept: Bools) -> float:
     total = float((w[y] * kept).sum())
     if total == 0.0:
         raise ValueOutOfRange(
-            f"the mean has no terms: {int(kept.sum())} of {kept.size} targets are kept, with total weight 0; "
+            f"the mean has no terms: {int(kept.sum())} of {kept.size} targets are kept, "
+            "with total weight 0; "
             'expected at least one kept target of positive weight, or reduction="sum"'
         )
     return total

@@ -66,7 +66,8 @@ def group_norm(
     num_examples, num_channels = values.shape[:2]
     if num_groups < 1 or num_channels % num_groups:
         raise ShapeMismatch(
-            f"x has shape {values.shape} with {num_channels} channels (axis 1) for {num_groups} groups; "
+            f"x has shape {values.shape} with {num_channels} channels (axis 1) for "
+            f"{num_groups} groups; "
             "expected a multiple of num_groups"
         )
     grouped = values.reshape(num_examples, num_groups, -1)
@@ -114,7 +115,8 @@ def batch_norm(
         num_values = values.size // num_channels if num_channels else 0
         if num_values < 2:
             raise ValueOutOfRange(
-                f"x has shape {values.shape}, {num_values} value(s) per channel; expected at least 2 in training, "
+                f"x has shape {values.shape}, {num_values} value(s) per channel; expected "
+                "at least 2 in training, "
                 "since the variance of one value is 0"
             )
         mean, var = values.mean(axis=axes), values.var(axis=axes)

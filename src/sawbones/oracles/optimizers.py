@@ -101,7 +101,8 @@ def sgd(
     ),
     torch_equivalent="SGD(momentum=0.9)",
     usual_lr="1e-3 to 1e-1",
-    stability_tip="The long-run step is lr / (1 − momentum): momentum 0.9 needs lr about 10 times smaller than none. "
+    stability_tip="The long-run step is lr / (1 − momentum): momentum 0.9 needs lr about 10 times "
+    "smaller than none. "
     "A change of lr acts on the whole past at once.",
 )
 def momentum_torch(
@@ -126,8 +127,10 @@ def momentum_torch(
     update_rule=("g ← g + weight_decay·p", "v ← momentum·v − lr·g", "p ← p + v"),
     torch_equivalent="none; equals SGD(momentum=0.9) while lr is constant",
     usual_lr="1e-3 to 1e-1",
-    stability_tip="lr is inside v, so after lr is lowered the old one fades over 1 / (1 − momentum) steps. "
-    "Momentum buffers do not carry over between the two conventions: they differ by the factor −lr.",
+    stability_tip="lr is inside v, so after lr is lowered the old one fades over 1 / (1 − "
+    "momentum) steps. "
+    "Momentum buffers do not carry over between the two conventions: they differ by the "
+    "factor −lr.",
 )
 def momentum_classic(
     params: Sequence[ArrayLike],
@@ -187,7 +190,9 @@ def nesterov(
     ),
     torch_equivalent="RMSprop()",
     usual_lr="1e-4 to 1e-2",
-    stability_tip="s starts at 0 and is not corrected, so the first step is lr / √(1 − alpha), 10 times lr by default: "
+    stability_tip="s starts at 0 and is not corrected, so the first step is lr / "
+    "√(1 − alpha), 10 times "
+    "lr by default: "
     "warm up. eps stands outside the root; code with it inside needs its square.",
 )
 def rmsprop(
@@ -226,8 +231,11 @@ _ADAM_RULE = (
     update_rule=("g ← g + weight_decay·p", *_ADAM_RULE),
     torch_equivalent="Adam()",
     usual_lr="1e-4 to 3e-3",
-    stability_tip="Each entry moves by about lr whatever its gradient's scale, so warm up. Late loss spikes: lower "
-    "beta2 to 0.95. Without bias correction the first step is (1 − beta1) / √(1 − beta2) = 3.2 times lr.",
+    stability_tip="Each entry moves by about lr whatever its gradient's scale, "
+    "so warm up. Late loss "
+    "spikes: lower "
+    "beta2 to 0.95. Without bias correction the first step is (1 − beta1) / √(1 − beta2) "
+    "= 3.2 times lr.",
 )
 def adam(
     params: Sequence[ArrayLike],
@@ -251,7 +259,8 @@ def adam(
     update_rule=("p ← p − lr·weight_decay·p", *_ADAM_RULE),
     torch_equivalent="AdamW()",
     usual_lr="1e-4 to 1e-3; fine-tuning 1e-5 to 5e-5",
-    stability_tip="Decay acts on the weight directly and scales with lr: give norms and biases weight_decay 0. Warm "
+    stability_tip="Decay acts on the weight directly and scales with lr: give norms and biases "
+    "weight_decay 0. Warm "
     "up, clip the global norm at 1, and lower beta2 to 0.95 for long runs with large batches.",
 )
 def adamw(

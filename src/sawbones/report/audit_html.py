@@ -52,14 +52,17 @@ def _header(report: Report, facts: Mapping[str, Any]) -> str:
     if report.findings:
         said.append(wording.statuses(report))
     causes = "".join(
-        f'<li><a href="#finding-{number}"><span class="badge {escape(f.status)}">{escape(f.status)}</span>'
+        f'<li><a href="#finding-{number}"><span class="badge '
+        f'{escape(f.status)}">{escape(f.status)}</span>'
         f'<span class="cause">{escape(f.title)}<small>{escape(f.fault)}</small></span></a></li>'
         for number, f in enumerate(report.findings, start=1)
     )
     silence = "" if report.findings else f"<p>{escape(wording.looked_at(report).capitalize())}.</p>"
     return (
-        f'<header class="{escape(report.verdict)}"><p class="brand">Sawbones <span class="quiet">{escape(report.script)}</span></p>'
-        f'<h1><span class="verdict">{escape(report.verdict)}</span>{escape(wording.headline(report))}</h1>'
+        f'<header class="{escape(report.verdict)}"><p class="brand">Sawbones <span '
+        f'class="quiet">{escape(report.script)}</span></p>'
+        "<h1><span "
+        f'class="verdict">{escape(report.verdict)}</span>{escape(wording.headline(report))}</h1>'
         f'<p class="quiet">{escape(" · ".join(said))}</p>{silence}{f"<ol>{causes}</ol>" if causes else ""}</header>'
     )
 
@@ -77,9 +80,11 @@ def _page(report: Report, body: str) -> str:
     style = (files("sawbones.report") / "page.css").read_text(encoding="utf-8")
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, '
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta '
+        'name="viewport" content="width=device-width, '
         'initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><meta name="color-scheme" content="light dark">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><meta '
+        'name="color-scheme" content="light dark">'
         f"<title>{escape(shown_line(f'{report.script}: {report.verdict}'))} · Sawbones</title>"
         f"<style>{style}</style></head>\n<body>{body}\n</body></html>\n"
     )
@@ -131,7 +136,8 @@ def _bars(one: Mapping[str, Any]) -> str:
             height = FLOOR * side[i] / top
             title = f"{name}: {100 * side[i]:.2f} % of {one['names'][j]}"
             shapes.append(
-                f'<rect x="{i * step + step * 0.07 + j * width:.1f}" y="{FLOOR - height:.1f}" width="{width:.1f}" '
+                f'<rect x="{i * step + step * 0.07 + j * width:.1f}" '
+                f'y="{FLOOR - height:.1f}" width="{width:.1f}" '
                 f'height="{height:.1f}" '
                 f'style="fill:var({COLOURS[j % 4]})"><title>{escape(title)}</title></rect>'
             )
@@ -143,7 +149,8 @@ def _bars(one: Mapping[str, Any]) -> str:
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" class="plot" role="img" aria-label="{label}" '
         f'style="font-size:10px;fill:var(--muted)">'
-        f'<line x1="0" x2="{WIDTH}" y1="{FLOOR}" y2="{FLOOR}" style="stroke:var(--grid)"/>{"".join(shapes)}{ends}</svg>'
+        f'<line x1="0" x2="{WIDTH}" y1="{FLOOR}" y2="{FLOOR}" '
+        f'style="stroke:var(--grid)"/>{"".join(shapes)}{ends}</svg>'
     )
 
 
@@ -172,7 +179,8 @@ def _examples(report: Report) -> str:
 
 def _setting(facts: Mapping[str, Any]) -> str:
     splits = "".join(
-        f"<tr><th>{escape(s['role'])}</th><td>{escape(s['origin'])}</td><td class='num'>{s['rows']:,}</td><td "
+        f"<tr><th>{escape(s['role'])}</th><td>{escape(s['origin'])}</td><td "
+        f"class='num'>{s['rows']:,}</td><td "
         f"class='num'>{s['columns']}</td></tr>"
         for s in facts.get("splits", ())
     )
@@ -181,9 +189,12 @@ def _setting(facts: Mapping[str, Any]) -> str:
         for name, value in facts.get("thresholds", {}).items()
     )
     return (
-        '<section id="setting"><h2>Data and thresholds</h2><table><thead><tr><th>split</th><th>read from</th><th '
+        '<section id="setting"><h2>Data and '
+        "thresholds</h2><table><thead><tr><th>split</th><th>read from</th><th "
         'class="num">rows</th>'
-        f'<th class="num">columns</th></tr></thead><tbody>{splits}</tbody></table><p class="quiet">Engine: '
+        f'<th class="num">columns</th></tr></thead><tbody>{splits}</tbody></table><p '
+        'class="quiet">Engine: '
         f"{escape(facts.get('engine', '?'))}</p>"
-        f'<details><summary>Thresholds</summary><table class="facts"><tbody>{limits}</tbody></table></details></section>'
+        "<details><summary>Thresholds</summary><table "
+        f'class="facts"><tbody>{limits}</tbody></table></details></section>'
     )

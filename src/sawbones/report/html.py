@@ -95,7 +95,8 @@ def _header(report: Report, run: Run | None) -> str:
     if cost is not None:
         facts.append(f"watching took {100 * cost:.1f} % of the step time")
     causes = "".join(
-        f'<li><a href="#finding-{number}"><span class="badge {escape(finding.status)}">{escape(finding.status)}</span>'
+        f'<li><a href="#finding-{number}"><span class="badge '
+        f'{escape(finding.status)}">{escape(finding.status)}</span>'
         f'<span class="cause">{escape(finding.title)}'
         f"<small>{escape(wording.place(finding, report.script))}</small></span></a></li>"
         for number, finding in enumerate(report.findings, start=1)
@@ -110,7 +111,8 @@ def _header(report: Report, run: Run | None) -> str:
     return (
         f'<header class="{escape(report.verdict)}"><p class="brand">Sawbones '
         f'<span class="quiet">{escape(report.script)}</span></p>'
-        f'<h1><span class="verdict">{escape(report.verdict)}</span>{escape(wording.headline(report))}</h1>'
+        "<h1><span "
+        f'class="verdict">{escape(report.verdict)}</span>{escape(wording.headline(report))}</h1>'
         f'<p class="quiet">{escape(" · ".join(facts))}</p>{silence}{f"<ol>{causes}</ol>" if causes else ""}</header>'
     )
 

@@ -100,7 +100,8 @@ def _evidence_table(finding: Finding) -> str:
         return ""
     rows = "".join(_evidence_row(evidence) for evidence in finding.evidence)
     return (
-        '<div class="block"><h4>Evidence</h4><table class="evidence"><thead><tr><th>What was seen</th>'
+        '<div class="block"><h4>Evidence</h4><table class="evidence"><thead><tr><th>What '
+        "was seen</th>"
         f'<th class="num">Measured</th><th class="num">Expected</th><th>Steps</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )

@@ -115,7 +115,8 @@ def _one_step(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -
         f'<section id="step"><h2>Step {step}, event by event</h2><div class="panel">{plot}</div>'
         f"<details><summary>{wording.plural(len(events), 'event')} with source lines</summary>"
         f'<div class="scroll" tabindex="0"><table><thead><tr>'
-        '<th class="num">#</th><th class="num">ms</th><th>Event</th><th>Where</th><th>What</th></tr>'
+        '<th class="num">#</th><th '
+        'class="num">ms</th><th>Event</th><th>Where</th><th>What</th></tr>'
         f"</thead><tbody>{rows}</tbody></table></div>{more}</details></section>"
     )
 
@@ -147,7 +148,8 @@ def _event_row(number: int, event: Event, begin: float) -> str:
         else ""
     )
     return (
-        f'<tr><td class="num quiet">{number}</td><td class="num">{1000 * (event.time - begin):.2f}</td>'
+        f'<tr><td class="num quiet">{number}</td><td '
+        f'class="num">{1000 * (event.time - begin):.2f}</td>'
         f"<td><b>{escape(event.kind)}</b></td>"
         f'<td>{escape(event.site or "")}{code}</td><td class="quiet">{escape(facts)}</td></tr>'
     )
@@ -212,7 +214,8 @@ def _influence(deep: DeepStep, plots: dict[str, Figure]) -> str:
             f'class="quiet">{facts}</p>{plot}</div>'
         )
     return (
-        f'<h3>Influence <span class="quiet">of every input position on every output, at step {deep.step}</span></h3>'
+        '<h3>Influence <span class="quiet">of every input position on every output, at '
+        f"step {deep.step}</span></h3>"
         f'<p class="key"><span><i class="dotted"></i>right of this line lies the future</span></p>'
         f'<div class="panels maps">{"".join(drawn)}</div>'
     )
@@ -223,8 +226,10 @@ def _attention_row(item: Attention) -> str:
         _meter(share) for share in (item.entropy, item.future_mass, item.self_mass, item.pad_mass)
     )
     return (
-        f'<tr><td><code>{escape(item.module or item.kind)}</code></td>{cells}<td class="num">{item.masked_rows}</td>'
-        f'<td class="num">{wording.number(item.score_std)} / {wording.number(item.expected_score_std)}</td></tr>'
+        f"<tr><td><code>{escape(item.module or item.kind)}</code></td>{cells}<td "
+        f'class="num">{item.masked_rows}</td>'
+        f'<td class="num">{wording.number(item.score_std)} / '
+        f"{wording.number(item.expected_score_std)}</td></tr>"
     )
 
 

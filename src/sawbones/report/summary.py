@@ -16,7 +16,10 @@ MOST_DEPTH = 40
 def run_summary(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
     steps = run.steps
     lines = [
-        f"sawbones: {shown_line(run.script)}  {run.num_steps} steps in {run.seconds:.1f} s, {_ending(run)}"
+        (
+            f"sawbones: {shown_line(run.script)}  {run.num_steps} steps in {run.seconds:.1f} "
+            f"s, {_ending(run)}"
+        )
     ]
     if run.num_steps:
         loss = steps["loss"]
@@ -29,7 +32,8 @@ def run_summary(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
             share = np.nanmedian(watch[shallow] / np.maximum(step_ms[shallow], 1e-9))
             wait = np.nanmedian(steps["data_wait_ms"])
             lines.append(
-                f"  step       {np.nanmedian(step_ms[shallow]):.2f} ms median, waiting for data {wait:.2f} ms; "
+                f"  step       {np.nanmedian(step_ms[shallow]):.2f} ms median, waiting "
+                f"for data {wait:.2f} ms; "
                 f"watching {np.nanmedian(watch[shallow]) * 1e3:.0f} us ({share:.1%})"
             )
         skipped = int(np.nansum(steps["skipped"]))

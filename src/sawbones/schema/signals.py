@@ -142,7 +142,10 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         _without_fact("label_probe"),
     ),
     "own_gradients": (
-        "the script has no autograd function of its own, or diagnose did not watch it. Nothing to do",
+        (
+            "the script has no autograd function of its own, or diagnose did not watch it. "
+            "Nothing to do"
+        ),
         lambda r: bool(r.facts.get("own_gradients")),
         _without_fact("own_gradients"),
     ),

@@ -119,8 +119,8 @@ def _schema(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
 
 
 def _check_tables(path: Path, db: sqlite3.Connection) -> None:
-    """Tables and views are those of tables.py, word for word. A recording by another version is told
-    by its number first.
+    """Tables and views are those of tables.py, word for word. A recording by another version is
+    told by its number first.
     """
     found, expected = _schema(db), _expected()
     if found.get("meta") == expected["meta"]:

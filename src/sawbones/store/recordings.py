@@ -12,7 +12,9 @@ RECORDINGS = Path(".sawbones")
 
 
 def new_run_folder(script: str) -> Path:
-    """.sawbones/<script>-<date>-<time>, with a number behind it when two start within one second."""
+    """.sawbones/<script>-<date>-<time>, with a number behind it when two start within one
+    second.
+    """
     name = f"{Path(script).stem or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder, count = RECORDINGS / name, 1
     while folder.exists():

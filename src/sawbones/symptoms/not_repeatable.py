@@ -40,7 +40,10 @@ def look(run: Run) -> Symptom | None:
     first, second = differs.get("first"), differs.get("second")
     numbers = f" ({first:.6g} and {second:.6g})" if isinstance(first, float) else ""
     step = int(differs.get("step", 0))
-    text = f"a second run from the same seed differs in {WORDS[differs['what']]}{numbers} at step {step}"
+    text = (
+        f"a second run from the same seed differs in {WORDS[differs['what']]}{numbers} at "
+        f"step {step}"
+    )
     return Symptom(
         "",
         CLASS,

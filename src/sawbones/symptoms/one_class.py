@@ -38,5 +38,8 @@ def look(run: Run) -> Symptom | None:
     if limits.ONE_CLASS_PREVAILS.passed_by(most) or not limits.ONE_ANSWER.reached_by(share):
         return None
     wanted = int(rows[favourite][0]) / asked
-    text = f"{share:.1%} of {asked} answers are class {favourite}, which has {wanted:.1%} of the labels"
+    text = (
+        f"{share:.1%} of {asked} answers are class {favourite}, which has {wanted:.1%} of "
+        "the labels"
+    )
     return Symptom("", CLASS, text, share, wanted, (run.num_steps - 1,))

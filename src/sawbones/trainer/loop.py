@@ -170,7 +170,8 @@ class Run:
         metrics = evaluate(pipeline.model, dataset, pipeline.precision, pipeline.ranks)
         self.write({"event": split, "step": pipeline.step, **metrics.to_json()})
         self.progress.say(
-            f"{split} at step {pipeline.step}: loss {metrics.loss:.4f}, tokens {metrics.token_accuracy:.2%}, "
+            f"{split} at step {pipeline.step}: loss {metrics.loss:.4f}, tokens "
+            f"{metrics.token_accuracy:.2%}, "
             f"free-running sequences {metrics.free_sequence_accuracy:.2%}"
         )
         return metrics

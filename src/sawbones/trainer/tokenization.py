@@ -110,6 +110,7 @@ def check_same(stored: str, current: str) -> None:
     """The ids of a checkpoint mean something only under the tokenizer it was trained with."""
     if stored != current:
         raise CheckpointError(
-            "the checkpoint's tokenizer differs from the one this data gives, so its ids mean other text; "
+            "the checkpoint's tokenizer differs from the one this data gives, so its ids "
+            "mean other text; "
             "resume with the data settings the checkpoint was trained with"
         )

@@ -84,8 +84,10 @@ def as_subject(thing: Any, name: str = "") -> Subject:
     missing = [piece for piece in _NEEDED if not callable(found.get(piece))]
     if missing:
         raise SubjectNotFound(
-            f"{name or type(thing).__name__} has no {' and no '.join(missing)}. It needs model(), data(), loss(outputs, batch) "
-            "and optimizer(parameters): sawbones.Subject(model=..., data=..., loss=..., optimizer=...)"
+            f"{name or type(thing).__name__} has no {' and no '.join(missing)}. It needs "
+            "model(), data(), loss(outputs, batch) "
+            "and optimizer(parameters): sawbones.Subject(model=..., data=..., loss=..., "
+            "optimizer=...)"
         )
     known = {key: value for key, value in found.items() if key == "name" or callable(value)}
     return Subject(**{**known, "name": name or str(known.get("name") or "")})

@@ -1,8 +1,8 @@
 """The child process of an observation or an experiment: the user's script, watched, under remedies.
 
 Started as `python -m sawbones.trials.child SPEC.json` in its own process group and in a
-room of its own (see isolation). With several ranks this process becomes torchrun, which starts the same module once
-per rank.
+room of its own (see isolation). With several ranks this process becomes torchrun, which starts the
+same module once per rank.
 """
 
 from __future__ import annotations

@@ -96,7 +96,10 @@ ITEMS: tuple[Item, ...] = (
         "model, loss and optimizer",
         _of_battery("overfit_one_batch"),
         "Model, loss and optimizer can learn one batch: look at the data, their order and labels.",
-        "Not even one batch is learned: look at the model, the loss or the optimizer, not the data.",
+        (
+            "Not even one batch is learned: look at the model, the loss or the optimizer, not "
+            "the data."
+        ),
     ),
     Item(
         "tiny-set",

@@ -1,4 +1,6 @@
-"""The label's classes: how rare the rarest is, and whether their numbers run from 0 without a gap."""
+"""The label's classes: how rare the rarest is, and whether their numbers run from 0 without a
+gap.
+"""
 
 from __future__ import annotations
 

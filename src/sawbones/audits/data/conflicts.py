@@ -21,7 +21,8 @@ def look(case: Case) -> Iterator[Finding]:
         found = repeats(case, split)
         if not found.telling:
             blind.append(
-                f"rows of {split.role} have so few forms ({found.distinct:,} in {found.rows:,}) that one form may have "
+                f"rows of {split.role} have so few forms ({found.distinct:,} in "
+                f"{found.rows:,}) that one form may have "
                 f"several labels"
             )
             continue
@@ -36,7 +37,8 @@ def look(case: Case) -> Iterator[Finding]:
             f"{found.conflicting:,} rows of {split.role} have equal features and different labels",
             [
                 Evidence(
-                    f"{found.conflicting:,} of {split.rows:,} rows ({per_cent(share)}) equal another row whose "
+                    f"{found.conflicting:,} of {split.rows:,} rows ({per_cent(share)}) "
+                    "equal another row whose "
                     f"{case.options.label} differs",
                     "row hashes",
                     value=share,

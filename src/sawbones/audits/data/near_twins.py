@@ -1,4 +1,6 @@
-"""Texts of one data set that are nearly the same: MinHash proposes, the sets of three-word runs decide."""
+"""Texts of one data set that are nearly the same: MinHash proposes, the sets of three-word runs
+decide.
+"""
 
 from __future__ import annotations
 

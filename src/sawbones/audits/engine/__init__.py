@@ -1,3 +1,3 @@
-"""Rows -> aggregates, through Ibis: the same expressions on embedded DuckDB and on Spark. Statistics are made from what comes
-back.
+"""Rows -> aggregates, through Ibis: the same expressions on embedded DuckDB and on Spark.
+Statistics are made from what comes back.
 """

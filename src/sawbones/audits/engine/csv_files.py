@@ -1,4 +1,6 @@
-"""CSV as it is met: broken rows, mixed types, other encodings. Strict first; each step down is said in a note."""
+"""CSV as it is met: broken rows, mixed types, other encodings. Strict first; each step down is said
+in a note.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever holds rows -> an Ibis table: files, folders, globs, data frames, Arrow, Hugging Face folders, torch datasets."""
+"""Whatever holds rows -> an Ibis table: files, folders, globs, data frames, Arrow, Hugging Face
+folders, torch datasets.
+"""
 
 from __future__ import annotations
 

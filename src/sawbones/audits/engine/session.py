@@ -1,4 +1,6 @@
-"""The engine: one Ibis connection, embedded DuckDB unless the caller has another. Audits never see which one it is."""
+"""The engine: one Ibis connection, embedded DuckDB unless the caller has another. Audits never see
+which one it is.
+"""
 
 from __future__ import annotations
 

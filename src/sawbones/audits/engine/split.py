@@ -1,4 +1,6 @@
-"""One data set as the audits see it: clean columns, what each of them is, and its first statistics, all from one scan."""
+"""One data set as the audits see it: clean columns, what each of them is, and its first statistics,
+all from one scan.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Counts of bins: every numeric column's histogram and every category's counts, by label, in one query each."""
+"""Counts of bins: every numeric column's histogram and every category's counts, by label, in one
+query each.
+"""
 
 from __future__ import annotations
 

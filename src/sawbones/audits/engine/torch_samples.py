@@ -1,4 +1,6 @@
-"""Map-style datasets -> a table, without importing torch: whatever has a length and gives a sample by its number."""
+"""Map-style datasets -> a table, without importing torch: whatever has a length and gives a sample
+by its number.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Records of one split that are in another: exact copies by hash; from nine tenths on the split is not one."""
+"""Records of one split that are in another: exact copies by hash; from nine tenths on the split is
+not one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def look(case: Case) -> Iterator[Finding]:
         whole = said == "whole"
         evidence = [
             Evidence(
-                f"{found.shared:,} of {found.rows:,} rows of {other.role} are in {base.role} too ({per_cent(found.share)}); "
+                f"{found.shared:,} of {found.rows:,} rows of {other.role} are in "
+                f"{base.role} too ({per_cent(found.share)}); "
                 f"compared by {len(case.key_columns)} columns",
                 "row hashes",
                 value=found.share,

@@ -86,7 +86,8 @@ def look(case: Case) -> Iterator[Finding]:
             f"{groups:,} of {total:,} values of {name} in {other.role} are in {base.role} too",
             [
                 Evidence(
-                    f"{here:,} of {other.rows:,} rows of {other.role} ({per_cent(share)}) belong to a {name} that {base.role} "
+                    f"{here:,} of {other.rows:,} rows of {other.role} ({per_cent(share)}) "
+                    f"belong to a {name} that {base.role} "
                     f"has met "
                     f"({there:,} rows there)",
                     "group counts",

@@ -1,4 +1,6 @@
-"""Texts of one split with a near-twin in another: MinHash proposes, the sets of three-word runs decide."""
+"""Texts of one split with a near-twin in another: MinHash proposes, the sets of three-word runs
+decide.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,8 @@ def _between(case: Case, name: str, base: Split, other: Split) -> Iterator[Findi
         f"{per_cent(share)} of the texts of {other.role} have a near-twin in {base.role} ({name})",
         [
             Evidence(
-                f"{count:,} of {len(held):,} texts of {other.role} have one in {base.role} with Jaccard {least:g} or more "
+                f"{count:,} of {len(held):,} texts of {other.role} have one in "
+                f"{base.role} with Jaccard {least:g} or more "
                 f"over runs of "
                 f"three words{sampled}; {int((best[hit] < 1).sum()):,} are not equal word for word",
                 "MinHash, verified",

@@ -1,4 +1,6 @@
-"""Rows of one split that nearly repeat rows of another: rounded, noised, or with a column or two changed."""
+"""Rows of one split that nearly repeat rows of another: rounded, noised, or with a column or two
+changed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def look(case: Case) -> Iterator[Finding]:
         found = near_rows(case, cells, base, other)
         if found.stride > 1:
             case.notes.append(
-                f"near copies of rows were looked for with {found.rows:,} of the {other.rows:,} rows of {other.role}, "
+                f"near copies of rows were looked for with {found.rows:,} of the "
+                f"{other.rows:,} rows of {other.role}, "
                 f"one in {found.stride}, against all of {base.role}"
             )
         if judged(found.count, found.rows, limits.least_rows, limits.near_duplicates) == "none":
@@ -34,7 +37,8 @@ def look(case: Case) -> Iterator[Finding]:
         least = least_share(limits.near_duplicates, own.share, found.rows, own.count == 0)
         if judged(found.count, found.rows, limits.least_rows, least) == "none":
             case.notes.append(
-                f"{per_cent(found.share)} of the rows of {other.role} nearly repeat one of {base.role}, and "
+                f"{per_cent(found.share)} of the rows of {other.role} nearly repeat one "
+                f"of {base.role}, and "
                 f"{per_cent(own.share)} of {base.role} do so within it: no sign of copies"
             )
             continue
@@ -50,8 +54,10 @@ def look(case: Case) -> Iterator[Finding]:
             f"{per_cent(found.share)} of {other.role} nearly repeats rows of {base.role}",
             [
                 Evidence(
-                    f"{found.count:,} of {found.rows:,} rows of {other.role} agree with one of {base.role} in at least "
-                    f"{len(cells.names) - cells.most} of {len(cells.names)} columns, numbers to a twentieth of their spread"
+                    f"{found.count:,} of {found.rows:,} rows of {other.role} agree with "
+                    f"one of {base.role} in at least "
+                    f"{len(cells.names) - cells.most} of {len(cells.names)} columns, "
+                    "numbers to a twentieth of their spread"
                     f"{sampled}; {own.count:,} of {own.rows:,} do so within {base.role}",
                     "cells, verified",
                     value=found.share,

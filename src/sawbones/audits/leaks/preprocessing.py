@@ -1,4 +1,6 @@
-"""Features standardised, or scaled to a range, by the statistics of all parts; fitted objects from a file compared with both."""
+"""Features standardised, or scaled to a range, by the statistics of all parts; fitted objects from
+a file compared with both.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ def _moments_finding(
     together = " + ".join([train.role, *(s.role for s in others)])
     evidence = [
         Evidence(
-            f"{name}: mean {mean:.1e} and spread {spread:.6f} over {together}, but {own_mean:.2e} and {own_spread:.6f} over "
+            f"{name}: mean {mean:.1e} and spread {spread:.6f} over {together}, but "
+            f"{own_mean:.2e} and {own_spread:.6f} over "
             f"{train.role}",
             "moments",
             value=abs(mean),

@@ -125,7 +125,8 @@ def _finding(case: Case, s: Strength, rule: str, limit: float) -> Finding:
         0.9 if by_rule else 0.75,
         f"{s.feature} alone gives {label} away: {shown}",
         evidence,
-        f"Find out when {s.feature} is measured. Where that is after {label} is known, or where it is computed from it, leave "
+        f"Find out when {s.feature} is measured. Where that is after {label} is known, or "
+        "where it is computed from it, leave "
         f"it out.",
         column=s.feature,
         score=s.value,

@@ -93,7 +93,8 @@ def look(case: Case) -> Iterator[Finding]:
                 expected=0.0,
             ),
             Evidence(
-                f"{base.role} runs from {_moment(own['first'], dated)} to {_moment(own['last'], dated)}, {other.role} from "
+                f"{base.role} runs from {_moment(own['first'], dated)} to "
+                f"{_moment(own['last'], dated)}, {other.role} from "
                 f"{_moment(row['first'], dated)} to {_moment(row['last'], dated)}",
                 "times",
             ),

@@ -196,10 +196,12 @@ def described(case: Case, move: Move) -> str:
     limits = case.thresholds
     if move.kind == "number":
         return (
-            f"{move.column}: KS {move.ks:.3f} (from {limits.ks:g}), PSI {move.psi:.3f} (from {limits.psi:g}), JS {move.js:.3f}, "
+            f"{move.column}: KS {move.ks:.3f} (from {limits.ks:g}), PSI {move.psi:.3f} "
+            f"(from {limits.psi:g}), JS {move.js:.3f}, "
             f"corrected p {move.p:.1g}"
         )
     return (
-        f"{move.column}: {100 * move.ks:.1f} % of the rows changed category, PSI {move.psi:.3f} (from {limits.psi:g}), "
+        f"{move.column}: {100 * move.ks:.1f} % of the rows changed category, PSI "
+        f"{move.psi:.3f} (from {limits.psi:g}), "
         f"JS {move.js:.3f} (from {limits.js:g}), corrected p {move.p:.1g}"
     )

@@ -1,4 +1,6 @@
-"""How label and inputs hang together on both sides: which of P(x), P(y), P(x|y) and P(y|x) changed, and the error."""
+"""How label and inputs hang together on both sides: which of P(x), P(y), P(x|y) and P(y|x) changed,
+and the error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Signs of a changed pipeline rather than a changed world: a unit, an encoding, missing values, a jump at one date."""
+"""Signs of a changed pipeline rather than a changed world: a unit, an encoding, missing values, a
+jump at one date.
+"""
 
 from __future__ import annotations
 

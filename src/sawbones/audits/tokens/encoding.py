@@ -1,4 +1,6 @@
-"""Texts through a tokenizer, once for all audits: lengths, unknown tokens, special tokens, what comes back from decoding."""
+"""Texts through a tokenizer, once for all audits: lengths, unknown tokens, special tokens, what
+comes back from decoding.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Texts that the tokenizer cannot give back, tokens it does not know, and a checkpoint that was trained with another one."""
+"""Texts that the tokenizer cannot give back, tokens it does not know, and a checkpoint that was
+trained with another one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Texts longer than the model takes: how many, how much of them is cut, and whether answer and end token go with it."""
+"""Texts longer than the model takes: how many, how much of them is cut, and whether answer and end
+token go with it.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,8 @@ def _finding(
     )
     evidence = [
         Evidence(
-            f"{int(over.sum()):,} of {len(over):,} texts are longer than {limit} tokens (half {median:.0f}, 95 % {high:.0f}, "
+            f"{int(over.sum()):,} of {len(over):,} texts are longer than {limit} tokens "
+            f"(half {median:.0f}, 95 % {high:.0f}, "
             f"longest {part.lengths.max():,})",
             "lengths",
             value=share,
@@ -98,7 +101,8 @@ def _finding(
     if answers is not None:
         evidence.append(
             Evidence(
-                f"{answers.hurt:,} of {len(over):,} answers ({case.options.answer}) are cut, {answers.gone:,} of them to nothing; "
+                f"{answers.hurt:,} of {len(over):,} answers ({case.options.answer}) are "
+                f"cut, {answers.gone:,} of them to nothing; "
                 f"{per_cent(answers.lost)} of all answer tokens are lost",
                 "answers",
                 value=answers.gone / max(1, len(over)),
@@ -127,7 +131,8 @@ def _finding(
         if gone and answers is not None
         else title,
         evidence,
-        f"Raise the limit to {int(high)} (95 % of the texts), split long texts, or cut the prompt from the front and keep answer "
+        f"Raise the limit to {int(high)} (95 % of the texts), split long texts, or cut "
+        "the prompt from the front and keep answer "
         f"and end token.",
         split=part.split.role,
         share=share,

@@ -121,7 +121,10 @@ OWN_MAPS = Limit(
 FIT_BESIDE = Limit(
     0.6,
     "of the correlation with the map that fits best",
-    "the map beside the picture fits as well as the best in aligned sets, far less in shuffled ones",
+    (
+        "the map beside the picture fits as well as the best in aligned sets, far less in "
+        "shuffled ones"
+    ),
 )
 
 # data.unnormalized-input

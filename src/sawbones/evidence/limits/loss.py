@@ -47,7 +47,8 @@ BLANK_STEPS = Limit(
 BLANK_TARGET_ELSEWHERE = Limit(
     0.05,
     "share of the other targets",
-    "a filling number hardly stands anywhere else; silence has the label that silence has elsewhere "
+    "a filling number hardly stands anywhere else; silence has the label that silence has "
+    "elsewhere "
     "too, and where half of all targets are that label nothing can be said",
     weak=0.5,
 )

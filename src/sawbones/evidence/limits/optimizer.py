@@ -9,7 +9,10 @@ from sawbones.evidence.limit import Limit
 COUPLED_DECAY = Limit(
     0.005,
     "weight decay",
-    "coupled decay of 1e-5 to 1e-3 is common practice with Adam; 0.01 and more is copied from AdamW",
+    (
+        "coupled decay of 1e-5 to 1e-3 is common practice with Adam; 0.01 and more is copied "
+        "from AdamW"
+    ),
 )
 CHOSEN_DECAY = Limit(
     0.02,

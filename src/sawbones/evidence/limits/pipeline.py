@@ -57,7 +57,10 @@ NUMBER_TOLD = Limit(
 NUMBER_KEPT = Limit(
     0.35,
     "of the correlation with all random choices held",
-    "about a third is left where a mirrored input tells the number with the wrong sign half the time",
+    (
+        "about a third is left where a mirrored input tells the number with the wrong sign "
+        "half the time"
+    ),
 )
 MASKS_TURNED = Limit(
     0.2,
@@ -270,7 +273,10 @@ UNKNOWN_RATIO = Limit(
 PILED_UP = Limit(
     0.08,
     "share of rows of exactly the longest length",
-    "natural lengths thin out towards the longest; three times as many as just below are asked, too",
+    (
+        "natural lengths thin out towards the longest; three times as many as just below are "
+        "asked, too"
+    ),
 )
 PILE_OVER_BELOW = Limit(
     3,

@@ -137,7 +137,10 @@ def _overall(before: _Rows, rows: _Rows) -> Evidence | None:
     if limits.MEAN_DISTANCE.reached_by(distance) and _beyond(
         limits.BEYOND_BATCH_MEANS, abs(mean - usual_mean), moves
     ):
-        text = f"inputs average {mean:.3g} in evaluation and {usual_mean:.3g} +- {usual:.3g} in training"
+        text = (
+            f"inputs average {mean:.3g} in evaluation and {usual_mean:.3g} +- {usual:.3g} in "
+            "training"
+        )
         return _reading(text, distance, limits.MEAN_DISTANCE, rows)
     return None
 

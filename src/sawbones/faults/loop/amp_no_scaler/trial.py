@@ -35,7 +35,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     zero, cured_zero = _zero_share(run, first), _zero_share(cured, first)
     was_finite, is_finite = _finite(run, first), _finite(cured, first)
     text = (
-        f"at step {first} {cured_zero:.0%} of the gradient elements are zero instead of {zero:.0%}; "
+        f"at step {first} {cured_zero:.0%} of the gradient elements are zero instead of "
+        f"{zero:.0%}; "
         f"the loss ends at {cured_loss:.4g} instead of {loss:.4g}"
     )
     lower = math.isfinite(loss) and ends_lower(cured_loss, loss, start_level(run.losses), 0.2)

@@ -128,7 +128,8 @@ def _by_hand(run: Run, late: list[tuple[int, Op]]) -> Iterator[Finding]:
         places(*_steps_near(run, op), op.site)[:3],
         (
             counted(
-                f"the gradients of the step before are scaled in place ({op.name}) after it, at {len(late)} of {len(looked)} "
+                f"the gradients of the step before are scaled in place ({op.name}) after "
+                f"it, at {len(late)} of {len(looked)} "
                 f"steps looked at, by {_factor(op):.3g} at step {step}",
                 len(late),
                 len(looked),

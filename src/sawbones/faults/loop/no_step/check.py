@@ -129,7 +129,8 @@ def _left_out(run: Run, backwards: list[Event]) -> Iterator[Finding]:
             (*unused[:1], *sites_of(beside[0], backwards[0], cleared[0])),
             (
                 exact(
-                    f"{len(cleared)} times its gradients were cleared, {len(backwards)} backward passes, 0 steps of this "
+                    f"{len(cleared)} times its gradients were cleared, {len(backwards)} "
+                    "backward passes, 0 steps of this "
                     f"{optimizer.cls}; the others stepped {len(beside)} times",
                     0,
                     expected=len(cleared),

@@ -175,8 +175,10 @@ def _buffers(run: Run) -> list[Finding]:
         return []
     built = next((m.built for m in run.modules if m.path == name.rpartition(".")[0]), None)
     text = (
-        f"{name} on ranks {row['with']} and {row['rank']} differs by {shares[name]:.2g} of its size after "
-        f"{row['step']} steps ({row['num']} buffers differ, {row['looks']} looks since step {row['first']}); the parameters agree"
+        f"{name} on ranks {row['with']} and {row['rank']} differs by {shares[name]:.2g} "
+        "of its size after "
+        f"{row['step']} steps ({row['num']} buffers differ, {row['looks']} looks since "
+        f"step {row['first']}); the parameters agree"
     )
     return [
         finding(

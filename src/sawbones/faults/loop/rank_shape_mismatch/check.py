@@ -64,7 +64,8 @@ EXPLAINS = (
 EXPERIMENT = None
 # How torch says that other ranks are gone: such an error is a consequence.
 CONNECTION = re.compile(
-    r"connection (closed|reset|refused)|broken pipe|gloo|nccl|collective|process ?group|socket timeout|timed out|"
+    r"connection (closed|reset|refused)|broken pipe|gloo|nccl|collective|process "
+    r"?group|socket timeout|timed out|"
     r"expects same model across all ranks|all_?(reduce|gather)|size doesn't match",
     re.IGNORECASE,
 )

@@ -135,7 +135,8 @@ def _bypassed(run: Run) -> Finding | None:
             sites_of(step, *before[-1:]),
             (
                 exact(
-                    f"loss scaled by {scale:g}, then step() of {step.data.get('cls', 'the optimizer')} without unscale_ or "
+                    f"loss scaled by {scale:g}, then step() of "
+                    f"{step.data.get('cls', 'the optimizer')} without unscale_ or "
                     f"scaler.step(), {len(found)} times",
                     scale,
                     expected=1,
@@ -211,8 +212,10 @@ def _on_overflow(step: Event, scale: float) -> Finding:
         sites_of(step),
         (
             exact(
-                f"step {step.step}: the loss is finite, the gradients at a scale of {scale:g} are not, and "
-                f"{step.data.get('cls', 'the optimizer')}.step() ran after unscale_, not scaler.step()",
+                f"step {step.step}: the loss is finite, the gradients at a scale of "
+                f"{scale:g} are not, and "
+                f"{step.data.get('cls', 'the optimizer')}.step() ran after unscale_, not "
+                "scaler.step()",
                 1,
                 signal="events",
                 steps=(step.step,),
@@ -287,7 +290,8 @@ def _made_anew(run: Run) -> Finding | None:
         places(site, scales[0][0].site),
         (
             exact(
-                f"{made} scalers built on one line for {len(scales)} scaled losses; the scale is {scales[0][1]:g} at the first "
+                f"{made} scalers built on one line for {len(scales)} scaled losses; the "
+                f"scale is {scales[0][1]:g} at the first "
                 f"and {scales[-1][1]:g} at the last",
                 made,
                 expected=1,

@@ -89,7 +89,8 @@ def _before_the_step(run: Run, whole: list[Turn]) -> Finding | None:
         sites_of(clear, turn.backwards[-1]),
         (
             exact(
-                f"zero_grad comes after the last backward and before the step at {len(late)} of {len(whole)} steps, "
+                "zero_grad comes after the last backward and before the step at "
+                f"{len(late)} of {len(whole)} steps, "
                 "and every gradient is gone at the step",
                 len(late),
                 signal="events",
@@ -144,7 +145,8 @@ def _between_two_losses(run: Run, whole: list[Turn]) -> Iterator[Finding]:
         sites_of(clear, turn.backwards[0]),
         (
             exact(
-                f"zero_grad between backward passes at {len(lost)} of {len(whole)} steps; {count} of {held} parameters had a "
+                f"zero_grad between backward passes at {len(lost)} of {len(whole)} steps; "
+                f"{count} of {held} parameters had a "
                 "gradient before it and have none at the step",
                 count,
                 signal="events",

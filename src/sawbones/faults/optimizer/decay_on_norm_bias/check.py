@@ -106,7 +106,8 @@ def _finding(
         places(*_groups_near(run, optimizer)[:1], optimizer.site),
         (
             context(
-                f"{len(vectors)} of {num_held} decayed tensors are one-dimensional, {len(gains)} of them normalisation parameters "
+                f"{len(vectors)} of {num_held} decayed tensors are one-dimensional, "
+                f"{len(gains)} of them normalisation parameters "
                 f"({shown}, ...)",
                 signal="tensors",
                 steps=(0,),

@@ -265,7 +265,10 @@ def _by_curve(run: Run, index: int, rates: Floats, where: tuple[Site, ...]) -> F
             where,
             (
                 counted(
-                    f"LR {peak:g} at its peak, {float(rates[first]):.2g} at step {first} of {len(rates)}",
+                    (
+                        f"LR {peak:g} at its peak, {float(rates[first]):.2g} at step {first} "
+                        f"of {len(rates)}"
+                    ),
                     len(tiny),
                     len(rates),
                     limits.NEGLIGIBLE_STEPS,

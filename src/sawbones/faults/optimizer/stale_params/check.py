@@ -162,8 +162,10 @@ def _swapped(run: Run, loose: list[Tensor]) -> Iterator[Finding]:
         places(*copies[-1:], *sites_of(forward), optimizer.site),
         (
             exact(
-                f"all {len(held)} tensors of {optimizer.cls} have gradients before step {first}, none at the {steps} steps since; "
-                f"{len(loose)} tensors of the same shapes in the model get gradients and are in no optimizer",
+                f"all {len(held)} tensors of {optimizer.cls} have gradients before step "
+                f"{first}, none at the {steps} steps since; "
+                f"{len(loose)} tensors of the same shapes in the model get gradients and "
+                "are in no optimizer",
                 steps,
                 signal="tensor_statistics",
                 steps=(first,),
