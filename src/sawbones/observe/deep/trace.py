@@ -298,20 +298,7 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
             op.args["no_grad"] = True
         op.phase = self.phase
         op.inputs = tuple(before if before is not None else self._inputs(args, kwargs, light))
-        for key, value in bound.items():
-            if isinstance(value, torch.Tensor):
-                op.arguments[key] = self.ref(value, light)
-                if (
-                    key == "other"
-                    and name == "__getitem__"
-                    and op.inputs
-                    and op.inputs[0].is_parameter
-                ):
-                    op.arguments["index0"] = op.arguments[key]  # rows of a table
-            elif key == "other" and name == "__getitem__":
-                indices = [t for t in tensors_in(value) if not t.is_floating_point()]
-                for number, index in enumerate(indices[:4]):
-                    op.arguments[f"index{number}"] = self.ref(index, light)
+        self._name_arguments(op, bound, light)
         op.outputs = tuple(self.ref(tensor, light) for tensor in made)
         if silent and any(ref.is_parameter and ref.requires_grad for ref in op.inputs):
             op.switched = switched_off_at(frame, self._sites)
@@ -327,6 +314,19 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
                 self._forget_data()
         if self.on_op is not None and not light:
             self.on_op(op, result)
+
+    def _name_arguments(self, op: RawOp, bound: Mapping[str, Any], light: bool) -> None:
+        of_table = bool(op.inputs) and op.inputs[0].is_parameter
+        for key, value in bound.items():
+            is_index = key == "other" and op.name == "__getitem__"
+            if isinstance(value, torch.Tensor):
+                op.arguments[key] = self.ref(value, light)
+                if is_index and of_table:
+                    op.arguments["index0"] = op.arguments[key]  # rows of a table
+            elif is_index:
+                indices = [t for t in tensors_in(value) if not t.is_floating_point()]
+                for number, index in enumerate(indices[:4]):
+                    op.arguments[f"index{number}"] = self.ref(index, light)
 
     def _forget_data(self) -> None:
         """Drops the older half of the operators that prepared data, and the tensors that only they

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -55,22 +56,29 @@ class _Nesting:
         return True
 
 
-def install(recorder: Recorder, patches: Patches) -> None:
-    in_closure: dict[int, bool] = {}  # whether a backward pass ran inside of step()
-    nesting = _Nesting()
-    brief = recorder.brief
+class _StepHooks:
+    """Called by torch before and after the step of every optimizer."""
 
-    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._brief = recorder.brief
+        self._nesting = _Nesting()
+        self._in_closure: dict[int, bool] = {}  # whether a backward pass ran inside of step()
+
+    def before(
+        self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any
+    ) -> tuple[Any, Any] | None:
+        recorder, brief = self._recorder, self._brief
         if not recorder.trains_here():
             return None
         if brief.is_open and (optimizer is not brief.optimizer or brief.is_same_step):
-            nesting.calls(optimizer)
+            self._nesting.calls(optimizer)
             brief.never()
             return None
         closure = _closure(args, kwargs)
         if brief.on and brief(brief.step_begins, optimizer, closure):
             return None
-        if nesting.is_inner(
+        if self._nesting.is_inner(
             optimizer, None if closure is not None else (recorder.step, recorder.microstep)
         ):
             brief.never()
@@ -80,13 +88,13 @@ def install(recorder: Recorder, patches: Patches) -> None:
             return None
 
         brief.never()
-        in_closure[id(optimizer)] = False
+        self._in_closure[id(optimizer)] = False
 
         def watched_closure(*given: Any, **named: Any) -> Any:
             passes = recorder.microstep
             result = closure(*given, **named)
             if recorder.is_host():
-                in_closure[id(optimizer)] |= recorder.microstep != passes
+                self._in_closure[id(optimizer)] |= recorder.microstep != passes
                 recorder.guard("step", recorder.steps.closure_returned, optimizer)
                 recorder.guard("step", recorder.gradients_complete, optimizer)
             return result
@@ -94,57 +102,56 @@ def install(recorder: Recorder, patches: Patches) -> None:
         args = tuple(watched_closure if a is closure else a for a in args)
         return args, {k: watched_closure if v is closure else v for k, v in kwargs.items()}
 
-    def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if not recorder.trains_here() or not nesting.ends(optimizer):
+    def after(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        recorder, brief = self._recorder, self._brief
+        if not recorder.trains_here() or not self._nesting.ends(optimizer):
             return
         if brief.is_open:
             brief(brief.step_ends)
         else:
             recorder.guard(
-                "step", recorder.step_ends, optimizer, in_closure.pop(id(optimizer), False)
+                "step", recorder.step_ends, optimizer, self._in_closure.pop(id(optimizer), False)
             )
 
-    patches.on_exit(register_optimizer_step_pre_hook(before).remove)
-    patches.on_exit(register_optimizer_step_post_hook(after).remove)
 
-    def make_init(original: Any) -> Any:
-        def __init__(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            if recorder.is_host():
-                recorder.guard(
-                    "optimizer", lambda: recorder.census.built(self, recorder.sites.find())
-                )
+def install(recorder: Recorder, patches: Patches) -> None:
+    hooks = _StepHooks(recorder)
+    patches.on_exit(register_optimizer_step_pre_hook(hooks.before).remove)
+    patches.on_exit(register_optimizer_step_post_hook(hooks.after).remove)
+    patches.replace(torch.optim.Optimizer, "__init__", partial(_make_init, recorder))
+    of_optimizer = partial(_make_zero_grad, recorder, "optimizer")
+    patches.replace(torch.optim.Optimizer, "zero_grad", of_optimizer)
+    patches.replace(nn.Module, "zero_grad", partial(_make_zero_grad, recorder, "module"))
 
-        return __init__
 
-    def make_zero(target: str) -> Any:
-        def make(original: Any) -> Any:
-            def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
-                watched = recorder.options.journal and recorder.is_host() and not is_tracing()
-                params = _params(self) if watched else []
-                unused = (
-                    recorder.guard("zero_grad", recorder.steps.marks.unused, params)
-                    if params
-                    else None
-                )
-                result = original(self, *args, **kwargs)
-                if params:
-                    recorder.guard("zero_grad", recorder.steps.marks.cleared, params, unused or ())
-                if recorder.is_host() and recorder.wants("zero_grad") and not is_tracing():
-                    none = bool(kwargs.get("set_to_none", args[0] if args else True))
-                    data: dict[str, Any] = {"target": target, "set_to_none": none}
-                    if isinstance(self, torch.optim.Optimizer):
-                        data["optimizer"] = recorder.census.optimizer_index(self)
-                    recorder.guard("zero_grad", recorder.event, "zero_grad", data)
-                return result
+def _make_init(recorder: Recorder, original: Any) -> Any:
+    def __init__(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if recorder.is_host():
+            recorder.guard("optimizer", lambda: recorder.census.built(self, recorder.sites.find()))
 
-            return zero_grad
+    return __init__
 
-        return make
 
-    patches.replace(torch.optim.Optimizer, "__init__", make_init)
-    patches.replace(torch.optim.Optimizer, "zero_grad", make_zero("optimizer"))
-    patches.replace(nn.Module, "zero_grad", make_zero("module"))
+def _make_zero_grad(recorder: Recorder, target: str, original: Any) -> Any:
+    def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
+        watched = recorder.options.journal and recorder.is_host() and not is_tracing()
+        params = _params(self) if watched else []
+        unused = (
+            recorder.guard("zero_grad", recorder.steps.marks.unused, params) if params else None
+        )
+        result = original(self, *args, **kwargs)
+        if params:
+            recorder.guard("zero_grad", recorder.steps.marks.cleared, params, unused or ())
+        if recorder.is_host() and recorder.wants("zero_grad") and not is_tracing():
+            none = bool(kwargs.get("set_to_none", args[0] if args else True))
+            data: dict[str, Any] = {"target": target, "set_to_none": none}
+            if isinstance(self, torch.optim.Optimizer):
+                data["optimizer"] = recorder.census.optimizer_index(self)
+            recorder.guard("zero_grad", recorder.event, "zero_grad", data)
+        return result
+
+    return zero_grad
 
 
 def _params(owner: Any) -> list[torch.Tensor]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,115 +47,132 @@ COLLECTIVES = (
 CALLERS = 3  # frames of the user's around a collective, that are kept with it
 
 
-def install(recorder: Recorder, patches: Patches) -> None:
-    if not distributed.is_available():
-        return
-    watchdog: Watchdog | None = None
+class _Ranks:
+    """The ranks of this run and the watch over them, once it is known that there are several."""
 
-    def meet(world_size: int) -> None:
+    def __init__(self, recorder: Recorder, patches: Patches) -> None:
+        self.recorder = recorder
+        self.watchdog: Watchdog | None = None
+        self.comparing: list[Agreement] = []
+        self._patches = patches
+
+    def meet(self, world_size: int) -> None:
         """A launcher says at once how many ranks there are; a process that the script started knows
         when it has met the others.
         """
-        nonlocal watchdog
-        if watchdog is not None or world_size < 2:
+        if self.watchdog is not None or world_size < 2:
             return
-        watchdog = Watchdog(recorder, world_size)
-        patches.on_exit(watchdog.close)
+        recorder, patches = self.recorder, self._patches
+        self.watchdog = Watchdog(recorder, world_size)
+        patches.on_exit(self.watchdog.close)
         _watch_shards(recorder, patches, ShardLog(recorder))
         if recorder.journal is not None:
             _watch_writes(recorder, patches, WriteLog(recorder))
 
-    def met() -> None:
-        if watchdog is None and recorder.is_host() and distributed.is_initialized():
-            recorder.guard("parallel", meet, distributed.get_world_size())
+    def met(self) -> None:
+        recorder = self.recorder
+        if self.watchdog is None and recorder.is_host() and distributed.is_initialized():
+            recorder.guard("parallel", self.meet, distributed.get_world_size())
 
-    def make_meeting(original: Any) -> Any:
-        def init_process_group(*args: Any, **kwargs: Any) -> None:
-            original(*args, **kwargs)
-            met()
 
-        return init_process_group
-
-    meet(int(os.environ.get("WORLD_SIZE", "1") or 1))
-    patches.replace(distributed, "init_process_group", make_meeting)
-    comparing = _compare_ranks(recorder, patches)
-
-    def make_init(original: Any) -> Any:
-        def __init__(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
-            met()
-            original(self, module, *args, **kwargs)
-            if recorder.is_host():
-                data = {
-                    "cls": "DistributedDataParallel",
-                    "world_size": distributed.get_world_size(),
-                }
-                data["find_unused_parameters"] = bool(kwargs.get("find_unused_parameters", False))
-                data["broadcast_buffers"] = bool(getattr(self, "broadcast_buffers", True))
-                recorder.guard("parallel", recorder.event, "parallel", data)
-
-        return __init__
-
-    def make_no_sync(original: Any) -> Any:
-        @contextlib.contextmanager
-        def no_sync(self: Any) -> Iterator[None]:
-            if recorder.is_host():
-                recorder.guard("parallel", recorder.event, "parallel", {"cls": "no_sync"})
-            with original(self):
-                yield
-
-        return no_sync
-
-    def make_collective(original: Any) -> Any:
-        def collective(*args: Any, **kwargs: Any) -> Any:
-            if not recorder.is_host() or torch.compiler.is_compiling():
-                return original(*args, **kwargs)
-            shape = next((list(a.shape) for a in args if isinstance(a, torch.Tensor)), None)
-            data = {"op": original.__name__, "shape": shape}
-            if kwargs.get("group") is not None:  # of some of the ranks, perhaps
-                data["group"] = distributed.get_world_size(kwargs["group"])
-            elif comparing:
-                comparing[0].saw(original.__name__, shape, args)
-            site = recorder.sites.find()
-            # A call inside a function of the user's own is one rank's alone because of whoever
-            # called that function.
-            data["callers"] = callers = [
-                [c.file, c.line, c.function, c.code[:80]] for c in recorder.sites.callers(CALLERS)
-            ]
-            recorder.guard("collective", recorder.event, "collective", data, site)
-            if watchdog is None:
-                return original(*args, **kwargs)
-            with watchdog.inside(original.__name__, shape, site, callers=callers):
-                return original(*args, **kwargs)
-
-        return collective
-
-    def make_wait(original: Any) -> Any:
-        def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if watchdog is None or not recorder.is_host():
-                return original(self, *args, **kwargs)
-            with watchdog.inside("wait", None, counts=False):
-                return original(self, *args, **kwargs)
-
-        return wait
-
-    def make_iter(original: Any) -> Any:
-        def __iter__(self: Any) -> Any:
-            if (
-                recorder.is_host()
-                and recorder.options.journal
-                and "epoch_loop" not in recorder.facts
-            ):
-                recorder.facts["epoch_loop"] = recorder.guard("sampler", epoch_site, recorder.sites)
-            return original(self)
-
-        return __iter__
-
-    patches.replace(DistributedSampler, "__iter__", make_iter)
-    patches.replace(distributed.Work, "wait", make_wait)
-    patches.replace(DistributedDataParallel, "__init__", make_init)
-    patches.replace(DistributedDataParallel, "no_sync", make_no_sync)
+def install(recorder: Recorder, patches: Patches) -> None:
+    if not distributed.is_available():
+        return
+    ranks = _Ranks(recorder, patches)
+    ranks.meet(int(os.environ.get("WORLD_SIZE", "1") or 1))
+    patches.replace(distributed, "init_process_group", partial(_make_init_process_group, ranks))
+    ranks.comparing = _compare_ranks(recorder, patches)
+    patches.replace(DistributedSampler, "__iter__", partial(_make_iter, recorder))
+    patches.replace(distributed.Work, "wait", partial(_make_wait, ranks))
+    patches.replace(DistributedDataParallel, "__init__", partial(_make_init, ranks))
+    patches.replace(DistributedDataParallel, "no_sync", partial(_make_no_sync, recorder))
     for name in COLLECTIVES:
-        patches.replace(distributed, name, make_collective)
+        patches.replace(distributed, name, partial(_make_collective, ranks))
+
+
+def _make_init_process_group(ranks: _Ranks, original: Any) -> Any:
+    def init_process_group(*args: Any, **kwargs: Any) -> None:
+        original(*args, **kwargs)
+        ranks.met()
+
+    return init_process_group
+
+
+def _make_init(ranks: _Ranks, original: Any) -> Any:
+    recorder = ranks.recorder
+
+    def __init__(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
+        ranks.met()
+        original(self, module, *args, **kwargs)
+        if recorder.is_host():
+            data = {
+                "cls": "DistributedDataParallel",
+                "world_size": distributed.get_world_size(),
+            }
+            data["find_unused_parameters"] = bool(kwargs.get("find_unused_parameters", False))
+            data["broadcast_buffers"] = bool(getattr(self, "broadcast_buffers", True))
+            recorder.guard("parallel", recorder.event, "parallel", data)
+
+    return __init__
+
+
+def _make_no_sync(recorder: Recorder, original: Any) -> Any:
+    @contextlib.contextmanager
+    def no_sync(self: Any) -> Iterator[None]:
+        if recorder.is_host():
+            recorder.guard("parallel", recorder.event, "parallel", {"cls": "no_sync"})
+        with original(self):
+            yield
+
+    return no_sync
+
+
+def _make_collective(ranks: _Ranks, original: Any) -> Any:
+    recorder = ranks.recorder
+
+    def collective(*args: Any, **kwargs: Any) -> Any:
+        if not recorder.is_host() or torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        shape = next((list(a.shape) for a in args if isinstance(a, torch.Tensor)), None)
+        data = {"op": original.__name__, "shape": shape}
+        if kwargs.get("group") is not None:  # of some of the ranks, perhaps
+            data["group"] = distributed.get_world_size(kwargs["group"])
+        elif ranks.comparing:
+            ranks.comparing[0].saw(original.__name__, shape, args)
+        site = recorder.sites.find()
+        # A call inside a function of the user's own is one rank's alone because of whoever
+        # called that function.
+        data["callers"] = callers = [
+            [c.file, c.line, c.function, c.code[:80]] for c in recorder.sites.callers(CALLERS)
+        ]
+        recorder.guard("collective", recorder.event, "collective", data, site)
+        if ranks.watchdog is None:
+            return original(*args, **kwargs)
+        with ranks.watchdog.inside(original.__name__, shape, site, callers=callers):
+            return original(*args, **kwargs)
+
+    return collective
+
+
+def _make_wait(ranks: _Ranks, original: Any) -> Any:
+    recorder = ranks.recorder
+
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if ranks.watchdog is None or not recorder.is_host():
+            return original(self, *args, **kwargs)
+        with ranks.watchdog.inside("wait", None, counts=False):
+            return original(self, *args, **kwargs)
+
+    return wait
+
+
+def _make_iter(recorder: Recorder, original: Any) -> Any:
+    def __iter__(self: Any) -> Any:
+        if recorder.is_host() and recorder.options.journal and "epoch_loop" not in recorder.facts:
+            recorder.facts["epoch_loop"] = recorder.guard("sampler", epoch_site, recorder.sites)
+        return original(self)
+
+    return __iter__
 
 
 def _watch_shards(recorder: Recorder, patches: Patches, shards: ShardLog) -> None:

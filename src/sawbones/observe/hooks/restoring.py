@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,107 +29,117 @@ _ARCHIVE, _END = (
 _TAIL = 1 << 16
 
 
-def install(recorder: Recorder, patches: Patches) -> None:
-    if not recorder.options.journal:
-        return
-    inside = False
+class _Files:
+    """torch.save and torch.load as the script calls them, without calls from inside of a save."""
 
-    def note_restored(kind: str, index: int, empty: bool) -> None:
-        rows = recorder.facts.setdefault("restored", [])
-        if len(rows) < _MAX_ROWS:
-            site = recorder.sites.find()
-            rows.append(
-                {
-                    "kind": kind,
-                    "index": index,
-                    "step": recorder.step,
-                    "seq": recorder.seq,
-                    "site": site,
-                    "empty": empty,
-                }
-            )
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._saving = False
 
-    def make_restore(kind: str) -> Any:
-        def make(original: Any) -> Any:
-            def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
-                result = original(self, *args, **kwargs)
-                if recorder.is_host():
-                    index = recorder.census.optimizer_index(self) if kind == "optimizer" else -1
-                    empty = kind == "optimizer" and _is_empty(*args, **kwargs)
-                    recorder.guard("restoring", note_restored, kind, index, empty)
-                return result
+    def make_save(self, original: Any) -> Any:
+        recorder = self._recorder
 
-            return load_state_dict
-
-        return make
-
-    def note_file(action: str, obj: Any, file: Any, error: str = "") -> None:
-        path = (
-            os.fspath(file) if isinstance(file, (str, os.PathLike)) else getattr(file, "name", "")
-        )
-        in_memory = isinstance(file, io.BytesIO) and bool(
-            error
-        )  # bytes that the script read itself, and that do not load
-        path = "<memory>" if in_memory else path
-        rows = recorder.facts.setdefault("files", [])
-        if not isinstance(path, str) or not path or len(rows) >= _MAX_ROWS:
-            return
-        try:
-            size = file.getbuffer().nbytes if in_memory else os.path.getsize(path)
-        except OSError:
-            size = -1
-        row = {
-            "action": action,
-            "path": path,
-            "size": size,
-            "step": recorder.step,
-            "site": recorder.sites.find(),
-        }
-        row["num_steps"] = recorder.step
-        if error:
-            row["error"] = error
-            row["cut"] = _is_cut(file)
-        if obj is not None:
-            row["digest"] = _digest(obj)
-        rows.append(row)
-
-    def make_save(original: Any) -> Any:
         def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
-            nonlocal inside
-            outer, inside = inside, True
+            outer, self._saving = self._saving, True
             try:
                 result = original(obj, f, *args, **kwargs)
             finally:
-                inside = outer
-            if recorder.is_host() and not inside:
-                recorder.guard("restoring", note_file, "save", obj, f)
+                self._saving = outer
+            if recorder.is_host() and not self._saving:
+                recorder.guard("restoring", _note_file, recorder, "save", obj, f)
             return result
 
         return save
 
-    def make_load(original: Any) -> Any:
+    def make_load(self, original: Any) -> Any:
+        recorder = self._recorder
+
         def load(f: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 result = original(f, *args, **kwargs)
             except Exception as error:
                 if recorder.is_host():
                     said = f"{type(error).__name__}: {error}"[:400]
-                    recorder.guard("restoring", note_file, "failed load", None, f, said)
+                    recorder.guard("restoring", _note_file, recorder, "failed load", None, f, said)
                 raise
-            if recorder.is_host() and not inside:
-                recorder.guard("restoring", note_file, "load", result, f)
+            if recorder.is_host() and not self._saving:
+                recorder.guard("restoring", _note_file, recorder, "load", result, f)
             return result
 
         return load
 
-    patches.replace(Optimizer, "load_state_dict", make_restore("optimizer"))
-    patches.replace(LRScheduler, "load_state_dict", make_restore("scheduler"))
-    patches.replace(LambdaLR, "load_state_dict", make_restore("scheduler"))
-    patches.replace(GradScaler, "load_state_dict", make_restore("scaler"))
-    patches.replace(torch.nn.Module, "load_state_dict", make_restore("model"))
-    patches.replace(torch, "set_rng_state", make_restore("rng"))
-    patches.replace(torch, "save", make_save)
-    patches.replace(torch, "load", make_load)
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    if not recorder.options.journal:
+        return
+    for owner, name, kind in (
+        (Optimizer, "load_state_dict", "optimizer"),
+        (LRScheduler, "load_state_dict", "scheduler"),
+        (LambdaLR, "load_state_dict", "scheduler"),
+        (GradScaler, "load_state_dict", "scaler"),
+        (torch.nn.Module, "load_state_dict", "model"),
+        (torch, "set_rng_state", "rng"),
+    ):
+        patches.replace(owner, name, partial(_make_restore, recorder, kind))
+    files = _Files(recorder)
+    patches.replace(torch, "save", files.make_save)
+    patches.replace(torch, "load", files.make_load)
+
+
+def _make_restore(recorder: Recorder, kind: str, original: Any) -> Any:
+    def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        if recorder.is_host():
+            index = recorder.census.optimizer_index(self) if kind == "optimizer" else -1
+            empty = kind == "optimizer" and _is_empty(*args, **kwargs)
+            recorder.guard("restoring", _note_restored, recorder, kind, index, empty)
+        return result
+
+    return load_state_dict
+
+
+def _note_restored(recorder: Recorder, kind: str, index: int, empty: bool) -> None:
+    rows = recorder.facts.setdefault("restored", [])
+    if len(rows) < _MAX_ROWS:
+        site = recorder.sites.find()
+        rows.append(
+            {
+                "kind": kind,
+                "index": index,
+                "step": recorder.step,
+                "seq": recorder.seq,
+                "site": site,
+                "empty": empty,
+            }
+        )
+
+
+def _note_file(recorder: Recorder, action: str, obj: Any, file: Any, error: str = "") -> None:
+    path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else getattr(file, "name", "")
+    # bytes that the script read itself, and that do not load
+    in_memory = isinstance(file, io.BytesIO) and bool(error)
+    path = "<memory>" if in_memory else path
+    rows = recorder.facts.setdefault("files", [])
+    if not isinstance(path, str) or not path or len(rows) >= _MAX_ROWS:
+        return
+    try:
+        size = file.getbuffer().nbytes if in_memory else os.path.getsize(path)
+    except OSError:
+        size = -1
+    row = {
+        "action": action,
+        "path": path,
+        "size": size,
+        "step": recorder.step,
+        "site": recorder.sites.find(),
+    }
+    row["num_steps"] = recorder.step
+    if error:
+        row["error"] = error
+        row["cut"] = _is_cut(file)
+    if obj is not None:
+        row["digest"] = _digest(obj)
+    rows.append(row)
 
 
 def _is_empty(state_dict: Any = None, **_: Any) -> bool:

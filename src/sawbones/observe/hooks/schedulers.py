@@ -5,6 +5,7 @@ inherit one of them.
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,40 +17,17 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 
-def install(recorder: Recorder, patches: Patches) -> None:
-    built: dict[int, Any] = {}
-    depth = 0
+class _Schedules:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.depth = 0  # of step() calls that schedulers make of each other
+        self._built: dict[int, Any] = {}
 
-    def make_step(original: Any) -> Any:
-        def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-            nonlocal depth
-            before = _lrs(self)
-            depth += 1
-            try:
-                result = original(self, *args, **kwargs)
-            finally:
-                depth -= 1
-            if not depth and recorder.is_host():
-                recorder.guard(
-                    "schedule", note, self, before, args[0] if args else kwargs.get("metrics")
-                )
-            return result
+    def plateau_built(self, scheduler: Any) -> None:
+        self._built[id(scheduler)] = self.recorder.sites.find()
+        self._tell(scheduler, _lrs(scheduler), True)
 
-        return step
-
-    def make_init(original: Any) -> Any:
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            if recorder.is_host():  # the only scheduler that takes no step in its constructor
-                recorder.guard("schedule", plateau_built, self)
-
-        return __init__
-
-    def plateau_built(scheduler: Any) -> None:
-        built[id(scheduler)] = recorder.sites.find()
-        tell(scheduler, _lrs(scheduler), True)
-
-    def note(scheduler: Any, before: list[float], given: Any) -> None:
+    def note(self, scheduler: Any, before: list[float], given: Any) -> None:
         # torch takes one step inside the constructor; that one is no step of the loop's.
         frame = inspect.currentframe()
         initial = False
@@ -61,10 +39,10 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 break
             frame = frame.f_back
         if initial:
-            built[id(scheduler)] = recorder.sites.find()
-        tell(scheduler, before, initial, given)
+            self._built[id(scheduler)] = self.recorder.sites.find()
+        self._tell(scheduler, before, initial, given)
 
-    def tell(scheduler: Any, before: list[float], initial: bool, given: Any = None) -> None:
+    def _tell(self, scheduler: Any, before: list[float], initial: bool, given: Any = None) -> None:
         settings = {
             k: v
             for k, v in vars(scheduler).items()
@@ -72,9 +50,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
         }
         data: dict[str, Any] = {
             "cls": type(scheduler).__name__,
-            "scheduler": len(built)
-            if id(scheduler) not in built
-            else list(built).index(id(scheduler)),
+            "scheduler": len(self._built)
+            if id(scheduler) not in self._built
+            else list(self._built).index(id(scheduler)),
             "lr_before": before[:8],
             "lr_after": _lrs(scheduler)[:8],
             "initial": initial,
@@ -85,11 +63,46 @@ def install(recorder: Recorder, patches: Patches) -> None:
             given, (int, float)
         ):
             data["metric"] = float(given)
-        recorder.event("schedule", data)
+        self.recorder.event("schedule", data)
 
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    schedules = _Schedules(recorder)
     for cls in [c for c in vars(lr_scheduler).values() if inspect.isclass(c) and "step" in vars(c)]:
-        patches.replace(cls, "step", make_step)
-    patches.replace(lr_scheduler.ReduceLROnPlateau, "__init__", make_init)
+        patches.replace(cls, "step", partial(_make_step, schedules))
+    patches.replace(
+        lr_scheduler.ReduceLROnPlateau, "__init__", partial(_make_plateau_init, schedules)
+    )
+
+
+def _make_step(schedules: _Schedules, original: Any) -> Any:
+    recorder = schedules.recorder
+
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = _lrs(self)
+        schedules.depth += 1
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            schedules.depth -= 1
+        if not schedules.depth and recorder.is_host():
+            recorder.guard(
+                "schedule", schedules.note, self, before, args[0] if args else kwargs.get("metrics")
+            )
+        return result
+
+    return step
+
+
+def _make_plateau_init(schedules: _Schedules, original: Any) -> Any:
+    recorder = schedules.recorder
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if recorder.is_host():  # the only scheduler that takes no step in its constructor
+            recorder.guard("schedule", schedules.plateau_built, self)
+
+    return __init__
 
 
 def _lrs(scheduler: Any) -> list[float]:

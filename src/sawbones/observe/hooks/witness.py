@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -127,87 +128,98 @@ def install(recorder: Recorder, patches: Patches) -> None:
     if not recorder.options.journal:
         return
     witness = _Witness(recorder)
-
-    def make_call(original: Any) -> Any:
-        def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if recorder.depth or not recorder.active or is_tracing() or not recorder.is_host():
-                return original(self, *args, **kwargs)
-            if witness.model is not None or not has_parameters(self):
-                return original(self, *args, **kwargs)
-            phase = "eval" if recorder.evaluates(self) else "train"
-            witness.graded = phase == "eval" and torch.is_grad_enabled()
-            witness.guarded(
-                "evaluation",
-                witness.evaluations.called,
-                phase,
-                recorder.step,
-                (args, kwargs),
-                recorder.batches.latest,
-            )
-            witness.guarded("streams", witness.streams.called, phase, recorder.step)
-            if torch.is_grad_enabled():
-                witness.graphs.model_called()
-            witness.model = self
-            try:
-                result = original(self, *args, **kwargs)
-            finally:
-                witness.model = None
-            witness.guarded("evaluation", witness.evaluations.returned, phase, result)
-            if torch.is_grad_enabled():
-                witness.guarded(
-                    "kept graphs",
-                    witness.graphs.output,
-                    next((t for _, t in tensors_in(result)), None),
-                    recorder.step,
-                )
-            return result
-
-        return __call__
-
-    def make_backward(original: Any) -> Any:
-        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if recorder.is_host():
-                loss = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors), None)
-                witness.guarded("kept graphs", witness.graphs.made, loss, recorder.step)
-            return original(tensors, *args, **kwargs)
-
-        return backward
-
-    def make_print(original: Any) -> Any:
-        def print(*values: Any, **options: Any) -> None:
-            original(*values, **options)
-            if recorder.is_host() and options.get("file") in (None, sys.stdout):
-                text = (
-                    str(options.get("sep") or " ").join(v for v in values if isinstance(v, str))
-                    if values
-                    else ""
-                )
-                numbers = " ".join(repr(v) for v in values if isinstance(v, float))
-                witness.guarded(
-                    "evaluation", witness.evaluations.printed, recorder.step, f"{text} {numbers}"
-                )
-
-        return print
-
-    def make_handle(original: Any) -> Any:
-        def handle(self: logging.Logger, record: logging.LogRecord) -> None:
-            original(self, record)
-            if recorder.is_host():
-                witness.guarded(
-                    "evaluation",
-                    lambda: witness.evaluations.printed(recorder.step, record.getMessage()),
-                )
-
-        return handle
-
-    patches.replace(builtins, "print", make_print)
-    patches.replace(logging.Logger, "handle", make_handle)
-    patches.replace(nn.Module, "__call__", make_call)
-    patches.replace(torch.autograd, "backward", make_backward)
+    patches.replace(builtins, "print", partial(_make_print, witness))
+    patches.replace(logging.Logger, "handle", partial(_make_handle, witness))
+    patches.replace(nn.Module, "__call__", partial(_make_call, witness))
+    patches.replace(torch.autograd, "backward", partial(_make_backward, witness))
     recorder.listeners.append(lambda r: witness.graphs.stepped(r.step))
     mode = _Hearing(witness.heard)
     _push_mode(mode)
     patches.on_exit(lambda: _leave(mode))
+
+
+def _make_call(witness: _Witness, original: Any) -> Any:
+    recorder = witness.r
+
+    def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if recorder.depth or not recorder.active or is_tracing() or not recorder.is_host():
+            return original(self, *args, **kwargs)
+        if witness.model is not None or not has_parameters(self):
+            return original(self, *args, **kwargs)
+        phase = "eval" if recorder.evaluates(self) else "train"
+        witness.graded = phase == "eval" and torch.is_grad_enabled()
+        witness.guarded(
+            "evaluation",
+            witness.evaluations.called,
+            phase,
+            recorder.step,
+            (args, kwargs),
+            recorder.batches.latest,
+        )
+        witness.guarded("streams", witness.streams.called, phase, recorder.step)
+        if torch.is_grad_enabled():
+            witness.graphs.model_called()
+        witness.model = self
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            witness.model = None
+        witness.guarded("evaluation", witness.evaluations.returned, phase, result)
+        if torch.is_grad_enabled():
+            witness.guarded(
+                "kept graphs",
+                witness.graphs.output,
+                next((t for _, t in tensors_in(result)), None),
+                recorder.step,
+            )
+        return result
+
+    return __call__
+
+
+def _make_backward(witness: _Witness, original: Any) -> Any:
+    recorder = witness.r
+
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        if recorder.is_host():
+            loss = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors), None)
+            witness.guarded("kept graphs", witness.graphs.made, loss, recorder.step)
+        return original(tensors, *args, **kwargs)
+
+    return backward
+
+
+def _make_print(witness: _Witness, original: Any) -> Any:
+    recorder = witness.r
+
+    def print(*values: Any, **options: Any) -> None:
+        original(*values, **options)
+        if recorder.is_host() and options.get("file") in (None, sys.stdout):
+            text = (
+                str(options.get("sep") or " ").join(v for v in values if isinstance(v, str))
+                if values
+                else ""
+            )
+            numbers = " ".join(repr(v) for v in values if isinstance(v, float))
+            witness.guarded(
+                "evaluation", witness.evaluations.printed, recorder.step, f"{text} {numbers}"
+            )
+
+    return print
+
+
+def _make_handle(witness: _Witness, original: Any) -> Any:
+    recorder = witness.r
+
+    def handle(self: logging.Logger, record: logging.LogRecord) -> None:
+        original(self, record)
+        if recorder.is_host():
+            witness.guarded(
+                "evaluation",
+                lambda: witness.evaluations.printed(recorder.step, record.getMessage()),
+            )
+
+    return handle
 
 
 def _leave(mode: TorchFunctionMode) -> None:

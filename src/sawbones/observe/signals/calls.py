@@ -159,69 +159,68 @@ def user_numbers(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _numbers(tree: ast.AST) -> Iterator[tuple[ast.Constant, str]]:
-    def walk(node: ast.AST, name: str) -> Iterator[tuple[ast.Constant, str]]:
-        if isinstance(node, ast.Constant):
-            if isinstance(node.value, float) or (
-                isinstance(node.value, int) and not isinstance(node.value, bool) and name
-            ):
-                yield node, name
-            return
-        if (large := _large_power(node)) is not None:
-            yield large, name
-            return
-        if isinstance(node, ast.arguments):
-            plain = [*node.posonlyargs, *node.args]
-            for argument, default in zip(
-                plain[len(plain) - len(node.defaults) :], node.defaults, strict=True
-            ):
-                yield from walk(default, argument.arg)
-            for argument, given in zip(node.kwonlyargs, node.kw_defaults, strict=True):
-                if given is not None:
-                    yield from walk(given, argument.arg)
-            return
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                yield from walk(value, str(key.value) if isinstance(key, ast.Constant) else name)
-            return
-        if isinstance(node, ast.Call):
-            flag = next(
-                (
-                    str(a.value)
-                    for a in node.args
-                    if isinstance(a, ast.Constant) and isinstance(a.value, str)
-                ),
-                "",
-            )
-            for child in ast.iter_child_nodes(node):
-                is_default = isinstance(child, ast.keyword) and child.arg == "default"
-                given_to = (
-                    child.arg or name
-                    if isinstance(child, ast.keyword) and not is_default
-                    else flag or name
-                )
-                yield from walk(child.value if isinstance(child, ast.keyword) else child, given_to)
-            return
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Tuple)
-            and isinstance(node.value, ast.Tuple)
-        ):
-            for target, value in zip(node.targets[0].elts, node.value.elts, strict=False):
-                yield from walk(value, _dotted(target) or name)
-            return
-        if isinstance(node, ast.Assign):
-            name = (
-                _dotted(node.targets[0])
-                if isinstance(node.targets[0], (ast.Name, ast.Attribute))
-                else name
-            )
-        elif isinstance(node, ast.AnnAssign):
-            name = _dotted(node.target)
-        for child in ast.iter_child_nodes(node):
-            yield from walk(child, name)
+def _numbers(node: ast.AST, name: str = "") -> Iterator[tuple[ast.Constant, str]]:
+    if isinstance(node, ast.Constant):
+        is_whole = isinstance(node.value, int) and not isinstance(node.value, bool)
+        if isinstance(node.value, float) or (is_whole and name):
+            yield node, name
+    elif (large := _large_power(node)) is not None:
+        yield large, name
+    else:
+        for part, given_to in _named_parts(node, name):
+            yield from _numbers(part, given_to)
 
-    yield from walk(tree, "")
+
+def _named_parts(node: ast.AST, name: str) -> Iterator[tuple[ast.AST, str]]:
+    """The parts of a node, each with the name that a number in it is given to."""
+    if isinstance(node, ast.arguments):
+        yield from _defaults(node)
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            yield value, str(key.value) if isinstance(key, ast.Constant) else name
+    elif isinstance(node, ast.Call):
+        yield from _given(node, name)
+    elif (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+    ):
+        for target, value in zip(node.targets[0].elts, node.value.elts, strict=False):
+            yield value, _dotted(target) or name
+    else:
+        if isinstance(node, ast.AnnAssign):
+            name = _dotted(node.target)
+        elif isinstance(node, ast.Assign) and isinstance(
+            node.targets[0], (ast.Name, ast.Attribute)
+        ):
+            name = _dotted(node.targets[0])
+        for child in ast.iter_child_nodes(node):
+            yield child, name
+
+
+def _defaults(node: ast.arguments) -> Iterator[tuple[ast.AST, str]]:
+    plain = [*node.posonlyargs, *node.args]
+    with_default = plain[len(plain) - len(node.defaults) :]
+    for argument, default in zip(with_default, node.defaults, strict=True):
+        yield default, argument.arg
+    for argument, given in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+        if given is not None:
+            yield given, argument.arg
+
+
+def _given(call: ast.Call, name: str) -> Iterator[tuple[ast.AST, str]]:
+    """What a call is given; a default, and what stands by position, is named by the first string:
+    add_argument("--lr", default=0.1).
+    """
+    texts = (a.value for a in call.args if isinstance(a, ast.Constant))
+    flag = next((text for text in texts if isinstance(text, str)), "")
+    for child in ast.iter_child_nodes(call):
+        if not isinstance(child, ast.keyword):
+            yield child, flag or name
+        elif child.arg == "default":
+            yield child.value, flag or name
+        else:
+            yield child.value, child.arg or name
 
 
 def _large_power(node: ast.AST) -> ast.Constant | None:

@@ -31,6 +31,7 @@ _MAX_PRINTED = 400
 _DIFFERS = frozenset(
     {"sub", "__sub__", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"}
 )
+_EQUALS = frozenset({"eq", "__eq__"})
 _TAKEN = frozenset({"item", "__float__"})
 _SILENT = frozenset(
     {
@@ -237,25 +238,9 @@ class EvaluationLog:
             for row in self._touched:
                 row["used"] = True
             self._touched = []
-        site = self._sites.find()
-        key = (name, site, roles, _scalars(args, kwargs))
-        node = self._nodes.get(key)
+        node = self._node(name, roles, _scalars(args, kwargs), len(given))
         if node is None:
-            if len(self._nodes) >= _MAX_NODES:
-                return
-            node = self._nodes[key] = {
-                "id": len(self._nodes),
-                "op": name,
-                "site": site,
-                "roles": list(roles),
-                "args": list(_scalars(args, kwargs)),
-                "sources": [],
-                "count": 0,
-                "given": [{} for _ in given],
-                "result": {},
-                "steps": [],
-            }
-            self.record["nodes"].append(node)
+            return
         node["count"] += 1
         if self._step not in node["steps"]:
             node["steps"] = [*node["steps"], self._step][-50:]
@@ -271,34 +256,38 @@ class EvaluationLog:
             size = max((self._sizes.get(n, 1) for tag in tags if tag for n in tag[2]), default=1)
             node["reads"].append([self._step, float(given[0].detach()), size])
         if node["count"] <= 200:
-            for summary, tensor in zip(node["given"], given, strict=False):
-                _widen(summary, tensor)
-            if outputs:
-                _widen(
-                    node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0]
-                )
-            if (
-                name in ("gather", "take_along_dim")
-                and len(given) == 2
-                and given[1].dim() == given[0].dim()
-            ):
-                wanted = given[1].squeeze(-1) if given[1].shape[-1] == 1 else given[1]
-                _compare(node, wanted, wanted)
-            if name in _DIFFERS and len(given) >= 2:
-                _compare_reals(node, given[0], given[1])
-            if name in ("eq", "__eq__") and len(given) == 2:
-                _compare(node, given[0], given[1])
-                _count_targets(node, given[1])
-        if name in (
-            "eq",
-            "__eq__",
-        ):  # what outputs are compared with is the target, wherever it came from
+            _note_values(node, given, outputs)
+        # what outputs are compared with is the target, wherever it came from
+        if name in _EQUALS:
             for tag, tensor in zip(tags, given, strict=True):
                 if tag is None:
                     self._tag(tensor, "target", ())
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
+
+    def _node(
+        self, name: str, roles: tuple[str, ...], scalars: tuple[Any, ...], num_given: int
+    ) -> dict[str, Any] | None:
+        """The row of this operator at this place; None where there are too many."""
+        site = self._sites.find()
+        key = (name, site, roles, scalars)
+        node = self._nodes.get(key)
+        if node is None and len(self._nodes) < _MAX_NODES:
+            node = self._nodes[key] = {
+                "id": len(self._nodes),
+                "op": name,
+                "site": site,
+                "roles": list(roles),
+                "args": list(scalars),
+                "sources": [],
+                "count": 0,
+                "given": [{} for _ in range(num_given)],
+                "result": {},
+                "steps": [],
+            }
+            self.record["nodes"].append(node)
+        return node
 
     def printed(self, step: int, text: str) -> None:
         """A line that the script prints once outputs of an evaluation were seen."""
@@ -445,6 +434,28 @@ def _scalars(args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         *plain,
         *(f"{k}={v}" for k, v in kwargs.items() if isinstance(v, (int, float, bool, str))),
     )
+
+
+def _note_values(
+    node: dict[str, Any], given: list[torch.Tensor], outputs: list[torch.Tensor]
+) -> None:
+    name = node["op"]
+    for summary, tensor in zip(node["given"], given, strict=False):
+        _widen(summary, tensor)
+    if outputs:
+        _widen(node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0])
+    if len(given) < 2:
+        return
+    first, second = given[:2]
+    is_pair = len(given) == 2
+    if name in ("gather", "take_along_dim") and is_pair and second.dim() == first.dim():
+        wanted = second.squeeze(-1) if second.shape[-1] == 1 else second
+        _compare(node, wanted, wanted)
+    if name in _DIFFERS:
+        _compare_reals(node, first, second)
+    if name in _EQUALS and is_pair:
+        _compare(node, first, second)
+        _count_targets(node, second)
 
 
 def _widen(summary: dict[str, Any], tensor: torch.Tensor) -> None:

@@ -63,9 +63,19 @@ _UNDEFINED_AT_ZERO = {
     "true_divide",
     "pct_change",
 }
+_COLLECTING = {"append", "extend", "add"}
+# Calls that need no more than their name, and are marked before the others of their line.
+_CALLED = (
+    ("append", _COLLECTING),
+    ("split", _SPLITTING),
+    ("fit", _FITTING),
+    ("read", _READING),
+)
 _WHOLE = {"long", "int64", "int32", "int"}
 _MAX_LINES = 900
 _MAX_BYTES = 2 << 20
+
+_Mark = tuple[int, str, int | None, str]  # line, kind, number, name
 
 
 def user_lines(
@@ -101,90 +111,90 @@ def _marks(
         inside = (
             node.name if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
         )
-        if isinstance(node, ast.Subscript):
-            for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
-                if isinstance(part, ast.Slice) and part.upper is not None:
-                    yield node.lineno, "cut", inside, _number(part.upper, scope), ""
-        elif isinstance(node, ast.Call):
-            called = (
-                node.func.attr
-                if isinstance(node.func, ast.Attribute)
-                else node.func.id
-                if isinstance(node.func, ast.Name)
-                else ""
-            )
-            if called in ("append", "extend", "add"):
-                yield node.lineno, "append", inside, None, called
-            if called in _SPLITTING:
-                yield node.lineno, "split", inside, None, called
-            if called in _FITTING:
-                yield node.lineno, "fit", inside, None, called
-            if called in _READING:
-                yield node.lineno, "read", inside, None, called
-            if called in _BINNING or called == "long" or _is_whole(node):
-                yield node.lineno, "label", inside, None, called
-            if called == "get" and len(node.args) == 2:
-                yield node.lineno, "default", inside, _number(node.args[1], scope), called
-            if isinstance(node.func, ast.Name):
-                yield node.lineno, "use", inside, None, called
-            if called in ("ones", "ones_like"):
-                yield node.lineno, "mask", inside, None, called
-            if called in _PADDING:
-                yield node.lineno, "pad", inside, None, called
-            for word in node.keywords:
-                if word.arg in ("pad_token", "pad_token_id"):
-                    yield word.value.lineno, "assign", inside, _number(word.value, scope), word.arg
-                if word.arg in ("truncation", "max_length", "max_len", "padding", "padding_side"):
-                    kind = "cut" if word.arg in ("truncation", "max_length", "max_len") else "pad"
-                    yield node.lineno, kind, inside, _number(word.value, scope), called
-            if called == "dict" and any(isinstance(a, ast.Call) for a in node.args):
-                yield node.lineno, "vocabulary", inside, None, ""
-            if called in _UNDEFINED_AT_ZERO:
-                yield node.lineno, "domain", inside, None, called
-            if called in _NOT_FOUND:
-                yield node.lineno, "default", inside, -1, called
-        elif isinstance(node, ast.Attribute) and node.attr == "codes":
-            yield node.lineno, "default", inside, -1, "codes"
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            if not isinstance(node.right, ast.Constant):
-                yield node.lineno, "domain", inside, None, "/"
-        elif (
-            isinstance(node, ast.BinOp)
-            and isinstance(node.op, ast.Mult)
-            and isinstance(node.left, ast.List)
-        ):
-            yield node.lineno, "pad", inside, None, "*"
-            if all(isinstance(e, ast.Constant) and e.value in (1, True) for e in node.left.elts):
-                yield node.lineno, "mask", inside, None, "*"
-        elif isinstance(node, ast.Compare) and any(
-            isinstance(o, (ast.Eq, ast.NotEq)) for o in node.ops
-        ):
-            yield node.lineno, "compare", inside, _number(node.comparators[0], scope), ""
-        elif isinstance(node, ast.DictComp):
-            yield node.lineno, "vocabulary", inside, None, ""
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if not looping and node.value is not None and _is_slice(node.value):
-                yield node.lineno, "split", inside, None, "slice"
-            for target in targets:
-                name = (
-                    target.attr
-                    if isinstance(target, ast.Attribute)
-                    else target.id
-                    if isinstance(target, ast.Name)
-                    else ""
-                )
-                if name and node.value is not None:
-                    known = scope.get(name) if inside == "<module>" else None
-                    whole = (
-                        known
-                        if isinstance(known, int) and not isinstance(known, bool)
-                        else _number(node.value, scope)
-                    )
-                    yield node.lineno, "assign", inside, whole, name
+        if isinstance(node, ast.Call):
+            found = _marks_of_call(node, scope)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            # a name of the module has the value that it ended with
+            found = _marks_of_assignment(node, scope, inside == "<module>", looping)
+        else:
+            found = _marks_of_expression(node, scope)
+        for line, kind, value, name in found:
+            yield line, kind, inside, value, name
         yield from _marks(
             node, inside, scope, looping or isinstance(node, (ast.For, ast.While, ast.Lambda))
         )
+
+
+def _marks_of_expression(node: ast.AST, scope: Mapping[str, Any]) -> Iterator[_Mark]:
+    if isinstance(node, ast.Subscript):
+        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            if isinstance(part, ast.Slice) and part.upper is not None:
+                yield node.lineno, "cut", _number(part.upper, scope), ""
+    elif isinstance(node, ast.Attribute):
+        if node.attr == "codes":
+            yield node.lineno, "default", -1, "codes"
+    elif isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
+            yield node.lineno, "domain", None, "/"
+        if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+            yield node.lineno, "pad", None, "*"
+            if all(isinstance(e, ast.Constant) and e.value in (1, True) for e in node.left.elts):
+                yield node.lineno, "mask", None, "*"
+    elif isinstance(node, ast.Compare):
+        if any(isinstance(o, (ast.Eq, ast.NotEq)) for o in node.ops):
+            yield node.lineno, "compare", _number(node.comparators[0], scope), ""
+    elif isinstance(node, ast.DictComp):
+        yield node.lineno, "vocabulary", None, ""
+
+
+def _marks_of_call(call: ast.Call, scope: Mapping[str, Any]) -> Iterator[_Mark]:
+    called = _last_name(call.func)
+    for kind, names in _CALLED:
+        if called in names:
+            yield call.lineno, kind, None, called
+    if called in _BINNING or called == "long" or _is_whole(call):
+        yield call.lineno, "label", None, called
+    if called == "get" and len(call.args) == 2:
+        yield call.lineno, "default", _number(call.args[1], scope), called
+    if isinstance(call.func, ast.Name):
+        yield call.lineno, "use", None, called
+    if called in ("ones", "ones_like"):
+        yield call.lineno, "mask", None, called
+    if called in _PADDING:
+        yield call.lineno, "pad", None, called
+    for word in call.keywords:
+        if word.arg in ("pad_token", "pad_token_id"):
+            yield word.value.lineno, "assign", _number(word.value, scope), word.arg
+        if word.arg in ("truncation", "max_length", "max_len"):
+            yield call.lineno, "cut", _number(word.value, scope), called
+        if word.arg in ("padding", "padding_side"):
+            yield call.lineno, "pad", _number(word.value, scope), called
+    if called == "dict" and any(isinstance(a, ast.Call) for a in call.args):
+        yield call.lineno, "vocabulary", None, ""
+    if called in _UNDEFINED_AT_ZERO:
+        yield call.lineno, "domain", None, called
+    if called in _NOT_FOUND:
+        yield call.lineno, "default", -1, called
+
+
+def _marks_of_assignment(
+    node: ast.Assign | ast.AnnAssign, scope: Mapping[str, Any], in_module: bool, looping: bool
+) -> Iterator[_Mark]:
+    if node.value is None:
+        return
+    if not looping and _is_slice(node.value):
+        yield node.lineno, "split", None, "slice"
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        if name := _last_name(target):
+            known = scope.get(name) if in_module else None
+            is_whole = isinstance(known, int) and not isinstance(known, bool)
+            yield node.lineno, "assign", known if is_whole else _number(node.value, scope), name
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_slice(node: ast.AST) -> bool:
@@ -212,11 +222,7 @@ def _is_whole(call: ast.Call) -> bool:
     named = [k.value for k in call.keywords if k.arg == "dtype"]
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("astype", "to", "type", "view"):
         named += call.args[:1]
-    return any(
-        (n.attr if isinstance(n, ast.Attribute) else n.id if isinstance(n, ast.Name) else "")
-        in _WHOLE
-        for n in named
-    )
+    return any(_last_name(n) in _WHOLE for n in named)
 
 
 def _number(node: ast.AST, scope: Mapping[str, Any]) -> int | None:

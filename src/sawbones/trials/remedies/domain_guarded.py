@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,41 +19,6 @@ def install(recorder: Any, name: str, file: str, line: int) -> None:
         recorder.facts["domain_guarded"] = recorder.facts.get("domain_guarded", 0) + 1
         return True
 
-    def positive(x: Any) -> Any:
-        return x.clamp(min=_TINY) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
-
-    def apart(x: Any) -> Any:
-        """A divisor away from zero, its sign kept."""
-        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
-            return x
-        return torch.where(x.abs() < _TINY, torch.full_like(x, _TINY), x)
-
-    def guarded(args: tuple[Any, ...]) -> tuple[Any, ...]:
-        if name in ("exp", "expm1", "exp2", "sinh", "cosh"):
-            return (args[0].clamp(max=30.0), *args[1:])
-        if name in ("acos", "asin", "arccos", "arcsin"):
-            return (args[0].clamp(-1.0 + 1e-6, 1.0 - 1e-6), *args[1:])
-        if name in ("rdiv", "reciprocal", "__rtruediv__", "__rdiv__"):
-            return (apart(args[0]), *args[1:])
-        if name in ("div", "div_", "true_divide", "__truediv__"):
-            return (args[0], apart(args[1]), *args[2:])
-        return (positive(args[0]), *args[1:])
-
-    def make(original: Any) -> Any:
-        busy = False
-
-        def operator(*args: Any, **kwargs: Any) -> Any:
-            nonlocal busy
-            if busy or not args or not here(sys._getframe(1)):
-                return original(*args, **kwargs)
-            busy = True
-            try:
-                return original(*guarded(args), **kwargs)
-            finally:
-                busy = False
-
-        return operator
-
     names = {
         "div": ("div", "__truediv__", "true_divide", "divide"),
         "rdiv": ("__rtruediv__", "__rdiv__"),
@@ -62,4 +28,43 @@ def install(recorder: Any, name: str, file: str, line: int) -> None:
     for owner in (torch, torch.Tensor, torch.linalg):
         for spelling in names:
             if callable(getattr(owner, spelling, None)):
-                setattr(owner, spelling, make(getattr(owner, spelling)))
+                setattr(owner, spelling, _make(name, here, getattr(owner, spelling)))
+
+
+def _make(name: str, here: Callable[[Any], bool], original: Any) -> Any:
+    busy = False
+
+    def operator(*args: Any, **kwargs: Any) -> Any:
+        nonlocal busy
+        if busy or not args or not here(sys._getframe(1)):
+            return original(*args, **kwargs)
+        busy = True
+        try:
+            return original(*_guarded(name, args), **kwargs)
+        finally:
+            busy = False
+
+    return operator
+
+
+def _positive(x: Any) -> Any:
+    return x.clamp(min=_TINY) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+
+
+def _apart(x: Any) -> Any:
+    """A divisor away from zero, its sign kept."""
+    if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+        return x
+    return torch.where(x.abs() < _TINY, torch.full_like(x, _TINY), x)
+
+
+def _guarded(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if name in ("exp", "expm1", "exp2", "sinh", "cosh"):
+        return (args[0].clamp(max=30.0), *args[1:])
+    if name in ("acos", "asin", "arccos", "arcsin"):
+        return (args[0].clamp(-1.0 + 1e-6, 1.0 - 1e-6), *args[1:])
+    if name in ("rdiv", "reciprocal", "__rtruediv__", "__rdiv__"):
+        return (_apart(args[0]), *args[1:])
+    if name in ("div", "div_", "true_divide", "__truediv__"):
+        return (args[0], _apart(args[1]), *args[2:])
+    return (_positive(args[0]), *args[1:])

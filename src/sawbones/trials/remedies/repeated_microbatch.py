@@ -22,54 +22,19 @@ from sawbones.observe.hooks.losses import LOSSES
 STEPS = 3
 
 
-def install(recorder: Any) -> None:
-    state: dict[str, Any] = {
-        "batch": None,
-        "from_loader": False,
-        "call": None,
-        "loss": None,
-        "large": None,
-    }
-    rows: list[list[float]] = []
-    recorder.facts["repeated_microbatch"] = rows
-    real_next = _BaseDataLoaderIter.__next__
-    real_call = nn.Module.__call__
-    real_backward = torch.autograd.backward
+class _FirstMicrobatch:
+    """What the first micro-batch of the current optimizer step was, and what came of it."""
 
-    def same_batch(self: Any) -> Any:
-        value = real_next(self)
-        state["from_loader"] = True
-        if recorder.microstep == 0 or state["batch"] is None:
-            state["batch"] = value
-        return state["batch"]
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self.batch: Any = None
+        self.from_loader = False
+        self.call: Any = None
+        self.loss: Any = None
+        self.large: float | None = None
+        self.rows: list[list[float]] = []
 
-    def same_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if (
-            recorder.depth == 0
-            and not state["from_loader"]
-            and torch.is_grad_enabled()
-            and has_parameters(self)
-        ):
-            if recorder.microstep == 0 or state["call"] is None:
-                state["call"] = (args, kwargs)
-            args, kwargs = state["call"]
-        return real_call(self, *args, **kwargs)
-
-    def make(original: Any) -> Any:
-        def loss(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            if isinstance(result, torch.Tensor) and result.requires_grad and result.dim() == 0:
-                state["loss"] = (result, kwargs.get("reduction", "mean"))
-            return result
-
-        return loss
-
-    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        if recorder.step < STEPS and recorder.microstep == 0 and state["loss"] is not None:
-            state["large"] = _gradient_norm(recorder, state["loss"][0])
-        real_backward(tensors, *args, **kwargs)
-
-    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+    def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """At the step, since a loop may also divide the gradients themselves; a scaler has undone
         its scale by now.
         """
@@ -79,35 +44,91 @@ def install(recorder: Any) -> None:
             for p in group["params"]
             if p.grad is not None
         ]
-        if recorder.step < STEPS and state["large"] and held:
-            expected = state["large"] * (recorder.microstep if state["loss"][1] == "sum" else 1)
-            rows.append(
+        if self.recorder.step < STEPS and self.large and held:
+            expected = self.large * (self.recorder.microstep if self.loss[1] == "sum" else 1)
+            self.rows.append(
                 [
-                    recorder.microstep,
+                    self.recorder.microstep,
                     float(torch.stack([g.double().norm() for g in held]).norm()),
                     expected,
                 ]
             )
 
-    def make_clip(original: Any) -> Any:
-        def clip(parameters: Any, limit: Any, *args: Any, **kwargs: Any) -> Any:
-            return original(parameters, math.inf, *args, **kwargs)
 
-        return clip
-
+def install(recorder: Any) -> None:
+    first = _FirstMicrobatch(recorder)
+    recorder.facts["repeated_microbatch"] = first.rows
+    same_batch = _make_next(first, _BaseDataLoaderIter.__next__)
     _BaseDataLoaderIter.__next__ = same_batch  # type: ignore[method-assign]
-    nn.Module.__call__ = same_call  # type: ignore[method-assign]
-    torch.autograd.backward = backward
+    nn.Module.__call__ = _make_call(first, nn.Module.__call__)  # type: ignore[method-assign]
+    torch.autograd.backward = _make_backward(first, torch.autograd.backward)
     for name in LOSSES:
         if hasattr(functional, name):
-            setattr(functional, name, make(getattr(functional, name)))
-    for name in (
-        "clip_grad_norm_",
-        "clip_grad_value_",
-    ):  # clipped gradients would compare equal whatever their sum was
+            setattr(functional, name, _make_loss(first, getattr(functional, name)))
+    # clipped gradients would compare equal whatever their sum was
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
         for owner in (nn.utils, nn.utils.clip_grad):
-            setattr(owner, name, make_clip(getattr(owner, name)))
-    register_optimizer_step_pre_hook(before)
+            setattr(owner, name, _make_clip(getattr(owner, name)))
+    register_optimizer_step_pre_hook(first.before_step)
+
+
+def _make_next(first: _FirstMicrobatch, real_next: Any) -> Any:
+    recorder = first.recorder
+
+    def same_batch(self: Any) -> Any:
+        value = real_next(self)
+        first.from_loader = True
+        if recorder.microstep == 0 or first.batch is None:
+            first.batch = value
+        return first.batch
+
+    return same_batch
+
+
+def _make_call(first: _FirstMicrobatch, real_call: Any) -> Any:
+    recorder = first.recorder
+
+    def same_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if (
+            recorder.depth == 0
+            and not first.from_loader
+            and torch.is_grad_enabled()
+            and has_parameters(self)
+        ):
+            if recorder.microstep == 0 or first.call is None:
+                first.call = (args, kwargs)
+            args, kwargs = first.call
+        return real_call(self, *args, **kwargs)
+
+    return same_call
+
+
+def _make_loss(first: _FirstMicrobatch, original: Any) -> Any:
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        if isinstance(result, torch.Tensor) and result.requires_grad and result.dim() == 0:
+            first.loss = (result, kwargs.get("reduction", "mean"))
+        return result
+
+    return loss
+
+
+def _make_backward(first: _FirstMicrobatch, real_backward: Any) -> Any:
+    recorder = first.recorder
+
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        if recorder.step < STEPS and recorder.microstep == 0 and first.loss is not None:
+            first.large = _gradient_norm(recorder, first.loss[0])
+        real_backward(tensors, *args, **kwargs)
+
+    return backward
+
+
+def _make_clip(original: Any) -> Any:
+    def clip(parameters: Any, limit: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(parameters, math.inf, *args, **kwargs)
+
+    return clip
 
 
 def _gradient_norm(recorder: Any, loss: torch.Tensor) -> float | None:
