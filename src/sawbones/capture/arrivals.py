@@ -4,6 +4,7 @@ to its model.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from dataclasses import dataclass, field
 from types import FrameType
@@ -18,6 +19,8 @@ _SCALARS = frozenset({bool, int, float, str})
 _CONTAINERS = frozenset({tuple, list, dict})
 _MAX_VARIABLES = 400
 _MAX_TEXT = 200
+_ASKS_FOR_LOCALS = frozenset({"locals", "vars", "eval", "exec"})
+_OWN_REFERENCES = 3  # to a frame's dict of variables: the frame's, ours, and the question's
 _user_code: dict[Any, bool] = {}
 
 
@@ -75,9 +78,23 @@ def caller(depth: int = 2) -> FrameType | None:
 
 
 def variables_of(frame: FrameType | None) -> dict[str, Any]:
-    """Before Python 3.13 this is put together anew each time that it is asked for."""
-    found = frame.f_locals if frame is not None else {}
-    return found if len(found) <= _MAX_VARIABLES else {}
+    """Before Python 3.13 a function's variables are put into a dict that its frame then keeps, and
+    that `locals()` gives to the script: a function that asks for it is not read, and of any other
+    the dict is emptied again, so that it keeps nothing alive.
+    """
+    if frame is None:
+        return {}
+    code = frame.f_code
+    if sys.version_info >= (3, 13) or not code.co_flags & inspect.CO_OPTIMIZED:
+        found = frame.f_locals
+        return found if len(found) <= _MAX_VARIABLES else {}
+    if len(code.co_varnames) > _MAX_VARIABLES or not _ASKS_FOR_LOCALS.isdisjoint(code.co_names):
+        return {}
+    kept = frame.f_locals
+    found = dict(kept)
+    if sys.getrefcount(kept) <= _OWN_REFERENCES:
+        kept.clear()
+    return found
 
 
 def scalars_of(variables: dict[str, Any], names: list[str] | None = None) -> dict[str, Any]:
@@ -110,16 +127,23 @@ def tensors_beside(variables: dict[str, Any], inputs: list[torch.Tensor]) -> dic
     return found
 
 
-def aliased(value: Any, depth: int = 0) -> Any:
+def aliased(value: Any) -> Any:
     """The same memory in tensors of our own: the script's are gone when it lets go of them."""
+    return _aliased(value, {}, 0)
+
+
+def _aliased(value: Any, known: dict[int, torch.Tensor], depth: int) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.detach()
+        found = known.get(id(value))  # one that comes twice stays one
+        if found is None:
+            found = known[id(value)] = value.detach()
+        return found
     kind = value.__class__
     if kind not in _CONTAINERS or depth > 4:
         return value
     if kind is dict:
-        return {k: aliased(v, depth + 1) for k, v in value.items()}
-    return kind([aliased(v, depth + 1) for v in value])
+        return {k: _aliased(v, known, depth + 1) for k, v in value.items()}
+    return kind([_aliased(v, known, depth + 1) for v in value])
 
 
 def cloned(value: Any, depth: int = 0) -> Any:

@@ -209,6 +209,20 @@ def batches_are_let_go():
 
 
 @case
+def settings_from_locals():
+    rate, width = 0.01, 8
+    settings = locals()
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    for _ in range(6):
+        x = torch.randn(4, width)
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+    print(settings)
+
+
+@case
 def model_is_let_go():
     model = network()
     train(model, 5)
