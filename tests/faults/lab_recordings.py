@@ -33,7 +33,6 @@ FIRST = (
     "loss.double-softmax",
 )
 
-MAX_STEPS = 60
 TWIN_STEPS = 12
 
 
@@ -77,7 +76,7 @@ class Recordings:
                 Patient(bed.script.name, ("--healthy",) if healthy else (), work, bed.num_ranks),
                 200,
             ) as bench:
-                bench.execute(diagnosing(max_steps=MAX_STEPS), run_folder=made / "run")
+                bench.execute(diagnosing(max_steps=bed.steps), run_folder=made / "run")
                 if "twin_run" in _needs(bed.fault):
                     plain = Options(
                         deep_steps=(), deep_every=0, max_steps=TWIN_STEPS, batch_samples=0

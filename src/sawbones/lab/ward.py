@@ -24,6 +24,7 @@ class Bed:
     summary: str
     num_ranks: int = 1  # the script's RANKS
     device: str = "cpu"  # the script's DEVICE: the fault exists there alone
+    steps: int = 60  # the script's STEPS: after so many the fault shows
 
 
 @cache
@@ -40,6 +41,7 @@ def beds() -> tuple[Bed, ...]:
                 text.split("\n")[0],
                 int(_constant(tree, "RANKS", 1)),
                 str(_constant(tree, "DEVICE", "cpu")),
+                int(_constant(tree, "STEPS", 60)),
             )
         )
     return tuple(found)

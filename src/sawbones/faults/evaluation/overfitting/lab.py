@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from sawbones.lab.patient import admit
 
+STEPS = 400  # the fault shows late
 patient = admit()
 NUM_CLASSES, NUM_FEATURES, COLUMNS, ROWS = 4, 12, 6, 960
 # A series of measurements belongs to the class whose pattern it follows, with noise.

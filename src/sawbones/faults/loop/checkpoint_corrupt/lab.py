@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from sawbones.lab.patient import admit
 
+STEPS = 400  # the fault shows late
 patient = admit()
 NUM_CLASSES, NUM_FEATURES, ROWS, BLOCK = 4, 24, 1280, 16 * 1024
 # A row of measurements belongs to the class whose pattern it follows, with noise.

@@ -11,6 +11,7 @@ from sawbones.lab.patient import admit
 from sawbones.lab.texts import small_transformer, text_data
 from sawbones.trainer.collation import IGNORE_INDEX, collate
 
+STEPS = 400  # the fault shows late
 patient = admit()
 data = text_data("sort", patient.seed)
 loader = DataLoader(data.train, batch_size=32, shuffle=True, collate_fn=collate)

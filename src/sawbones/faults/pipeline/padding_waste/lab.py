@@ -19,7 +19,16 @@ strays = torch.rand(ROWS, COLUMNS) < 0.3
 words = torch.where(strays, torch.randint(0, NUM_CLASSES, (ROWS, COLUMNS)), topics[:, None])
 texts = words * 10 + torch.randint(1, 11, (ROWS, COLUMNS))
 texts[torch.arange(COLUMNS) >= lengths[:, None]] = PAD
-loader = DataLoader(TensorDataset(texts, lengths, topics), batch_size=32, shuffle=True)
+
+
+def cut_to_longest(rows: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    texts_BT, lengths_B, topics_B = (torch.stack(column) for column in zip(*rows, strict=True))
+    return texts_BT[:, : int(lengths_B.max())], lengths_B, topics_B
+
+
+data = TensorDataset(texts, lengths, topics)
+collate = None if patient.broken else cut_to_longest
+loader = DataLoader(data, batch_size=32, shuffle=True, collate_fn=collate)
 
 
 class TextClassifier(nn.Module):
@@ -47,9 +56,7 @@ optimizer = AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
 patient.watch(model)
 
 for _ in range(3):
-    for texts_BT, lengths_B, topics_B in loader:
-        if not patient.broken:
-            texts_BT = texts_BT[:, : int(lengths_B.max())]
+    for texts_BT, _, topics_B in loader:
         loss = functional.cross_entropy(model(texts_BT), topics_B)
         optimizer.zero_grad()
         loss.backward()
