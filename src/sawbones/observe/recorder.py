@@ -196,17 +196,6 @@ class Recorder:
             and (self.threads.ident == threading.get_ident() or self.threads.trains())
         )
 
-    def stop(self, why: str) -> None:
-        """Nothing more is watched; the training goes on."""
-        self.active = False
-        self.guard.stopped = True
-        self.facts["stopped"] = why
-        if self.deep is not None:
-            self.deep.pause()
-        self.guard.say(
-            f"{why}. Watching ends here, at step {self.step}. Training continues unchanged."
-        )
-
     def live_on_here(self) -> None:
         """In a fork that goes on with the run in its parent's place."""
         self.pid = os.getpid()

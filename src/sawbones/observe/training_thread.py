@@ -34,9 +34,20 @@ class TrainingThread:
             return True
         if self._is_on_behalf():
             return True
-        self._r.stop("several threads train at the same time")
+        self._stop_watching()
         self._wait_for_hooks()
         return False
+
+    def _stop_watching(self) -> None:
+        recorder, why = self._r, "several threads train at the same time"
+        recorder.active = False
+        recorder.guard.stopped = True
+        recorder.facts["stopped"] = why
+        if recorder.deep is not None:
+            recorder.deep.pause()
+        recorder.guard.say(
+            f"{why}. Watching ends here, at step {recorder.step}. Training continues unchanged."
+        )
 
     def _is_on_behalf(self) -> bool:
         """A thread of the autograd engine, which Python did not start, during a backward pass:
