@@ -134,7 +134,6 @@ class Brief:
     def __call__(self, act: Callable[..., bool], *args: Any) -> bool:
         """A guard of its own: the ordinary one does more than these steps need."""
         guard, holding = self._r.guard, HOLDING
-        grad = torch.is_grad_enabled()
         began = _clock()
         holding.depth += 1
         try:
@@ -144,7 +143,7 @@ class Brief:
                 return act(*args)
         except BaseException as error:
             self.never()
-            guard.caught("brief steps", error, grad)
+            guard.caught("brief steps", error, None)  # nothing here changes the gradient mode
             return False
         finally:
             holding.depth -= 1

@@ -82,13 +82,14 @@ class Guard:
                 self.fail(name, error)
                 return None
 
-    def caught(self, name: str, error: BaseException, grad: bool) -> None:
+    def caught(self, name: str, error: BaseException, grad: bool | None) -> None:
         """Ours is noted, what the script threw into our code from outside goes on to the script."""
         if isinstance(error, Exception) and not is_from_outside(error):
             self.fail(name, error)
             return
         if type(error).__module__ != "sawbones.observe.recorder":  # not our own end of a run
-            self._set_grad_mode(grad)
+            if grad is not None:
+                self._set_grad_mode(grad)
             self.on_interrupt()
         raise error
 

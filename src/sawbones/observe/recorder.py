@@ -174,7 +174,13 @@ class Recorder:
         """False in forked workers, in other threads than the one that trains, and while the deep
         observer runs a copy of the model: none of that is the loop's doing.
         """
-        return self.is_process() and self.threads.is_here()
+        # written out: asked a dozen times a step
+        return (
+            self.active
+            and not DeepObserver.busy
+            and _num_forks == self._born_at_fork
+            and (self.threads.ident == threading.get_ident() or self.threads.is_here())
+        )
 
     def is_process(self) -> bool:
         """The same in any thread: batches are often fetched in one of their own."""
@@ -184,17 +190,11 @@ class Recorder:
         """Asked by backward passes and optimizer steps: the first one decides which thread is
         recorded.
         """
-        return self.is_process() and self.threads.trains()
-
-    def stop(self, why: str) -> None:
-        """Nothing more is watched; the training goes on."""
-        self.active = False
-        self.guard.stopped = True
-        self.facts["stopped"] = why
-        if self.deep is not None:
-            self.deep.pause()
-        self.guard.say(
-            f"{why}. Watching ends here, at step {self.step}. Training continues unchanged."
+        return (
+            self.active
+            and not DeepObserver.busy
+            and _num_forks == self._born_at_fork
+            and (self.threads.ident == threading.get_ident() or self.threads.trains())
         )
 
     def live_on_here(self) -> None:

@@ -20,23 +20,34 @@ _WAIT_S = 60.0  # a deep step of the other thread may take that long at most
 class TrainingThread:
     def __init__(self, recorder: Recorder) -> None:
         self._r = recorder
-        self._ident: int | None = None  # of the thread that made the first backward pass or step
+        self.ident: int | None = None  # of the thread that made the first backward pass or step
         self.in_backward = False
 
     def is_here(self) -> bool:
-        return self._ident is None or self._ident == get_ident() or self._is_on_behalf()
+        return self.ident is None or self.ident == get_ident() or self._is_on_behalf()
 
     def trains(self) -> bool:
-        if self._ident == get_ident():
+        if self.ident == get_ident():
             return True
-        if self._ident is None or not self._is_alive():
+        if self.ident is None or not self._is_alive():
             self._becomes(get_ident())
             return True
         if self._is_on_behalf():
             return True
-        self._r.stop("several threads train at the same time")
+        self._stop_watching()
         self._wait_for_hooks()
         return False
+
+    def _stop_watching(self) -> None:
+        recorder, why = self._r, "several threads train at the same time"
+        recorder.active = False
+        recorder.guard.stopped = True
+        recorder.facts["stopped"] = why
+        if recorder.deep is not None:
+            recorder.deep.pause()
+        recorder.guard.say(
+            f"{why}. Watching ends here, at step {recorder.step}. Training continues unchanged."
+        )
 
     def _is_on_behalf(self) -> bool:
         """A thread of the autograd engine, which Python did not start, during a backward pass:
@@ -45,11 +56,11 @@ class TrainingThread:
         return self.in_backward and all(t.ident != get_ident() for t in threading.enumerate())
 
     def _is_alive(self) -> bool:
-        return any(t.ident == self._ident for t in threading.enumerate())
+        return any(t.ident == self.ident for t in threading.enumerate())
 
     def _becomes(self, ident: int) -> None:
         self._wait_for_hooks()
-        self._ident = HOLDING.thread = ident
+        self.ident = HOLDING.thread = ident
 
     def _wait_for_hooks(self) -> None:
         """Until the other thread is out of our code."""
