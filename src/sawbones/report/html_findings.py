@@ -120,6 +120,8 @@ def _evidence_row(evidence: Evidence) -> str:
 def _experiment(finding: Finding) -> str:
     if finding.verdict is not None:
         return f'<div class="block"><h4>Experiment</h4>{verdict_text(finding.verdict)}</div>'
+    if proof := wording.proof(finding):
+        return f'<div class="block"><h4>Proof</h4><p>{escape(proof)}</p></div>'
     if finding.experiment:
         named = f"<code>{escape(finding.experiment)}</code>"
         return (

@@ -118,7 +118,7 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
         )
     if proof := wording.proof(finding):
         rows.add_row("proof", Text(proof))
-    if finding.verdict is not None:
+    elif finding.verdict is not None:
         rows.add_row("experiment", _experiment(finding.verdict))
     elif finding.experiment:
         rows.add_row(

@@ -65,7 +65,7 @@ def confidence(finding: Finding) -> str:
     if not finding.confidence_n:
         return ""
     share = f"{100 * finding.confidence:.0f} %"
-    return f"at least {share} of {finding.confidence_n} first tries on unseen scripts were right"
+    return f"at least {share} right, over {finding.confidence_n} first tries on unseen scripts"
 
 
 def proof(finding: Finding) -> str:
