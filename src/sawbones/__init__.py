@@ -1,6 +1,9 @@
 """Sawbones: a debugger for PyTorch training runs.
 
 Nothing heavy is imported until it is used: `import sawbones` alone does not import torch.
+
+PYTEST_DONT_REWRITE: under `sawbones run -m pytest` this is imported before pytest could rewrite it,
+and pytest would warn of that.
 """
 
 from __future__ import annotations

@@ -63,7 +63,6 @@ ARRANGED: dict[str, tuple[dict[str, str], list[str]]] = {
         ["train.py"],
     ),
     "syntax error": ({"train.py": "print('x'\n"}, ["train.py"]),
-    "wrong encoding": ({"train.py": "# coding: nothing\n"}, ["train.py"]),
     "source with a cookie": ({"train.py": "# -*- coding: latin-1 -*-\nprint('x')\n"}, ["train.py"]),
     "doc and annotations": (
         {"train.py": '"""Text."""\nx: int = 1\nprint(__doc__, __annotations__)\n'},

@@ -60,6 +60,10 @@ ALLOWED = (
         "nothing was started",
     ),
     Difference(
+        "the text of the error for a source file in an unknown encoding",
+        "we read the file ourselves; the kind of error and the status are the same",
+    ),
+    Difference(
         "`-c` and a script on the standard input are not accepted",
         "a recording names the file that it is of",
     ),

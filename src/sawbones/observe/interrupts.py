@@ -124,6 +124,27 @@ def restore() -> None:
             _set(number, handler.shown)
 
 
+_mask: list[Any] = []  # of blocked signals, before a fork
+
+
+def _before_fork() -> None:
+    # Python forgets signals that reach a child before it has set itself up. One that the system
+    # would have answered must not be lost because the handler is ours.
+    handler = _get(_signal.SIGTERM)
+    if isinstance(handler, Held) and handler.shown is _signal.SIG_DFL:
+        _mask.append(_signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGTERM]))
+
+
+def _after_fork() -> None:
+    if _mask:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, _mask.pop())
+
+
+def _in_fork() -> None:
+    """A process that the script forks runs none of our code: SIGTERM ends it at once, as ever."""
+    restore()
+    _after_fork()
+
+
 if hasattr(os, "register_at_fork"):
-    # A process that the script forks runs none of our code: SIGTERM ends it at once, as ever.
-    os.register_at_fork(after_in_child=restore)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_fork)

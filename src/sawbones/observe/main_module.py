@@ -72,10 +72,8 @@ def _run_file(path: str, main: types.ModuleType) -> None:
 
 
 def _absolute(script: str) -> str:
-    # As CPython does it: only a leading "./" goes, "a/../b" stays.
-    if os.path.isabs(script):
-        return script
-    return os.path.join(os.getcwd(), script.removeprefix("./"))
+    # As CPython does it: "./" and "a/../b" stay.
+    return os.path.join(os.getcwd(), script)
 
 
 def _interpreter_flags() -> list[str]:
