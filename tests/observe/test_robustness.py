@@ -9,6 +9,7 @@ import math
 import random
 import signal
 import subprocess
+import threading
 import time
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import nn
 
 import sawbones
 from sawbones.observe.census import has_parameters
-from sawbones.observe.guard import RAISE
+from sawbones.observe.guard import RAISE, Guard
 from sawbones.observe.options import Options
 from sawbones.report.summary import run_summary
 from sawbones.store import read_run
@@ -204,3 +205,13 @@ def test_a_module_that_lists_its_parameters_itself_is_watched_like_any_other() -
 
     assert has_parameters(Listed(nn.Parameter(torch.zeros(2))))
     assert not has_parameters(Listed())
+
+
+def test_guarded_code_calls_guarded_code_in_any_thread() -> None:
+    guard, found = Guard(), []
+    thread = threading.Thread(
+        target=lambda: found.append(guard("outer", lambda: guard("inner", lambda: 3))), daemon=True
+    )
+    thread.start()
+    thread.join(timeout=10)
+    assert found == [3]

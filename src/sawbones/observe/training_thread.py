@@ -22,6 +22,7 @@ class TrainingThread:
         self._r = recorder
         self.ident: int | None = None  # of the thread that made the first backward pass or step
         self.in_backward = False
+        HOLDING.thread = get_ident()  # until then the one that starts the recording
 
     def is_here(self) -> bool:
         return self.ident is None or self.ident == get_ident() or self._is_on_behalf()
