@@ -68,8 +68,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """The part of a line that was being evaluated. kind: call, binary, subscript, attribute,
-    unpack, iterate, raise, other.
+    """The part of a line that was being evaluated. kind: call, binary, augment, subscript,
+    attribute, unpack, iterate, raise, other.
     """
 
     kind: str

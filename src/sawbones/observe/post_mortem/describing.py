@@ -142,6 +142,7 @@ class Describer:
         own["num_parameters"] = len(parameters)
         if "_modules" not in held:
             own["not_initialised"] = True
+        own["children"] = [name[:MOST_TEXT] for name in held.get("_modules") or ()][:MOST_KEYS]
         loose = _loose_modules(held)
         if loose:
             own["modules_in_plain_containers"] = loose

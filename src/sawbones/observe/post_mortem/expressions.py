@@ -81,7 +81,8 @@ class _Finder:
                 else (node.target, node.value)
             )
             name = _OPERATORS.get(type(node.op), type(node.op).__name__)
-            return Expression("binary", text, name, operands=tuple(map(self.operand, sides)))
+            kind = "binary" if isinstance(node, ast.BinOp) else "augment"
+            return Expression(kind, text, name, operands=tuple(map(self.operand, sides)))
         if isinstance(node, ast.Compare):
             sides = (node.left, node.comparators[0])
             name = type(node.ops[0]).__name__.lower()
@@ -166,6 +167,8 @@ def _held(owner: Any, name: str) -> Any:
     if issubclass(cls, types.ModuleType):
         return vars(owner).get(name, MISSING)
     if issubclass(cls, torch.Tensor):
+        if name == "grad" and owner.is_leaf:
+            return owner.grad
         return owner.shape if name == "shape" else _of_class(cls, name)
     try:
         held = (

@@ -33,6 +33,7 @@ nn.ReLU(x) where nn.ReLU()(x) or torch.relu(x) is meant.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -43,15 +44,28 @@ from sawbones.stats.crashes import (
     Given,
     crash,
     deliberate,
+    frame_of,
     inner_frame,
     library_frames,
     makers,
     refusal,
 )
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
+_SIZES = (
+    "in_features",
+    "out_features",
+    "in_channels",
+    "out_channels",
+    "num_embeddings",
+    "embedding_dim",
+    "input_size",
+    "hidden_size",
+    "num_features",
+)
+_KINDS = ("call", "attribute", "subscript")
 _VALUES = ("tensor", "number", "text", "sequence", "mapping", "array", "none")
 
 
@@ -59,13 +73,16 @@ def check(run: Run) -> Iterator[Finding]:
     died = crash(run)
     frame = inner_frame(died)
     expression = frame.expression
-    if deliberate(died) or expression is None or expression.kind not in ("call", "attribute"):
-        raise NothingToJudge("the script did not end at a call or an attribute")
+    if deliberate(died) or expression is None or expression.kind not in _KINDS:
+        raise NothingToJudge("the script did not end at a call, an attribute or an index")
     found = (
         _needs_gradient(run, frame, expression)
         or _class_called(run, frame, expression)
         or _not_an_instance(run, frame, expression)
         or _other_library(run, frame, expression)
+        or _of_nothing(run, frame, expression)
+        or _no_such_layer(run, frame)
+        or _no_index(run, frame, expression)
         or _not_a_tensor(run)
         or _not_callable(run, frame, expression)
         or _arguments(run, frame, expression)
@@ -132,7 +149,7 @@ def _class_called(run: Run, frame: CrashFrame, expression: Expression) -> Findin
 
 
 def _is_value(operand: Operand) -> bool:
-    return operand.bound is None or operand.bound.kind == "tensor"
+    return operand.bound is not None and operand.bound.kind == "tensor"
 
 
 def _rows(expression: Expression) -> list[Size]:
@@ -193,6 +210,79 @@ def _other_library(run: Run, frame: CrashFrame, expression: Expression) -> Findi
         got=f"a {first.bound.cls} ({first.text})",
         because=because,
         sizes=[Size(first.text, written(first.bound.shape), first.bound.dtype)],
+    )
+
+
+def _of_nothing(run: Run, frame: CrashFrame, expression: Expression) -> Finding | None:
+    """An attribute or method is asked of None."""
+    first = expression.operands[0] if expression.operands else None
+    if first is None or first.bound is None or first.bound.kind != "none":
+        return None
+    if "AttributeError" not in crash(run).classes or library_frames(crash(run)):
+        return None
+    if first.text.endswith(".grad"):
+        owner = first.text.removesuffix(".grad")
+        made = [a for a in makers(run, owner) if a.text]
+        because = f"{owner} has no gradient yet: no backward pass has reached it"
+        fix = f"Keep {owner} one tensor (change it under torch.no_grad()), and call backward first."
+    else:
+        made = [a for a in makers(run, first.text) if a.text]
+        because = (
+            f"{first.text} comes from {made[0].text} (line {made[0].site.line})" if made else ""
+        )
+        fix = f"Return the value from the function that makes {first.text}."
+    return explained(
+        run,
+        f"{first.text} is None",
+        (*(a.site for a in made[:1]), frame.site),
+        Fix(fix),
+        expected=f"a value that has {expression.name}",
+        got="None",
+        because=because,
+    )
+
+
+def _no_such_layer(run: Run, frame: CrashFrame) -> Finding | None:
+    """A layer that the model does not have, under a name that is near one that it has."""
+    getting = frame_of(crash(run), "__getattr__", "torch.nn.modules.module")
+    module = getting.values.get("self") if getting is not None else None
+    if module is None or module.kind != "module" or frame.expression is None:
+        return None
+    wanted = frame.expression.name.rpartition(".")[2]
+    held = [str(name) for name in module.settings.get("children") or ()]
+    near = get_close_matches(wanted, held, 1)
+    if not near:
+        return None
+    built = module.built.site if module.built is not None else None
+    return explained(
+        run,
+        f"{module.cls} has no {wanted}; it has {near[0]}",
+        (frame.site, built),
+        Fix(f"Use one name in both places: self.{near[0]}."),
+        expected=f"one of {', '.join(held)}",
+        got=wanted,
+        because=f"the constructor of {module.cls} sets {', '.join(held)}",
+    )
+
+
+def _no_index(run: Run, frame: CrashFrame, expression: Expression) -> Finding | None:
+    """loader[0], model.parameters()[0]: something that has no elements by number."""
+    first = expression.operands[0] if expression.operands else None
+    wrong = ("loader", "function", "class", "none", "optimizer")
+    if expression.kind != "subscript" or first is None or first.bound is None:
+        return None
+    if "TypeError" not in crash(run).classes or first.bound.kind not in wrong:
+        return None
+    fix = f"Take the first with next(iter({first.text})), or go over it in a loop."
+    if first.bound.kind in ("function", "class"):
+        fix = f"Call it: {first.text}(...)."
+    return explained(
+        run,
+        f"{first.text} is a {first.bound.cls}, which has no elements by number",
+        (frame.site, *(a.site for a in makers(run, first.text)[:1])),
+        Fix(fix),
+        expected="a list, a tuple or a tensor",
+        got=f"a {first.bound.cls}",
     )
 
 
@@ -271,16 +361,33 @@ def _arguments(run: Run, frame: CrashFrame, expression: Expression) -> Finding |
         for o in expression.operands
     )
     said = died.message.split("\n")[0][:200]
+    broken = _broken_sizes(below)
     return explained(
         run,
         f"{name} does not take the arguments that it is given",
         (frame.site,),
-        Fix(f"Give {name} what it takes: {said}"),
+        Fix(
+            f"Make {broken[0]} a whole number: n // 2 in place of n / 2."
+            if broken
+            else f"Give {name} what it takes: {said}"
+        ),
         expected=said,
         got=f"({given})",
+        because=f"{', '.join(broken)} is a float, and sizes are whole numbers" if broken else "",
         sizes=_rows(expression),
         at_most="likely",
     )
+
+
+def _broken_sizes(below: list[CrashFrame]) -> list[str]:
+    """Sizes of a layer that are floats."""
+    made = [f for f in below if f.site.function == "__init__" and f.home.startswith("torch.nn")]
+    return [
+        name
+        for frame in made[:1]
+        for name, bound in frame.values.items()
+        if name in _SIZES and bound.kind == "number" and bound.cls == "float"
+    ]
 
 
 def _kind(bound: Bound | None) -> str:

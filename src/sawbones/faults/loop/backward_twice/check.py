@@ -43,7 +43,7 @@ from sawbones.schema import Assignment, CrashFrame, Finding, Fix, Run, Size
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import Backward, backward, crash
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
 # The option that torch names in this refusal and in no other.

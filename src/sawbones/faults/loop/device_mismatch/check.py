@@ -39,7 +39,7 @@ from sawbones.schema import Assignment, Bound, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import Given, Refusal, crash, makers, names_of, refusal
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ("model.wrong-dtype",)
 EXPERIMENT = None
 

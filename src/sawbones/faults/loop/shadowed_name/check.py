@@ -41,7 +41,7 @@ from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Assignment, Bound, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crashes import crash, deliberate, inner_frame, library_frames
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse",)
 EXPERIMENT = None
 _VALUES = ("tensor", "number", "text", "sequence", "mapping", "array", "none")

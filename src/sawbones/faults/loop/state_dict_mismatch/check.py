@@ -39,7 +39,7 @@ from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crashes import crash, frame_of, inner_frame, makers
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.checkpoint-corrupt", "loop.resume-incomplete")
 EXPERIMENT = None
 # The shapes that torch names for one key: in the checkpoint, in the model.

@@ -40,7 +40,7 @@ from sawbones.schema import Assignment, Bound, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import Backward, backward, makers
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
 _CUTTING = {

@@ -1,8 +1,8 @@
 """A value that the backward pass needs is changed in place
 
 ## What it sees
-The record of a crash in backward: a saved value has a later version than the one that was saved.
-Looks for what changed it: an optimizer that stepped between forward and backward, or a line that
+The record of a crash in backward: a saved value has a later version than the one that was saved; or
+a parameter that the script itself changes in place with gradients on. Looks for what changed it: an optimizer that stepped between forward and backward, or a line that
 changes a value in place (x += y, x[i] = y, relu_()). Fires on the step of the crash.
 
 ## Why it matters
@@ -40,10 +40,10 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Change, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import written
-from sawbones.stats.crashes import Backward, backward, crash
+from sawbones.stats.crashes import Backward, backward, crash, makers, refusal
 from sawbones.stats.loss_calls import as_site
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 USES = ()
 EXPLAINS = ()
 EXPERIMENT = None
@@ -53,6 +53,7 @@ _SHAPE = re.compile(r"\[torch\.\w+ \[([\d, ]*)\]\]")
 
 
 def check(run: Run) -> Iterator[Finding]:
+    yield from _leaf(run)
     call = backward(run)
     if call is None:
         raise NothingToJudge("no backward pass was refused")
@@ -85,6 +86,35 @@ def check(run: Run) -> Iterator[Finding]:
         because=because,
         sizes=[Size("the changed value", written(shape))],
         exactly=(now, saved),
+    )
+
+
+def _leaf(run: Run) -> Iterator[Finding]:
+    """A parameter that is changed in place while gradients are on: w -= lr * w.grad."""
+    call = refusal(run)
+    expression = call.expression if call is not None else None
+    if call is None or expression is None or call.module is not None or not expression.operands:
+        return
+    method = expression.kind == "call" and expression.name.endswith("_")
+    first = expression.operands[0]
+    if not (method or expression.kind in ("augment", "subscript")) or first.bound is None:
+        return
+    if (
+        not first.bound.requires_grad
+        or first.bound.node
+        or "RuntimeError" not in crash(run).classes
+    ):
+        return
+    made = [a.site for a in makers(run, first.text) if a.text]
+    yield explained(
+        run,
+        f"{first.text} is a parameter and is changed in place while gradients are on",
+        (call.frame.site, *made[:1]),
+        Fix(f"Change it outside of the graph: with torch.no_grad(): {expression.text}"),
+        expected="no change in place of a leaf that needs a gradient",
+        got=f"{expression.text} on {first.text}, a leaf of {written(first.bound.shape)}",
+        because="torch would have to differentiate through the update of the parameter itself",
+        sizes=[Size(first.text, written(first.bound.shape), first.bound.dtype)],
     )
 
 

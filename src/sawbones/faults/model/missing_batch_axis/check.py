@@ -39,7 +39,7 @@ from sawbones.schema import Bound, Finding, Fix, Run, Size
 from sawbones.stats.crash_shapes import dimensions, misfit, written
 from sawbones.stats.crashes import Given, Refusal, makers, refusal, since
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
 _AXIS_WORDS = ("dim", "axis", "dim0", "dim1")

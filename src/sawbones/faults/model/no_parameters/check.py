@@ -45,7 +45,7 @@ from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Crash, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crashes import crash, frame_of, inner_frame, makers
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse", "model.unregistered-module")
 EXPERIMENT = None
 

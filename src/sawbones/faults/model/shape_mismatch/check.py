@@ -35,7 +35,7 @@ A view with the batch size written as a number, which the last batch does not ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -48,15 +48,11 @@ from sawbones.stats.crash_shapes import (
     view_clash,
     written,
 )
-from sawbones.stats.crashes import (
-    Given,
-    Refusal,
-    makers,
-    refusal,
-)
+from sawbones.stats.crashes import Given, Refusal, crash, frame_of, makers, refusal
 from sawbones.stats.failures import failure
+from sawbones.stats.loss_calls import as_site
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
 _ELEMENTWISE = ("add", "sub", "mul", "div", "pow", "eq", "lt", "gt", "lte", "gte", "noteq", "where")
@@ -95,6 +91,7 @@ def check(run: Run) -> Iterator[Finding]:
     if call is None or not _has_shapes(call, run):
         raise NothingToJudge("no operation of torch between values was refused")
     if call.module is not None and not call.module.home.startswith("torch.nn.modules.loss"):
+        yield from _state(run, call)
         return
     sides = _sides(run, call)
     clash = (
@@ -109,10 +106,14 @@ def check(run: Run) -> Iterator[Finding]:
     of_loss = call.module is not None or "loss" in call.name
     named = [a for g in (sides[1::-1] if of_loss else sides[:2]) for a in makers(run, g.name)[:2]]
     made = [a for a in named if a.site.line != call.frame.site.line]
-    roots = [a.site for a in made if _reshapes(a.calls)][:1] or [
-        *(_built(run, g) for g in sides[:2]),
-        *(a.site for a in made[:1]),
-    ]
+    roots = (
+        [a.site for a in made if _reshapes(a.calls)][:1]
+        or _rows_changed(run, sides)
+        or [
+            *(_built(run, g) for g in sides[:2]),
+            *(a.site for a in made[:1]),
+        ]
+    )
     because = "; ".join(
         f"{a.name} comes from {a.text} (line {a.site.line})" for a in made[:2] if a.text
     )
@@ -128,6 +129,54 @@ def check(run: Run) -> Iterator[Finding]:
         because=because,
         sizes=[Size(g.name, written(g.bound.shape), g.bound.dtype) for g in sides[:4]],
         exactly=clash.exactly,
+    )
+
+
+def _rows_changed(run: Run, sides: list[Given]) -> list[Site]:
+    """Where the trace of a deep step shows that the number of rows of one side became that of the
+    other.
+    """
+    firsts = [g.bound.shape[0] for g in sides[:2] if g.bound.shape]
+    if len(firsts) != 2 or firsts[0] == firsts[1]:
+        return []
+    for op in reversed(crash(run).recent):
+        given, made = (_first_axis(op.get(key)) for key in ("inputs", "outputs"))
+        site = as_site(op.get("site"))
+        if {given, made} == set(firsts) and site is not None:
+            return [site]
+    return []
+
+
+def _first_axis(values: object) -> int:
+    rows = values if isinstance(values, (list, tuple)) else ()
+    shape = rows[0].get("shape") if rows and isinstance(rows[0], Mapping) else None
+    return int(shape[0]) if shape else -1
+
+
+def _state(run: Run, call: Refusal) -> Iterator[Finding]:
+    """The state that a recurrent layer is given has another batch than its input."""
+    frame = frame_of(crash(run), "check_hidden_size")
+    state = frame.values.get("hx") if frame is not None else None
+    sizes = frame.values.get("expected_hidden_size") if frame is not None else None
+    if state is None or sizes is None or state.kind != "tensor":
+        return
+    wanted = tuple(int(item.value or 0) for item in sizes.items)
+    pairs = [(a, b) for a, b in zip(state.shape, wanted, strict=False) if a != b]
+    named = [g.name for g in call.given if g.bound.kind in ("tensor", "sequence")][1:2]
+    made = [a for name in named for a in makers(run, name) if a.text]
+    yield explained(
+        run,
+        f"{call.layer} is given a state of {written(state.shape)} and needs {written(wanted)}",
+        (*(a.site for a in made[:1]), call.frame.site),
+        Fix(
+            f"Make the state for the batch in hand: torch.zeros({', '.join(map(str, wanted))}), "
+            "with x.size(0) for the batch."
+        ),
+        expected=written(wanted),
+        got=written(state.shape),
+        because=f"the batch has {wanted[1]} rows" if len(wanted) == 3 else "",
+        sizes=[Size(g.name, written(g.bound.shape)) for g in call.tensors[:2]],
+        exactly=pairs[0] if pairs else (len(state.shape), len(wanted)),
     )
 
 

@@ -51,7 +51,7 @@ from sawbones.stats.crash_shapes import (
 )
 from sawbones.stats.crashes import Given, Refusal, makers, refusal
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
 EXPERIMENT = None
 # Operations that change the width of what a linear layer gets next.

@@ -42,7 +42,7 @@ from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import broadcast_clash, misfit, product_clash, written
 from sawbones.stats.crashes import Given, Refusal, makers, refusal
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ("data.label-out-of-range",)
 EXPERIMENT = None
 _BY_CLASS = ("cross_entropy", "nll_loss")

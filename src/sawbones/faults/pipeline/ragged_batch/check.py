@@ -39,7 +39,7 @@ from sawbones.schema import Bound, Crash, CrashFrame, Finding, Fix, Run, Site, S
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import crash, deliberate, inner_frame, library_frames, makers
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse", "model.shape-mismatch")
 EXPERIMENT = None
 _COLLATE = "torch.utils.data._utils.collate"
@@ -66,7 +66,26 @@ def _collated(run: Run, died: Crash, frames: list[CrashFrame]) -> Iterator[Findi
             found = _odd(batch.items)
             if found is not None:
                 yield _finding(run, died, inner_frame(died), batch, *found)
+            elif batch.items[0].kind in ("object", "none", "module"):
+                yield _objects(run, died, batch)
             return
+
+
+def _objects(run: Run, died: Crash, batch: Bound) -> Finding:
+    """Samples of a class that no batch can be made of: pictures, None, objects of the user's."""
+    form, frame = batch.items[0].cls, inner_frame(died)
+    return explained(
+        run,
+        f"The samples hold {form}, of which no batch can be made",
+        (*_dataset(died), frame.site),
+        Fix(
+            f"Turn {form} into a tensor where the sample is made (a transform, torch.as_tensor), "
+            "or give the loader a collate_fn of your own."
+        ),
+        expected="tensors, arrays, numbers, texts, or tuples and dicts of them",
+        got=f"{batch.length} of {form}",
+        because="the loader joins tensors and numbers, and knows nothing else",
+    )
 
 
 def _made(run: Run, frame: CrashFrame) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Crash, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crashes import crash, inner_frame, library_frames, makers
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse",)
 EXPERIMENT = None
 _LOADER = "torch.utils.data.dataloader"

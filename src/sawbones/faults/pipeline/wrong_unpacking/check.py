@@ -48,7 +48,7 @@ from sawbones.stats.crashes import (
     refusal,
 )
 
-NEEDS = ("crash_record",)
+NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse",)
 EXPERIMENT = None
 _PACKED = ("sequence", "mapping", "text")
