@@ -226,8 +226,8 @@ def names_in(node: ast.AST | None) -> Iterator[str]:
     if name:
         yield name
         return
-    for child in ast.iter_child_nodes(node):
-        yield from names_in(child)
+    for inner in ast.iter_child_nodes(node):
+        yield from names_in(inner)
 
 
 def _called(node: ast.AST | None) -> Iterator[str]:
