@@ -188,8 +188,8 @@ def _tensor(value: Any, name: str, home: str) -> Bound:
 def _other(value: object, cls: type, name: str, home: str) -> Bound:
     if issubclass(cls, type):
         own = {"abstract": "nn.Module"} if issubclass(value, nn.Module) else {}  # type: ignore[arg-type]
-        made = str(type.__getattribute__(value, "__module__"))  # type: ignore[arg-type]
-        return Bound("class", type.__getattribute__(value, "__name__"), made, settings=own)  # type: ignore[arg-type]
+        made = str(type.__getattribute__(value, "__module__"))
+        return Bound("class", type.__getattribute__(value, "__name__"), made, settings=own)
     if issubclass(cls, _FUNCTIONS):
         return Bound("function", str(value.__name__), str(value.__module__ or ""))  # type: ignore[attr-defined]
     if issubclass(cls, types.ModuleType):
