@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -378,7 +378,7 @@ def _in_a_fork(find: Callable[[], Recorded | None], limit: int) -> tuple[Recorde
     return unpack(json.loads(head), codec.read(Path("call"), content)), ""
 
 
-def _write(find: Callable[[], Recorded | None], limit: int, file: IO[bytes]) -> str:
+def _write(find: Callable[[], Recorded | None], limit: int, file: Any) -> str:
     found = find()
     if found is None:
         return NOTHING
