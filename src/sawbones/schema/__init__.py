@@ -24,6 +24,7 @@ from sawbones.schema.finding import (
     Symptom,
     Verdict,
 )
+from sawbones.schema.loader import Loader
 from sawbones.schema.run import (
     NO_GRADIENT,
     NOT_MEASURED,
@@ -37,6 +38,7 @@ from sawbones.schema.run import (
     Tensor,
 )
 from sawbones.schema.site import Site
+from sawbones.schema.source import MadeTensors, SourceCall, SourceLine, SourceNumber
 
 __all__ = [
     "EVENT_KINDS",
@@ -60,13 +62,18 @@ __all__ = [
     "Finding",
     "Fix",
     "Influence",
+    "Loader",
     "LossCall",
+    "MadeTensors",
     "Module",
     "Op",
     "Optimizer",
     "Report",
     "Run",
     "Site",
+    "SourceCall",
+    "SourceLine",
+    "SourceNumber",
     "Symptom",
     "Tensor",
     "TokenInput",
