@@ -185,9 +185,9 @@ class DeepObserver:
         if self._compile_callbacks is not None:
             callbacks, self._compile_callbacks = self._compile_callbacks, None
             self._contained("stop", lambda: callbacks.remove_start_callback(self._give_way), None)
-        self._contained("stop", self._pop, None)
+        self._contained("stop", self.take_off, None)
 
-    def _pop(self) -> None:
+    def take_off(self) -> None:
         # Another mode may have been entered since and still be active: it goes back in its place.
         if not any(mode is self._tracer for mode in _get_current_function_mode_stack()):
             return
