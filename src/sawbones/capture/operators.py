@@ -361,13 +361,7 @@ def first_nonfinite_gradient(trace: OperatorTrace) -> tuple[Call, torch.Tensor] 
 # what an exception was raised on, at capture time
 
 
-def failing_call(error: BaseException, recorder: Recorder, limit: int) -> dict[str, Any] | None:
-    """The operator with its arguments: from the frames of the traceback, or by repeating the last
-    model call. The run is over.
-    """
-    call = _from_frames(error) or _by_repeating(error, recorder)
-    if call is None or sum(t.numel() * t.element_size() for t in call.inputs()) > limit:
-        return None
+def as_recorded(call: Call) -> dict[str, Any]:
     return {
         "function": call.name,
         "args": list(call.args),
@@ -376,7 +370,7 @@ def failing_call(error: BaseException, recorder: Recorder, limit: int) -> dict[s
     }
 
 
-def _from_frames(error: BaseException) -> Call | None:
+def in_frames(error: BaseException) -> Call | None:
     found = None
     tb = error.__traceback__
     while tb is not None:
@@ -397,7 +391,8 @@ def _from_frames(error: BaseException) -> Call | None:
     return found
 
 
-def _by_repeating(error: BaseException, recorder: Recorder) -> Call | None:
+def by_repeating(error: BaseException, recorder: Recorder) -> Call | None:
+    """Runs the user's model again: to be called in a fork."""
     if recorder.last_call is None:
         return None
     module, args, kwargs = recorder.last_call

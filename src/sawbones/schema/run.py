@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sawbones.schema.crash import Crash
 from sawbones.schema.deep import DeepStep
 from sawbones.schema.event import Event
 from sawbones.schema.site import Site
@@ -119,6 +120,7 @@ class Ending:
         Mapping[str, Any], ...
     ] = ()  # module chain with shapes up to the failing operator
     failing: Mapping[str, Any] | None = None  # operator, input shapes, dtypes and value ranges
+    crash: Crash | None = None  # what was bound when an exception ended the run
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sawbones.observe.sites import is_user_file
+from sawbones.observe.unseen import unseen
 from sawbones.schema import Site
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class _Series:
         self.hyper: list[list[dict[str, Any]]] = []
         self.broke: list[dict[str, Any]] = []
         self.pending: list[tuple[list[float], list[float]]] | None = None
+        self.places: set[tuple[int, torch.Size]] = set()  # where the parameters lie in memory
         self.sites: Counter[Site] = Counter()
 
     @property
@@ -73,6 +75,7 @@ class _Series:
         self.pending = [
             (self._read(i, r, False), self._read(i, r, True)) for i, r in enumerate(self.rows)
         ]
+        self.places = {(p.data_ptr(), p.shape) for p in self.params}
         groups = self.optimizer.param_groups if self.optimizer is not None else []
         self._groups = [
             {k: v for k, v in g.items() if k != "params" and _is_plain(v)} for g in groups
@@ -185,10 +188,13 @@ class UpdateLog:
         """An operator that changes its first argument: does it belong to one of the parameters?"""
         if not args or name in _SETTERS:
             return
+        waiting = [s for s in self._series.values() if s is not None and s.pending is not None]
+        if not waiting:  # no update is under way
+            return
         for target in args[0] if isinstance(args[0], (list, tuple)) else (args[0],):
             if not isinstance(target, torch.Tensor):
                 continue
-            series = self._watched.get(id(target)) or self._by_storage(target)
+            series = self._watched.get(id(target)) or _by_storage(target, waiting)
             if (
                 series is not None
                 and series.pending is not None
@@ -198,15 +204,6 @@ class UpdateLog:
                 if found is not None:
                     series.sites[found] += 1
                 return
-
-    def _by_storage(self, target: torch.Tensor) -> _Series | None:
-        """`p.data` is another tensor over the same memory."""
-        for series in set(self._watched.values()):
-            if any(
-                target.data_ptr() == p.data_ptr() and target.shape == p.shape for p in series.params
-            ):
-                return series
-        return None
 
     def write(self) -> None:
         found = [
@@ -242,6 +239,13 @@ class UpdateLog:
             "sites": [site for site, _ in series.sites.most_common(4)],
             "step_site": site,
         }
+
+
+def _by_storage(target: torch.Tensor, waiting: list[_Series]) -> _Series | None:
+    """`p.data` is another tensor over the same memory."""
+    with unseen():
+        place = (target.data_ptr(), target.shape)
+    return next((series for series in waiting if place in series.places), None)
 
 
 def _chosen(params: list[torch.Tensor]) -> list[int]:
