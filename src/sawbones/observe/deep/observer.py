@@ -184,7 +184,10 @@ class DeepObserver:
         if self._compile_callbacks is not None:
             callbacks, self._compile_callbacks = self._compile_callbacks, None
             self._contained("stop", lambda: callbacks.remove_start_callback(self._give_way), None)
-        self._contained("stop", self._tracer.stream.stop, None)
+        self._contained("stop", self.take_off, None)
+
+    def take_off(self) -> None:
+        self._tracer.stream.stop()
 
     def _free(self) -> None:
         self._tracer.release()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader, IterableDataset
@@ -117,7 +118,7 @@ def _make_next(recorder: Recorder, original: Any) -> Any:
         began = time.perf_counter()
         value = original(self)
         wait_s = time.perf_counter() - began
-        is_brief = brief.on and recorder.threads.is_here()
+        is_brief = brief.on and recorder.threads.ident == get_ident()
         if not (is_brief and brief(brief.batch, self, wait_s, value)):
             recorder.guard("batch", _fetched, recorder, self, wait_s, value)
         return value
