@@ -108,6 +108,7 @@ class Recorder:
         self.seq = 0
         self.phase = "train"
         self.graded = False  # the latest model call was an evaluation, although with gradients
+        self.unsure = False  # it may be one: gradients are on, and no backward pass has come yet
         self.facts: dict[str, Any] = {}
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = (
             None  # wraps what a new process is to run
@@ -116,6 +117,7 @@ class Recorder:
         self.listeners: list[
             Callable[[Recorder], None]
         ] = []  # called after every step, for live warnings
+        self.at_the_end: list[Callable[[], None]] = []  # called before the facts are written
         self.on_waiting: list[
             Callable[[Recorder], None]
         ] = []  # called when many backward passes went by without a step
@@ -138,15 +140,16 @@ class Recorder:
         """Whether an event of this kind is kept on this step. Asked before its data are put
         together.
         """
-        return self.detail.keeps(kind, self.step, self.phase)
+        return self.detail.keeps(kind, self.step, "eval" if self.unsure else self.phase)
 
     def event(
         self, kind: str, data: dict[str, Any], site: Site | None = None, step: int | None = None
     ) -> None:
         at = self.step if step is None else step
-        if not self.detail.keeps(kind, at, self.phase):
+        phase = "eval" if self.unsure else self.phase
+        if not self.detail.keeps(kind, at, phase):
             return
-        self.detail.kept(self.phase)
+        self.detail.kept(phase)
         self.seq += 1
         where = site if site is not None else self.sites.find()
         row = (
@@ -242,17 +245,18 @@ class Recorder:
         inner = unwrap(module)
         self.batches.reached_model((args, kwargs), self.step, self.microstep, self.phase)
         self.last_call = (inner, args, kwargs)
-        if self.samples is not None:
+        if self.samples is not None and not self.unsure:
             loaded = self.batches.latest if self.batches.loader_seen else None
             self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase, loaded)
-        if self.fitted is not None:
+        if self.fitted is not None and not self.unsure:
             self.guard("fitted", self.fitted.saw, tensors_in((args, kwargs)), self.phase)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
-        if self.phase == "train":
+        learns = self.phase == "train" and not self.unsure
+        if learns:
             self.brief.trained(module)
         if self.wants("forward"):
             self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
-        if self.phase == "train":
+        if learns:
             if self.capture is not None:
                 self.tell(self.capture.forward, module, args, kwargs, sys._getframe(1))
             self.start_deep()
@@ -570,6 +574,8 @@ class Recorder:
         self.guard("batches", self.batches.settle, self.step, self.microstep, self.phase)
         self.guard("steps", self.steps.close)
         self.release_events()
+        for finish in self.at_the_end:
+            self.guard("evaluation", finish)
         if self.options.journal:
             self.guard("label probe", self.write_signals_of_the_end)
         self.guard("census", self.write_census)

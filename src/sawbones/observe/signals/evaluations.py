@@ -255,6 +255,8 @@ class EvaluationLog:
         ):
             size = max((self._sizes.get(n, 1) for tag in tags if tag for n in tag[2]), default=1)
             node["reads"].append([self._step, float(given[0].detach()), size])
+            calls = self.record["passes"][-1]["calls"] if self.record["passes"] else 0
+            node.setdefault("read_calls", []).append(calls)
         if node["count"] <= 200:
             _note_values(node, given, outputs)
         # what outputs are compared with is the target, wherever it came from
@@ -330,6 +332,19 @@ class EvaluationLog:
             for tensor in (*args, made):
                 self._tags.pop(id(tensor), None)
         return (tag[1], tag[2]) if tag is not None else None
+
+    @property
+    def has_passes(self) -> bool:
+        """Evaluations of its own, not taken over from another log."""
+        return bool(self._nodes or self._active or self._step >= 0)
+
+    def taken_over(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """This log's record, for another that has the inputs of training."""
+        known = [row for row in record["inputs"] if row["phase"] == "train"]
+        return {
+            **{key: rows for key, rows in self.record.items() if key != "streams"},
+            "inputs": [*known, *self.record["inputs"]],
+        }
 
     @property
     def waits(self) -> bool:
