@@ -19,8 +19,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from sawbones.observe.batches import FULL_BATCHES, BatchLog, shapes_of
+from sawbones.observe.batches import FULL_BATCHES, BatchLog
 from sawbones.observe.brief import Brief
+from sawbones.observe.calls import forward_facts
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
@@ -115,9 +116,8 @@ class Recorder:
             None  # wraps what a new process is to run
         )
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
-        self.listeners: list[
-            Callable[[Recorder], None]
-        ] = []  # called after every step, for live warnings
+        # called after every step, for live warnings
+        self.listeners: list[Callable[[Recorder], None]] = []
         self.at_the_end: list[Callable[[], None]] = []  # called before the facts are written
         self.on_waiting: list[
             Callable[[Recorder], None]
@@ -259,34 +259,11 @@ class Recorder:
         if learns:
             self.brief.trained(module)
         if self.wants("forward"):
-            self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
+            self.event("forward", forward_facts(module, inner, grad, (args, kwargs)))
         if learns:
             if self.capture is not None:
                 self.tell(self.capture.forward, module, args, kwargs, sys._getframe(1))
             self.start_deep()
-
-    def _forward_event(
-        self, module: nn.Module, inner: nn.Module, grad: bool, found: list[tuple[str, torch.Tensor]]
-    ) -> None:
-        device = next((t.device.type for _, t in found), "cpu")
-        autocast = (
-            str(torch.get_autocast_dtype(device)).removeprefix("torch.")
-            if torch.is_autocast_enabled(device)
-            else None
-        )
-        self.event(
-            "forward",
-            {
-                "module": type(inner).__name__,
-                "training": module.training,
-                "grad": grad,
-                "inference": torch.is_inference_mode_enabled(),
-                "autocast": autocast,
-                "compiled": inner is not module and hasattr(module, "_orig_mod"),
-                "inputs": shapes_of(found),
-                "top": True,
-            },
-        )
 
     # deep steps
 
