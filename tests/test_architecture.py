@@ -62,7 +62,7 @@ MAY_IMPORT = {
     },
     "watching": {"schema", "store", "observe", "capture"},
     "live": {"schema", "masking", "store", "observe", "diagnosis"},
-    "testing": {"schema", "masking", "stats", "observe", "trials", "faults", "capture"},
+    "testing": {"schema", "masking", "stats", "store", "observe", "trials", "faults", "capture"},
     "diagnosis": {
         "schema",
         "masking",
@@ -263,9 +263,9 @@ def test_public_names() -> None:
 
 
 FLAGS = {
-    "diagnose": "--allow --capture-limit --html --json --keep-run --no-capture --no-data "
+    "diagnose": "--allow --baseline --capture-limit --good --html --json --keep-run --no-capture --no-data "
     "--no-experiments --no-source "
-    "--nproc-per-node --only --pin --quiet --seconds --steps",
+    "--nproc-per-node --only --pin --quiet --seconds --steps --write-baseline",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",
     "run": (
