@@ -95,7 +95,7 @@ def _rates(good: Run, run: Run) -> Iterator[Difference]:
 def _model(good: Run, run: Run) -> Iterator[Difference]:
     sizes = [sum(t.numel for t in r.tensors if t.in_model) for r in (good, run)]
     if sizes[0] != sizes[1]:
-        yield _difference("setting", "model", "number of parameters", *sizes)
+        yield _difference("setting", "model", "number of parameters", sizes[0], sizes[1])
     before, now = ({m.path: m for m in r.modules} for r in (good, run))
     for path in [*before, *(p for p in now if p not in before)]:
         a, b = before.get(path), now.get(path)
@@ -111,8 +111,8 @@ def _model(good: Run, run: Run) -> Iterator[Difference]:
     frozen = [{t.name: t.requires_grad for t in r.tensors} for r in (good, run)]
     for name in frozen[0].keys() & frozen[1].keys():
         if frozen[0][name] != frozen[1][name]:
-            values = (frozen[0][name], frozen[1][name])
-            yield _difference("setting", "model", f"requires_grad of {name}", *values)
+            of = f"requires_grad of {name}"
+            yield _difference("setting", "model", of, frozen[0][name], frozen[1][name])
             return
 
 
