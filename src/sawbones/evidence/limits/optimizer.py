@@ -211,7 +211,7 @@ EPS_OVER_GRADIENT = Limit(
     "eps over the root mean square of the gradients, at the median step",
     "the update is lr * m / (sqrt(v) + eps): from here on less than a tenth of the rate is left",
 )
-USUAL_EPS = Limit(
+CHOSEN_EPS = Limit(
     1e-5,
     "eps",
     "defaults lie between 1e-10 and 1e-6, half precision is given up to 1e-5; more is a choice",

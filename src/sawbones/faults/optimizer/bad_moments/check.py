@@ -82,7 +82,7 @@ def _large_eps(run: Run, optimizer: Optimizer, group: Mapping[str, Any]) -> Find
     if (
         not limits.SMALL_UPDATE.suspected_below(moved)
         or not limits.EPS_OVER_GRADIENT.reached_by(share)
-        or limits.USUAL_EPS.kept_by(eps)
+        or limits.CHOSEN_EPS.kept_by(eps)
     ):
         return None
     return _finding(
