@@ -117,9 +117,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
     p.add_argument(
         "--allow",
-        default="",
+        action="append",
+        default=[],
         metavar="WHAT",
-        help="what the script may reach, comma-separated: network, subprocess",
+        help="what the script may reach, comma-separated: network, subprocess, files:PATH (a "
+        "folder or file that it really writes to)",
     )
     p.add_argument(
         "--baseline",
@@ -217,6 +219,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
 
     from sawbones.capture.keeping import Capture
     from sawbones.diagnosis import diagnose_script
+    from sawbones.isolation.allowing import split
     from sawbones.isolation.choosing import ISOLATION
     from sawbones.masking import shown_line
 
@@ -227,7 +230,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         "experiments": not given.no_experiments,
         "only": given.only,
         "num_ranks": given.nproc_per_node,
-        "allow": tuple(filter(None, given.allow.split(","))),
+        "allow": split(given.allow),
         "keep_run": Path(given.keep_run).absolute() if given.keep_run else None,
         "accepted": _accepted(given.script, given),
         "good": _good(given),

@@ -26,7 +26,7 @@ from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.detail import Detail
 from sawbones.observe.fingerprints import tensors_in
-from sawbones.observe.guard import Guard
+from sawbones.observe.guard import Guard, is_from_outside
 from sawbones.observe.journal import Journal
 from sawbones.observe.options import Options
 from sawbones.observe.pacing import deep_pace
@@ -100,6 +100,7 @@ class Recorder:
         self.fitted = FittedLog() if options.journal else None
         self.vocabularies = Vocabularies() if options.journal else None
         self.deep: DeepObserver | None = None
+        self._dropped: DeepObserver | None = None  # in the middle of one of torch's functions
         self.deep_backward_seen = False
         self.num_deep = 0
         self._deep_pace = deep_pace() if options.paced else None
@@ -209,6 +210,8 @@ class Recorder:
         try:
             act(*args)
         except Exception as error:
+            if is_from_outside(error):
+                raise
             self.capture = None
             self.guard.fail("capture", error)
 
@@ -232,6 +235,7 @@ class Recorder:
     def forward_begins(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
+        self._leave_dropped()
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         if self.census.saw_root(module) and self.num_deep == 0:
             self.steps.params_changed()
@@ -338,7 +342,16 @@ class Recorder:
         self.brief.leave()
         observer, self.deep = self.deep, None
         if observer is not None:
+            self._dropped = observer
             observer.drop()
+
+    def _leave_dropped(self) -> None:
+        """Inside of a function that is traced torch has put the mode aside, and puts it back on the
+        way out: only now can it be taken off for good.
+        """
+        if self._dropped is not None:
+            observer, self._dropped = self._dropped, None
+            observer.take_off()
 
     def target_seen(
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
@@ -410,6 +423,7 @@ class Recorder:
 
     def step_begins(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self.depth = 0
+        self._leave_dropped()
         self.steps.begin(optimizer, closure)
         if not closure:  # with one the gradients do not exist yet
             self.gradients_complete(optimizer)

@@ -1,5 +1,15 @@
 """The nouns: frozen records that every stage reads and writes."""
 
+from sawbones.schema.crash import (
+    Assignment,
+    Bound,
+    Change,
+    Construction,
+    Crash,
+    CrashFrame,
+    Expression,
+    Operand,
+)
 from sawbones.schema.deep import (
     Activation,
     Attention,
@@ -20,13 +30,16 @@ from sawbones.schema.finding import (
     CouldNotSee,
     Difference,
     Evidence,
+    Explanation,
     Finding,
     Fix,
     Ignored,
     Report,
+    Size,
     Symptom,
     Verdict,
 )
+from sawbones.schema.loader import Loader
 from sawbones.schema.run import (
     NO_GRADIENT,
     NOT_MEASURED,
@@ -40,6 +53,7 @@ from sawbones.schema.run import (
     Tensor,
 )
 from sawbones.schema.site import Site
+from sawbones.schema.source import MadeTensors, SourceCall, SourceLine, SourceNumber
 
 __all__ = [
     "EVENT_KINDS",
@@ -51,28 +65,43 @@ __all__ = [
     "VERDICTS",
     "Activation",
     "AgainstGood",
+    "Assignment",
     "Attention",
     "Batch",
+    "Bound",
+    "Change",
     "Cleared",
+    "Construction",
     "CouldNotLook",
     "CouldNotSee",
+    "Crash",
+    "CrashFrame",
     "DeepStep",
     "Difference",
     "Ending",
     "Event",
     "Evidence",
+    "Explanation",
+    "Expression",
     "Fault",
     "Finding",
     "Fix",
     "Ignored",
     "Influence",
+    "Loader",
     "LossCall",
+    "MadeTensors",
     "Module",
     "Op",
+    "Operand",
     "Optimizer",
     "Report",
     "Run",
     "Site",
+    "Size",
+    "SourceCall",
+    "SourceLine",
+    "SourceNumber",
     "Symptom",
     "Tensor",
     "TokenInput",
