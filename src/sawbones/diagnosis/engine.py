@@ -15,6 +15,7 @@ from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.differential import Outcome, seek, standing
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.held_back import held_back
+from sawbones.diagnosis.leaks import leaks_line
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
 from sawbones.diagnosis.progress import progress as learned
@@ -25,12 +26,14 @@ from sawbones.schema import Cleared, Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
 from sawbones.trials import trial
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
+from sawbones.trials.source_change import change_at_source
 from sawbones.trials.twin import compare
 
 OBSERVE_SHARE = (
     0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments
 )
 TWIN_STEPS = 25
+LEAKS = ("evaluation.leak-preprocessing", "evaluation.leak-target")
 MORE_TIME = "sawbones diagnose --seconds N"
 CORES_TO_SHARE = 4  # below this, two children at once only slow each other down
 
@@ -83,6 +86,8 @@ def diagnose_script(
         )
         if experiments and not bench.interrupted and fnmatch("loop.nondeterminism", only):
             run = _with_twin(bench, run, say)
+        if experiments and not bench.interrupted and any(fnmatch(f, only) for f in LEAKS):
+            run = _with_source_change(bench, run, say)
         bench.baseline = run
         reading = faults.read(run, only)
         findings = list(reading.findings)
@@ -172,6 +177,18 @@ def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
     if bench.interrupted:
         return run
     return replace(run, facts={**run.facts, "twin_run": compare(run, second)})
+
+
+def _with_source_change(bench: Bench, run: Run, say: Say) -> Run:
+    """Short further runs with other values in rows that are only evaluated: a signal as well."""
+    if not run.num_steps or run.ending.kind == "hang" or run.world_size > 1:
+        return run
+    if (run.facts.get("sources") or {}).get("rows"):
+        say("changing rows that are only evaluated where they enter the script")
+    told = change_at_source(bench, run)
+    if bench.interrupted:
+        return run
+    return replace(run, facts={**run.facts, "source_change": told})
 
 
 def _decide(
@@ -286,6 +303,8 @@ def _report(
     if "died" in run.facts:
         notes += (f"the script was killed (exit status {run.facts['died']})",)
     notes += tuple(line for line in held_back(run) if line not in judged.why)
+    if judged.verdict == "healthy" and (line := leaks_line(run, reading, finished)):
+        notes += (line,)
     report = Report(
         judged.verdict,
         script,

@@ -41,15 +41,14 @@ from sawbones.observe.signals.map_partners import probe_partners
 from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
+from sawbones.observe.sources.lines import LineWatch
 from sawbones.observe.steps import StepLog, plain_lr
 from sawbones.observe.training_thread import TrainingThread
 from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
 
-_MANY_PASSES = (
-    64,
-    512,
-)  # backward passes without an optimizer step, after which live warnings look at what there is
+# backward passes without an optimizer step, after which live warnings look at what there is
+_MANY_PASSES = (64, 512)
 
 
 _num_forks = 0  # between the process that read this file and this one
@@ -99,6 +98,7 @@ class Recorder:
         self.samples = SampleLog() if options.journal else None
         self.fitted = FittedLog() if options.journal else None
         self.vocabularies = Vocabularies() if options.journal else None
+        self.sources: LineWatch | None = None  # handed over by the launcher
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
         self.num_deep = 0
@@ -109,23 +109,18 @@ class Recorder:
         self.phase = "train"
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.facts: dict[str, Any] = {}
-        self.for_process: Callable[[Callable[..., Any], int], Any] | None = (
-            None  # wraps what a new process is to run
-        )
+        # wraps what a new process is to run
+        self.for_process: Callable[[Callable[..., Any], int], Any] | None = None
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
-        self.listeners: list[
-            Callable[[Recorder], None]
-        ] = []  # called after every step, for live warnings
-        self.on_waiting: list[
-            Callable[[Recorder], None]
-        ] = []  # called when many backward passes went by without a step
-        self.scaled: deque[tuple[Any, Any]] = deque(
-            maxlen=8
-        )  # (result of scaler.scale, its unscaled input)
+        # called after every step, for live warnings
+        self.listeners: list[Callable[[Recorder], None]] = []
+        # called when many backward passes went by without a step
+        self.on_waiting: list[Callable[[Recorder], None]] = []
+        # (result of scaler.scale, its unscaled input)
+        self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
-        self._late: deque[tuple[int, tuple[Any, ...]]] = (
-            deque()
-        )  # events with a number that is still on a device
+        # events with a number that is still on a device
+        self._late: deque[tuple[int, tuple[Any, ...]]] = deque()
         self.calls = threading.local()  # `depth`: inside of a module's call
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
@@ -247,6 +242,9 @@ class Recorder:
             self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase, loaded)
         if self.fitted is not None:
             self.guard("fitted", self.fitted.saw, tensors_in((args, kwargs)), self.phase)
+        if self.sources is not None:
+            loaded = self.batches.latest if self.batches.loader_seen else None
+            self.guard("sources", self.sources.called, (args, kwargs), self.phase, loaded)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
         if self.phase == "train":
             self.brief.trained(module)
@@ -344,6 +342,8 @@ class Recorder:
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
     ) -> None:
         """A loss function was given this target for the latest model call."""
+        if self.sources is not None:
+            self.guard("sources", self.sources.asked, target)
         if self.samples is not None and self.phase == "train":
             self.guard("samples", self.samples.asked, scores, target, ignore_index)
         if self.pairs is not None and self.phase == "train" and not self.pairs.full:
@@ -572,6 +572,8 @@ class Recorder:
         self.release_events()
         if self.options.journal:
             self.guard("label probe", self.write_signals_of_the_end)
+        if self.sources is not None:
+            self.facts["sources"] = self.guard("sources", self.sources.record)
         self.guard("census", self.write_census)
         if ending is not None:
             self.writer.record("ending", 0, ending)

@@ -165,6 +165,10 @@ def _make_call(witness: _Witness, original: Any) -> Any:
         finally:
             witness.model = None
         witness.guarded("evaluation", witness.evaluations.returned, phase, result)
+        sources = witness.r.sources
+        if phase == "eval" and sources is not None and sources.log is not None:
+            given_back = [t for _, t in tensors_in(result)]
+            witness.guarded("sources", sources.log.answered, given_back)
         if torch.is_grad_enabled():
             witness.guarded(
                 "kept graphs",
