@@ -19,7 +19,7 @@ test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --ignore tests/harm --last-failed --last-failed-no-failures none --maxfail 3; }
 
 harm: $(STAMP)
-	SAWBONES_HARM=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/harm -n 2 --timeout 900
+	SAWBONES_HARM=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/harm -n 2 --timeout 900 -vv --durations 20
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -55,3 +55,10 @@ def test_of_two_that_explain_each_other_and_are_equally_sure_one_stands():
     ]
     standing, folded = settle(pair)
     assert (len(standing), len(folded)) == (1, 1)
+
+
+def test_what_explains_the_crash_stands_above_what_is_merely_surer():
+    refused = Evidence("RuntimeError", "crash", kind="refused", strength="clear")
+    crash = Finding("model.shape-mismatch", "likely", 0.9, "does not fit", evidence=(refused,))
+    standing, _ = settle([finding("loop.nondeterminism", "proven"), crash])
+    assert [f.fault for f in standing] == ["model.shape-mismatch", "loop.nondeterminism"]

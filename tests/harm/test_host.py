@@ -176,6 +176,17 @@ def test_an_alarm_that_raises_reaches_the_script_and_leaves_nothing_behind(
     assert (watched.stdout, watched.status) == (f"caught {num} switched off by us 0\n", 0)
 
 
+@pytest.mark.parametrize("how", sampled(["brief", "deep", "shallow"]))
+def test_what_another_thread_throws_in_reaches_the_script_and_leaves_nothing_behind(
+    how: str, tmp_path: Path
+) -> None:
+    num = "200" if os.environ.get("SAWBONES_HARM") else "60"
+    _, watched = both(tmp_path, script("alarms.py"), ["alarms.py", how, num, "thrown"])
+    assert (watched.stdout, watched.status) == (f"caught {num} switched off by us 0\n", 0)
+    log = tmp_path / "b" / "run" / "sawbones.log"
+    assert not log.exists() or "is off from here" not in log.read_text()
+
+
 @pytest.mark.skipif(not os.environ.get("SAWBONES_HARM"), reason="twenty runs: `make harm`")
 def test_threads_that_train_never_crash(tmp_path: Path) -> None:
     for number in range(20):

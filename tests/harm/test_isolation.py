@@ -14,6 +14,7 @@ import pytest
 from decoys import Decoys
 
 from sawbones.diagnosis.held_back import held_back
+from sawbones.isolation.allowing import split
 from sawbones.isolation.choosing import ISOLATION
 from sawbones.observe.options import Options
 from sawbones.schema import Run
@@ -94,6 +95,55 @@ def test_a_connection_that_was_held_back_is_named_with_the_flag_that_allows_it(
     ]
     (line,) = held_back(run)
     assert "models.example:81" in line and "--allow network" in line
+
+
+FILES = """
+import os, pathlib, sqlite3, torch
+print("seen", pathlib.Path("kept/old.txt").read_text())
+pathlib.Path("kept/new.txt").write_text("new")
+with open(os.path.abspath("kept/more.txt"), "a") as file:
+    file.write("more")
+os.replace("kept/more.txt", "kept/moved.txt")
+os.remove("kept/old.txt")
+print("gone", not os.path.exists("kept/old.txt"), sorted(os.listdir("kept")))
+os.makedirs("kept/a/b")
+torch.save({}, "kept/a/b/state.pt")
+with sqlite3.connect("kept/log.db") as log:
+    log.execute("create table t (x)")
+pathlib.Path("single.txt").write_text("second")
+pathlib.Path("other.txt").write_text("changed")
+"""
+
+
+@MODES
+def test_what_is_allowed_by_path_is_really_written_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("SAWBONES_ISOLATION", mode)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "old.txt").write_text("old")
+    for name in ("single.txt", "other.txt"):
+        (tmp_path / name).write_text("first")
+    allow = (f"files:{kept}", f"files:{tmp_path / 'single.txt'}")
+    run, said = run_script(tmp_path, FILES, allow)
+    assert run.ending.kind == "finished", said
+    assert "seen old" in said
+    assert "gone True ['moved.txt', 'new.txt']" in said
+    written = {str(p.relative_to(kept)) for p in kept.rglob("*") if p.is_file()}
+    assert written == {"new.txt", "moved.txt", "a/b/state.pt", "log.db"}
+    assert (tmp_path / "single.txt").read_text() == "second"
+    assert (tmp_path / "other.txt").read_text() == "first"
+    assert {p.name for p in tmp_path.iterdir()} == {"train.py", "kept", "single.txt", "other.txt"}
+
+
+def test_a_path_that_cannot_be_allowed_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "a,b").mkdir()
+    assert split(["network,files:a,b", "files:c"]) == ("network", "files:a,b", "files:c")
+    for path in ("nowhere", "/", "/proc/self"):
+        with pytest.raises(SawbonesError, match=f"--allow files:{path}: "):
+            run_script(tmp_path, "open('ran', 'w')", (f"files:{path}",))
+    assert {p.name for p in tmp_path.iterdir()} == {"train.py", "a,b"}
 
 
 @MODES

@@ -81,3 +81,34 @@ def test_the_chain_of_modules_leads_to_the_operator_that_failed(
     assert ending.batch["tensors"][0]["shape"] == [4, 5] and ending.batch["tensors"][0]["max"] < 10
     if int(at):
         assert run.steps["loss"][-1] > 0  # the last good values stand beside it
+
+
+def test_the_users_model_is_not_run_again_in_the_users_process(bench: Bench) -> None:
+    """What a forward prints or counts comes once; the chain of modules is found all the same."""
+    counting = """
+        import atexit
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            calls = 0
+            def __init__(self):
+                super().__init__()
+                self.narrow, self.wide = nn.Linear(4, 5), nn.Linear(6, 2)
+            def forward(self, x):
+                Net.calls += 1
+                print("forward")
+                hidden = self.narrow(x)
+                return self.wide(hidden) if Net.calls > 7 else hidden.sum()
+
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        atexit.register(lambda: print(Net.calls, "calls"))
+        for step in range(20):
+            optimizer.zero_grad()
+            model(torch.rand(3, 4)).sum().backward()
+            optimizer.step()
+    """
+    seen = bench.watched(counting)
+    assert seen.stdout.count("forward") == 8 and "8 calls" in seen.stdout
+    assert {m["path"] for m in seen.run.ending.modules} >= {"narrow", "wide"}

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 
 from sawbones.report import figures, series, write_html
-from sawbones.schema import NO_GRADIENT, Ending, Site
+from sawbones.schema import NO_GRADIENT, Ending, Explanation, Finding, Site, Size
 from sawbones.schema.errors import SawbonesError
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
@@ -216,3 +216,12 @@ def test_without_plotly_the_error_is_the_install_line(tmp_path, sick, monkeypatc
     with pytest.raises(SawbonesError, match=re.escape('pip install "sawbones[html]"')):
         write_html(sick, None, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_the_page_explains_a_crash(tmp_path, crashed, run):
+    told = Explanation("10 columns", "<12>", "", (Size("hidden", "4 x 12", "line 3"),))
+    found = Finding("model.width-mismatch", "proven", 0.9, "too wide", explanation=told)
+    page = page_of(tmp_path, dataclasses.replace(crashed, findings=(found,)), run)
+    assert "<tr><th>expected</th><td>10 columns</td></tr>" in page
+    assert "<tr><th>got</th><td>&lt;12&gt;</td></tr>" in page
+    assert "<code>hidden</code></td><td>4 x 12</td>" in page

@@ -11,7 +11,7 @@ import pytest
 
 from sawbones.report import exit_code, from_json, report_schema, to_json, with_patches, write_json
 from sawbones.report.json_report import ReportNotReadable
-from sawbones.schema import VERDICTS, Report, Site
+from sawbones.schema import VERDICTS, Explanation, Finding, Report, Site, Size
 
 
 def validate(document: dict) -> None:
@@ -156,3 +156,13 @@ def test_reading_says_what_is_missing(sick):
         from_json(document)
     with pytest.raises(ReportNotReadable, match="schema 1"):
         from_json({"schema": 1})
+
+
+def test_the_explanation_of_a_crash_survives_and_follows_the_schema(crashed):
+    told = Explanation(
+        "10 columns", "12", "hidden is 4 x 12", (Size("hidden", "4 x 12", "line 3"),)
+    )
+    found = Finding("model.width-mismatch", "proven", 0.9, "too wide", explanation=told)
+    document = through_text(dataclasses.replace(crashed, findings=(found,)))
+    validate(document)
+    assert from_json(document).findings[0].explanation == told

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from sawbones.report import render_terminal, with_patches
-from sawbones.schema import Evidence, Fix, Site
+from sawbones.schema import Evidence, Explanation, Finding, Fix, Site, Size
 
 
 def rendered(report, quiet=False, width=160, terminal=False) -> str:
@@ -117,3 +117,23 @@ def test_text_of_the_user_is_neither_markup_nor_control(sick):
     text = rendered(dataclasses.replace(sick, findings=(finding,)))
     assert text.count("[bold red]x[/] [/nope]") == 2
     assert "\x1b" not in text and "\x07" not in text
+
+
+def test_a_crash_is_laid_out_as_expected_got_because_try(crashed):
+    told = Explanation(
+        "10 columns", "12", "hidden is 4 x 12", (Size("hidden", "4 x 12", "line 3"),)
+    )
+    found = Finding(
+        "model.width-mismatch",
+        "proven",
+        0.9,
+        "too wide",
+        fix=Fix("nn.Linear(12, 2)"),
+        explanation=told,
+    )
+    lines = rendered(dataclasses.replace(crashed, findings=(found,))).split("\n")
+    rows = [line.strip("│ ").split("  ", 1) for line in lines]
+    said = {row[0]: row[1].strip(" │") for row in rows if len(row) == 2}
+    assert said["expected"] == "10 columns" and said["got"] == "12"
+    assert said["because"] == "hidden is 4 x 12" and said["try"] == "nn.Linear(12, 2)"
+    assert said["sizes"].split() == ["hidden", "4", "x", "12", "line", "3"]

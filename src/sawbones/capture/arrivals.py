@@ -6,17 +6,21 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 
+from sawbones.capture.packing import LeftOut
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.sites import is_user_file
 
 _SCALARS = frozenset({bool, int, float, str})
 _CONTAINERS = frozenset({tuple, list, dict})
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 _MAX_VARIABLES = 400
 _MAX_TEXT = 200
 _ASKS_FOR_LOCALS = frozenset({"locals", "vars", "eval", "exec"})
@@ -129,24 +133,52 @@ def tensors_beside(variables: dict[str, Any], inputs: list[torch.Tensor]) -> dic
 
 def aliased(value: Any) -> Any:
     """The same memory in tensors of our own: the script's are gone when it lets go of them."""
-    return _aliased(value, {}, 0)
+    return _taken(value, torch.Tensor.detach, {}, 0)
 
 
-def _aliased(value: Any, known: dict[int, torch.Tensor], depth: int) -> Any:
+def copied(value: Any) -> Any:
+    """The same in memory of our own."""
+    return _taken(value, lambda tensor: tensor.detach().clone(), {}, 0)
+
+
+_Take = Callable[[torch.Tensor], torch.Tensor]
+
+
+def _taken(value: Any, take: _Take, known: dict[int, torch.Tensor], depth: int) -> Any:
     if isinstance(value, torch.Tensor):
         found = known.get(id(value))  # one that comes twice stays one
         if found is None:
-            found = known[id(value)] = value.detach()
+            found = known[id(value)] = take(value)
         return found
     kind = value.__class__
-    if kind not in _CONTAINERS or depth > 4:
+    if kind in _PLAIN or depth > 4:
         return value
     if kind is dict:
-        return {k: _aliased(v, known, depth + 1) for k, v in value.items()}
-    return kind([_aliased(v, known, depth + 1) for v in value])
+        return {k: _taken(v, take, known, depth + 1) for k, v in value.items()}
+    if kind in _CONTAINERS:
+        return kind([_taken(v, take, known, depth + 1) for v in value])
+    return _of_another_class(value, take, known, depth)
+
+
+def _of_another_class(value: Any, take: _Take, known: dict[int, torch.Tensor], depth: int) -> Any:
+    """As a bundle would hold it, so that the script's own object is not kept alive: a named tuple
+    as a tuple, a BatchEncoding as a dict, and of an object that no bundle can hold its class only.
+    """
+    if isinstance(value, tuple):
+        return tuple(_taken(v, take, known, depth + 1) for v in tuple.__iter__(value))
+    if isinstance(value, list):
+        return [_taken(v, take, known, depth + 1) for v in list.__iter__(value)]
+    if isinstance(value, Mapping):
+        try:
+            return {k: _taken(value[k], take, known, depth + 1) for k in list(value.keys())}
+        except Exception:  # of a class of the script's, which may raise what it likes
+            return value
+    is_readable = isinstance(value, (np.ndarray, np.generic, *_PLAIN)) or hasattr(value, "keys")
+    return value if is_readable else LeftOut(type(value).__name__)
 
 
 def cloned(value: Any, depth: int = 0) -> Any:
+    """Arguments of a call, with tensors of their own; what else there is stays what it is."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if depth > 4:

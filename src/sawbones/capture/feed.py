@@ -14,7 +14,7 @@ from torch import nn
 from sawbones.capture.arrivals import (
     Arrival,
     aliased,
-    cloned,
+    copied,
     loop_frame,
     scalars_of,
     tensors_beside,
@@ -188,7 +188,7 @@ class Feed:
         if step >= self._ring.due_at:
             self._ring.copy()
         if self._copies_batches:
-            value = cloned(value)
+            value = copied(value)
         else:
             value = aliased(value)
         at = (step, self._r.microstep)

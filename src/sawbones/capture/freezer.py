@@ -28,7 +28,7 @@ from sawbones.capture.feed import Feed
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.capture.graph import read_graph, walk
 from sawbones.capture.late_calls import LateCalls
-from sawbones.capture.operators import CALL_BYTES, failing_call
+from sawbones.capture.operators import CALL_BYTES
 from sawbones.capture.prints import fingerprint, gradient_prints
 from sawbones.capture.ring import Ring
 from sawbones.capture.spikes import Spikes
@@ -358,7 +358,8 @@ class Freezer:
             "prints": self._prints(point, step),
         }
         if error is not None and self.settings.data:
-            content["call"] = failing_call(error, self._r, min(CALL_BYTES, self._limit))
+            limit = min(CALL_BYTES, self._limit)
+            content["call"] = nonfinite.refused_call(error, self._r, limit)
         elif failure.kind == "nonfinite gradient" and point == "step":
             scale = float(self._r.loss_scale or 1.0)
             content["call"] = self._operator(

@@ -15,12 +15,10 @@ import contextlib
 import copy
 import json
 import os
-import select
-import signal
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +28,14 @@ from torch import nn
 from sawbones.capture import operators, randomness
 from sawbones.capture import tensors as codec
 from sawbones.capture.graph import walk
-from sawbones.capture.on_cpu import OnCpu
+from sawbones.capture.on_cpu import on_cpu
 from sawbones.capture.operators import Call, OperatorTrace, run_call
 from sawbones.capture.packing import Packer, unpack
 from sawbones.capture.prints import fingerprint
 from sawbones.capture.rebuilding import first_bad
 from sawbones.capture.substitution import map_tensors
 from sawbones.observe.deep.guard import untouched
+from sawbones.observe.forked import in_a_fork
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -47,6 +46,24 @@ QUICK = 3.0  # a call that takes longer is not made with its backward pass, whic
 NOTHING = "no single operator that shows it could be repeated with what it was given"
 Recorded = dict[str, Any]
 Called = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a model, with what it was given
+
+
+def refused_call(error: BaseException, recorder: Recorder, limit: int) -> Recorded | None:
+    """The operator that raised, with its arguments: from the frames of the traceback, or by
+    repeating the last model call in a fork.
+    """
+    call = operators.in_frames(error)
+    if call is not None:
+        size = sum(t.numel() * t.element_size() for t in call.inputs())
+        return operators.as_recorded(call) if size <= limit else None
+    if recorder.last_call is None or torch.cuda.is_initialized():
+        return None
+
+    def find() -> Recorded | None:
+        again = operators.by_repeating(error, recorder)
+        return operators.as_recorded(again) if again is not None else None
+
+    return _in_a_fork(find, limit)[0]
 
 
 def bad_value(
@@ -268,12 +285,12 @@ def _repeated(
         dtype = getattr(torch, autocast or "bfloat16")
         # The recorder's own calls are kept out of every trace; this one is the user's.
         traced = torch._C._EnableTorchFunction()
-        here = contextlib.nullcontext() if host is None else OnCpu()
+        here = contextlib.nullcontext() if host is None else on_cpu()
         with (
             traced,
             torch.autocast("cpu", dtype=dtype, enabled=autocast is not None),
             here,
-            trace,
+            trace.stream,
             torch.enable_grad(),
         ):
             result = module(*args, **kwargs)
@@ -354,59 +371,23 @@ def _values(call: Mapping[str, Any]) -> list[torch.Tensor]:
 
 
 def _in_a_fork(find: Callable[[], Recorded | None], limit: int) -> tuple[Recorded | None, str]:
-    receive, send = os.pipe()
-    with tempfile.TemporaryFile() as file:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # other threads: the fork computes on its own one and ends
-            child = os.fork()
-        if child == 0:
-            try:
-                os.close(receive)
-                _write(find, limit, file, send)
-            finally:
-                os._exit(0)
-        os.close(send)
-        try:
-            ready, _, _ = select.select([receive], [], [], SECONDS)
-            answer = (
-                os.read(receive, 4096).decode()
-                if ready
-                else f"repeating it took over {SECONDS:.0f} s"
-            )
-        finally:
-            os.close(receive)
-            os.kill(
-                child, signal.SIGKILL
-            )  # it stays until it is waited for, so this is still the same process
-            os.waitpid(child, 0)
-        if answer != "found":
-            return None, answer or "the repeated call died"
-        file.seek(0)
-        head, content = file.readline(), file.read()
+    answer, written = in_a_fork(partial(_write, find, limit), SECONDS)
+    if answer != "found":
+        return None, answer
+    head, _, content = written.partition(b"\n")
     return unpack(json.loads(head), codec.read(Path("call"), content)), ""
 
 
-def _write(find: Callable[[], Recorded | None], limit: int, file: Any, send: int) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    torch.set_num_threads(1)  # threads of a pool do not survive a fork
-    try:
-        found = find()
-        answer = "found" if found is not None else NOTHING
-        if found is not None:
-            packer, text = _packed(found)
-            if why := _too_much(packer, limit):
-                answer = why
-            else:
-                file.write(text.encode() + b"\n")
-                codec.write(packer.tensors, file.write)
-                file.flush()
-    except Exception as error:
-        answer = f"{type(error).__name__}: {str(error)[:200]}"
-    os.write(send, answer.encode())
+def _write(find: Callable[[], Recorded | None], limit: int, file: Any) -> str:
+    found = find()
+    if found is None:
+        return NOTHING
+    packer, text = _packed(found)
+    if why := _too_much(packer, limit):
+        return why
+    file.write(text.encode() + b"\n")
+    codec.write(packer.tensors, file.write)
+    return "found"
 
 
 def _packed(found: Recorded) -> tuple[Packer, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,13 @@ from sawbones.capture.errors import CaptureError
 from sawbones.capture.tensors import storable
 
 _MAX_DEPTH = 24
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Stands for an object that no bundle can hold."""
+
+    class_name: str
 
 
 class Packer:
@@ -55,9 +63,10 @@ class Packer:
         return self._unknown(value, path)
 
     def _unknown(self, value: Any, path: str) -> Any:
+        name = value.class_name if isinstance(value, LeftOut) else type(value).__name__
         if len(self.left_out) < 100:
-            self.left_out.append(f"{path or 'value'}: {type(value).__name__}")
-        return {"$object": type(value).__name__[:80]}
+            self.left_out.append(f"{path or 'value'}: {name}")
+        return {"$object": name[:80]}
 
     def _array(self, value: Any, path: str) -> Any:
         try:

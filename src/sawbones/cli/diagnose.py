@@ -114,9 +114,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
     p.add_argument(
         "--allow",
-        default="",
+        action="append",
+        default=[],
         metavar="WHAT",
-        help="what the script may reach, comma-separated: network, subprocess",
+        help="what the script may reach, comma-separated: network, subprocess, files:PATH (a "
+        "folder or file that it really writes to)",
     )
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
@@ -158,6 +160,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
 
     from sawbones.capture.keeping import Capture
     from sawbones.diagnosis import diagnose_script
+    from sawbones.isolation.allowing import split
     from sawbones.isolation.choosing import ISOLATION
     from sawbones.masking import shown_line
 
@@ -168,7 +171,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         "experiments": not given.no_experiments,
         "only": given.only,
         "num_ranks": given.nproc_per_node,
-        "allow": tuple(filter(None, given.allow.split(","))),
+        "allow": split(given.allow),
         "keep_run": Path(given.keep_run).absolute() if given.keep_run else None,
         "capture": None
         if given.no_capture

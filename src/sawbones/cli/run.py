@@ -9,10 +9,14 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, existing_script, split_script, usage_error
+
+if TYPE_CHECKING:
+    from sawbones.schema import Finding
 
 DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, and record it.
 
@@ -153,6 +157,7 @@ def _summary_lines(folder: Path, limit_mb: float) -> list[str]:
         if finding.status != "suspected":
             where = f"{finding.where[0]}: " if finding.where else ""
             lines.append(f"  found      {finding.fault} ({finding.status}) {where}{finding.title}")
+            lines += _explained(finding)
     bundles = bundles_of(recorded.facts)
     for bundle in bundles:
         lines += [
@@ -164,6 +169,23 @@ def _summary_lines(folder: Path, limit_mb: float) -> list[str]:
             f"             capture keeps under {limit_mb:g} MB; to change that: --capture-limit MB"
         )
     return lines
+
+
+def _explained(finding: Finding) -> list[str]:
+    """Why the script crashed, in a few lines."""
+    from sawbones.masking import shown_line
+
+    told = finding.explanation
+    if told is None:
+        return []
+    advice = finding.fix.summary if finding.fix is not None else ""
+    said = (
+        ("expected", told.expected),
+        ("got", told.got),
+        ("because", told.because),
+        ("try", advice),
+    )
+    return [f"             {name:9}{shown_line(text)}" for name, text in said if text]
 
 
 def _folder_of_all_ranks(script: str) -> str | None:

@@ -84,7 +84,8 @@ def diagnose_script(
         bundles = (
             capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
         )
-        if experiments and not bench.interrupted and fnmatch("loop.nondeterminism", only):
+        asked = fnmatch("loop.nondeterminism", only) and not _crash_is_explained(run, only)
+        if experiments and asked and not bench.interrupted:
             run = _with_twin(bench, run, say)
         if experiments and not bench.interrupted and any(fnmatch(f, only) for f in LEAKS):
             run = _with_source_change(bench, run, say)
@@ -161,6 +162,13 @@ def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
     )
     report = _report(run.script, run, list(reading.findings), [], reading, run.seconds, notes, None)
     return Diagnosis(report, run)
+
+
+def _crash_is_explained(run: Run, only: str) -> bool:
+    """By what the script was doing when it died: a second run with the same seed adds nothing."""
+    return run.ending.crash is not None and any(
+        f.explanation is not None and f.status == "proven" for f in faults.read(run, only).findings
+    )
 
 
 def _with_twin(bench: Bench, run: Run, say: Say) -> Run:

@@ -16,5 +16,6 @@ def held_back(run: Run) -> tuple[str, ...]:
     for row in run.facts.get("held_back") or ():
         what = _WORDS[row["what"]].format(row["target"])
         at = f" ({row['site']})" if row.get("site") else ""
-        lines.append(f"{what}{at} was held back; to allow it: {ALLOWED_BY[row['what']]}")
+        flag = ALLOWED_BY[row["what"]].format(row["target"])
+        lines.append(f"{what}{at} was held back; to allow it: {flag}")
     return tuple(lines)

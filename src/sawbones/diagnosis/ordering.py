@@ -53,11 +53,19 @@ def _rank(finding: Finding) -> int:
     return STATUSES.index(finding.status)
 
 
-def _key(finding: Finding) -> tuple[int, float, int]:
+def _key(finding: Finding) -> tuple[bool, int, float, int]:
     return (
+        not _ended_the_run(finding),
         -_rank(finding),
         -_support(finding),
         LAYERS.index(finding.fault.split(".")[0]),
+    )
+
+
+def _ended_the_run(finding: Finding) -> bool:
+    """It explains the exception that ended the run: nothing stands above it but its own cause."""
+    return finding.status != "suspected" and any(
+        e.signal == "crash" and e.kind in ("refused", "exact") for e in finding.evidence
     )
 
 

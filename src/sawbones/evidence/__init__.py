@@ -12,6 +12,7 @@ hand. `limits/` holds every number that a reading is compared with, with its uni
 """
 
 from sawbones.evidence.confidence import confidence_of
+from sawbones.evidence.crashing import explained
 from sawbones.evidence.limit import Limit, collecting
 from sawbones.evidence.readings import compared, context, counted, exact, refused, tolerance
 from sawbones.evidence.weighing import NothingToJudge, finding
@@ -25,6 +26,7 @@ __all__ = [
     "context",
     "counted",
     "exact",
+    "explained",
     "finding",
     "refused",
     "tolerance",

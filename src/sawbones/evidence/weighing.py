@@ -7,7 +7,7 @@ from typing import Any
 
 from sawbones.evidence.confidence import confidence_of
 from sawbones.evidence.readings import ABSENT, WEAK
-from sawbones.schema import Evidence, Finding, Fix, Site
+from sawbones.schema import Evidence, Explanation, Finding, Fix, Site
 from sawbones.schema.errors import SawbonesError
 from sawbones.schema.finding import STATUSES
 
@@ -28,6 +28,7 @@ def finding(
     at_most: str = "proven",
     trial: str | None = None,
     params: Mapping[str, Any] | None = None,
+    explanation: Explanation | None = None,
 ) -> Finding:
     """The finding that these readings make. `at_most`: what a healthy program could show as well
     is no more than that until a trial has decided.
@@ -47,6 +48,7 @@ def finding(
         trial,
         params or {},
         confidence_n=confidence.n,
+        explanation=explanation,
     )
 
 

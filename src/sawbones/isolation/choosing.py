@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sawbones.isolation.allowing import checked, files_in
 from sawbones.isolation.enter import NOTHING, REASON, REFUSED
 from sawbones.isolation.scratch import NoPlace, Scratch
 from sawbones.schema.errors import SawbonesError
 
 FORCED = "SAWBONES_ISOLATION"
 ISOLATION = "Isolation:"  # how the line begins that names the mode
-ALLOWABLE = ("network", "subprocess")
 _TRY_SECONDS = 20.0
 
 _known: dict[tuple[str, bool], Isolation] = {}
@@ -35,20 +35,22 @@ class Isolation:
     def network(self) -> bool:
         return "network" in self.allowed
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Real files and folders that the script may change."""
+        return files_in(self.allowed)
+
     def __str__(self) -> str:
         allowed = f"; allowed: {', '.join(self.allowed)}" if self.allowed else ""
         if not self.is_kernel:
             return f"{ISOLATION} patched ({self.reason}{allowed}); see docs/how-to/isolation.md"
-        what = "files" if self.network else "files or services"
+        what = "other files" if self.files else "files"
+        what = what if self.network else f"{what} or services"
         return f"{ISOLATION} kernel (nothing the script does reaches your {what}{allowed})"
 
 
 def choose(scratch: Scratch, allowed: tuple[str, ...] = ()) -> Isolation:
-    unknown = sorted(set(allowed) - set(ALLOWABLE))
-    if unknown:
-        raise SawbonesError(
-            f"--allow {','.join(unknown)}: not known. There are: {', '.join(ALLOWABLE)}"
-        )
+    allowed = checked(allowed)
     forced = os.environ.get(FORCED, "")
     if forced not in ("", "kernel", "patched"):
         raise SawbonesError(f"{FORCED}={forced}: either kernel or patched")

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from sawbones.isolation import linux
+from sawbones.isolation.allowing import is_below
 from sawbones.isolation.layers import SPECIAL, Layer, Layers
 
 REFUSED = 97
@@ -64,14 +65,26 @@ def enter(layers: Layers) -> None:
     for folder in layers.shared:
         os.makedirs(root + folder, exist_ok=True)
         linux.mount(folder, root + folder, None, linux.BIND)
+    for path in layers.allowed:
+        _share(path, root + path)
     linux.change_root(root)
     if network:
         linux.loopback_up()
     linux.drop_capabilities()
     os.chdir(layers.working_folder)
     inside = os.stat(".")
-    if (inside.st_dev, inside.st_ino) == (outside.st_dev, outside.st_ino):
+    is_real = (inside.st_dev, inside.st_ino) == (outside.st_dev, outside.st_ino)
+    if is_real and not is_below(layers.working_folder, layers.allowed):
         raise OSError(f"{layers.working_folder} is still the real one")
+
+
+def _share(path: str, target: str) -> None:
+    """A file or folder of the user's as it is, to be written to."""
+    if not os.path.lexists(target):
+        os.makedirs(target if os.path.isdir(path) else os.path.dirname(target), exist_ok=True)
+        if not os.path.isdir(path):
+            Path(target).touch()
+    linux.mount(path, target, None, linux.BIND | linux.RECURSIVE)
 
 
 def _cover(layer: Layer, target: str) -> None:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from sawbones.isolation.allowing import files_in
 from sawbones.isolation.choosing import Isolation
 from sawbones.isolation.connections import Connections
 from sawbones.isolation.family import parent_of
@@ -49,7 +50,8 @@ def install(settings: dict[str, Any]) -> None:
     wrapping = Wrapping()
     if "subprocess" not in settings["allowed"]:
         Processes(record, wrapping, box, os.path.join(box, _FILE)).install()
-    tree = Tree(settings["mirror"], (box, settings["run_folder"]))
+    own = (box, settings["run_folder"])
+    tree = Tree(settings["mirror"], own, files_in(settings["allowed"]))
     NativeWrites(tree, wrapping, box).install()
     Redirects(tree, wrapping).install()
 

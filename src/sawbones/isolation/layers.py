@@ -40,6 +40,7 @@ class Layers:
     shared: list[str] = field(default_factory=list)  # scratch folders, seen by both sides
     working_folder: str = "/"
     network: bool = False  # the real network is allowed
+    allowed: list[str] = field(default_factory=list)  # the user's own, for the script to change
 
     def to_plain(self) -> dict[str, Any]:
         return asdict(self)

@@ -137,7 +137,12 @@ class NativeWrites:
         if action != _SQLITE_ATTACH or not first or str(first).startswith(":memory:"):
             return sqlite3.SQLITE_OK
         path = os.path.abspath(str(first).removeprefix("file:").partition("?")[0])
-        inside = self._tree.place(path) is None or path.startswith(self._tree.mirror + os.sep)
+        place = self._tree.place(path)
+        inside = (
+            place is None
+            or self._tree.is_allowed(place)
+            or path.startswith(self._tree.mirror + os.sep)
+        )
         return sqlite3.SQLITE_OK if inside else sqlite3.SQLITE_DENY
 
     def _database(self, database: Any, is_uri: bool) -> Any:

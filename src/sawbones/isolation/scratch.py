@@ -16,7 +16,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,14 +94,17 @@ class Scratch:
     def folder(self) -> Path:
         return self._owned[0].folder
 
-    def room(self, kernel: bool, network: bool = False) -> Room:
-        """A fresh room that shows the user's files as they are now."""
+    def room(self, kernel: bool, network: bool = False, files: Sequence[str] = ()) -> Room:
+        """A fresh room that shows the user's files as they are now. `files`: those that it shares
+        with the user.
+        """
         number = self._next()
         box = self.folder / f"room-{number}"
         (box / "tmp").mkdir(parents=True)
         if kernel:
             with self._one_at_a_time:
                 layers = plan(str(self.source), number, self._place_beside, network)
+            layers = replace(layers, allowed=list(files))
             room = Room(self.source, box, self.source, layers)
             if not network:
                 layers.put("/etc/hosts", _hosts())

@@ -24,10 +24,13 @@ _GONE = "gone.jsonl"
 
 
 class Tree:
-    def __init__(self, mirror: str, own: tuple[str, ...]) -> None:
-        """`own`: folders of ours, in which the script may write as it likes."""
+    def __init__(self, mirror: str, own: tuple[str, ...], allowed: tuple[str, ...] = ()) -> None:
+        """`own`: folders of ours, in which the script may write as it likes. `allowed`: files and
+        folders of the user's that it may really change, so that they have no copy.
+        """
         self.mirror = os.path.realpath(mirror)
         self._own = tuple(os.path.realpath(folder) + os.sep for folder in own)
+        self._allowed = tuple(os.path.realpath(path) + os.sep for path in allowed)
         self._gone_file = os.path.join(os.path.dirname(self.mirror), _GONE)
         self._gone: set[str] = set()
         self._gone_read = 0
@@ -83,7 +86,7 @@ class Tree:
         return here or os.sep
 
     def _link_at(self, real: str) -> str | None:
-        for path in (self.mirror + real, real):
+        for path in (self.moved(real), real):
             try:
                 return os.readlink(path)
             except FileNotFoundError:
@@ -94,7 +97,11 @@ class Tree:
         return None
 
     def moved(self, real: str) -> str:
-        return self.mirror + real
+        """Where the script's version lies."""
+        return real if self.is_allowed(real) else self.mirror + real
+
+    def is_allowed(self, real: str) -> bool:
+        return (real + os.sep).startswith(self._allowed)
 
     # what has been deleted
 
@@ -140,6 +147,8 @@ class Tree:
         if real is None:
             return path
         moved = self.moved(real)
+        if moved == real:
+            return self._as_given(path, real, dir_fd)
         gone = self.is_gone(real)
         if os.path.lexists(moved):
             both_folders = os.path.isdir(moved) and os.path.isdir(real)
@@ -193,7 +202,9 @@ class Tree:
     def goal(self, target: Any) -> Any:
         """Of a link that is made: into the mirror, since native code follows it, too."""
         text = os.fsdecode(os.fspath(target))
-        is_own = (text + os.sep).startswith((self.mirror + os.sep, *self._own, *_DEVICES))
+        is_own = (text + os.sep).startswith(
+            (self.mirror + os.sep, *self._own, *self._allowed, *_DEVICES)
+        )
         return self.mirror + text if os.path.isabs(text) and not is_own else target
 
     def names_in(self, real: str, path: Any) -> list[str]:

@@ -200,10 +200,15 @@ class Brief:
             )
         return True
 
-    def backward_over(self) -> bool:
+    def backward_over(self) -> None:
+        """Not called through the guard: mostly it counts and nothing else."""
+        self._r.microstep += 1
+        if self._told:
+            self(self._tell_of_backward)
+
+    def _tell_of_backward(self) -> bool:
         r = self._r
-        r.microstep += 1
-        if self._told and r.capture is not None:
+        if r.capture is not None:
             r.tell(r.capture.backward_ends)
         return True
 

@@ -4,16 +4,20 @@ failed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import pickle
+from typing import IO, TYPE_CHECKING, Any
 
 import torch
 
 from sawbones.observe.batches import value_range
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import batch_fingerprints, tensors_in
+from sawbones.observe.forked import in_a_fork
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
+
+SECONDS = 20.0  # for the repeated call
 
 
 def crash_context(recorder: Recorder) -> dict[str, Any]:
@@ -56,9 +60,21 @@ def _of_the_call(
 
 
 def _repeat_last_call(recorder: Recorder) -> dict[str, Any]:
-    """The run is over, so its last forward can be repeated under the tracer: that gives the chain
-    up to the failure.
+    """The run is over, so its last forward can be repeated under the tracer, in a fork: that gives
+    the chain up to the failure.
     """
+    if torch.cuda.is_initialized():  # which a fork cannot use
+        return {}
+
+    def repeat(file: IO[bytes]) -> str:
+        pickle.dump(_repeated(recorder), file)
+        return "done"
+
+    answer, content = in_a_fork(repeat, SECONDS)
+    return dict(pickle.loads(content)) if answer == "done" else {}
+
+
+def _repeated(recorder: Recorder) -> dict[str, Any]:
     assert recorder.last_call is not None
     module, args, kwargs = recorder.last_call
     observer = DeepObserver(

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from sawbones.masking import mask
@@ -121,15 +122,32 @@ class Guard:
             pass  # a read-only folder or a full disk must not stop training
 
 
+# Packages whose exceptions our own code may meet.
+_OURS = {"sawbones", "torch", "numpy", *sys.stdlib_module_names}
+# What code throws into a thread to end it, of the classes that Python has itself.
+_THROWN = (TimeoutError, InterruptedError)
+
+
 def is_from_outside(error: BaseException) -> bool:
-    """An exception of a class of the script's, raised where no code of the script's ran: another
-    thread threw it into this one. (What signal handlers raise waits until our code is done.)
+    """An exception of a class that our code does not raise, where no code of its own package ran:
+    another thread threw it into this one. (What signal handlers raise waits until our code is
+    done.)
     """
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
     if tb is None or is_user_file(tb.tb_frame.f_code.co_filename):
         return False
-    module = sys.modules.get(type(error).__module__)
-    file = getattr(module, "__file__", None)
-    return bool(file) and is_user_file(str(file))
+    if type(error) in _THROWN:
+        return not error.args  # thrown in as a class, without a text
+    name = type(error).__module__
+    file = str(getattr(sys.modules.get(name), "__file__", None) or "")
+    if file and is_user_file(file):
+        return True
+    package = name.partition(".")[0]
+    is_foreign = file.endswith(".py") and package not in _OURS and not error.args
+    return is_foreign and _package_of(tb.tb_frame) != package
+
+
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]

@@ -24,6 +24,8 @@ _Handler = Callable[[int, FrameType | None], Any]
 class Holding:
     """`depth` counts how deep the thread that trains is in our code; no other thread changes it."""
 
+    __slots__ = ("bridges", "depth", "thread", "waiting")  # read and written by every hook
+
     def __init__(self) -> None:
         self.depth = 0
         self.thread = threading.get_ident()

@@ -20,6 +20,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from sawbones.observe.printing import print_exception, print_exit_text
 from sawbones.observe.saying import keep_stream, say
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.sources.lines import LineWatch
-from sawbones.schema import Ending, Site
+from sawbones.schema import Crash, Ending, Site
 
 # the name under which `-m` was given, for this process and the ones it starts
 MODULE = "SAWBONES_MODULE"
@@ -315,12 +316,18 @@ def crashed(error: BaseException, session: Session) -> Ending:
                 inner = site
         tb = tb.tb_next
     context: dict[str, Any] = {}
+    record: Crash | None = None
     if session.recorder is not None:
         from sawbones.observe.crash import crash_context
+        from sawbones.observe.post_mortem import crash_record
 
+        # before everything else: what follows repeats the last call
+        record = session.recorder.guard("post mortem", crash_record, session.recorder, error)
         if session.recorder.capture is not None:  # first: the context repeats the last call
             session.recorder.guard("capture", session.recorder.capture.crashed, error, inner)
         context = session.recorder.guard("crash", crash_context, session.recorder) or {}
+    if record is not None and context.get("last_operators"):
+        record = replace(record, recent=tuple(context["last_operators"]))
     return Ending(
         "exception",
         1,
@@ -331,4 +338,5 @@ def crashed(error: BaseException, session: Session) -> Ending:
         context.get("batch"),
         tuple(context.get("modules", ())),
         context.get("failing"),
+        record,
     )

@@ -26,18 +26,16 @@ from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.detail import Detail
 from sawbones.observe.fingerprints import tensors_in
-from sawbones.observe.guard import Guard
+from sawbones.observe.guard import Guard, is_from_outside
 from sawbones.observe.journal import Journal
 from sawbones.observe.options import Options
 from sawbones.observe.pacing import deep_pace
 from sawbones.observe.scalars import ScalarReader
-from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
-from sawbones.observe.signals.data_end import write_data_signals
+from sawbones.observe.signals.data_end import write_signals_of_the_end
 from sawbones.observe.signals.fitted import FittedLog
 from sawbones.observe.signals.held_groups import held_groups
 from sawbones.observe.signals.held_times import held_times
-from sawbones.observe.signals.label_probe import PairLog, probe_dataset
-from sawbones.observe.signals.map_partners import probe_partners
+from sawbones.observe.signals.label_probe import PairLog
 from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
@@ -100,6 +98,7 @@ class Recorder:
         self.vocabularies = Vocabularies() if options.journal else None
         self.sources: LineWatch | None = None  # handed over by the launcher
         self.deep: DeepObserver | None = None
+        self._dropped: DeepObserver | None = None  # in the middle of one of torch's functions
         self.deep_backward_seen = False
         self.num_deep = 0
         self._deep_pace = deep_pace() if options.paced else None
@@ -204,6 +203,8 @@ class Recorder:
         try:
             act(*args)
         except Exception as error:
+            if is_from_outside(error):
+                raise
             self.capture = None
             self.guard.fail("capture", error)
 
@@ -227,6 +228,7 @@ class Recorder:
     def forward_begins(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
+        self._leave_dropped()
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         if self.census.saw_root(module) and self.num_deep == 0:
             self.steps.params_changed()
@@ -336,7 +338,16 @@ class Recorder:
         self.brief.leave()
         observer, self.deep = self.deep, None
         if observer is not None:
+            self._dropped = observer
             observer.drop()
+
+    def _leave_dropped(self) -> None:
+        """Inside of a function that is traced torch has put the mode aside, and puts it back on the
+        way out: only now can it be taken off for good.
+        """
+        if self._dropped is not None:
+            observer, self._dropped = self._dropped, None
+            observer.take_off()
 
     def target_seen(
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
@@ -410,6 +421,7 @@ class Recorder:
 
     def step_begins(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self.depth = 0
+        self._leave_dropped()
         self.steps.begin(optimizer, closure)
         if not closure:  # with one the gradients do not exist yet
             self.gradients_complete(optimizer)
@@ -522,23 +534,6 @@ class Recorder:
         self.writer.meta("facts", self.facts)
         self.writer.meta("seconds", time.perf_counter() - self.began)
 
-    def write_signals_of_the_end(self) -> None:
-        """Signals that a diagnosed run gives once training is over."""
-        files = user_files(getattr(sys.modules.get("__main__"), "__file__", None))
-        self.facts["calls"] = user_calls(self.sites, files)
-        self.facts["numbers"] = user_numbers(self.sites, files)
-        self.facts["streams_used"] = self.streams_used()
-        # Before the data set is read here: what workers would draw is asked of it as they got it.
-        write_data_signals(self)
-        dataset = self.batches.training_dataset()
-        found = {
-            "batches": self.pairs.probe() if self.pairs else None,
-            "dataset": probe_dataset(dataset) if dataset is not None else None,
-            "maps": probe_partners(dataset) if dataset is not None else None,
-        }
-        if any(found.values()):
-            self.writer.record("label_probe", 0, found)
-
     def write_ending(self, ending: Ending) -> None:
         self.brief.leave()
         if os.getpid() == self.pid:
@@ -571,7 +566,7 @@ class Recorder:
         self.guard("steps", self.steps.close)
         self.release_events()
         if self.options.journal:
-            self.guard("label probe", self.write_signals_of_the_end)
+            self.guard("label probe", write_signals_of_the_end, self)
         if self.sources is not None:
             self.facts["sources"] = self.guard("sources", self.sources.record)
         self.guard("census", self.write_census)

@@ -39,6 +39,7 @@ def _card(number: int, finding: Finding, sources: Mapping[str, str], explains: s
         f'<span class="quiet">{wording.confidence(finding)}</span></div>',
         f'<h3><span class="ordinal">{number}</span>{escape(finding.title)}</h3>',
         f"<p>Explains <code>{escape(explains)}</code>.</p>" if explains else "",
+        _explanation(finding),
         _places(finding, sources),
         _evidence_table(finding),
         _experiment(finding),
@@ -50,6 +51,33 @@ def _card(number: int, finding: Finding, sources: Mapping[str, str], explains: s
         )
     body = "\n".join(part for part in parts if part)
     return f'<article class="card {escape(finding.status)}" id="finding-{number}">{body}</article>'
+
+
+def _explanation(finding: Finding) -> str:
+    """Of a crash: expected, got, because, try, and the sizes that met."""
+    told = finding.explanation
+    if told is None:
+        return ""
+    advice = finding.fix.summary if finding.fix is not None else ""
+    said = (
+        ("expected", told.expected),
+        ("got", told.got),
+        ("because", told.because),
+        ("try", advice),
+    )
+    rows = "".join(
+        f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in said if text
+    )
+    sizes = "".join(
+        f"<tr><td><code>{escape(s.name)}</code></td><td>{escape(s.size)}</td>"
+        f'<td class="quiet">{escape(s.source)}</td></tr>'
+        for s in told.sizes
+    )
+    table = f'<table class="facts"><tbody>{sizes}</tbody></table>' if sizes else ""
+    return (
+        f'<div class="block"><h4>What happened</h4><table class="facts"><tbody>{rows}</tbody>'
+        f"</table>{table}</div>"
+    )
 
 
 def _places(finding: Finding, sources: Mapping[str, str]) -> str:

@@ -26,10 +26,12 @@ from sawbones.schema import (
     CouldNotLook,
     CouldNotSee,
     Evidence,
+    Explanation,
     Finding,
     Fix,
     Report,
     Site,
+    Size,
     Symptom,
     Verdict,
 )
@@ -163,6 +165,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
         "test": finding.test,
         "decided_by": finding.experiment,
         "params": _plain(finding.params),
+        "explanation": _plain(finding.explanation),
     }
 
 
@@ -191,6 +194,21 @@ def _finding_from_json(document: Mapping[str, Any]) -> Finding:
         params=_revive(document.get("params", {})),
         verdict=None if verdict is None else _verdict_from_json(verdict),
         test=document["test"],
+        explanation=_explanation_from_json(document.get("explanation")),
+    )
+
+
+def _explanation_from_json(document: Mapping[str, Any] | None) -> Explanation | None:
+    if document is None:
+        return None
+    return Explanation(
+        document["expected"],
+        document["got"],
+        document.get("because", ""),
+        tuple(
+            Size(row["name"], row["size"], row.get("source", ""))
+            for row in document.get("sizes", ())
+        ),
     )
 
 

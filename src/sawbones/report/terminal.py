@@ -16,12 +16,13 @@ from rich.text import Text
 from sawbones.masking import masked_text, shown, shown_line
 from sawbones.report import wording
 from sawbones.report.masked import masked_in
-from sawbones.schema import Evidence, Finding, Report, Symptom, Verdict
+from sawbones.schema import Evidence, Explanation, Finding, Report, Symptom, Verdict
 
 WIDTH = 100
 MOST_SITES = 3
 MOST_EVIDENCE = 6
 MOST_REASONS = 4
+MOST_SIZES = 6
 MOST_DIFF_LINES = 24
 VERDICT_STYLES = {
     "healthy": "bold green",
@@ -106,16 +107,8 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
         )
     if explains:
         rows.add_row("explains", Text(explains))
-    for index, evidence in enumerate(finding.evidence[:MOST_EVIDENCE]):
-        rows.add_row("evidence" if index == 0 else "", _evidence(evidence))
-    if len(finding.evidence) > MOST_EVIDENCE:
-        rows.add_row(
-            "",
-            Text(
-                f"… and {len(finding.evidence) - MOST_EVIDENCE} more in the JSON report",
-                style="dim",
-            ),
-        )
+    _add_explanation(rows, finding.explanation)
+    _add_evidence(rows, finding)
     if proof := wording.proof(finding):
         rows.add_row("proof", Text(proof))
     elif finding.verdict is not None:
@@ -125,7 +118,8 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
             "experiment", Text(f"{finding.experiment} would decide it; it was not run", style="dim")
         )
     if finding.fix is not None:
-        rows.add_row("fix", Text(shown_line(finding.fix.summary)))
+        label = "try" if finding.explanation is not None else "fix"
+        rows.add_row(label, Text(shown_line(finding.fix.summary)))
         for line in _change(finding):
             rows.add_row("", line)
     body = Group(Text(shown_line(finding.title), style="bold"), Text(), rows)
@@ -134,6 +128,37 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
         (f"· {finding.status} ", style),
     )
     return Panel(body, title=head, title_align="left", border_style=style, padding=(0, 2))
+
+
+def _add_explanation(rows: Table, told: Explanation | None) -> None:
+    """Of a crash: what the operation takes, what it got, and the sizes that met."""
+    if told is None:
+        return
+    for label, text in (("expected", told.expected), ("got", told.got), ("because", told.because)):
+        if text:
+            rows.add_row(label, Text(shown_line(text)))
+    if told.sizes:
+        sizes = Table.grid(padding=(0, 3))
+        for row in told.sizes[:MOST_SIZES]:
+            cells = (row.name, row.size, row.source)
+            sizes.add_row(*(Text(shown_line(cell), style="cyan") for cell in cells))
+        rows.add_row("sizes", sizes)
+
+
+def _add_evidence(rows: Table, finding: Finding) -> None:
+    told = finding.explanation is not None
+    # The explanation says the numbers already: what torch said stands for all of it.
+    listed = [e for e in finding.evidence if e.kind == "refused"] if told else finding.evidence
+    for index, evidence in enumerate(listed[:MOST_EVIDENCE]):
+        rows.add_row("evidence" if index == 0 else "", _evidence(evidence))
+    if len(finding.evidence) > MOST_EVIDENCE:
+        rows.add_row(
+            "",
+            Text(
+                f"… and {len(finding.evidence) - MOST_EVIDENCE} more in the JSON report",
+                style="dim",
+            ),
+        )
 
 
 def _clipped(text: str, style: str = "") -> Text:

@@ -1,5 +1,15 @@
 """The nouns: frozen records that every stage reads and writes."""
 
+from sawbones.schema.crash import (
+    Assignment,
+    Bound,
+    Change,
+    Construction,
+    Crash,
+    CrashFrame,
+    Expression,
+    Operand,
+)
 from sawbones.schema.deep import (
     Activation,
     Attention,
@@ -18,12 +28,15 @@ from sawbones.schema.finding import (
     CouldNotLook,
     CouldNotSee,
     Evidence,
+    Explanation,
     Finding,
     Fix,
     Report,
+    Size,
     Symptom,
     Verdict,
 )
+from sawbones.schema.loader import Loader
 from sawbones.schema.run import (
     NO_GRADIENT,
     NOT_MEASURED,
@@ -37,6 +50,7 @@ from sawbones.schema.run import (
     Tensor,
 )
 from sawbones.schema.site import Site
+from sawbones.schema.source import MadeTensors, SourceCall, SourceLine, SourceNumber
 
 __all__ = [
     "EVENT_KINDS",
@@ -47,26 +61,41 @@ __all__ = [
     "TENSOR_STATISTICS",
     "VERDICTS",
     "Activation",
+    "Assignment",
     "Attention",
     "Batch",
+    "Bound",
+    "Change",
     "Cleared",
+    "Construction",
     "CouldNotLook",
     "CouldNotSee",
+    "Crash",
+    "CrashFrame",
     "DeepStep",
     "Ending",
     "Event",
     "Evidence",
+    "Explanation",
+    "Expression",
     "Fault",
     "Finding",
     "Fix",
     "Influence",
+    "Loader",
     "LossCall",
+    "MadeTensors",
     "Module",
     "Op",
+    "Operand",
     "Optimizer",
     "Report",
     "Run",
     "Site",
+    "Size",
+    "SourceCall",
+    "SourceLine",
+    "SourceNumber",
     "Symptom",
     "Tensor",
     "TokenInput",

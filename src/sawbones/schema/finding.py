@@ -57,6 +57,25 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """One row of the table under a crash: a name, its size, and what made it that."""
+
+    name: str
+    size: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why an operation was refused. What to do about it is the finding's fix."""
+
+    expected: str
+    got: str
+    because: str = ""
+    sizes: tuple[Size, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     fault: str
     status: str
@@ -70,6 +89,7 @@ class Finding:
     verdict: Verdict | None = None
     test: str | None = None
     confidence_n: int = 0  # first tries behind the confidence; 0: not measured
+    explanation: Explanation | None = None  # of a crash
 
 
 @dataclass(frozen=True, slots=True)

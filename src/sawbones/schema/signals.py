@@ -226,6 +226,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
             r, ending=replace(r.ending, kind="finished", exception=None, message=None)
         ),
     ),
+    "crash_record": (
+        "the script did not die of an exception. Nothing to do",
+        lambda r: r.ending.kind == "exception" and r.ending.crash is not None,
+        lambda r: replace(r, ending=replace(r.ending, crash=None)),
+    ),
     "nonfinite": (
         "every loss was finite. Nothing to do",
         lambda r: bool(r.facts.get("nonfinite")),

@@ -12,6 +12,7 @@ import json
 import sqlite3
 import threading
 import zlib
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,8 @@ class RunWriter:
     ) -> None:
         self.path = folder / (f"run-rank{rank}.db" if rank else "run.db")
         self._warn = warn or (lambda text: None)
-        self._pending: list[Entry] = []
+        # Never replaced by another: whoever is about to append has got hold of it already.
+        self._pending: deque[Entry] = deque()
         self._site_ids: dict[Site, int] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -91,7 +93,7 @@ class RunWriter:
         self._over = threading.Event()
         _thread.start_new_thread(self._loop, ())
 
-    # Each of the following costs a tuple and a list append.
+    # Each of the following costs a tuple and an append.
 
     def event(
         self,
@@ -150,7 +152,7 @@ class RunWriter:
             self._pending.clear()
             return
         with self._lock:
-            pending, self._pending = self._pending, []
+            pending = [self._pending.popleft() for _ in range(len(self._pending))]
             if not pending:
                 return
             self._flushed_by = threading.get_ident()

@@ -66,7 +66,7 @@ class Bench:
         allow: Sequence[str] = (),
         partial: bool = False,
     ) -> None:
-        """`allow`: what is not held back, of isolation.choosing.ALLOWABLE. `partial`: Ctrl-C ends
+        """`allow`: what is not held back, of isolation.allowing.ALLOWABLE. `partial`: Ctrl-C ends
         the children, and what was learned so far is kept; otherwise it is raised.
         """
         self.patient = patient
@@ -134,7 +134,8 @@ class Bench:
 
     def room(self) -> Room:
         """A place for one child, or for several that go on from what the one before them left."""
-        return self.scratch.room(self.isolation.is_kernel, self.isolation.network)
+        isolation = self.isolation
+        return self.scratch.room(isolation.is_kernel, isolation.network, isolation.files)
 
     def execute(
         self,

@@ -1,5 +1,6 @@
 """Training loops whose losses and counters must be the same to the last bit, one case per name."""
 
+import collections
 import gc
 import signal
 import sys
@@ -206,6 +207,42 @@ def batches_are_let_go():
         del x, loss
         alive.append(sum(ref() is not None for ref in refs))
     print(alive, gc.isenabled())
+
+
+@case
+def batches_of_own_classes_are_let_go():
+    class Own:
+        def __init__(self, x):
+            self.x = x
+
+    class Listed(list):
+        @property
+        def x(self):
+            return self[0]
+
+    class Table(collections.UserDict):
+        @property
+        def x(self):
+            return self["x"]
+
+    for kind in (Own, lambda x: Listed([x]), lambda x: Table(x=x)):
+        model, alive, refs = network(), [], []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        loader = DataLoader(
+            torch.randn(48, 8),
+            batch_size=4,
+            collate_fn=lambda rows, kind=kind: kind(torch.stack(rows)),
+        )
+        for _ in range(2):
+            for batch in loader:
+                refs.append(weakref.ref(batch))
+                optimizer.zero_grad()
+                loss = model(batch.x).square().mean()
+                loss.backward()
+                optimizer.step()
+                del batch, loss
+                alive.append(sum(ref() is not None for ref in refs))
+        print(alive)
 
 
 @case

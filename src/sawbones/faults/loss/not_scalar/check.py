@@ -1,0 +1,132 @@
+"""A backward pass that starts from a value that is no single number, or has no graph
+
+## What it sees
+The record of a crash in backward: the value that it starts from has more than one element and no
+gradient is given, or it is a leaf that needs no gradient, or a plain number. Fires on the step of
+the crash.
+
+## Why it matters
+The script ends here.
+
+## Looks like
+RuntimeError: grad can be implicitly created only for scalar outputs, or element 0 of tensors does
+not require grad and does not have a grad_fn.
+
+## Example
+    loss = nn.CrossEntropyLoss(reduction="none")(scores, labels)
+    loss.backward()
+
+## Use instead
+    loss = nn.CrossEntropyLoss()(scores, labels)
+    loss.backward()
+
+## Confirm it
+Nothing is left to confirm: the shape and the graph of the value are in the record.
+
+## False alarms
+backward(gradient) on a tensor of any shape does not raise.
+
+## References
+A loss kept per sample in order to weight it, and never averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from sawbones.evidence import NothingToJudge, explained
+from sawbones.schema import Assignment, Bound, Finding, Fix, Run, Site, Size
+from sawbones.stats.crash_shapes import written
+from sawbones.stats.crashes import Backward, backward, makers
+
+NEEDS = ("crash", "crash_record")
+EXPLAINS = ()
+EXPERIMENT = None
+_CUTTING = {
+    "item",
+    "detach",
+    "numpy",
+    "tolist",
+    "tensor",
+    "as_tensor",
+    "argmax",
+    "float",
+    "Tensor",
+    "FloatTensor",
+    "round",
+    "Variable",
+    "from_numpy",
+}
+
+
+def check(run: Run) -> Iterator[Finding]:
+    call = backward(run)
+    if call is None:
+        raise NothingToJudge("no backward pass was refused")
+    if call.bound.kind == "number" or not (call.bound.requires_grad or call.bound.node):
+        yield _without_graph(run, call)
+    elif call.bound.kind == "tensor" and prod(call.bound.shape) != 1 and not call.gradient:
+        yield _many(run, call)
+
+
+def _many(run: Run, call: Backward) -> Finding:
+    shape = call.bound.shape
+    lines = makers(run, call.name)
+    built = _criterion(call)
+    made = lines[0] if lines else None
+    reduced = built is not None and built.settings.get("reduction") == "none"
+    at = built.built.site if reduced and built is not None and built.built is not None else None
+    because = ""
+    if reduced and built is not None:
+        because = f"{built.cls} is built with reduction='none': one value per sample"
+    elif made is not None:
+        because = f"{call.name} comes from {made.text} (line {made.site.line})"
+    where: tuple[Site | None, ...] = (
+        at,
+        made.site if made is not None else None,
+        call.frame.site,
+    )
+    return explained(
+        run,
+        f"backward starts from {call.name}, which holds {prod(shape)} values",
+        where,
+        Fix(f"Make it one number before backward: {call.name}.mean().backward()."),
+        expected="a single number",
+        got=f"{prod(shape)} values in {call.name}",
+        because=because,
+        sizes=[Size(call.name, written(shape), call.bound.node)],
+        exactly=(prod(shape), 1),
+    )
+
+
+def _criterion(call: Backward) -> Bound | None:
+    """A loss module of the frame that the value was made with."""
+    names = {r for a in call.frame.assignments if a.name == call.name for r in (*a.calls, *a.reads)}
+    for name, bound in call.frame.values.items():
+        if name in names and bound.home.startswith("torch.nn.modules.loss"):
+            return bound
+    return None
+
+
+def _without_graph(run: Run, call: Backward) -> Finding:
+    lines = makers(run, call.name)
+    cut: Assignment | None = next((a for a in lines if set(a.calls) & _CUTTING), None)
+    made = cut or (lines[0] if lines else None)
+    what = "a plain number" if call.bound.kind == "number" else "a value without a graph"
+    because = f"{call.name} comes from {made.text} (line {made.site.line})" if made else ""
+    fix = "Compute the loss from the model's output with gradients on, and keep it a tensor"
+    if cut is not None:
+        cuts = ", ".join(sorted(set(cut.calls) & _CUTTING))
+        fix = f"Leave out what takes the value out of the graph in line {cut.site.line} ({cuts})"
+    return explained(
+        run,
+        f"backward starts from {call.name}, which is {what}",
+        (made.site if made is not None else None, call.frame.site),
+        Fix(f"{fix}."),
+        expected="a tensor that was computed from parameters (it has a grad_fn)",
+        got=f"{what} ({call.name}, {call.bound.cls})",
+        because=because,
+        sizes=[Size(call.name, written(call.bound.shape), call.bound.dtype)],
+        exactly=(0, 1),
+    )

@@ -1,0 +1,159 @@
+"""A value with one axis fewer than the operation wants
+
+## What it sees
+The record of a crash: a layer of torch that was given a value with fewer axes than it takes, an
+image layer that read a batch of images without channels as one image, an axis that was asked for
+(dim=1, x[:, 0]) and that the value does not have. Fires on the step of the crash.
+
+## Why it matters
+The script ends here, often only in the last batch, or when a single sample is predicted.
+
+## Looks like
+RuntimeError: Expected 3D (unbatched) or 4D (batched) input, or IndexError: Dimension out of range.
+
+## Example
+    scores = model(x).squeeze()
+    best = scores.argmax(dim=1)
+
+## Use instead
+    scores = model(x)
+    best = scores.argmax(dim=1)
+
+## Confirm it
+Nothing is left to confirm: the axes that are there and the one that is asked for are in the record.
+
+## False alarms
+A value with more axes than a layer takes is not looked at, nor is a width that does not fit where
+the number of axes does.
+
+## References
+squeeze() without an axis removes the batch axis of a batch of one as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.evidence import NothingToJudge, explained
+from sawbones.schema import Bound, Finding, Fix, Run, Size
+from sawbones.stats.crash_shapes import dimensions, misfit, written
+from sawbones.stats.crashes import Given, Refusal, makers, refusal, since
+
+NEEDS = ("crash", "crash_record")
+EXPLAINS = ()
+EXPERIMENT = None
+_AXIS_WORDS = ("dim", "axis", "dim0", "dim1")
+# Functions whose first plain number is an axis.
+_BY_AXIS = (
+    "argmax",
+    "argmin",
+    "cumsum",
+    "flatten",
+    "log_softmax",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "size",
+    "softmax",
+    "std",
+    "sum",
+    "topk",
+    "unbind",
+    "var",
+)
+_DROPPING = ("squeeze", "squeeze_", "select", "__getitem__")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    call = refusal(run)
+    if call is None or not call.tensors:
+        raise NothingToJudge("no operation of torch refused a tensor")
+    found = _layer(call) or _axis(call) or _index(call)
+    if found is not None:
+        given, wanted, what = found
+        yield _missing(run, call, given, wanted, what)
+
+
+def _layer(call: Refusal) -> tuple[Given, int, str] | None:
+    module, given = call.module, call.tensors[0]
+    accepted = dimensions(module) if module is not None else ()
+    if module is None or not accepted:
+        return None
+    count = len(given.bound.shape)
+    if count in range(1, min(accepted)):
+        return given, min(accepted), f"{call.layer} takes {_axes(accepted)}"
+    reads_as_one = "in_channels" in module.settings and count == accepted[0] - 1
+    if reads_as_one and misfit(module, given.bound.shape) is not None:
+        return given, accepted[0], f"{call.layer} takes {accepted[0]} axes, channels second"
+    return None
+
+
+def _axes(accepted: tuple[int, ...]) -> str:
+    return f"{' or '.join(map(str, sorted(accepted)))} axes"
+
+
+def _axis(call: Refusal) -> tuple[Given, int, str] | None:
+    """The axis that was asked for is the first one that is not there."""
+    given = call.tensors[0]
+    count = len(given.bound.shape)
+    asked = [g.bound for g in call.given if g.name in _AXIS_WORDS and _whole(g.bound)]
+    plain = [o.bound for o in call.expression.operands[1:] if o.bound and _whole(o.bound)]
+    if not asked and call.name in _BY_AXIS:
+        asked = plain[:1]
+    for bound in asked:
+        axis = int(bound.value or 0)
+        if axis == count or axis == -count - 1:
+            return given, count + 1, f"{call.name} is asked for axis {axis}"
+    return None
+
+
+def _whole(bound: Bound) -> bool:
+    return bound.kind == "number" and bound.cls == "int" and bound.value is not None
+
+
+def _index(call: Refusal) -> tuple[Given, int, str] | None:
+    """x[:, 0] of a value with one axis."""
+    operands = call.expression.operands
+    if call.expression.kind != "subscript" or not operands or operands[0].bound is None:
+        return None
+    count, asked = len(operands[0].bound.shape), len(operands) - 1
+    if operands[0].bound.kind != "tensor" or asked != count + 1:
+        return None
+    return Given(operands[0].text, operands[0].bound), asked, f"{asked} indices are given"
+
+
+def _missing(run: Run, call: Refusal, given: Given, wanted: int, what: str) -> Finding:
+    shape = given.bound.shape
+    lines = makers(run, given.name)
+    dropped = next((a for a in lines if set(a.calls) & set(_DROPPING)), None)
+    made = dropped or next(iter(lines), None)
+    because = ""
+    if made is not None:
+        because = f"{given.name} comes from {made.text} (line {made.site.line})"
+        if run.num_steps:
+            because += f", {since(run)}"
+    named = given.name if given.name.isidentifier() else "x"
+    if dropped is not None:
+        advice = (
+            "Name the axis that may go (squeeze(-1), never squeeze() alone), or keep it: "
+            f"line {dropped.site.line}."
+        )
+    elif call.module is not None and "in_channels" in call.module.settings:
+        axis = 1 if call.module.settings["in_channels"] == 1 and len(shape) == wanted - 1 else 0
+        advice = f"Give it the axis: {named}.unsqueeze({axis}) before {call.layer}."
+    else:
+        advice = f"Give it the axis: {named}.unsqueeze(0) for a single sample."
+    call_site = call.frame.site
+    where = (made.site, call_site) if made is not None and dropped is not None else (call_site,)
+    return explained(
+        run,
+        f"{given.name} has {len(shape)} axes where {call.layer} takes {wanted}",
+        (*where, made.site if made is not None else None),
+        Fix(advice),
+        expected=f"{wanted} axes ({what})",
+        got=f"{len(shape)} ({given.name} is {written(shape)})",
+        because=because,
+        sizes=[Size(g.name, written(g.bound.shape)) for g in call.tensors[:3]],
+        exactly=(len(shape), wanted),
+    )

@@ -1,0 +1,255 @@
+"""Values -> Bound, without running any code of the user's: no property, no __getattr__, no __len__
+of a class that is not known here.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from sawbones.observe.origins import built_at
+from sawbones.schema.crash import Bound, Construction
+from sawbones.schema.site import Site
+
+MOST_ITEMS = 8
+MOST_SAMPLES = 256  # of a list that holds nothing but tensors: the one that differs may come late
+MOST_KEYS = 12
+MOST_TEXT = 80
+MOST_DEPTH = 3
+MOST_SUBMODULES = 400
+# Sizes that a layer declares, by the attribute that torch keeps them under.
+SIZES = (
+    "in_features",
+    "out_features",
+    "in1_features",
+    "in2_features",
+    "in_channels",
+    "out_channels",
+    "kernel_size",
+    "stride",
+    "padding",
+    "groups",
+    "num_embeddings",
+    "embedding_dim",
+    "embed_dim",
+    "d_model",
+    "num_heads",
+    "kdim",
+    "vdim",
+    "normalized_shape",
+    "num_features",
+    "num_groups",
+    "num_channels",
+    "input_size",
+    "hidden_size",
+    "num_layers",
+    "bidirectional",
+    "batch_first",
+    "reduction",
+    "start_dim",
+    "end_dim",
+    "dim",
+    "training",
+)
+_FUNCTIONS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+)
+
+Built = Callable[[nn.Module, Site], Construction]
+Lines = Callable[[Mapping[str, types.FunctionType], list[str]], dict[str, Site]]
+
+
+class Describer:
+    """`names`: the path of every module of the models that ran. `construction`: the call that made
+    a module, as written. `lines`: where methods and attributes of its class stand.
+    """
+
+    def __init__(self, names: Mapping[int, str], construction: Built, lines: Lines) -> None:
+        self._names, self._construction, self._lines = names, construction, lines
+
+    def __call__(self, value: object, depth: int = MOST_DEPTH) -> Bound:
+        try:
+            with torch._C.DisableTorchFunction():
+                return self._described(value, depth)
+        except Exception:  # a half-made object, a storage that is gone
+            return Bound("object", type(value).__name__, str(type(value).__module__))
+
+    def _described(self, value: object, depth: int) -> Bound:
+        cls = type(value)
+        name, home = cls.__name__, str(cls.__module__)
+        if value is None:
+            return Bound("none", "None")
+        if issubclass(cls, torch.Tensor):
+            return _tensor(value, name, home)
+        if issubclass(cls, (bool, int, float)):
+            return Bound("number", name, home, value=_number(value))
+        if issubclass(cls, (str, bytes)):
+            return Bound("text", name, home, length=cls.__len__(value))  # type: ignore[arg-type]
+        if cls in (torch.device, torch.dtype):
+            return Bound("object", name, home, dtype=str(value).removeprefix("torch."))
+        if issubclass(cls, nn.Module):
+            return self._module(value, name, home)
+        if issubclass(cls, (tuple, list)):
+            return self._sequence(value, name, home, depth)
+        if issubclass(cls, dict):
+            return self._mapping(value, name, home, depth)
+        if issubclass(cls, (DataLoader, _BaseDataLoaderIter)):
+            return self._loader(value, name, home)
+        return _other(value, cls, name, home)
+
+    def _loader(self, value: Any, name: str, home: str) -> Bound:
+        held = object.__getattribute__(value, "__dict__")
+        sizes = {key: held[key] for key in ("batch_size", "num_workers") if key in held}
+        dataset = held.get("dataset", held.get("_dataset"))
+        sizes["dataset"] = type(dataset).__name__
+        lines = self._lines(_methods(type(dataset)), []) if dataset is not None else {}
+        return Bound("loader", name, home, settings=sizes, lines=lines)
+
+    def _sequence(self, value: Any, name: str, home: str, depth: int) -> Bound:
+        form = tuple if issubclass(type(value), tuple) else list
+        length = form.__len__(value)
+        first = [form.__getitem__(value, i) for i in range(min(length, MOST_SAMPLES))]
+        if not all(issubclass(type(item), torch.Tensor) for item in first):
+            first = first[:MOST_ITEMS]
+        texts = [t[:MOST_TEXT] for t in first if type(t) is str]
+        items = tuple(self(item, depth - 1) for item in first) if depth > 0 else ()
+        return Bound("sequence", name, home, length=length, items=items, keys=tuple(texts))
+
+    def _mapping(self, value: Any, name: str, home: str, depth: int) -> Bound:
+        keys, items = [], []
+        for number, (key, item) in enumerate(dict.items(value)):
+            if number >= MOST_KEYS:
+                break
+            keys.append(key[:MOST_TEXT] if type(key) is str else type(key).__name__)
+            if depth > 0 and number < MOST_ITEMS:
+                items.append(self(item, depth - 1))
+        length = dict.__len__(value)
+        return Bound("mapping", name, home, length=length, items=tuple(items), keys=tuple(keys))
+
+    def _module(self, value: Any, name: str, home: str) -> Bound:
+        held = object.__getattribute__(value, "__dict__")
+        own = {key: _plain(held[key]) for key in SIZES if key in held}
+        parameters = list(_parameters(value))
+        own["num_parameters"] = len(parameters)
+        if "_modules" not in held:
+            own["not_initialised"] = True
+        own["children"] = [name[:MOST_TEXT] for name in held.get("_modules") or ()][:MOST_KEYS]
+        loose = _loose_modules(held)
+        if loose:
+            own["modules_in_plain_containers"] = loose
+        lines: dict[str, Site] = {}
+        if not home.startswith("torch."):
+            methods = _methods(type(value))
+            own["methods"] = list(methods)
+            lines = self._lines(methods, loose)
+        dtypes = sorted({str(p.dtype).removeprefix("torch.") for p in parameters})
+        devices = sorted({str(p.device) for p in parameters})
+        site = built_at(value)
+        return Bound(
+            "module",
+            name,
+            home,
+            dtype=", ".join(dtypes),
+            device=", ".join(devices),
+            settings=own,
+            path=self._names.get(id(value), ""),
+            built=self._construction(value, site) if site is not None else None,
+            lines=lines,
+        )
+
+
+def _tensor(value: Any, name: str, home: str) -> Bound:
+    node = value.grad_fn
+    return Bound(
+        "tensor",
+        name,
+        home,
+        tuple(int(size) for size in value.shape),
+        str(value.dtype).removeprefix("torch."),
+        str(value.device),
+        bool(value.requires_grad),
+        type(node).__name__ if node is not None else "",
+        settings={"version": int(value._version)} if not value.is_inference() else {},
+    )
+
+
+def _other(value: object, cls: type, name: str, home: str) -> Bound:
+    if issubclass(cls, type):
+        own = {"abstract": "nn.Module"} if issubclass(value, nn.Module) else {}  # type: ignore[arg-type]
+        made = str(type.__getattribute__(value, "__module__"))
+        return Bound("class", type.__getattribute__(value, "__name__"), made, settings=own)
+    if issubclass(cls, _FUNCTIONS):
+        return Bound("function", str(value.__name__), str(value.__module__ or ""))  # type: ignore[attr-defined]
+    if issubclass(cls, types.ModuleType):
+        return Bound("package", str(vars(value).get("__name__", "")), "")
+    if issubclass(cls, torch.optim.Optimizer):
+        return Bound("optimizer", name, home)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and cls is numpy.ndarray:
+        shape = tuple(int(size) for size in value.shape)  # type: ignore[attr-defined]
+        return Bound("array", name, home, shape, str(value.dtype))  # type: ignore[attr-defined]
+    if numpy is not None and issubclass(cls, numpy.generic) and home == "numpy":
+        return Bound("number", name, home, dtype=name)
+    return Bound("object", name, home)
+
+
+def _number(value: Any) -> float | None:
+    plain = type(value) in (bool, int, float)
+    return float(value) if plain and abs(value) < 1e300 else None
+
+
+def _plain(value: object) -> Any:
+    if type(value) in (bool, int, float, str) or value is None:
+        return value
+    if type(value) in (tuple, list, torch.Size):
+        return [v if type(v) in (bool, int, float, str) else str(type(v)) for v in value]  # type: ignore[attr-defined]
+    return type(value).__name__
+
+
+def submodules(module: nn.Module) -> Iterator[nn.Module]:
+    """Itself and what it holds, without calling any of its methods."""
+    seen: set[int] = set()
+    waiting: list[nn.Module] = [module]
+    while waiting and len(seen) < MOST_SUBMODULES:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        held = object.__getattribute__(current, "__dict__").get("_modules") or {}
+        waiting += [m for m in reversed(list(dict.values(held))) if issubclass(type(m), nn.Module)]
+
+
+def _parameters(module: nn.Module) -> Iterator[torch.Tensor]:
+    for current in submodules(module):
+        held = object.__getattribute__(current, "__dict__").get("_parameters") or {}
+        yield from (p for p in dict.values(held) if issubclass(type(p), torch.Tensor))
+
+
+def _loose_modules(held: Mapping[str, Any]) -> list[str]:
+    """Names under which modules or parameters stand in a plain list, tuple or dict."""
+    found = []
+    for name, value in held.items():
+        if name.startswith("_") or type(value) not in (list, tuple, dict):
+            continue
+        items = list(value.values() if type(value) is dict else value)[:MOST_ITEMS]
+        if items and all(issubclass(type(i), (nn.Module, nn.Parameter)) for i in items):
+            found.append(name)
+    return found
+
+
+def _methods(cls: type) -> dict[str, types.FunctionType]:
+    found = {n: f for n, f in vars(cls).items() if type(f) is types.FunctionType}
+    return dict(list(found.items())[:MOST_KEYS])

@@ -1,0 +1,128 @@
+"""What was bound when the script died of an exception: read off the traceback, once, afterwards.
+
+Nothing is evaluated again for it. A value is described by what its class is known to hold (shapes,
+dtypes, sizes), never by asking the value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sawbones.schema.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A line of the user's source that gives a name its value."""
+
+    name: str
+    site: Site
+    text: str = ""  # the right side; of a loop, what it goes over; "" for an argument
+    how: str = "assign"  # assign, augment, loop, argument, import, with
+    reads: tuple[str, ...] = ()  # names on the right side
+    calls: tuple[str, ...] = ()  # last names of what is called on the right side, outermost first
+    loop: int = 0  # first line of the innermost loop around it, 0 for none
+
+
+@dataclass(frozen=True, slots=True)
+class Construction:
+    """The call that made a module, as written, and the lines that its arguments come from."""
+
+    site: Site
+    text: str = ""
+    assignments: tuple[Assignment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One value. kind: tensor, array, module, optimizer, loader, number, text, none, sequence,
+    mapping, function, class, package, object.
+    """
+
+    kind: str
+    cls: str = ""  # the name of its class; of a function, class or package its own name
+    home: str = ""  # the module that defines that class or function
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    device: str = ""
+    requires_grad: bool = False
+    node: str = ""  # what made it in the graph, "" for a leaf
+    length: int = -1  # of a sequence, mapping or text
+    items: tuple[Bound, ...] = ()  # the first few
+    keys: tuple[str, ...] = ()  # of a mapping, or the texts of a sequence of names
+    value: float | None = None  # of a number
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of a module: declared sizes
+    path: str = ""  # of a module: its name in the model
+    built: Construction | None = None
+    lines: Mapping[str, Site] = field(default_factory=dict)  # of a user's class: its methods
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    text: str  # as written
+    bound: Bound | None = None  # None: a value that no name holds
+    keyword: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """The part of a line that was being evaluated. kind: call, binary, augment, subscript,
+    attribute, unpack, iterate, raise, other.
+    """
+
+    kind: str
+    text: str
+    name: str = ""  # what is called, the operator, or the attribute
+    called: Bound | None = None
+    operands: tuple[Operand, ...] = ()  # of a method: the object first
+    wanted: int = -1  # of unpack: how many names stand on the left
+
+
+@dataclass(frozen=True, slots=True)
+class CrashFrame:
+    site: Site
+    user: bool
+    home: str = ""  # the module that the code belongs to
+    values: Mapping[str, Bound] = field(default_factory=dict)
+    expression: Expression | None = None  # of the user's frames
+    assignments: tuple[Assignment, ...] = ()  # of the names that the line depends on, in order
+    loop: int = 0  # first line of the innermost loop around the line, 0 for none
+    dropped: tuple[Site, ...] = ()  # lines that make a copy (x.to(...), x.float()) and drop it
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An exception behind the one that ended the run. relation: cause or context."""
+
+    relation: str
+    exception: str
+    message: str
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A line of the user's source that changes a value in place."""
+
+    site: Site
+    text: str
+    target: str  # the name of what is changed
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    exception: str
+    classes: tuple[str, ...]  # names of its classes, itself first, without object
+    message: str
+    frames: tuple[CrashFrame, ...] = ()  # outermost first, the user's and the library's
+    chain: tuple[Link, ...] = ()
+    batch: Bound | None = None  # what the loader gave last
+    step: int = 0
+    phase: str = ""
+    changes: tuple[Change, ...] = ()  # in-place changes, where the backward pass was refused
+    carriers: tuple[str, ...] = ()  # names in the last user frame that hold a graph in use
+    remote: tuple[Site, ...] = ()  # the user's frames in a worker process, outermost first
+    recent: tuple[Mapping[str, Any], ...] = ()  # last operators of a deep step, oldest first

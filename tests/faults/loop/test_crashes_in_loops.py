@@ -1,0 +1,163 @@
+"""Scripts that die in the loop around the model: names, graphs, devices, checkpoints, calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from crash_runs import died, explanations, root_line
+
+HEAD = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(5, 3)
+"""
+CARRIED = (
+    HEAD
+    + """
+cell = nn.GRUCell(5, 4)
+state = torch.zeros(2, 4)
+for step in range(3):
+    state = cell(torch.randn(2, 5), state)  # ROOT
+    loss = state.sum()
+    loss.backward()
+"""
+)
+BEFORE_THE_LOOP = (
+    HEAD
+    + """
+scores = torch.tanh(model(torch.randn(2, 5)))  # ROOT
+for step in range(3):
+    loss = (scores * scores).sum()
+    loss.backward()
+"""
+)
+OVERWRITTEN = (
+    HEAD
+    + """
+loss = nn.MSELoss()
+for step in range(2):
+    loss = loss(model(torch.randn(2, 5)), torch.zeros(2, 3))  # ROOT
+    loss.backward()
+"""
+)
+OF_PYTHON = (
+    HEAD
+    + """
+len = 5  # ROOT
+print(len([1, 2]))
+"""
+)
+NOT_KEPT = (
+    HEAD
+    + """
+device = torch.device("meta")
+model = model.to(device)
+x = torch.randn(2, 5)
+x.to(device)  # ROOT
+model(x)
+"""
+)
+PREFIX = (
+    HEAD
+    + """
+saved = {"module." + key: value for key, value in model.state_dict().items()}
+model.load_state_dict(saved)  # ROOT
+"""
+)
+WIDTHS = (
+    HEAD
+    + """
+saved = nn.Linear(5, 4).state_dict()
+model.load_state_dict(saved)  # ROOT
+"""
+)
+NUMPY = (
+    HEAD
+    + """
+scores = model(torch.randn(2, 5))
+print(scores.numpy())  # ROOT
+"""
+)
+CLASS_CALLED = (
+    HEAD
+    + """
+scores = model(torch.randn(2, 5))
+loss = nn.MSELoss(scores, torch.zeros(2, 3))  # ROOT
+"""
+)
+OTHER_LIBRARY = (
+    HEAD
+    + """
+scores = model(torch.randn(2, 5))
+print(scores.astype("float32"))  # ROOT
+"""
+)
+WRONG_ARGUMENTS = (
+    HEAD
+    + """
+optimizer = torch.optim.SGD(model.parameters(), learning_rate=0.1)  # ROOT
+"""
+)
+PER_SAMPLE = (
+    HEAD
+    + """
+criterion = nn.MSELoss(reduction="none")  # ROOT
+loss = criterion(model(torch.randn(2, 5)), torch.zeros(2, 3))
+loss.backward()
+"""
+)
+TAKEN_OUT = (
+    HEAD
+    + """
+loss = torch.tensor(model(torch.randn(2, 5)).sum().item())  # ROOT
+loss.backward()
+"""
+)
+CASES = {
+    "state carried over": (CARRIED, "loop.backward-twice", "state = state.detach()"),
+    "made before the loop": (BEFORE_THE_LOOP, "loop.backward-twice", "inside of the loop"),
+    "its own result": (OVERWRITTEN, "loop.shadowed-name", "a name of its own"),
+    "a function of Python": (OF_PYTHON, "loop.shadowed-name", "a name of its own"),
+    "copy not kept": (NOT_KEPT, "loop.device-mismatch", "x = x.to(device)"),
+    "prefix": (PREFIX, "loop.state-dict-mismatch", "removeprefix('module.')"),
+    "other widths": (WIDTHS, "loop.state-dict-mismatch", "sizes"),
+    "numpy": (NUMPY, "loop.api-misuse", "scores.detach().numpy()"),
+    "class called": (CLASS_CALLED, "loop.api-misuse", "nn.MSELoss()("),
+    "method of arrays": (OTHER_LIBRARY, "loop.api-misuse", "numpy()"),
+    "keyword": (WRONG_ARGUMENTS, "loop.api-misuse", "learning_rate"),
+    "per sample": (PER_SAMPLE, "loss.not-scalar", "loss.mean()"),
+    "no graph": (TAKEN_OUT, "loss.not-scalar", "item"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_the_cause_its_line_and_the_fix_are_named_by_one_finding(name: str, tmp_path: Path) -> None:
+    source, fault, advice = CASES[name]
+    found = explanations(died(tmp_path, source))
+    assert [f.fault for f in found] == [fault]
+    (finding,) = found
+    assert root_line(source) in [site.line for site in finding.where[:2]]
+    assert finding.fix is not None and advice in finding.fix.summary
+
+
+OWN_ERRORS = {
+    "raise": "raise ValueError('shapes (3, 4) and (3, 5) do not fit')",
+    "assert": "assert model(torch.randn(2, 5)).shape == (2, 4), 'shape'",
+    "file": "open('missing.csv')",
+    "key": "{'a': 1}['b']",
+    "division": "1 / 0",
+    "own type error": "raise TypeError('cannot multiply')",
+    "index": "[1, 2][5]",
+    "stop": "next(iter([]))",
+}
+
+
+@pytest.mark.parametrize("name", OWN_ERRORS)
+def test_an_error_of_the_script_itself_is_not_explained_away(name: str, tmp_path: Path) -> None:
+    run = died(tmp_path, HEAD + OWN_ERRORS[name] + "\n")
+    assert run.ending.crash is not None
+    assert explanations(run) == []

@@ -1,0 +1,109 @@
+"""Scripts that die over a batch: unpacking, samples that differ, workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from crash_runs import died, explanations, root_line
+
+HEAD = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+torch.manual_seed(0)
+"""
+THREE = (
+    HEAD
+    + """
+loader = DataLoader(TensorDataset(torch.ones(8, 5), torch.ones(8), torch.ones(8)), batch_size=4)
+for x, y in loader:  # ROOT
+    pass
+"""
+)
+STATE = (
+    HEAD
+    + """
+out = nn.LSTM(5, 4)(torch.randn(3, 2, 5))  # ROOT
+nn.Linear(4, 1)(out)
+"""
+)
+OF_LIST = (
+    HEAD
+    + """
+for batch in DataLoader(TensorDataset(torch.ones(8, 5), torch.ones(8)), batch_size=4):  # ROOT
+    batch = batch.to("cpu")
+"""
+)
+RAGGED = (
+    HEAD
+    + """
+class Rows(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):  # ROOT
+        return torch.ones(5 if i != 6 else 4), 1
+
+for x, y in DataLoader(Rows(), batch_size=4):
+    pass
+"""
+)
+STACKED = (
+    HEAD
+    + """
+rows = [torch.ones(5), torch.ones(5), torch.ones(4)]  # ROOT
+x = torch.stack(rows)
+"""
+)
+TENSORS = (
+    HEAD
+    + """
+rows = [torch.ones(5), torch.ones(5)]
+x = torch.tensor(rows)  # ROOT
+"""
+)
+UNPICKLABLE = (
+    HEAD
+    + """
+class Rows(Dataset):
+    def __init__(self, change):
+        self.change = change
+
+    def __len__(self):
+        return 8
+
+rows = Rows(lambda x: x)  # ROOT
+loader = DataLoader(rows, batch_size=4, num_workers=1, multiprocessing_context="spawn")
+for x in loader:
+    pass
+"""
+)
+CASES = {
+    "one more": (THREE, "pipeline.wrong-unpacking", "x, y, extra1"),
+    "state of a recurrent layer": (STATE, "pipeline.wrong-unpacking", "out[0]"),
+    "batch is a list": (OF_LIST, "pipeline.wrong-unpacking", "batch[0]"),
+    "a sample differs": (RAGGED, "pipeline.ragged-batch", "pad"),
+    "stack": (STACKED, "pipeline.ragged-batch", "pad"),
+    "list of tensors": (TENSORS, "pipeline.ragged-batch", "torch.stack(rows)"),
+    "worker": (UNPICKLABLE, "pipeline.worker-crash", "num_workers=0"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_the_cause_its_line_and_the_fix_are_named_by_one_finding(name: str, tmp_path: Path) -> None:
+    source, fault, advice = CASES[name]
+    found = explanations(died(tmp_path, source))
+    assert [f.fault for f in found] == [fault]
+    (finding,) = found
+    assert root_line(source) in [site.line for site in finding.where[:2]]
+    assert finding.fix is not None and advice in finding.fix.summary
+
+
+def test_the_sample_that_differs_is_counted_in_its_batch(tmp_path: Path) -> None:
+    (finding,) = explanations(died(tmp_path, RAGGED))
+    assert finding.title.startswith("Sample 3 of 4 ")
+    assert finding.explanation is not None
+    assert [row.size for row in finding.explanation.sizes][2] == "Tensor of 4 values"
