@@ -8,6 +8,7 @@ after a change of the recorder.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Run
 from sawbones.store import read_run
 from sawbones.trials.bench import Bench, Patient
+from sawbones.trials.source_change import change_at_source
 from sawbones.trials.twin import compare
 
 # The faults that every test run takes through the contract. SAWBONES_FULL=1 takes the whole lab.
@@ -57,6 +59,10 @@ class Recordings:
             run = replace(
                 run, facts={**run.facts, "twin_run": compare(run, read_run(folder / "second"))}
             )
+        changed = folder / "source_change.json"
+        if changed.exists():
+            told = json.loads(changed.read_text(encoding="utf-8"))
+            run = replace(run, facts={**run.facts, "source_change": told})
         return run
 
     def _record(self, bed: Bed, healthy: bool) -> Path:
@@ -76,8 +82,11 @@ class Recordings:
                 Patient(bed.script.name, ("--healthy",) if healthy else (), work, bed.num_ranks),
                 200,
             ) as bench:
-                bench.execute(diagnosing(max_steps=bed.steps), run_folder=made / "run")
-                if "twin_run" in _needs(bed.fault):
+                run = bench.execute(diagnosing(max_steps=bed.steps), run_folder=made / "run")
+                if "source_change" in _signals(bed.fault):
+                    told = json.dumps(change_at_source(bench, run))
+                    (made / "source_change.json").write_text(told, encoding="utf-8")
+                if "twin_run" in _signals(bed.fault):
                     plain = Options(
                         deep_steps=(), deep_every=0, max_steps=TWIN_STEPS, batch_samples=0
                     )
@@ -86,8 +95,8 @@ class Recordings:
         return made
 
 
-def _needs(fault: str) -> tuple[str, ...]:
-    return next((check.needs for check in all_checks() if check.fault == fault), ())
+def _signals(fault: str) -> tuple[str, ...]:
+    return next((c.needs + c.uses for c in all_checks() if c.fault == fault), ())
 
 
 def shared_folder(base: Path) -> Path:

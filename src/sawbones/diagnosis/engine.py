@@ -17,6 +17,7 @@ from sawbones.diagnosis.differential import Outcome, seek, standing
 from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.good import against_good, ill_itself, with_differences
 from sawbones.diagnosis.held_back import held_back
+from sawbones.diagnosis.leaks import leaks_line
 from sawbones.diagnosis.ordering import settle
 from sawbones.diagnosis.pinning import pin
 from sawbones.diagnosis.progress import progress as learned
@@ -27,12 +28,14 @@ from sawbones.schema import Cleared, Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
 from sawbones.trials import trial
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
+from sawbones.trials.source_change import change_at_source
 from sawbones.trials.twin import compare
 
 OBSERVE_SHARE = (
     0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments
 )
 TWIN_STEPS = 25
+LEAKS = ("evaluation.leak-preprocessing", "evaluation.leak-target")
 MORE_TIME = "sawbones diagnose --seconds N"
 CORES_TO_SHARE = 4  # below this, two children at once only slow each other down
 
@@ -91,6 +94,8 @@ def diagnose_script(
         asked = fnmatch("loop.nondeterminism", only) and not _crash_is_explained(run, only)
         if experiments and asked and not bench.interrupted:
             run = _with_twin(bench, run, say)
+        if experiments and not bench.interrupted and any(fnmatch(f, only) for f in LEAKS):
+            run = _with_source_change(bench, run, say)
         bench.baseline = run
         reading = faults.read(run, only)
         findings = list(reading.findings)
@@ -202,6 +207,18 @@ def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
     if bench.interrupted:
         return run
     return replace(run, facts={**run.facts, "twin_run": compare(run, second)})
+
+
+def _with_source_change(bench: Bench, run: Run, say: Say) -> Run:
+    """Short further runs with other values in rows that are only evaluated: a signal as well."""
+    if not run.num_steps or run.ending.kind == "hang" or run.world_size > 1:
+        return run
+    if (run.facts.get("sources") or {}).get("rows"):
+        say("changing rows that are only evaluated where they enter the script")
+    told = change_at_source(bench, run)
+    if bench.interrupted:
+        return run
+    return replace(run, facts={**run.facts, "source_change": told})
 
 
 def _decide(
@@ -332,6 +349,8 @@ def _report(
     notes += tuple(line for line in held_back(run) if line not in judged.why)
     notes += found.notes
     notes += ill_itself(good) if good is not None else ()
+    if judged.verdict == "healthy" and (line := leaks_line(run, reading, finished)):
+        notes += (line,)
     report = Report(
         judged.verdict,
         script,

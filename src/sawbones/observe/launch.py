@@ -32,6 +32,7 @@ from sawbones.observe.options import Options
 from sawbones.observe.printing import print_exception, print_exit_text
 from sawbones.observe.saying import keep_stream, say
 from sawbones.observe.sites import SiteFinder, is_user_file
+from sawbones.observe.sources.lines import LineWatch
 from sawbones.schema import Crash, Ending, Site
 
 # the name under which `-m` was given, for this process and the ones it starts
@@ -89,6 +90,7 @@ class Session:
             rank,
         )
         self.recorder: Any = None
+        self.sources: LineWatch | None = None  # where data come from, under `diagnose`
         self.ending: Ending | None = None  # of the script, once it is done
         self.patches: Any = None
         self.on_ready: list[Callable[[Any], None]] = []
@@ -98,10 +100,22 @@ class Session:
         )
 
     def arm(self) -> None:
+        if self.options.sources:
+            self.sources = LineWatch(self._source_log)
+            self.on_ready.append(self._hand_sources)
         if "torch" in sys.modules:
             self.try_install()
         else:
             sys.meta_path.insert(0, AfterImport("torch", self.try_install))
+
+    def _source_log(self) -> Any:
+        from sawbones.observe.sources.log import SourceLog  # reads NumPy, which the script now has
+
+        shown = SiteFinder(self.root).shown
+        return SourceLog(shown, self.options.extra.get("source_change"))
+
+    def _hand_sources(self, recorder: Any) -> None:
+        recorder.sources = self.sources
 
     def try_install(self) -> None:
         """Inside the user's `import torch`: whatever goes wrong with watching, the import
@@ -199,7 +213,11 @@ def run_script(
         session.arm()
         _end_on_sigterm(session)
         run_main = prepare_main(script, argv, _module_of(script))
+    if session.sources is not None:
+        session.sources.start()
     ending = _execute(run_main, session)
+    if session.sources is not None:
+        session.sources.stop()
     session.ending = ending
     if ending.kind == "finished" and _other_threads():
         # The script goes on in them: Python waits for them before it calls this.

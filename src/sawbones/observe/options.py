@@ -27,6 +27,7 @@ class Options:
     journal: bool = (
         False  # keep the operators of the current step, to name the first non-finite one
     )
+    sources: bool = False  # follow the script's data line by line until it trains
     max_steps: int | None = None  # end the run after this many optimizer steps
     max_seconds: float | None = None
     eager: bool = False  # what the script compiles runs eagerly, so that deep steps can look inside
@@ -60,6 +61,7 @@ def diagnosing(**changes: Any) -> Options:
         "deep_steps": DIAGNOSE_DEEP_STEPS,
         "probe": True,
         "journal": True,
+        "sources": True,
         "eager": True,
         "full_every": 10,
     }

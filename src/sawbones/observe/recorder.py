@@ -32,25 +32,22 @@ from sawbones.observe.journal import Journal
 from sawbones.observe.options import Options
 from sawbones.observe.pacing import deep_pace
 from sawbones.observe.scalars import ScalarReader
-from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
-from sawbones.observe.signals.data_end import write_data_signals
+from sawbones.observe.signals.data_end import write_signals_of_the_end
 from sawbones.observe.signals.fitted import FittedLog
 from sawbones.observe.signals.held_groups import held_groups
 from sawbones.observe.signals.held_times import held_times
-from sawbones.observe.signals.label_probe import PairLog, probe_dataset
-from sawbones.observe.signals.map_partners import probe_partners
+from sawbones.observe.signals.label_probe import PairLog
 from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
+from sawbones.observe.sources.lines import LineWatch
 from sawbones.observe.steps import StepLog, plain_lr
 from sawbones.observe.training_thread import TrainingThread
 from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
 
-_MANY_PASSES = (
-    64,
-    512,
-)  # backward passes without an optimizer step, after which live warnings look at what there is
+# backward passes without an optimizer step, after which live warnings look at what there is
+_MANY_PASSES = (64, 512)
 
 
 _num_forks = 0  # between the process that read this file and this one
@@ -100,6 +97,7 @@ class Recorder:
         self.samples = SampleLog() if options.journal else None
         self.fitted = FittedLog() if options.journal else None
         self.vocabularies = Vocabularies() if options.journal else None
+        self.sources: LineWatch | None = None  # handed over by the launcher
         self.deep: DeepObserver | None = None
         self._dropped: DeepObserver | None = None  # in the middle of one of torch's functions
         self.deep_backward_seen = False
@@ -112,23 +110,19 @@ class Recorder:
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.unsure = False  # it may be one: gradients are on, and no backward pass has come yet
         self.facts: dict[str, Any] = {}
-        self.for_process: Callable[[Callable[..., Any], int], Any] | None = (
-            None  # wraps what a new process is to run
-        )
+        # wraps what a new process is to run
+        self.for_process: Callable[[Callable[..., Any], int], Any] | None = None
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
         # called after every step, for live warnings
         self.listeners: list[Callable[[Recorder], None]] = []
         self.at_the_end: list[Callable[[], None]] = []  # called before the facts are written
-        self.on_waiting: list[
-            Callable[[Recorder], None]
-        ] = []  # called when many backward passes went by without a step
-        self.scaled: deque[tuple[Any, Any]] = deque(
-            maxlen=8
-        )  # (result of scaler.scale, its unscaled input)
+        # called when many backward passes went by without a step
+        self.on_waiting: list[Callable[[Recorder], None]] = []
+        # (result of scaler.scale, its unscaled input)
+        self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
-        self._late: deque[tuple[int, tuple[Any, ...]]] = (
-            deque()
-        )  # events with a number that is still on a device
+        # events with a number that is still on a device
+        self._late: deque[tuple[int, tuple[Any, ...]]] = deque()
         self.calls = threading.local()  # `depth`: inside of a module's call
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
@@ -254,6 +248,9 @@ class Recorder:
             self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase, loaded)
         if self.fitted is not None and not self.unsure:
             self.guard("fitted", self.fitted.saw, tensors_in((args, kwargs)), self.phase)
+        if self.sources is not None and not self.unsure:
+            loaded = self.batches.latest if self.batches.loader_seen else None
+            self.guard("sources", self.sources.called, (args, kwargs), self.phase, loaded)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
         learns = self.phase == "train" and not self.unsure
         if learns:
@@ -338,6 +335,8 @@ class Recorder:
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
     ) -> None:
         """A loss function was given this target for the latest model call."""
+        if self.sources is not None:
+            self.guard("sources", self.sources.asked, target)
         if self.samples is not None and self.phase == "train":
             self.guard("samples", self.samples.asked, scores, target, ignore_index)
         if self.pairs is not None and self.phase == "train" and not self.pairs.full:
@@ -517,23 +516,6 @@ class Recorder:
         self.writer.meta("facts", self.facts)
         self.writer.meta("seconds", time.perf_counter() - self.began)
 
-    def write_signals_of_the_end(self) -> None:
-        """Signals that a diagnosed run gives once training is over."""
-        files = user_files(getattr(sys.modules.get("__main__"), "__file__", None))
-        self.facts["calls"] = user_calls(self.sites, files)
-        self.facts["numbers"] = user_numbers(self.sites, files)
-        self.facts["streams_used"] = self.streams_used()
-        # Before the data set is read here: what workers would draw is asked of it as they got it.
-        write_data_signals(self)
-        dataset = self.batches.training_dataset()
-        found = {
-            "batches": self.pairs.probe() if self.pairs else None,
-            "dataset": probe_dataset(dataset) if dataset is not None else None,
-            "maps": probe_partners(dataset) if dataset is not None else None,
-        }
-        if any(found.values()):
-            self.writer.record("label_probe", 0, found)
-
     def write_ending(self, ending: Ending) -> None:
         self.brief.leave()
         if os.getpid() == self.pid:
@@ -568,7 +550,9 @@ class Recorder:
         for finish in self.at_the_end:
             self.guard("evaluation", finish)
         if self.options.journal:
-            self.guard("label probe", self.write_signals_of_the_end)
+            self.guard("label probe", write_signals_of_the_end, self)
+        if self.sources is not None:
+            self.facts["sources"] = self.guard("sources", self.sources.record)
         self.guard("census", self.write_census)
         if ending is not None:
             self.writer.record("ending", 0, ending)

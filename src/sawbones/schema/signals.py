@@ -170,6 +170,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.facts.get("twin_run")),
         _without_fact("twin_run"),
     ),
+    "source_change": (
+        "the script was not run again with other rows: only diagnose does",
+        lambda r: bool(r.facts.get("source_change")),
+        _without_fact("source_change"),
+    ),
     "validation": (
         "this run evaluates nothing: no model call without gradients, or without a backward pass",
         lambda r: any(e.kind == "forward" and e.phase == "eval" for e in r.events),

@@ -74,6 +74,11 @@ READ_ONCE = Limit(
     "share of the trained samples",
     "a second epoch reads all but the last of them again: then it is known which ones they are",
 )
+TRAINED_AGAIN = Limit(
+    0.5,
+    "share of the trained samples that are in one evaluated batch",
+    "half: a batch of all data holds every one of them, a test set with copies only some",
+)
 MIXED_BATCH = Limit(
     0.03,
     "share of a batch, of the rarer of known and new samples",

@@ -5,13 +5,33 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sawbones.observe.signals.calls import user_files
+from sawbones.observe.signals.calls import user_calls, user_files, user_numbers
+from sawbones.observe.signals.label_probe import probe_dataset
+from sawbones.observe.signals.map_partners import probe_partners
 from sawbones.observe.signals.redraw import probe_redraw
 from sawbones.observe.signals.source_lines import user_lines
 from sawbones.observe.sites import is_user_file
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
+
+
+def write_signals_of_the_end(recorder: Recorder) -> None:
+    """Signals that a diagnosed run gives once training is over."""
+    files = user_files(getattr(sys.modules.get("__main__"), "__file__", None))
+    recorder.facts["calls"] = user_calls(recorder.sites, files)
+    recorder.facts["numbers"] = user_numbers(recorder.sites, files)
+    recorder.facts["streams_used"] = recorder.streams_used()
+    # Before the data set is read here: what workers would draw is asked of it as they got it.
+    write_data_signals(recorder)
+    dataset = recorder.batches.training_dataset()
+    found = {
+        "batches": recorder.pairs.probe() if recorder.pairs else None,
+        "dataset": probe_dataset(dataset) if dataset is not None else None,
+        "maps": probe_partners(dataset) if dataset is not None else None,
+    }
+    if any(found.values()):
+        recorder.writer.record("label_probe", 0, found)
 
 
 def write_data_signals(recorder: Recorder) -> None:

@@ -41,7 +41,7 @@ from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
-from sawbones.schema import Batch, Finding, Fix, Run
+from sawbones.schema import Batch, Evidence, Finding, Fix, Run
 from sawbones.stats.data_lines import marked_lines, outside_of_models
 from sawbones.stats.loss_calls import places
 from sawbones.stats.overlaps import judged, least_share
@@ -56,7 +56,7 @@ from sawbones.stats.splits import (
 )
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("samples", "source_lines", "loaders")
+USES = ("samples", "source_lines", "loaders", "sources")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_COPIES = 5  # samples: fewer may be real duplicates
@@ -64,6 +64,7 @@ MIN_NUMBERS = 3  # real numbers per sample, so that equal ones are no chance
 MIN_TOKENS = 6  # whole numbers per sample: shorter ones coincide
 MIN_BATCH = 16  # samples, so that a share of a batch says something
 MIN_MIXED = 2  # batches of known and new samples
+MIN_WHOLE = 64  # samples of an evaluation in one batch
 NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 
 
@@ -147,6 +148,8 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
     if limits.COPIED_SAMPLES.passed_by(in_training) and source != "model":
         text = f"{in_training:.0%} of the samples of one training epoch are copies"
         evidence.append(context(text, signal="batches", value=in_training, expected=0))
+    if (honest := _without_copies(run)) is not None:
+        evidence.append(honest)
     halves = outside_of_models(run, marked_lines(run, "split"))
     loaders = (loader_site(run, s) for s in (source, *sorted(part.trained_sources)))
     yield finding(
@@ -158,6 +161,20 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
             "and make the two index ranges disjoint."
         ),
     )
+
+
+def _without_copies(run: Run) -> Evidence | None:
+    """The score beside the one over rows that were not trained on."""
+    score = (run.facts.get("sources") or {}).get("score")
+    if not score or score["rows"] - score["copies"] < MIN_COPIES:
+        return None
+    new, right = score["rows"] - score["copies"], score["right"] - score["copies_right"]
+    text = (
+        f"accuracy {score['right'] / score['rows']:.2f}; {right / new:.2f} over the {new} rows "
+        f"without the {score['copies']} copied ones"
+    )
+    claimed = score["right"] / score["rows"]
+    return context(text, signal="sources", value=claimed, expected=right / new)
 
 
 def _rare_rows(run: Run, copies: int) -> bool:
@@ -193,5 +210,13 @@ def _partly_known(part: Split, batches: list[Batch]) -> list[Batch]:
         for b, share in zip(whole, known, strict=True)
         if limits.MIXED_BATCH.passed_by(min(share, 1 - share))
     ]
+    if len(mixed) == 1 and _is_part(mixed[0], set(times)):
+        return mixed
     enough = len(mixed) >= MIN_MIXED and limits.MIXED_BATCHES.reached_by(len(mixed) / len(whole))
     return mixed if enough else []
+
+
+def _is_part(batch: Batch, trained_on: set[int]) -> bool:
+    """A whole evaluation in one batch. All data together hold every trained sample."""
+    met = shared([batch], trained_on)[0] / len(trained_on)
+    return len(batch.fingerprints) >= MIN_WHOLE and limits.TRAINED_AGAIN.kept_by(met)

@@ -7,7 +7,12 @@ spread that are those of a whole array it still holds. Proven when such a fit sa
 training and evaluation have together, and over these together the columns have mean 0 and spread 1
 (or mean 0, or run from 0 to 1) to rounding, and over the training rows alone they have not. For
 windows of a series the same is said of the array that is scaled as a whole and holds the steps of
-all windows. Without a fit that is kept the moments of whole batches are only suspected. `sawbones
+all windows.
+
+Proven as well, whatever the code looks like, by changing the source: half of the rows that are only
+evaluated get other values at the line where rows and labels are complete, and the script runs again
+from the same seed. Training rows that stand before all of them must then be the same bit for bit;
+the first value that is not, names the line. Without a fit that is kept the moments of whole batches are only suspected. `sawbones
 audit leaks` does the same for every column of data sets, for ranges, and compares a scaler, imputer
 or vocabulary given by `--fitted FILE` with the training part and with all parts.
 
@@ -27,14 +32,17 @@ Nothing in the training shows it. The training part is standardised almost, but 
     train, test = scaler.transform(all_features[:8000]), scaler.transform(all_features[8000:])
 
 ## Confirm it
-No experiment is needed: joint moments of exactly 0 and 1 do not come about by chance. What it costs
-is shown by a score with the scaler fitted on the training part alone.
+`sawbones diagnose` runs the script again with other values in rows that are only evaluated, up to
+the first evaluation. Joint moments of exactly 0 and 1 need no experiment: they do not come about by
+chance. What it costs is shown by a score with the scaler fitted on the training part alone.
 
 ## False alarms
 A scaler fitted on the training part makes that part's own moments 0 and 1, and nothing is said; so
 it is where each part has its own scaler. Folds of a cross validation have a scaler each, and their
 rows together are not standardised. Data that their maker standardised as a whole before anybody
-split them leave no fit behind: a suspicion, no more. In `audit leaks` a feature that lies between 0
+split them leave no fit behind: a suspicion, no more. Where the split or the labels of training rows
+move with the change, or no row of the batches is recognised, nothing follows from it, and a process
+over time may carry a change to later rows, never to earlier ones. In `audit leaks` a feature that lies between 0
 and 1 by nature is only suspected, and only where both ends are reached once.
 
 ## References
@@ -58,7 +66,7 @@ from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, loader_site, splits
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("fitted", "source_lines", "loaders")
+USES = ("fitted", "source_lines", "loaders", "source_change")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_SAMPLES = 50  # of each part: the moments of fewer come near 0 and 1 by chance
@@ -82,11 +90,40 @@ def check(run: Run) -> Iterator[Finding]:
         if source != "model" and source not in part.trained_sources
         if (both := _moments(part, batches)) is not None
     ]
-    if not seen.get("holders") and not read:
+    trial = (run.facts.get("source_change") or {}).get("features") or {}
+    tried = trial.get("outcome") in ("moved", "kept")
+    if not seen.get("holders") and not read and not tried:
+        why = f"; other rows in evaluation: {trial['why']}" if trial.get("why") else ""
         raise NothingToJudge(
-            "no fit is kept, and no real numbers of two loaders were read in whole"
+            f"no fit is kept, and no real numbers of two loaders were read in whole{why}"
         )
-    yield from list(_kept_fit(run, seen)) or _standardised(run, read)
+    if trial.get("outcome") == "moved":
+        yield _moved(trial)
+        return
+    yield from list(_kept_fit(run, seen)) or (() if tried else _standardised(run, read))
+
+
+def _moved(trial: Mapping[str, Any]) -> Finding:
+    """Rows that are only evaluated were changed, and training rows moved with them."""
+    moved, caller = as_site(trial.get("site")), as_site(trial.get("caller"))
+    what = f"; first moved: {trial['name']}" if trial.get("name") else ""
+    return finding(
+        "What the model is trained on depends on rows that are only evaluated",
+        places(moved, caller, as_site(trial["entered"])),
+        (
+            exact(
+                f"{trial['changed']} evaluated rows were changed where they enter the script: "
+                f"{trial['moved']} of {trial['compared']} training samples changed with them{what}",
+                trial["moved"],
+                expected=0,
+                signal="source_change",
+            ),
+        ),
+        Fix(
+            "Split first, fit on the training part alone, and only apply what was fitted "
+            "to the rest."
+        ),
+    )
 
 
 def _standardised(run: Run, read: Sequence[tuple[Split, str, _OwnAndOther]]) -> Iterator[Finding]:

@@ -1,0 +1,343 @@
+"""What holds rows of data: arrays, tensors, pandas tables and columns, lists of texts, numbers and
+records. Their rows are read as numbers and hashed, and can be changed in place.
+
+Neither torch nor pandas is imported here: a value can only be theirs once the script has done so.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+LEAST_ROWS = 30
+MAX_VALUES = 1 << 20  # of one container
+FEW_KINDS = 20  # values of whole numbers: labels, groups or categories rather than measurements
+FAR = 10.0  # spreads by which real numbers are moved
+_HELD = 64  # members of an object that are looked at
+
+Hashes = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One look at a container."""
+
+    numbers: Numbers  # rows x values; texts stand as one number each
+    names: tuple[str, ...]  # of the columns, where they have names
+    hashes: Hashes  # of whole rows, as float32: what a model is given
+    is_text: bool = False
+
+
+def read(value: Any) -> Rows | None:
+    """None for what holds no rows, or too many."""
+    kind = kind_of(value)
+    if kind is None or len(value) < LEAST_ROWS:
+        return None
+    names: tuple[str, ...] = ()
+    if kind == "table":
+        if len(value) * max(1, len(value.columns)) > MAX_VALUES:
+            return None
+        columns = [_column(value.iloc[:, i].to_numpy()) for i in range(len(value.columns))]
+        names = tuple(str(c) for c in value.columns)
+        numbers = np.stack(columns, axis=1) if columns else np.zeros((len(value), 0), np.float32)
+    elif kind == "records":
+        names = tuple(str(k) for k in value[0])
+        if len(value) * len(names) > MAX_VALUES or any(len(r) != len(names) for r in value):
+            return None
+        numbers = np.stack([_column([r.get(k) for r in value]) for k in value[0]], axis=1)
+    else:
+        plain = as_array(value, kind)
+        if plain is None or plain.size > MAX_VALUES or len(plain) != len(value):
+            return None
+        numbers = _column(plain.reshape(-1)).reshape(len(plain), -1)
+    return Rows(numbers, names, hash_rows(numbers), kind == "texts")
+
+
+def kind_of(value: Any) -> str | None:
+    """array, tensor, table, column, texts, numbers or records."""
+    torch = sys.modules.get("torch")
+    if isinstance(value, np.ndarray):
+        return "array" if value.ndim and value.dtype.kind in "fiubOU" else None
+    tensor: Any = getattr(torch, "Tensor", ())
+    if torch is not None and isinstance(value, tensor):
+        plain = type(value) is torch.Tensor and value.device.type == "cpu" and value.dim() > 0
+        dense = plain and value.layout is torch.strided and not value.is_complex()
+        return "tensor" if dense and not value.requires_grad else None
+    if type(value).__module__.split(".")[0] == "pandas":
+        if hasattr(value, "columns") and hasattr(value, "iloc"):
+            return "table"
+        return "column" if hasattr(value, "iloc") and hasattr(value, "to_numpy") else None
+    if type(value) is list and len(value) >= LEAST_ROWS:
+        return _kind_of_list(value)
+    return None
+
+
+def _kind_of_list(value: Sequence[Any]) -> str | None:
+    first = value[0]
+    if isinstance(first, str):
+        return "texts" if all(isinstance(v, str) for v in value) else None
+    if isinstance(first, (int, float)):
+        return "numbers" if all(isinstance(v, (int, float)) for v in value) else None
+    if isinstance(first, dict) and first:
+        return "records" if all(isinstance(v, dict) for v in value) else None
+    if isinstance(first, (list, tuple)) and first and isinstance(first[0], (int, float)):
+        same = all(isinstance(v, (list, tuple)) and len(v) == len(first) for v in value)
+        return "lists" if same else None
+    return None
+
+
+def as_array(value: Any, kind: str) -> npt.NDArray[Any] | None:
+    if kind == "tensor":
+        torch = sys.modules["torch"]
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            plain = value.detach()
+            if plain.is_floating_point() and plain.dtype not in (torch.float32, torch.float64):
+                plain = plain.float()
+            return np.asarray(plain.numpy())
+    if kind == "column":
+        return np.asarray(value.to_numpy())
+    if kind == "lists":
+        return np.asarray(value, np.float64) if _all_numbers(value) else None
+    return np.asarray(value)
+
+
+def _all_numbers(value: Sequence[Any]) -> bool:
+    return all(isinstance(x, (int, float)) for row in value for x in row)
+
+
+def _column(values: Any) -> Numbers:
+    array = np.asarray(values)
+    if array.dtype.kind in "fiub":
+        with np.errstate(over="ignore"):
+            return array.astype(np.float32)
+    return np.array([_number(v) for v in array.tolist()], np.float32)
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return float("nan")
+    if isinstance(value, (bool, int, float)):
+        return float(value)
+    return float(zlib.crc32(str(value).encode("utf-8", "replace")) & 0xFFFFFF)
+
+
+def hash_rows(numbers: Numbers) -> Hashes:
+    """Equal rows give equal values; the place within a row counts."""
+    flat = np.ascontiguousarray(numbers + np.float32(0)).view(np.int32).astype(np.int64)
+    rng = np.random.default_rng(0x50C3)
+    odd = rng.integers(-(2**62), 2**62, size=flat.shape[1], dtype=np.int64) * 2 + 1
+    found: Hashes = flat @ odd
+    return found
+
+
+def held_rows(scope: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """(name, container) of the variables of a frame, of members of the script's own objects and of
+    small collections.
+    """
+    for name, value in list(scope.items()):
+        if name.startswith("__"):
+            continue
+        if kind_of(value) is not None:
+            yield name, value
+        elif isinstance(value, dict) and len(value) <= _HELD:
+            yield from ((f"{name}[{k!r}]", v) for k, v in list(value.items()) if kind_of(v))
+        elif isinstance(value, (list, tuple)) and len(value) < LEAST_ROWS:
+            yield from ((f"{name}[{i}]", v) for i, v in enumerate(value) if kind_of(v))
+        elif _is_plain_object(value):
+            members = list(vars(value).items())[:_HELD]
+            yield from ((f"{name}.{k}", v) for k, v in members if kind_of(v))
+
+
+def _is_plain_object(value: Any) -> bool:
+    """An object with members of its own that is neither a module, a class nor a model."""
+    if isinstance(value, type) or not hasattr(value, "__dict__"):
+        return False
+    torch = sys.modules.get("torch")
+    nn = getattr(torch, "nn", None)
+    module = getattr(nn, "Module", None)
+    if module is not None and isinstance(value, module):
+        return False
+    return type(value).__name__ not in ("module", "function")
+
+
+# changes in place
+
+
+def change_rows(value: Any, rows: Places, only_reals: bool = False) -> bool:
+    """Real numbers of these rows are moved far, whole numbers of many kinds take the largest of
+    their column, texts lose their order. What is missing stays missing, and whole numbers of few
+    kinds (labels, groups, categories) stay as they are. True where anything was changed.
+    """
+    kind = kind_of(value)
+    if kind == "table":
+        changed = False
+        for i in range(len(value.columns)):
+            new = _moved(value.iloc[:, i].to_numpy(), rows, only_reals)
+            if new is not None:
+                value.isetitem(i, new)
+                changed = True
+        return changed
+    if kind == "records":
+        return _change_records(value, rows, only_reals)
+    if kind in ("texts", "numbers", "lists"):
+        new = _moved(as_array(value, kind), rows, only_reals)
+        if new is None:
+            return False
+        for i in rows.tolist():
+            value[i] = type(value[i])(new[i].tolist() if kind == "lists" else new[i])
+        return True
+    return kind is not None and _change_array(value, kind, rows, only_reals)
+
+
+def _change_records(value: list[dict[Any, Any]], rows: Places, only_reals: bool) -> bool:
+    changed = False
+    for key in list(value[0]):
+        column = np.asarray([r.get(key) for r in value])
+        new = _moved(column, rows, only_reals)
+        if new is not None:
+            for i in rows.tolist():
+                value[i][key] = new[i].item()
+            changed = True
+    return changed
+
+
+def _change_array(value: Any, kind: str, rows: Places, only_reals: bool) -> bool:
+    plain = as_array(value, kind)
+    new = _moved(plain, rows, only_reals)
+    if new is None:
+        return False
+    if kind == "tensor":
+        torch = sys.modules["torch"]
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            picked = torch.from_numpy(rows)
+            value[picked] = torch.from_numpy(np.ascontiguousarray(new[rows])).to(value.dtype)
+        return True
+    if kind == "column":
+        value.iloc[rows] = new[rows]
+        return True
+    if not value.flags.writeable:
+        return False
+    value[rows] = new[rows]
+    return True
+
+
+def _moved(plain: npt.NDArray[Any] | None, rows: Places, only_reals: bool) -> Any:
+    """The same array with other values in these rows; None where they have to stay."""
+    if plain is None or not len(plain):
+        return None
+    if plain.dtype.kind == "f":
+        return None if is_of_few_kinds(plain) else _far(plain, rows)
+    if only_reals:
+        return None
+    if plain.dtype.kind in "iu":
+        return None if plain.ndim != 1 or is_of_few_kinds(plain) else _largest(plain, rows)
+    words = plain.dtype.kind in "OU" and plain.ndim == 1 and not is_of_few_kinds(plain)
+    if not words or not all(isinstance(v, str) for v in plain[rows]):
+        return None
+    new = plain.astype(object)
+    for i in rows.tolist():
+        new[i] = str(plain[i])[::-1]  # as long as before: what is padded to the longest stays
+    return new
+
+
+def _far(plain: npt.NDArray[Any], rows: Places) -> npt.NDArray[Any]:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column of nothing but missing values
+        finite = np.where(np.isfinite(plain), plain, np.nan)
+        center = np.nan_to_num(np.nanmean(finite, axis=0))
+        spread = np.sqrt(np.nan_to_num(np.nanmean((finite - center) ** 2, axis=0)))
+    new = plain.copy()
+    new[rows] = (plain[rows] * 1.5 + FAR * spread).astype(plain.dtype)
+    return new
+
+
+def _largest(plain: npt.NDArray[Any], rows: Places) -> npt.NDArray[Any]:
+    new = plain.copy()
+    new[rows] = plain.max()
+    return new
+
+
+def is_of_few_kinds(plain: npt.NDArray[Any]) -> bool:
+    """Whole numbers or words of few kinds, or a number of its own for each row (an id)."""
+    if plain.dtype.kind == "f":
+        finite = plain[np.isfinite(plain)]
+        if not len(finite) or not np.array_equal(finite, np.round(finite)):
+            return False
+        return len(np.unique(finite)) <= FEW_KINDS
+    if plain.dtype.kind in "OU":
+        words = [str(v) for v in plain.tolist()]
+        return len(set(words)) <= max(FEW_KINDS, len(words) // 10)
+    kinds = len(np.unique(plain))
+    return kinds <= max(FEW_KINDS, len(plain) // 10) or kinds == len(plain)
+
+
+def turn_labels(value: Any, column: int, rows: Places) -> bool:
+    """The values of one column change places among these rows."""
+    kind = kind_of(value)
+    rolled = np.roll(rows, 1)
+    if kind == "table":
+        old = value.iloc[:, column].to_numpy()
+        new = old.copy()
+        new[rows] = old[rolled]
+        value.isetitem(column, new)
+        return bool(np.any(new[rows] != old[rows]))
+    if kind == "records":
+        key = list(value[0])[column]
+        old_values = [value[i][key] for i in rolled.tolist()]
+        for i, new_value in zip(rows.tolist(), old_values, strict=True):
+            value[i][key] = new_value
+        return True
+    if kind == "column":
+        value.iloc[rows] = value.iloc[rolled].to_numpy()
+        return True
+    if kind in ("array", "tensor") and (kind == "tensor" or value.flags.writeable):
+        plain = as_array(value, kind)
+        if plain is None or plain.size != len(plain):
+            return False
+        taken = plain[rolled].copy()
+        plain[rows] = taken  # of a tensor it is the same memory
+        return True
+    return False
+
+
+def held_values(scope: dict[str, Any]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Real numbers and small arrays of them, held by a frame or by an object of it: what may have
+    been fitted.
+    """
+    for name, value in list(scope.items()):
+        if name.startswith("__"):
+            continue
+        small = _small(value)
+        if small is not None:
+            yield name, small
+        elif isinstance(value, (tuple, list)) and len(value) <= 8:
+            for i, item in enumerate(value):
+                if (small := _small(item)) is not None:
+                    yield f"{name}[{i}]", small
+        elif kind_of(value) is None and _is_plain_object(value):
+            for key, item in list(vars(value).items())[:_HELD]:
+                if (small := _small(item)) is not None:
+                    yield f"{name}.{key}", small
+
+
+def _small(value: Any) -> npt.NDArray[Any] | None:
+    if isinstance(value, (float, np.floating)):
+        return np.array([value], np.float64)
+    kind = kind_of(value)
+    if kind not in ("array", "tensor", "column"):
+        return None
+    plain = as_array(value, kind)
+    if plain is None or plain.dtype.kind != "f" or not 0 < plain.size <= 4096:
+        return None
+    if plain.ndim and len(plain) >= LEAST_ROWS:
+        return None  # followed as rows
+    return plain

@@ -1,0 +1,296 @@
+"""Which rows a script holds, from line to line, until it trains; which of them reach the model in
+training and in evaluation; and the change of some of them on the way.
+
+Every table, array or list of rows is hashed row by row when a line has made or changed it. A row of
+a batch is found again by its hash. Containers of equal length are taken to hold the same rows in
+the same order unless the hashes say otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sawbones.observe.sites import is_user_file
+from sawbones.observe.sources.containers import (
+    Hashes,
+    Numbers,
+    Places,
+    Rows,
+    change_rows,
+    hash_rows,
+    held_rows,
+    held_values,
+    read,
+    turn_labels,
+)
+from sawbones.observe.sources.matching import Matching
+
+MAX_VERSIONS = 600
+MAX_SECONDS = 6.0  # spent on looking, in all
+MAX_ROWS_SEEN = 1 << 17
+CALLS_COMPARED = 24
+COLUMNS_COMPARED = 256
+
+
+@dataclass
+class Version:
+    """A container of rows as a line has left it."""
+
+    code: types.CodeType
+    file: str
+    line: int  # that made it
+    at: int  # the line that was to come next
+    name: str
+    depth: int  # frames of the script below it
+    rows: Rows
+    event: int  # of which look: what appears together has the same
+
+    @property
+    def count(self) -> int:
+        return len(self.rows.hashes)
+
+
+@dataclass
+class Call:
+    phase: str
+    hashes: Hashes
+    columns: list[int]
+    is_real: bool
+    targets: list[float] | None = None
+
+
+class SourceLog:
+    def __init__(self, shown: Callable[[str], str], change: dict[str, Any] | None = None) -> None:
+        self._shown = shown
+        self._change = change
+        self._changed: list[str] = []
+        self.done = False  # the first training call has come: nothing enters any more
+        self.why = ""  # nothing was looked at, or not to the end
+        self._versions: list[Version] = []
+        self._known: dict[tuple[Any, int], tuple[Any, bytes]] = {}
+        self._values: dict[tuple[Any, str], bytes] = {}
+        self._trace: list[list[Any]] = []
+        self._spent = 0.0
+        self._events = 0
+        self._calls: list[Call] = []
+        self._evaluated_after_training = False
+        self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
+        self._width: int | None = None
+        self._latest: Call | None = None
+        self._answers: dict[int, float] = {}  # class given to each row in the latest evaluation
+        self._phase = ""
+
+    # lines
+
+    def look(self, frame: types.FrameType, line: int, depth: int) -> None:
+        """`line` has been executed in this frame, and the frame stands before its next one."""
+        if self.done or self.why:
+            return
+        began = time.perf_counter()
+        scope = frame.f_locals
+        if self._change is not None:
+            self._apply(frame, scope)
+        self._events += 1
+        for name, value in held_rows(scope):
+            self._note(frame, line, depth, name, value)
+        for name, small in held_values(scope):
+            digest = _digest(small)
+            key = (frame.f_code, name)
+            if self._values.get(key) != digest:
+                self._values[key] = digest
+                place = [self._shown(frame.f_code.co_filename), frame.f_code.co_name, line]
+                caller = self._caller(frame)
+                self._trace.append([*place, name, "value", digest.hex(), "", caller])
+        self._spent += time.perf_counter() - began
+        if self._spent > MAX_SECONDS or len(self._versions) > MAX_VERSIONS:
+            self.why = "the script holds more data than could be followed line by line"
+
+    def _note(self, frame: types.FrameType, line: int, depth: int, name: str, value: Any) -> None:
+        rows = read(value)
+        if rows is None:
+            return
+        key = (frame.f_code, id(value))
+        digest = _digest(rows.hashes)
+        if key in self._known and self._known[key][1] == digest:
+            return
+        self._known[key] = (value, digest)  # held, so that its id is not given to another
+        file = self._shown(frame.f_code.co_filename)
+        here = Version(frame.f_code, file, line, frame.f_lineno, name, depth, rows, self._events)
+        self._versions.append(here)
+        number, caller = len(self._versions) - 1, self._caller(frame)
+        self._trace.append([file, frame.f_code.co_name, line, name, number, caller])
+
+    def _caller(self, frame: types.FrameType) -> list[Any] | None:
+        """[file, function, line] of the script's own code that called this."""
+        outer = frame.f_back
+        while outer is not None and not is_user_file(outer.f_code.co_filename):
+            outer = outer.f_back
+        if outer is None:
+            return None
+        return [self._shown(outer.f_code.co_filename), outer.f_code.co_name, outer.f_lineno]
+
+    def _apply(self, frame: types.FrameType, scope: dict[str, Any]) -> None:
+        change = self._change
+        if change is None or self._changed or frame.f_lineno != change["at"]:
+            return
+        if (
+            frame.f_code.co_name != change["function"]
+            or self._shown(frame.f_code.co_filename) != change["file"]
+        ):
+            return
+        rows = np.array(change["rows"], np.int64)
+        for name, value in held_rows(scope):
+            seen = read(value)
+            if seen is None or len(seen.hashes) != change["count"]:
+                continue
+            if change["what"] == "features" and name in change["names"]:
+                if change_rows(value, rows, change.get("only_reals", False)):
+                    self._changed.append(name)
+            elif change["what"] == "labels":
+                for label, column in change["labels"]:
+                    if name == label and turn_labels(value, column, rows):
+                        self._changed.append(name)
+
+    # the model
+
+    def called(self, found: Sequence[tuple[str, Any]], phase: str, loaded: Sequence[Any]) -> None:
+        """A top-level model call began with these tensors; `loaded`: those that a loader gave."""
+        if phase == "train":
+            self.done = True
+            self._known.clear()
+        if phase == "eval" and self._phase != "eval":
+            self._answers = {}
+        self._phase = phase
+        given = _main_input(found)
+        self._latest = None
+        if given is None or phase not in self._seen:
+            return
+        numbers = _as_rows(given)
+        if numbers is None or (self._width is not None and numbers.shape[1] != self._width):
+            return
+        self._width = numbers.shape[1]
+        call = Call(phase, hash_rows(numbers), _columns(numbers), given.is_floating_point())
+        self._latest = call
+        self._evaluated_after_training |= phase == "eval" and self.done
+        known = self._seen[phase]
+        if len(known) < MAX_ROWS_SEEN:
+            known.update((h, known.get(h)) for h in call.hashes.tolist())
+        of_phase = sum(c.phase == phase for c in self._calls)
+        early = phase == "eval" or not self._evaluated_after_training
+        if of_phase < CALLS_COMPARED and early and self.done:
+            self._calls.append(call)
+        for tensor in loaded:
+            if all(tensor is not t for _, t in found) and self._take_target(call, tensor):
+                return
+
+    def asked(self, target: Any) -> None:
+        """A loss was given this target for the latest model call."""
+        if self._latest is not None and self._latest.targets is None:
+            self._take_target(self._latest, target)
+
+    def answered(self, result: Sequence[Any]) -> None:
+        """The tensors that the model gave back for the latest call, in an evaluation."""
+        call = self._latest
+        scores = next((t for t in result if t.is_floating_point()), None)
+        if call is None or scores is None or scores.device.type != "cpu":
+            return
+        plain = scores.detach()
+        if plain.dim() == 2 and plain.shape[1] > 1:
+            classes = plain.argmax(1)
+        else:
+            classes = plain.reshape(-1) > 0
+        if len(classes) == len(call.hashes) and len(self._answers) < MAX_ROWS_SEEN:
+            given = classes.float().tolist()
+            self._answers.update(zip(call.hashes.tolist(), given, strict=True))
+
+    def _take_target(self, call: Call, target: Any) -> bool:
+        if target.numel() != len(call.hashes) or target.device.type != "cpu":
+            return False
+        values = target.detach().reshape(-1).float().tolist()
+        call.targets = values
+        if len(self._seen[call.phase]) < MAX_ROWS_SEEN:
+            self._seen[call.phase].update(zip(call.hashes.tolist(), values, strict=True))
+        return True
+
+    # the end
+
+    def record(self) -> dict[str, Any]:
+        if self._change is not None:
+            return {
+                "changed": self._changed,
+                "calls": [_plain(c) for c in self._calls],
+                "trace": self._traced(np.array(self._change["rows"], np.int64)),
+                "why": self.why,
+            }
+        if self.why:
+            return {"why": self.why}
+        matching = Matching(self._versions, self._seen, self._width or 0)
+        found = matching.plan()
+        found["score"] = matching.score(self._answers)
+        if "why" in found:
+            return found
+        trace = self._traced(np.array(found["rows"], np.int64), found["count"])
+        for row in trace:
+            if row[3] in found["evaluated_names"]:
+                row[4] = "evaluated"
+        return {**found, "trace": trace, "calls": [_plain(c) for c in self._calls]}
+
+    def _traced(self, rows: Places, count: int | None = None) -> list[list[Any]]:
+        """[file, function, line, name, kind, digest, digest of the rows that were not changed,
+        caller].
+        """
+        total = count if count is not None else (self._change or {}).get("count")
+        out = []
+        for entry in self._trace[:2000]:
+            if len(entry) == 8:
+                out.append(entry)
+                continue
+            version = self._versions[entry[4]]
+            kept = ""
+            if version.count == total:
+                kept = _digest(np.delete(version.rows.hashes, rows)).hex()
+            whole = _digest(version.rows.hashes).hex()
+            out.append([*entry[:4], "rows", whole, kept, entry[5]])
+        return out
+
+
+def _plain(call: Call) -> dict[str, Any]:
+    return {
+        "phase": call.phase,
+        "rows": call.hashes.tolist(),
+        "columns": call.columns,
+        "real": call.is_real,
+        "targets": call.targets,
+    }
+
+
+def _digest(values: Any) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).digest()
+
+
+def _main_input(found: Sequence[tuple[str, Any]]) -> Any:
+    tables = [t for _, t in found if t.dim() >= 2 and t.device.type == "cpu" and t.shape[0] > 0]
+    real = [t for t in tables if t.is_floating_point() and not t.requires_grad]
+    return max(real or tables, key=lambda t: t.numel(), default=None)
+
+
+def _as_rows(tensor: Any) -> Numbers | None:
+    plain = tensor.detach()
+    if plain.is_complex() or plain.is_quantized or plain.numel() > 1 << 22:
+        return None
+    numbers: Numbers = plain.float().numpy().reshape(plain.shape[0], -1)
+    return numbers
+
+
+def _columns(numbers: Numbers) -> list[int]:
+    """One hash for each column of a batch."""
+    width = min(numbers.shape[1], COLUMNS_COMPARED)
+    hashes: list[int] = hash_rows(np.ascontiguousarray(numbers[:, :width].T)).tolist()
+    return hashes

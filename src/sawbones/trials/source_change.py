@@ -1,0 +1,198 @@
+"""Some rows that are only evaluated are changed where they enter the program, and the script runs
+again from the same seed: what it trains on must stay as it was, bit for bit.
+
+Real numbers are moved far and texts scrambled; the number of rows, their order, labels, groups and
+missing values stay. A second run leaves the rows and exchanges their labels: then every input must
+stay. Calls of the model are compared up to the first evaluation, so that a score that steers the
+training cannot be mistaken for a leak. Where something moved, a third run without any change must
+repeat the first.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sawbones.schema import Run
+from sawbones.schema.errors import SawbonesError
+from sawbones.trials.bench import Bench
+
+STEPS = 24  # compared of the training, at most
+LATEST_EVALUATION = 600  # steps: an evaluation that comes later is not waited for
+LEAST_ROWS = 20  # compared
+SPLIT_MOVED = "the split, or the labels of the training rows, moved with the change"
+
+Plan = Mapping[str, Any]
+Calls = Sequence[Mapping[str, Any]]
+
+
+def change_at_source(bench: Bench, run: Run) -> dict[str, Any]:
+    """Plain facts for evaluation.leak-preprocessing and evaluation.leak-target."""
+    plan = run.facts.get("sources") or {"why": "the script's data were not followed"}
+    if plan.get("why"):
+        return {kind: {"outcome": "refused", "why": plan["why"]} for kind in ("features", "labels")}
+    return {"features": _features(bench, run, plan), "labels": _labels(bench, run, plan)}
+
+
+def _features(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for only_reals in (False, True):
+        change = {**_place(plan), "what": "features", "only_reals": only_reals}
+        other = _again(bench, change, min(run.num_steps, STEPS))
+        told = judge_features(plan, other)
+        if told.get("why") != SPLIT_MOVED and not other.get("failed"):
+            break  # fewer changes would not help
+    return _with_line(bench, plan, _if_repeatable(bench, plan, told, min(run.num_steps, STEPS)))
+
+
+def judge_features(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
+    """What the training was given, against what it was given with other rows in evaluation."""
+    why = _not_comparable(plan, other, "train")
+    if why:
+        return {"outcome": "refused", "why": why}
+    early = set(plan["early"])
+    moved = compared = 0
+    for a, b in _pairs(plan, other, "train"):
+        for before, after in zip(a["rows"], b["rows"], strict=True):
+            if before in early:
+                compared += 1
+                moved += before != after
+    if compared < LEAST_ROWS:
+        return {"outcome": "refused", "why": "no training row stands before the changed ones"}
+    told = {"moved": moved, "compared": compared, "changed": len(plan["rows"])}
+    if not moved:
+        return {"outcome": "kept", **told}
+    return {"outcome": "moved", **told, "first": first_moved(plan["trace"], other["trace"])}
+
+
+def _labels(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
+    if not plan["together"] or not plan["labels"]:
+        why = "rows and labels do not enter the script together: it may make one from the other"
+        return {"outcome": "refused", "why": why}
+    evaluated = [e.step for e in run.of_kind("forward") if e.phase == "eval" and e.step > 0]
+    if not evaluated or evaluated[0] > LATEST_EVALUATION:
+        return {"outcome": "refused", "why": "the first evaluation comes too late to be repeated"}
+    change = {**_place(plan), "what": "labels", "labels": plan["labels"]}
+    steps = evaluated[0] + 1
+    told = judge_labels(plan, _again(bench, change, steps))
+    return _with_line(bench, plan, _if_repeatable(bench, plan, told, steps))
+
+
+def _if_repeatable(bench: Bench, plan: Plan, told: dict[str, Any], steps: int) -> dict[str, Any]:
+    """What moved counts only where it stays when nothing is changed."""
+    if told["outcome"] != "moved":
+        return told
+    control = _again(bench, {**_place(plan), "what": "nothing"}, steps)
+    pairs = [p for phase in ("train", "eval") for p in _pairs(plan, control, phase)]
+    if pairs and all(a["rows"] == b["rows"] for a, b in pairs):
+        return told
+    return {"outcome": "refused", "why": "the script does not repeat itself bit for bit"}
+
+
+def judge_labels(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
+    """Which columns of the inputs follow the labels of rows that are only evaluated."""
+    why = _not_comparable(plan, other, "train")
+    if why:
+        return {"outcome": "refused", "why": why}
+    pairs = [p for phase in ("train", "eval") for p in _pairs(plan, other, phase)]
+    width = len(pairs[0][0]["columns"])
+    changed = {
+        i
+        for a, b in pairs
+        for i, (x, y) in enumerate(zip(a["columns"], b["columns"], strict=True))
+        if x != y
+    }
+    told = {"columns": sorted(changed), "width": width, "changed": len(plan["rows"])}
+    rows = sum(len(a["rows"]) for a, _ in pairs)
+    moved = sum(x != y for a, b in pairs for x, y in zip(a["rows"], b["rows"], strict=True))
+    told |= {"moved": moved, "compared": rows}
+    if not changed:
+        return {"outcome": "kept", **told}
+    if len(changed) == width:
+        why = "all inputs changed with the labels: the split follows them, or they make the inputs"
+        return {"outcome": "refused", "why": why}
+    return {"outcome": "moved", **told, "first": first_moved(plan["trace"], other["trace"])}
+
+
+def _place(plan: Plan) -> dict[str, Any]:
+    return {key: plan[key] for key in ("file", "function", "at", "names", "count", "rows")}
+
+
+def _again(bench: Bench, change: Mapping[str, Any], steps: int) -> Mapping[str, Any]:
+    try:
+        second = bench.rerun(max_steps=steps, sources=True, extra={"source_change": dict(change)})
+    except SawbonesError as error:
+        return {"why": str(error).splitlines()[0], "calls": (), "changed": ()}
+    found: Mapping[str, Any] = second.facts.get("sources") or {}
+    if not found.get("calls") and second.ending.kind == "exception":
+        why = f"the script fails with other rows ({second.ending.exception})"
+        return {"why": why, "calls": (), "changed": (), "failed": True}
+    return found
+
+
+def _of(calls: Calls, phase: str) -> list[Mapping[str, Any]]:
+    return [c for c in calls if c["phase"] == phase]
+
+
+def _pairs(
+    plan: Plan, other: Mapping[str, Any], phase: str
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    return list(zip(_of(plan["calls"], phase), _of(other["calls"], phase), strict=False))
+
+
+def _not_comparable(plan: Plan, other: Mapping[str, Any], phase: str) -> str:
+    """Why nothing follows from this run: nothing was changed, or the split moved with it."""
+    if other.get("why"):
+        return str(other["why"])
+    if not other.get("changed"):
+        return "no value of the evaluated rows could be changed"
+    pairs = _pairs(plan, other, phase)
+    if not pairs:
+        return "no training call could be compared"
+    if not pairs[0][0]["real"]:
+        return "the model is given ids: a vocabulary may number them otherwise without a leak"
+    if any(a["targets"] is None or b["targets"] is None for a, b in pairs):
+        return "the targets of training calls were not recognised"
+    if any(len(a["rows"]) != len(b["rows"]) or a["targets"] != b["targets"] for a, b in pairs):
+        return SPLIT_MOVED
+    return ""
+
+
+def first_moved(before: Iterable[Sequence[Any]], after: Iterable[Sequence[Any]]) -> Any:
+    """[file, function, line, name, caller] of the first value that changed although it holds none
+    of the changed rows; None where none was held.
+    """
+    seen: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+    for row in after:
+        seen.setdefault(tuple(row[:4]), []).append(row)
+    for row in before:
+        others = seen.get(tuple(row[:4]))
+        other = others.pop(0) if others else None
+        if other is None or row[4] == "evaluated":
+            continue
+        if row[6] and other[6]:
+            if row[6] != other[6]:
+                return [*row[:4], row[7]]
+        elif row[5] != other[5] and not (row[6] or other[6]):
+            return [*row[:4], row[7]]
+    return None
+
+
+def _with_line(bench: Bench, plan: Plan, told: dict[str, Any]) -> dict[str, Any]:
+    told["entered"] = _site(bench, plan["file"], plan["function"], plan["line"])
+    if told.get("first"):
+        file, function, line, name, caller = told.pop("first")
+        told |= {"site": _site(bench, file, function, line), "name": name}
+        if caller and function != plan["function"]:
+            told["caller"] = _site(bench, *caller)
+    return told
+
+
+def _site(bench: Bench, file: str, function: str, line: int) -> dict[str, Any]:
+    code = _code(bench, file, line)
+    return {"file": file, "line": line, "function": function, "code": code}
+
+
+def _code(bench: Bench, file: str, line: int) -> str:
+    return linecache.getline(str(bench.patient.working_folder / file), line).strip()[:200]

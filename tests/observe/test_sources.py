@@ -1,0 +1,153 @@
+"""Where data come from: rows read, hashed and changed in place, and matched with what a model got."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sawbones.observe.sources.containers import change_rows, read, turn_labels
+from sawbones.observe.sources.lines import LineWatch
+from sawbones.observe.sources.log import SourceLog
+
+ROWS = np.arange(30, 40)
+
+
+def _table() -> Any:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    return pandas.DataFrame(
+        {
+            "amount": rng.normal(5.0, 2.0, 40),
+            "income": np.where(np.arange(40) == 33, np.nan, rng.normal(size=40)),
+            "branch": np.arange(40) % 4,
+            "note": [f"text {i} of many" for i in range(40)],
+            "bad": rng.integers(0, 2, 40),
+        }
+    )
+
+
+def test_equal_rows_have_equal_hashes_in_every_container() -> None:
+    numbers = np.random.default_rng(1).normal(size=(40, 3))
+    forms = [numbers, numbers.astype(np.float32), torch.tensor(numbers), numbers.tolist()]
+    hashes = [read(form).hashes for form in forms]  # type: ignore[union-attr]
+    assert all(np.array_equal(hashes[0], other) for other in hashes[1:])
+    assert len(np.unique(hashes[0])) == 40
+
+
+def test_a_change_keeps_other_rows_labels_groups_and_missing_values() -> None:
+    table = _table()
+    before = table.copy()
+    assert change_rows(table, ROWS)
+    assert table.iloc[:30].equals(before.iloc[:30])
+    assert table[["branch", "bad"]].equals(before[["branch", "bad"]])
+    assert np.array_equal(table.income.isna(), before.income.isna())
+    assert (table.amount[30:] > before.amount.max()).all()
+    assert (table.note[30:] != before.note[30:]).all()
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.tensor, list])
+def test_arrays_tensors_and_lists_are_changed_in_place(make: Any) -> None:
+    value = make(np.random.default_rng(2).normal(size=40).tolist())
+    before = [float(v) for v in value]
+    assert change_rows(value, ROWS)
+    moved = [i for i, v in enumerate(value) if float(v) != before[i]]
+    assert moved == ROWS.tolist()
+
+
+def test_texts_are_changed_and_stay_as_long() -> None:
+    value = [f"text {i} of many" for i in range(40)]
+    before = list(value)
+    assert change_rows(value, ROWS)
+    assert [i for i, v in enumerate(value) if v != before[i]] == ROWS.tolist()
+    assert [len(v) for v in value] == [len(v) for v in before]
+
+
+def test_what_cannot_be_written_to_is_left_alone() -> None:
+    value = np.random.default_rng(2).normal(size=40)
+    value.flags.writeable = False
+    assert not change_rows(value, ROWS)
+
+
+def test_labels_change_places_among_the_chosen_rows_alone() -> None:
+    labels = np.arange(40) % 3
+    before = labels.copy()
+    assert turn_labels(labels, 0, ROWS)
+    assert np.array_equal(labels[:30], before[:30])
+    assert sorted(labels[30:]) == sorted(before[30:])
+    assert not np.array_equal(labels, before)
+
+
+SCRIPT = """
+import numpy as np
+
+def make():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(100, 4))
+    return x, (x[:, 0] > 0).astype(int)
+
+x, y = make()
+mean = x.mean(0)
+x = x - mean
+train, test = x[:70], x[70:]
+"""
+MADE, CENTRED = 9, 11  # lines
+
+
+def _followed(tmp_path: Path, change: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The script's lines followed, and a model call for each part afterwards."""
+    file = tmp_path / "script.py"
+    file.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
+    watch = LineWatch(lambda: SourceLog(lambda name: Path(name).name, change))
+    scope: dict[str, Any] = {}
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        watch.start()
+        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), scope)
+    finally:
+        watch.stop()
+        sys.settrace(before)
+    assert watch.log is not None, watch.failed
+    for phase, part, rows in (("train", "train", slice(0, 70)), ("eval", "test", slice(70, 100))):
+        given, target = torch.tensor(scope[part]).float(), torch.tensor(scope["y"][rows])
+        watch.log.called([("[0]", given)], phase, [target])
+    return watch.record()
+
+
+def test_the_rows_of_both_phases_and_the_line_where_data_are_complete_are_found(
+    tmp_path: Path,
+) -> None:
+    plan = _followed(tmp_path)
+    assert (plan["trained"], plan["evaluated"], plan["count"]) == (70, 30, 100)
+    assert plan["rows"] == list(range(85, 100))
+    assert (plan["function"], plan["line"], plan["together"]) == ("<module>", MADE, True)
+    assert plan["names"] == ["x"]
+    assert plan["labels"] == [["y", 0]]
+
+
+def test_a_change_of_evaluated_rows_reaches_the_mean_and_the_training_rows(tmp_path: Path) -> None:
+    plan = _followed(tmp_path)
+    place = {key: plan[key] for key in ("file", "function", "at", "names", "count", "rows")}
+    other = _followed(tmp_path, {**place, "what": "features"})
+    assert other["changed"] == ["x"]
+    before, after = (next(r for r in t["trace"] if r[3] == "mean") for t in (plan, other))
+    assert before[:4] == after[:4]
+    assert before[5] != after[5]
+    assert plan["calls"][0]["rows"] != other["calls"][0]["rows"]
+
+
+def test_a_tool_that_traces_already_keeps_its_place() -> None:
+    before = sys.gettrace()
+    try:
+        sys.settrace(lambda frame, event, arg: None)
+        watch = LineWatch(lambda: SourceLog(str))
+        watch.start()
+        assert "another tool" in watch.record()["why"]
+    finally:
+        sys.settrace(before)

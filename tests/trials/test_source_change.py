@@ -1,0 +1,144 @@
+"""Verdicts from two runs, one of them with other rows in evaluation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sawbones.diagnosis import diagnose_script
+from sawbones.trials.source_change import first_moved, judge_features, judge_labels
+
+
+def _call(rows: list[int], columns: list[int], phase: str = "train") -> dict[str, Any]:
+    return {
+        "phase": phase,
+        "rows": rows,
+        "columns": columns,
+        "real": True,
+        "targets": [float(r % 2) for r in range(len(rows))],
+    }
+
+
+def _side(*calls: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "calls": list(calls),
+        "trace": [],
+        "changed": ["x"],
+        "early": list(range(25)),
+        "rows": [90],
+    }
+
+
+def test_training_rows_that_move_are_counted() -> None:
+    before, after = _side(_call(list(range(25)), [1])), _side(_call([*range(20), *[-1] * 5], [2]))
+    told = judge_features(before, after)
+    assert (told["outcome"], told["moved"], told["compared"]) == ("moved", 5, 25)
+
+
+def test_training_rows_that_stay_clear_the_preprocessing() -> None:
+    same = _side(_call(list(range(25)), [1]))
+    assert judge_features(same, same)["outcome"] == "kept"
+
+
+def test_a_row_after_the_changed_ones_says_nothing() -> None:
+    """A random walk carries a change on to later rows."""
+    before = _side(_call([*range(25), 95], [1]))
+    after = _side(_call([*range(25), -1], [2]))
+    assert judge_features(before, after)["outcome"] == "kept"
+
+
+def test_a_split_that_moves_with_the_change_is_refused() -> None:
+    before = _side(_call(list(range(25)), [1]))
+    after = _side({**_call([-1] * 25, [2]), "targets": [1.0] * 25})
+    told = judge_features(before, after)
+    assert told["outcome"] == "refused"
+    assert "split" in told["why"]
+
+
+def test_a_change_that_reached_nothing_is_refused() -> None:
+    side = _side(_call(list(range(25)), [1]))
+    assert judge_features(side, {**side, "changed": []})["outcome"] == "refused"
+
+
+def test_ids_that_are_numbered_otherwise_are_no_leak() -> None:
+    before = _side({**_call(list(range(25)), [1]), "real": False})
+    after = _side({**_call([-1] * 25, [2]), "real": False})
+    assert "vocabulary" in judge_features(before, after)["why"]
+
+
+def test_one_column_that_follows_the_labels_is_named() -> None:
+    before = _side(_call(list(range(25)), [1, 2, 3]), _call([30, 31], [4, 5, 6], "eval"))
+    after = _side(_call(list(range(25)), [1, 2, 3]), _call([-1, 31], [4, 7, 6], "eval"))
+    told = judge_labels(before, after)
+    assert (told["outcome"], told["columns"], told["moved"]) == ("moved", [1], 1)
+
+
+def test_inputs_that_all_follow_the_labels_prove_nothing() -> None:
+    before, after = _side(_call(list(range(25)), [1, 2])), _side(_call([-1] * 25, [3, 4]))
+    assert judge_labels(before, after)["outcome"] == "refused"
+
+
+def test_the_first_value_that_moved_holds_none_of_the_changed_rows() -> None:
+    before = [
+        ["a.py", "f", 1, "test", "evaluated", "1", "", None],
+        ["a.py", "f", 2, "x", "rows", "1", "kept", None],
+        ["a.py", "f", 3, "mean", "value", "1", "", None],
+    ]
+    after = [
+        ["a.py", "f", 1, "test", "rows", "2", "", None],
+        ["a.py", "f", 2, "x", "rows", "2", "kept", None],
+        ["a.py", "f", 3, "mean", "value", "2", "", None],
+    ]
+    assert first_moved(before, after) == ["a.py", "f", 3, "mean", None]
+
+
+SCRIPT = """
+import numpy as np
+import torch
+
+torch.manual_seed(0)
+
+def load():
+    rng = np.random.default_rng(3)
+    x = rng.gamma(2.0, 3.0, size=(300, 4))
+    return x, (x[:, 0] + rng.normal(size=300) > 5).astype(np.int64)
+
+x, y = load()
+train, test = slice(0, 220), slice(220, 300)
+low, high = np.quantile(x{part}, [0.02, 0.98], axis=0)
+x = np.clip(x, low, high) - low
+x, y = torch.tensor(x, dtype=torch.float32), torch.tensor(y)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for epoch in range(4):
+    for rows in torch.arange(220).split(44):
+        loss = torch.nn.functional.cross_entropy(model(x[rows]), y[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        print((model(x[test]).argmax(1) == y[test]).float().mean().item())
+"""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", ["", "[train]"], ids=["leak", "honest"])
+def test_limits_taken_from_all_rows_are_proven_and_from_the_training_part_cleared(
+    part: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "clip.py"
+    script.write_text(SCRIPT.replace("{part}", part), encoding="utf-8")
+    found = diagnose_script(
+        script.name, working_folder=tmp_path, only="evaluation.leak-*", seconds=300
+    )
+    told = found.run.facts["source_change"]["features"]
+    findings = {f.fault: f for f in found.report.findings}
+    if part:
+        assert told["outcome"] == "kept", told
+        assert not findings
+    else:
+        finding = findings["evaluation.leak-preprocessing"]
+        assert finding.status == "proven"
+        assert "low, high" in finding.where[0].code
