@@ -46,10 +46,8 @@ from sawbones.observe.training_thread import TrainingThread
 from sawbones.schema import Ending, Site
 from sawbones.store import RunWriter
 
-_MANY_PASSES = (
-    64,
-    512,
-)  # backward passes without an optimizer step, after which live warnings look at what there is
+# backward passes without an optimizer step, after which live warnings look at what there is
+_MANY_PASSES = (64, 512)
 
 
 _num_forks = 0  # between the process that read this file and this one
@@ -60,9 +58,8 @@ def _forked() -> None:
     _num_forks += 1
 
 
-if hasattr(
-    os, "register_at_fork"
-):  # a system call for the process number in every hook would cost more
+# a system call for the process number in every hook would cost more
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
@@ -100,7 +97,6 @@ class Recorder:
         self.fitted = FittedLog() if options.journal else None
         self.vocabularies = Vocabularies() if options.journal else None
         self.deep: DeepObserver | None = None
-        self._dropped: DeepObserver | None = None  # in the middle of one of torch's functions
         self.deep_backward_seen = False
         self.num_deep = 0
         self._deep_pace = deep_pace() if options.paced else None
@@ -235,7 +231,7 @@ class Recorder:
     def forward_begins(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        self._leave_dropped()
+        DeepObserver.take_off_dropped()
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         if self.census.saw_root(module) and self.num_deep == 0:
             self.steps.params_changed()
@@ -342,16 +338,7 @@ class Recorder:
         self.brief.leave()
         observer, self.deep = self.deep, None
         if observer is not None:
-            self._dropped = observer
             observer.drop()
-
-    def _leave_dropped(self) -> None:
-        """Inside of a function that is traced torch has put the mode aside, and puts it back on the
-        way out: only now can it be taken off for good.
-        """
-        if self._dropped is not None:
-            observer, self._dropped = self._dropped, None
-            observer.take_off()
 
     def target_seen(
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
@@ -423,7 +410,7 @@ class Recorder:
 
     def step_begins(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self.depth = 0
-        self._leave_dropped()
+        DeepObserver.take_off_dropped()
         self.steps.begin(optimizer, closure)
         if not closure:  # with one the gradients do not exist yet
             self.gradients_complete(optimizer)
