@@ -62,7 +62,16 @@ MAY_IMPORT = {
     },
     "watching": {"schema", "store", "observe", "capture"},
     "live": {"schema", "masking", "store", "observe", "diagnosis"},
-    "testing": {"schema", "masking", "stats", "observe", "trials", "faults", "capture"},
+    "testing": {
+        "schema",
+        "masking",
+        "stats",
+        "observe",
+        "properties",
+        "trials",
+        "faults",
+        "capture",
+    },
     "diagnosis": {
         "schema",
         "masking",
@@ -352,3 +361,15 @@ def test_no_junk_drawers() -> None:
     banned = {"utils", "util", "helpers", "helper", "common", "misc", "base", "core", "manager"}
     named = {part for p in _own_files() for part in (*p.relative_to(ROOT).parts[:-1], p.stem)}
     assert not {name for name in named if set(name.split("_")) & banned}
+
+
+def test_one_class_is_a_function_mode() -> None:
+    """Whoever wants to hear of operators subscribes to the stream."""
+    found = []
+    for path in _files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and any(
+                "TorchFunctionMode" in ast.unparse(base) for base in node.bases
+            ):
+                found.append(f"{path.relative_to(SOURCE)}: {node.name}")
+    assert found == ["observe/operators.py: OperatorStream"]

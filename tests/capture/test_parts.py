@@ -134,7 +134,7 @@ def test_fingerprints_see_every_bit_and_type() -> None:
 
 def test_the_operator_that_overflowed_is_named_not_the_nan_after_it() -> None:
     trace = OperatorTrace()
-    with trace:
+    with trace.stream:
         scores = torch.tensor([1.0, 200.0])
         powers = torch.exp(scores)
         powers / powers.sum()
@@ -145,7 +145,7 @@ def test_the_operator_that_overflowed_is_named_not_the_nan_after_it() -> None:
 
 def test_a_mask_is_not_blamed_but_the_row_that_is_all_mask() -> None:
     trace = OperatorTrace()
-    with trace:
+    with trace.stream:
         scores = torch.zeros(2, 3).masked_fill(torch.tensor([[True] * 3, [False] * 3]), -torch.inf)
         torch.nn.functional.softmax(scores, dim=-1).sum()
     found = first_nonfinite(trace)
@@ -156,7 +156,7 @@ def test_a_mask_is_not_blamed_but_the_row_that_is_all_mask() -> None:
 def test_a_gradient_at_zero_is_found() -> None:
     trace = OperatorTrace()
     weight = torch.zeros(3, requires_grad=True)
-    with trace:
+    with trace.stream:
         (weight * 2).norm().sqrt().backward()
     found = first_nonfinite_gradient(trace)
     assert found is not None

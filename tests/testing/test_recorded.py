@@ -159,12 +159,12 @@ def test_a_sick_script_is_observed_and_told(folder: Path) -> None:
     run = observe("train.py", "--softmax", "--keep", "--unseeded", steps=3, root=folder, twice=True)
     with pytest.raises(
         AssertionError,
-        match=r"4 of 4 gradients still hold those of the step before, at 2 of 2 steps",
+        match=r"gradients of the step before were still there at 2 of 2 steps",
     ):
         assert_gradients_cleared(run)
     with pytest.raises(
         AssertionError,
-        match=r"cross_entropy gets values in \[0.*made by softmax; expected raw scores",
+        match=r"loss.double-softmax: The loss gets probabilities",
     ):
         assert_loss_gets_logits(run)
     with pytest.raises(AssertionError, match=r"loss.double-softmax: The loss gets probabilities"):

@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -28,7 +28,7 @@ from torch import nn
 from sawbones.capture import operators, randomness
 from sawbones.capture import tensors as codec
 from sawbones.capture.graph import walk
-from sawbones.capture.on_cpu import OnCpu
+from sawbones.capture.on_cpu import on_cpu
 from sawbones.capture.operators import Call, OperatorTrace, run_call
 from sawbones.capture.packing import Packer, unpack
 from sawbones.capture.prints import fingerprint
@@ -285,12 +285,12 @@ def _repeated(
         dtype = getattr(torch, autocast or "bfloat16")
         # The recorder's own calls are kept out of every trace; this one is the user's.
         traced = torch._C._EnableTorchFunction()
-        here = contextlib.nullcontext() if host is None else OnCpu()
+        here = contextlib.nullcontext() if host is None else on_cpu()
         with (
             traced,
             torch.autocast("cpu", dtype=dtype, enabled=autocast is not None),
             here,
-            trace,
+            trace.stream,
             torch.enable_grad(),
         ):
             result = module(*args, **kwargs)
@@ -378,7 +378,7 @@ def _in_a_fork(find: Callable[[], Recorded | None], limit: int) -> tuple[Recorde
     return unpack(json.loads(head), codec.read(Path("call"), content)), ""
 
 
-def _write(find: Callable[[], Recorded | None], limit: int, file: IO[bytes]) -> str:
+def _write(find: Callable[[], Recorded | None], limit: int, file: Any) -> str:
     found = find()
     if found is None:
         return NOTHING

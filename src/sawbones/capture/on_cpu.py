@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+
+from sawbones.observe.operators import OperatorStream
 
 if TYPE_CHECKING:
     from sawbones.observe.launch import Session
@@ -30,18 +31,15 @@ _ZERO = (
 )
 
 
-class OnCpu(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        if getattr(func, "__name__", "") == "cuda":
-            return args[0]
-        changed = {key: here(value) for key, value in (kwargs or {}).items() if key != "pin_memory"}
-        return func(*(here(value) for value in args), **changed)
+def on_cpu() -> OperatorStream:
+    return OperatorStream(_called)
+
+
+def _called(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    if getattr(func, "__name__", "") == "cuda":
+        return args[0]
+    changed = {key: here(value) for key, value in kwargs.items() if key != "pin_memory"}
+    return func(*(here(value) for value in args), **changed)
 
 
 def here(value: Any) -> Any:
@@ -60,6 +58,6 @@ def attach(session: Session) -> None:
             setattr(torch.cuda, name, lambda *args, **kwargs: None)
         for name in _ZERO:
             setattr(torch.cuda, name, lambda *args, **kwargs: 0)
-        OnCpu().__enter__()  # type: ignore[no-untyped-call, unused-ignore]
+        on_cpu().start()
 
     session.on_ready.append(ready)

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import resolve_name
 
 from sawbones.capture.arrivals import cloned
 from sawbones.capture.errors import CaptureError
 from sawbones.capture.substitution import map_tensors
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.operators import OperatorStream
 from sawbones.schema import Site
 
 if TYPE_CHECKING:
@@ -184,9 +185,9 @@ class Call:
             return self.func(*args, **kwargs)
 
 
-class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+class OperatorTrace:
     def __init__(self, recorder: Recorder | None = None) -> None:
-        super().__init__()
+        self.stream = OperatorStream(self._called)
         self.calls: list[Call] = []
         self.failed: Call | None = None
         self.root: Any = None  # the loss
@@ -196,14 +197,8 @@ class OperatorTrace(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self._r = recorder
         self._alive: list[torch.Tensor] = []
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = dict(kwargs or {})
+    def _called(self, func: Any, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
+        kwargs = dict(given)
         short = getattr(func, "__name__", "")
         if short in _QUIET or len(self.calls) >= MAX_OPS:
             return func(*args, **kwargs)
@@ -398,7 +393,7 @@ def by_repeating(error: BaseException, recorder: Recorder) -> Call | None:
     module, args, kwargs = recorder.last_call
     trace = OperatorTrace(recorder)
     try:
-        with trace, torch.enable_grad():
+        with trace.stream, torch.enable_grad():
             module(*args, **kwargs)
     except Exception as again:
         return trace.failed if type(again) is type(error) else None

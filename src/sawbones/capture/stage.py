@@ -248,7 +248,7 @@ class Stage:
     def _start_trace(self) -> None:
         assert self.trace is not None
         self._tracing = True
-        self.trace.__enter__()  # type: ignore[no-untyped-call, unused-ignore]
+        self.trace.stream.start()
 
     def trace_from_here(self, folder: Path) -> None:
         self.trace = OperatorTrace(self.r)
@@ -419,10 +419,7 @@ class Stage:
     def finish(self, outcome: dict[str, Any], leave: bool = True) -> None:
         if self._tracing and self.trace is not None:
             self._tracing = False
-            try:
-                self.trace.__exit__(None, None, None)  # type: ignore[no-untyped-call, unused-ignore]
-            except Exception:  # a mode of the user's lies on top of it: the process ends anyway
-                pass
+            self.trace.stream.stop()
         outcome = {"reached": bool(self._next) or self.way == "rerun", **outcome}
         if self.trial is None and self.result.exists():
             return

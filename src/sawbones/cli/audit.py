@@ -23,8 +23,6 @@ Data: Parquet, CSV, JSON-lines and Arrow files, folders and globs of them, datas
 Thresholds come from [tool.sawbones.audit] in pyproject.toml and from --threshold; the report shows them.
 Exit status: 0 healthy, 1 findings, 2 usage error, 4 inconclusive or interrupted."""
 
-HINT = "Flags of one audit: sawbones audit {} --help"
-
 
 def parser() -> argparse.ArgumentParser:
     p = Parser("sawbones audit", DESCRIPTION)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from sawbones.evidence.limit import Limit
 from sawbones.schema import Evidence
 from sawbones.stats.distributions import wilson
@@ -130,10 +128,3 @@ def strength(measured: float, limit: Limit, *, below: bool = False) -> str:
     else:
         clear, weak = limit.reached_by(measured), limit.suspected_by(measured)
     return CLEAR if clear else WEAK if weak else ABSENT
-
-
-def own_noise(values: Sequence[float]) -> float:
-    """The null of a series: how far neighbours lie apart, free of any trend."""
-    known = np.asarray(values, np.float64)
-    known = known[np.isfinite(known)]
-    return float(np.median(np.abs(np.diff(known)))) if len(known) > 2 else math.nan

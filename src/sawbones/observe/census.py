@@ -306,7 +306,6 @@ class Census:
             for group in optimizer.param_groups:
                 plain = {k: _plain(v) for k, v in group.items() if k != "params"}
                 plain["num_params"] = len(group["params"])
-                plain["num_1d"] = sum(p.dim() <= 1 for p in group["params"])
                 groups.append(plain)
             builtin = type(optimizer).__module__.startswith("torch.")
             records.append(

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
+from sawbones.observe.operators import OperatorStream, after
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.tracing import is_tracing
 from sawbones.schema import Site
@@ -97,24 +97,14 @@ _READS = frozenset(
 )
 
 
-class _Mode(TorchFunctionMode):
-    def __init__(self, note: Callable[[Any, Any, Any, Any], None]) -> None:
-        super().__init__()
-        self._note = note
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self._note(func, args, kwargs, result)
-        return result
-
-
 class Journal:
     def __init__(self, sites: SiteFinder) -> None:
         self._sites = sites
         self._ops: list[tuple[str, Site | None, tuple[torch.Tensor, ...], torch.Tensor]] = []
         self._data_ops: dict[tuple[str, Site], list[Any]] = {}
         self._prologue = True
-        self._mode: _Mode | None = None
+        self._stream = OperatorStream(after(self._note))
+        self._on = False
         self._found = False
         self._busy = False
         self.on_read: Callable[..., None] | None = None  # told when values leave their device
@@ -123,19 +113,12 @@ class Journal:
         ] = []  # told of operators that change their first argument
 
     def resume(self) -> None:
-        if self._mode is None:
-            self._mode = _Mode(self._note)
-            self._mode.__enter__()  # type: ignore[no-untyped-call]
+        if not self._on:
+            self._on = True
+            self._stream.start()
 
     def pause(self) -> None:
-        mode, self._mode = self._mode, None
-        if mode is None:
-            return
-        stack = torch.overrides._get_current_function_mode_stack()
-        if stack and stack[-1] is mode:
-            mode.__exit__(None, None, None)
-        else:
-            self._mode = mode  # a mode of the host's lies on top: ours stays until that one is gone
+        self._on = self._on and not self._stream.stop_if_on_top()
 
     def model_input(self, rows: int) -> torch.Tensor | None:
         """Of a model that is no nn.Module: the first data of so many rows that met something with

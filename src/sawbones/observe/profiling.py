@@ -25,9 +25,9 @@ from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
-from torch.overrides import TorchFunctionMode
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from sawbones.observe.operators import OperatorStream
 from sawbones.observe.patches import Patches
 from sawbones.observe.sites import is_user_file
 from sawbones.schema import Site
@@ -40,15 +40,6 @@ SPLIT_STEPS = 6
 TRACED_STEPS = 2
 SETTLE_STEPS = 1  # after tracing, before the throughput is measured
 _PARTS = ("data", "forward", "backward", "optimizer", "other")
-
-
-class _Lines(TorchFunctionMode):
-    """Passes every call on. That alone makes operators such as `a @ b`, which are no calls to the
-    profiler, show their line.
-    """
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
 
 
 class Profiler:
@@ -155,18 +146,16 @@ class Profiler:
                 activities=activities, with_stack=True, profile_memory=True
             )
             self._trace.__enter__()
-        self._lines = _Lines()
-        self._lines.__enter__()  # type: ignore[no-untyped-call]
+        # Passing every call on makes operators such as `a @ b`, which are no calls to the
+        # profiler, show their line.
+        self._lines = OperatorStream(lambda func, args, kwargs: func(*args, **kwargs))
+        self._lines.start()
 
     def _stop_trace(self) -> None:
         trace, self._trace = self._trace, None
         if trace is None:
             return
-        stack = torch.overrides._get_current_function_mode_stack()
-        if (
-            stack and stack[-1] is self._lines
-        ):  # else a mode of the script's own lies on top, and ours does no harm below it
-            self._lines.__exit__(None, None, None)
+        self._lines.stop_if_on_top()  # below a mode of the script's own it does no harm
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             trace.__exit__(None, None, None)

@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from sawbones.properties.inputs import mapped, tensors_in
+
 STEP = 1e-6  # balances curvature (h squared) against rounding (1e-16 / h) for values around 1
 FEW_COORDINATES = 48  # up to that many numbers each is varied by itself
 DIRECTIONS = 6
@@ -49,7 +51,7 @@ def compare(function: Callable[..., Any], given: Any, held: nn.Module | None) ->
     generator = torch.Generator().manual_seed(0)
     model = copy.deepcopy(held).double().eval() if held is not None else None
     args, kwargs = _wide(given)
-    inputs = [t for t in _tensors((args, kwargs)) if t.is_floating_point()]
+    inputs = [t for t in tensors_in((args, kwargs)) if t.is_floating_point()]
     weights = [p for p in model.parameters() if p.requires_grad] if model is not None else []
     moving = [t for t in inputs if t.numel()] + weights
     if not moving:
@@ -60,7 +62,7 @@ def compare(function: Callable[..., Any], given: Any, held: nn.Module | None) ->
 
     def outputs() -> list[torch.Tensor]:
         result = function(*first, *args, **kwargs)
-        return [t for t in _tensors(result) if t.is_floating_point()]
+        return [t for t in tensors_in(result) if t.is_floating_point()]
 
     for tensor in moving:
         tensor.requires_grad_(True)
@@ -147,19 +149,6 @@ def _weighed(made: Sequence[torch.Tensor], upstream: Sequence[torch.Tensor]) -> 
 
 def _wide(value: Any) -> Any:
     """A copy in float64 that has no history."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().double().clone() if value.is_floating_point() else value.detach()
-    if type(value) in (tuple, list):
-        return type(value)(_wide(v) for v in value)
-    return {k: _wide(v) for k, v in value.items()} if type(value) is dict else value
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _tensors(part)
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _tensors(part)
+    return mapped(
+        value, lambda t: t.detach().double().clone() if t.is_floating_point() else t.detach()
+    )

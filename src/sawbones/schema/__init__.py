@@ -36,6 +36,7 @@ from sawbones.schema.finding import (
     Symptom,
     Verdict,
 )
+from sawbones.schema.loader import Loader
 from sawbones.schema.run import (
     NO_GRADIENT,
     NOT_MEASURED,
@@ -49,6 +50,7 @@ from sawbones.schema.run import (
     Tensor,
 )
 from sawbones.schema.site import Site
+from sawbones.schema.source import MadeTensors, SourceCall, SourceLine, SourceNumber
 
 __all__ = [
     "EVENT_KINDS",
@@ -80,7 +82,9 @@ __all__ = [
     "Finding",
     "Fix",
     "Influence",
+    "Loader",
     "LossCall",
+    "MadeTensors",
     "Module",
     "Op",
     "Operand",
@@ -89,6 +93,9 @@ __all__ = [
     "Run",
     "Site",
     "Size",
+    "SourceCall",
+    "SourceLine",
+    "SourceNumber",
     "Symptom",
     "Tensor",
     "TokenInput",

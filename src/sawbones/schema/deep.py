@@ -58,7 +58,7 @@ class LossCall:
       [targets, mean weight, counted]}}, how much each target
              really counts, from the gradient of the backward's root; fit is 1 when the gradient is
              that of the loss named here
-      padding: {rows, row_share, counted, weight_share, target, target_share, pad_id,
+      padding: {rows, counted, weight_share, target, target_share, pad_id,
       same_vocabulary, source}: positions whose
              input is padding, and what they weigh
       sequence_dim (dimension of time in the target, None when there is none)
@@ -71,7 +71,7 @@ class LossCall:
       targets are a copy), target_visible (share of an output's
              influence that comes from the very token it has to predict), per_position, pad_id,
              sequence_shape
-      input_made_first_by (behind clamps), target_made_by, target_requires_grad, target_is_whole,
+      target_made_by, target_requires_grad, target_is_whole,
       target_num_values
     """
 
@@ -126,7 +126,7 @@ class Attention:
     expected_score_std: float | None  # what q.k/sqrt(d) would give for these q and k
     mask: Mapping[str, Any] = field(
         default_factory=dict
-    )  # shape, dtype, min, max, share allowed, is_causal, lower_triangular, ...
+    )  # shape, dtype, min, max, share allowed, is_causal, triangle, ...
 
 
 @dataclass(frozen=True, slots=True)

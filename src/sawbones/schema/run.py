@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 from sawbones.schema.crash import Crash
 from sawbones.schema.deep import DeepStep
 from sawbones.schema.event import Event
+from sawbones.schema.loader import Loader, loader
 from sawbones.schema.site import Site
+from sawbones.schema.source import (
+    MadeTensors,
+    SourceCall,
+    SourceLine,
+    SourceNumber,
+    made_tensors,
+    source_call,
+    source_line,
+    source_number,
+)
 
 if TYPE_CHECKING:  # scripts set its number of threads before they import it: not at the top
     import numpy as np
@@ -181,6 +192,26 @@ class Run:
         25th step.
         """
         return int(self.facts.get("events_in_full", 500))
+
+    @property
+    def loaders(self) -> list[Loader]:
+        return list(map(loader, self.facts.get("loaders") or ()))
+
+    @property
+    def source_calls(self) -> list[SourceCall]:
+        return list(map(source_call, self.facts.get("calls") or ()))
+
+    @property
+    def source_numbers(self) -> list[SourceNumber]:
+        return list(map(source_number, self.facts.get("numbers") or ()))
+
+    @property
+    def source_lines(self) -> list[SourceLine]:
+        return list(map(source_line, self.facts.get("source_lines") or ()))
+
+    @property
+    def made_tensors(self) -> list[MadeTensors]:
+        return list(map(made_tensors, self.facts.get("data_ops") or ()))
 
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind in kinds)

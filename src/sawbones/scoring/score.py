@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -168,10 +168,6 @@ def totals(results: Sequence[Result]) -> dict[str, float]:
         "healthy_cases": float(len(well)),
         "time_ratio_median": median(ratios) if ratios else 0.0,
     }
-
-
-def as_rows(results: Sequence[Result]) -> list[dict[str, object]]:
-    return [asdict(r) for r in results]
 
 
 def markdown(results: Sequence[Result], title: str, header: Sequence[str] = ()) -> str:

@@ -135,7 +135,7 @@ def _given(frame: CrashFrame, expression: Expression) -> Iterator[Given]:
     """The values of a library frame, under the names that the user gave them where the user made
     the call.
     """
-    written = {}
+    written: dict[tuple[object, ...], str] = {}
     for operand in expression.operands:
         if operand.bound is not None:
             written.setdefault(_key(operand.bound), operand.text)
@@ -289,10 +289,10 @@ def backward(run: Run) -> Backward | None:
             return Backward(first.text, first.bound, False, frame)
     if expression is None or expression.name != "backward" or below:
         return None
-    first = expression.operands[0] if expression.operands else None
-    if first is None or first.bound is None or first.bound.kind != "number":
+    asked = expression.operands[0] if expression.operands else None
+    if asked is None or asked.bound is None or asked.bound.kind != "number":
         return None
-    return Backward(first.text, first.bound, False, frame)
+    return Backward(asked.text, asked.bound, False, frame)
 
 
 def _receiver(expression: Expression | None, bound: Bound) -> str:

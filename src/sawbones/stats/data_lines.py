@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sawbones.schema import Batch, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.schema import Batch, Loader, Run, Site
+from sawbones.stats.loss_calls import places
 
 
 def training_batches(run: Run) -> list[Batch]:
@@ -22,22 +22,15 @@ def training_source(run: Run) -> str | None:
     return counts.most_common(1)[0][0] if counts else None
 
 
-def training_loader(run: Run) -> Mapping[str, Any] | None:
+def training_loader(run: Run) -> Loader | None:
     source = training_source(run)
-    if source is None or not source.startswith("loader:"):
-        return None
-    number = int(source.removeprefix("loader:"))
-    return next(
-        (entry for entry in run.facts.get("loaders") or () if entry.get("index") == number), None
-    )
+    return next((loader for loader in run.loaders if loader.source == source), None)
 
 
 def loader_sites(run: Run) -> tuple[Site, ...]:
     """Where the training loader is built, and the user's collate function."""
     loader = training_loader(run)
-    return (
-        places(as_site(loader.get("site")), as_site(loader.get("collate_site"))) if loader else ()
-    )
+    return places(loader.site, loader.collate_site) if loader else ()
 
 
 def feeding_sites(run: Run) -> tuple[Site, ...]:
@@ -55,23 +48,16 @@ def marked_lines(
     """Lines of the user's source of one kind; with a value, those whose number is within 2 of
     it.
     """
-    rows = [r for r in run.facts.get("source_lines") or () if r["kind"] == kind]
+    rows = [r for r in run.source_lines if r.kind == kind and (not names or r.name in names)]
     if value is not None:
-        rows = [r for r in rows if r.get("value") is not None and abs(r["value"] - value) <= 2]
-        rows.sort(key=lambda r: abs(r["value"] - value))
-    if names:
-        rows = [r for r in rows if r.get("name") in names]
-    return places(*(Site(r["file"], r["line"], r["function"], r["code"]) for r in rows))
+        near = [(abs(r.value - value), r) for r in rows if r.value is not None]
+        rows = [r for off, r in sorted(near, key=lambda item: item[0]) if off <= 2]
+    return places(*(r.site for r in rows))
 
 
 def defaults(run: Run, value: int) -> tuple[Site, ...]:
     """Lines that give this number for what a table does not hold."""
-    rows = [
-        r
-        for r in run.facts.get("source_lines") or ()
-        if r["kind"] == "default" and r.get("value") == value
-    ]
-    return places(*(Site(r["file"], r["line"], r["function"], r["code"]) for r in rows))
+    return places(*(r.site for r in run.source_lines if r.kind == "default" and r.value == value))
 
 
 def outside_of_models(run: Run, sites: Sequence[Site]) -> tuple[Site, ...]:

@@ -70,11 +70,7 @@ def user_frames(run: Run) -> list[Site]:
 
 def numbers_equal(run: Run, value: float) -> list[Site]:
     """Lines of the user's source at which this number is written and given a name."""
-    found = []
-    for row in run.facts.get("numbers") or ():
-        if row.get("value") == value and row.get("name"):
-            found.append(Site(str(row["file"]), int(row["line"]), "", str(row.get("code", ""))))
-    return found
+    return [n.site for n in run.source_numbers if n.value == value and n.name]
 
 
 _MEMORY_ERRORS = ("OutOfMemoryError", "MemoryError", "_ArrayMemoryError")

@@ -5,10 +5,9 @@ selections and moves.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from sawbones.schema import Run, Site
+from sawbones.schema import Run, Site, SourceLine
 
 HOPS = 4
 _CARRIES_ON = frozenset(
@@ -46,9 +45,7 @@ def given_lines(run: Run, site: Site | None) -> tuple[Site, ...]:
     """Where the data that this line gives to its calls was made; empty where that cannot be read
     off the source.
     """
-    rows = [
-        r for r in run.facts.get("source_lines") or () if r["kind"] == "assign" and r.get("name")
-    ]
+    rows = [r for r in run.source_lines if r.kind == "assign" and r.name]
     found: list[Site] = []
     for name in _given(_parsed(site.code) if site is not None else None):
         made = _followed(rows, name, site) if site is not None else None
@@ -57,21 +54,15 @@ def given_lines(run: Run, site: Site | None) -> tuple[Site, ...]:
     return tuple(found)
 
 
-def _followed(rows: list[Mapping[str, Any]], name: str, at: Site) -> Site | None:
+def _followed(rows: list[SourceLine], name: str, at: Site) -> Site | None:
     for _ in range(HOPS):
-        here = [
-            r
-            for r in rows
-            if r["name"] == name
-            and r["file"] == at.file
-            and r["function"] in (at.function, "<module>")
-        ]
-        before = [r for r in here if r["line"] < at.line or r["function"] != at.function]
-        own = [r for r in before if r["function"] == at.function] or before
+        here = [r.site for r in rows if r.name == name and r.site.file == at.file]
+        here = [s for s in here if s.function in (at.function, "<module>")]
+        before = [s for s in here if s.line < at.line or s.function != at.function]
+        own = [s for s in before if s.function == at.function] or before
         if not own:
             return None
-        row = max(own, key=lambda r: r["line"])
-        at = Site(row["file"], row["line"], row["function"], row["code"])
+        at = max(own, key=lambda s: s.line)
         further = _carried(_value(_parsed(at.code)))
         if further is None:
             return at

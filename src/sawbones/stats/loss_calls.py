@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sawbones.schema import DeepStep, LossCall, Op, Run, Site, Value
+from sawbones.schema.source import as_site as as_site
 
 # Operators that hand on the same values in another shape, order or type.
 PASSING = frozenset(
@@ -68,20 +69,6 @@ _READING = frozenset(
         "layer_norm",
     }
 )
-
-
-def as_site(value: Any) -> Site | None:
-    """Facts carry sites as plain mappings once they have been on disk."""
-    if isinstance(value, Site):
-        return value
-    if isinstance(value, Mapping) and "file" in value and "line" in value:
-        return Site(
-            str(value["file"]),
-            int(value["line"]),
-            str(value.get("function", "")),
-            str(value.get("code", "")),
-        )
-    return None
 
 
 def places(*sites: Site | None) -> tuple[Site, ...]:
@@ -191,7 +178,7 @@ def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> list[
     Lengths differ from batch to batch, and a loader may be a batch ahead of the step, so the very
     tensor need not be there.
     """
-    found = [as_site(loader.get("collate_site")) for loader in run.facts.get("loaders") or ()]
+    found = [loader.collate_site for loader in run.loaders]
     for deep in run.deep[1:4]:
         for op in deep.ops:
             made = op.outputs[0] if op.outputs else None

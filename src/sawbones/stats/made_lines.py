@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from sawbones.schema import Run, Site
-from sawbones.stats.loss_calls import as_site
 
 
 def made_at(
@@ -18,16 +16,14 @@ def made_at(
     """In the order of the program: by these operators, of these shapes, of a type of this name or
     beginning. None: any.
     """
-
-    def fits(row: Mapping[str, Any]) -> bool:
-        return (
-            (ops is None or row.get("op") in ops)
-            and (shapes is None or tuple(row.get("shape") or ()) in shapes)
-            and str(row.get("dtype") or "").startswith(dtype)
-        )
-
-    rows = [row for row in run.facts.get("data_ops") or () if fits(row)]
-    return [site for row in rows if (site := as_site(row.get("site")))]
+    return [
+        made.site
+        for made in run.made_tensors
+        if made.site is not None
+        and (ops is None or made.op in ops)
+        and (shapes is None or made.shape in shapes)
+        and made.dtype.startswith(dtype)
+    ]
 
 
 def built_at(run: Run) -> dict[str, Site | None]:

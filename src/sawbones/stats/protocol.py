@@ -84,12 +84,11 @@ def sites_in(run: Run, kinds: Sequence[str], names: Sequence[str] = ()) -> tuple
     """Places in the user's source that call one of `names`, from the recorded calls of the given
     kinds.
     """
-    rows = [
-        r
-        for r in run.facts.get("calls", ())
-        if r["kind"] in kinds and (not names or r["call"].rsplit(".", 1)[-1] in names)
-    ]
-    return tuple(Site(r["file"], r["line"], r["function"], r["code"]) for r in rows)
+    return tuple(
+        call.site
+        for call in run.source_calls
+        if call.kind in kinds and (not names or call.function in names)
+    )
 
 
 def measured(run: Run, statistic: str, step: int) -> npt.NDArray[np.float64]:
@@ -122,15 +121,11 @@ def numbers_equal_to(
     one of `words` first.
     """
     wanted = [v for v in values if np.isfinite(v) and v != 0]
-    rows = [
-        r
-        for r in run.facts.get("numbers", ())
-        if any(abs(r["value"] - v) <= 1e-6 * abs(v) for v in wanted)
-    ]
-    named = [r for r in rows if any(word in r["name"].lower() for word in words)]
+    rows = [r for r in run.source_numbers if any(abs(r.value - v) <= 1e-6 * abs(v) for v in wanted)]
+    named = [r for r in rows if any(word in r.name.lower() for word in words)]
     rest = [r for r in rows if r not in named]
     chosen = named or (rest if len(rest) == 1 else [])
-    return tuple(Site(r["file"], r["line"], "", r["code"]) for r in chosen)
+    return tuple(r.site for r in chosen)
 
 
 def share_the_run(run: Run) -> bool:

@@ -32,19 +32,14 @@ def training_sites(run: Run) -> tuple[Site, ...]:
         if site is not None:
             number = int(batch.source.removeprefix("loader:"))
             # A stream has no sampler: who gets what is decided where it is read.
-            streams = [
-                as_site(x["stream_site"])
-                for x in run.facts.get("loaders") or ()
-                if x["index"] == number and x.get("stream_site")
-            ]
+            streams = [x.stream_site for x in run.loaders if x.index == number]
             return places(
                 *streams,
                 site,
                 *[e.site for e in run.of_kind("batch") if e.data.get("loader") == number][:1],
             )
     fed = [e.site for e in run.of_kind("batch", "forward") if e.site is not None][:1]
-    rows = [r for r in run.facts.get("calls") or () if r["kind"] == "order"]
-    ordered = [Site(r["file"], r["line"], r["function"], r["code"]) for r in rows]
+    ordered = [call.site for call in run.source_calls if call.kind == "order"]
     return places(*ordered[:1], *fed, *ordered[1:])
 
 

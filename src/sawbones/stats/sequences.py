@@ -115,18 +115,14 @@ def built_sites(run: Run, names: tuple[str, ...], size: int) -> list[Site]:
     """Lines at which a square of at least this size was made by operators of these names before the
     first step.
     """
-    found = []
-    for row in run.facts.get("data_ops") or ():
-        shape = tuple(row.get("shape") or ())
-        site = as_site(row.get("site"))
-        if (
-            site is not None
-            and row.get("op") in names
-            and len(shape) >= 2
-            and shape[-1] == shape[-2] >= size
-        ):
-            found.append(site)
-    return found
+    return [
+        made.site
+        for made in run.made_tensors
+        if made.site is not None
+        and made.op in names
+        and len(made.shape) >= 2
+        and made.shape[-1] == made.shape[-2] >= size
+    ]
 
 
 def buffer_sites(run: Run, size: int) -> list[Site]:

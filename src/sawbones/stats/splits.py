@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sawbones.schema import Batch, Run, Site
-from sawbones.stats.loss_calls import as_site
 from sawbones.stats.overlaps import repeat_share, shared_of
 
 
@@ -122,10 +121,7 @@ def repeats(batches: Iterable[Batch]) -> float:
 
 def loader_site(run: Run, source: str) -> Site | None:
     """Where a loader was built."""
-    for loader in run.facts.get("loaders") or ():
-        if f"loader:{loader.get('index')}" == source:
-            return as_site(loader.get("site"))
-    return None
+    return next((loader.site for loader in run.loaders if loader.source == source), None)
 
 
 def forward_site(run: Run, phase: str, steps: Iterable[int] | None = None) -> Site | None:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sawbones.properties.inputs import answer_of
+
 Forward = Callable[[nn.Module, Any], Any]
 
 
@@ -60,14 +62,12 @@ class Call:
         """The largest float tensor of the answer, as float64."""
         batch = self.batch if given is None else self._with(given)
         result = self.forward(self.model, batch)
-        found = max(
-            _floats(getattr(result, "logits", result)), key=lambda t: t.numel(), default=None
-        )
+        found = answer_of(result)
         if found is None:
             raise TypeError(
                 f"the model returned {type(result).__name__} without a float tensor in it"
             )
-        return found.detach().double()
+        return found.double()
 
     def steady(self) -> Tensor:
         """The same, of a model that answers the same twice: from any other nothing can be told by
@@ -120,55 +120,3 @@ def _choose(batch: Any) -> str | int | None:
         )
     chosen: str | int = (ids or floats)[0]
     return chosen
-
-
-def _floats(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        if value.is_floating_point():
-            yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _floats(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _floats(item)
-
-
-def changed(given: Tensor, where: Tensor) -> Tensor:
-    """Other valid input wherever `where` is true: for ids the next id of the batch, numbers are
-    moved.
-    """
-    if given.is_floating_point():
-        spread = given.std() if given.numel() > 1 else given.new_tensor(1.0)
-        return torch.where(where, given + spread + 1.0, given)
-    seen = given.unique()
-    if seen.numel() < 2:
-        raise ValueError(
-            f"the input holds one id only ({int(seen[0])}): there is nothing to change it to"
-        )
-    place = torch.searchsorted(seen, given.contiguous()).clamp(max=seen.numel() - 1)
-    other = seen[(place + 1) % seen.numel()]
-    return torch.where(where, other, given)
-
-
-def one_example(batch: Any, example: int, like: Tensor, columns: Tensor) -> Any:
-    """The batch with this example alone, and these columns alone of every tensor that is (batch,
-    time, ...) as `like` is.
-    """
-    if isinstance(batch, Tensor):
-        if not batch.dim() or batch.shape[0] != like.shape[0]:
-            return batch
-        row = batch[example : example + 1]
-        return row[:, columns] if batch.shape[:2] == like.shape[:2] else row
-    if isinstance(batch, dict):
-        return {key: one_example(value, example, like, columns) for key, value in batch.items()}
-    if isinstance(batch, (list, tuple)):
-        return tuple(one_example(value, example, like, columns) for value in batch)
-    return batch
-
-
-def at(tensor: Tensor, where: Any) -> Tensor:
-    """A mask like `tensor`, true in one slice."""
-    mask = torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
-    mask[where] = True
-    return mask

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sawbones.schema import Event, Run
+from sawbones.testing.catalogue import free_of
 from sawbones.testing.wording import broken, steps_taken
 
 
@@ -69,21 +70,6 @@ def _follows(now: int, then: int, last: int, required: Sequence[int]) -> bool:
     return not any(i < then or i > now for i in required)
 
 
-def assert_gradients_cleared(run: Run, at_most: float = 0.1) -> None:
+def assert_gradients_cleared(run: Run) -> None:
     """At every step after the first the gradients are fresh: none is left of the step before."""
-    steps_taken(run)
-    for optimizer in run.optimizers:
-        steps = [
-            e
-            for e in run.of_kind("step")
-            if e.data.get("optimizer") == optimizer.index and not e.data.get("skipped")
-        ][1:]
-        held = sum(t.requires_grad and t.optimizer == optimizer.index for t in run.tensors)
-        stale = [e for e in steps if (e.data.get("uncleared") or 0) >= 0.5 * max(held, 1)]
-        if stale and len(stale) > at_most * len(steps):
-            number = int(stale[0].data["uncleared"])
-            found = (
-                f"{number} of {held} gradients still hold those of the step before, at "
-                f"{len(stale)} of {len(steps)} steps"
-            )
-            raise broken(found, "0: zero_grad() once per step", stale[0].step, stale[0].site)
+    free_of(run, "loop.no-zero-grad")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sawbones.schema import NO_GRADIENT, NOT_MEASURED, Run, Site, Tensor
 from sawbones.stats.loss_calls import as_site
+from sawbones.testing.catalogue import free_of
 from sawbones.testing.wording import broken, shown, steps_taken
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def assert_all_parameters_optimized(
     model's.
     """
     if isinstance(model, Run):
-        _optimized_in(model)
+        free_of(model, "optimizer.missing-params", "optimizer.stale-params")
         return
     if optimizer is None:
         raise TypeError("assert_all_parameters_optimized needs the optimizer beside the model")
@@ -145,46 +146,14 @@ def assert_all_parameters_optimized(
         )
 
 
-def _optimized_in(run: Run) -> None:
-    steps_taken(run)
-    got = set(run.facts.get("loose_gradients", ()))
-    site = next((o.site for o in run.optimizers if o.site is not None), None)
-    loose = [
-        t
-        for t in run.tensors
-        if t.in_model
-        and t.requires_grad
-        and t.optimizer < 0
-        and t.index in got
-        and not _ever(run, t)
-    ]
-    if loose:
-        found = (
-            f"{len(loose)} parameters get a gradient and are in no optimizer: "
-            f"{shown([t.name for t in loose])}"
-        )
-        raise broken(found, "0", 0, site)
-
-
 def assert_modules_registered(model: nn.Module | Run) -> None:
     """Everything with parameters that runs is part of the model: no layers in plain lists or
     dicts.
     """
-    if not isinstance(model, Run):
+    if isinstance(model, Run):
+        free_of(model, "model.unregistered-module")
+    else:
         _registered(model)
-        return
-    steps_taken(model)
-    for deep in model.deep:
-        loose = [m for m in deep.unregistered if m.get("reached") and (m.get("trainable") or 0) > 0]
-        if loose:
-            total = sum(int(m["trainable"]) for m in loose)
-            names = shown([str(m["class"]) for m in loose])
-            found = (
-                f"{len(loose)} modules ({total} parameters) run and are not in "
-                f"model.modules(): {names}"
-            )
-            site = as_site(loose[0].get("built") or loose[0].get("site"))
-            raise broken(found, "0: nn.ModuleList or nn.ModuleDict", deep.step, site)
 
 
 def _registered(model: nn.Module) -> None:

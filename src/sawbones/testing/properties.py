@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sawbones.schema import Influence, Run
-from sawbones.stats.sequences import predictions
+from sawbones.schema import Run
+from sawbones.testing.catalogue import free_of
 from sawbones.testing.wording import broken, steps_taken
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from sawbones.testing.calls import Forward
 
-VISIBLE = 1e-4
 MOST_PADDED = 4  # examples that are given again without their padding
 
 
@@ -35,19 +34,20 @@ def assert_causal(
     relative to the spread of the outputs.
     """
     if isinstance(model, Run):
-        _causal_in(model)
+        free_of(model, "model.causal-leak", judged="causality")
         return
-    from sawbones.testing.calls import Call, at, changed, evaluating
+    from sawbones.properties.dependence import by_later_positions
+    from sawbones.properties.inputs import other_values
+    from sawbones.testing.calls import Call, evaluating
 
     with evaluating(model):
         call = Call(model, batch, forward, source)
         base, length = call.steady(), call.given.shape[1]
         _per_position(base, call.given)
+        other = other_values(call.given)
         for cut in _cuts(length):
-            other = call.outputs(
-                changed(call.given, at(call.given, (slice(None), slice(cut, None))))
-            )
-            moved = (other - base)[:, :cut].abs().flatten(2).amax(-1)
+            before, _ = by_later_positions(call.outputs, call.given, other, base, cut)
+            moved = before.furthest(2)
             allowed = tolerance * float(base.std())
             if float(moved.max()) > allowed:
                 example, position = divmod(int(moved.argmax()), cut)
@@ -76,47 +76,6 @@ def _per_position(output: Tensor, given: Tensor) -> None:
         )
 
 
-def _causal_in(run: Run) -> None:
-    steps_taken(run)
-    looked = 0
-    ahead = predictions(run)
-    for deep in run.deep:
-        mine = [p.influence for p in ahead if p.deep is deep]
-        for item in mine or ([] if ahead else deep.influence):
-            if item is None or item.future is None or not item.dependent or item.mixes:
-                continue
-            looked += 1
-            if item.future > VISIBLE:
-                furthest = max(
-                    (k for k, share in item.by_offset.items() if share > VISIBLE), default=1
-                )
-                at = (
-                    f"example {item.outputs[0][0]}, position {item.outputs[0][1]}: "
-                    if item.outputs
-                    else ""
-                )
-                found = (
-                    f"{at}{item.future:.3g} of an output's dependence is on later positions, "
-                    f"up to {furthest} ahead"
-                )
-                raise broken(found, 0, deep.step, item.site)
-        for name in ("causality", "forecast"):
-            probe = deep.probes.get(name) or {}
-            if "before" in probe and (name == "forecast" or ahead):
-                looked += 1
-                if probe["before"] > 10 * VISIBLE:
-                    found = (
-                        f"outputs before position {probe['cut']} move by "
-                        f"{probe['before']:.3g} when only later inputs change"
-                    )
-                    raise broken(found, 0, deep.step)
-    if not looked:
-        raise broken(
-            f"nothing to read causality from in {len(run.deep)} traced steps of {run.script}",
-            "outputs per position",
-        )
-
-
 def assert_batch_independent(
     model: nn.Module | Run,
     batch: Any = None,
@@ -129,9 +88,11 @@ def assert_batch_independent(
     mode). Dimension 0 is the batch.
     """
     if isinstance(model, Run):
-        _independent_in(model)
+        free_of(model, "model.cross-sample-leak")
         return
-    from sawbones.testing.calls import Call, at, changed, evaluating
+    from sawbones.properties.dependence import by_one_example
+    from sawbones.properties.inputs import other_values
+    from sawbones.testing.calls import Call, evaluating
 
     with evaluating(model):
         call = Call(model, batch, forward, source)
@@ -141,46 +102,18 @@ def assert_batch_independent(
                 "at least 2 examples are needed in dimension 0; inputs "
                 f"{tuple(call.given.shape)}, outputs {tuple(base.shape)}"
             )
+        other = other_values(call.given)
         for example in (0, size - 1):
-            other = call.outputs(changed(call.given, at(call.given, example)))
-            moved = (other - base).abs().flatten(1).amax(-1)
-            moved[example] = 0.0
+            others, _ = by_one_example(call.outputs, call.given, other, base, example)
+            moved = others.furthest(1)
+            worst = int(moved.argmax())
             allowed = tolerance * float(base.std())
             if float(moved.max()) > allowed:
                 found = (
-                    f"example {int(moved.argmax())} moves by {float(moved.max()):.3g} when "
+                    f"example {worst + (worst >= example)} moves by {float(moved.max()):.3g} when "
                     f"only example {example} changes"
                 )
                 raise broken(found, f"0 (at most {allowed:.1g})")
-
-
-def _independent_in(run: Run) -> None:
-    steps_taken(run)
-    for deep in run.deep:
-        probe = deep.probes.get("batch") or {}
-        for item in deep.influence:
-            share = item.other_examples or 0.0
-            if (
-                share > 10 * VISIBLE
-                and not item.mixes
-                and item.dependent >= 2
-                and not probe.get("others", 1.0) < 1e-6
-            ):
-                raise broken(
-                    f"{share:.3g} of an example's dependence is on {_others(item)}",
-                    0,
-                    deep.step,
-                    item.site,
-                )
-        if probe.get("others", 0.0) > 10 * VISIBLE:
-            found = (
-                f"the other examples move by {probe['others']:.3g} when only the last one changes"
-            )
-            raise broken(found, 0, deep.step)
-
-
-def _others(item: Influence) -> str:
-    return f"the other {item.source_shape[item.batch_dim] - 1} examples"
 
 
 def assert_padding_invariant(
@@ -201,7 +134,9 @@ def assert_padding_invariant(
     if isinstance(model, Run):
         _padding_in(model)
         return
-    from sawbones.testing.calls import Call, evaluating, one_example
+    from sawbones.properties.dependence import by_padding
+    from sawbones.properties.inputs import one_example
+    from sawbones.testing.calls import Call, evaluating
 
     with evaluating(model):
         call = Call(model, batch, forward, source)
@@ -216,15 +151,10 @@ def assert_padding_invariant(
         allowed = tolerance * float(base.std())
         for example in rows:
             real = (~padded[example]).nonzero()[:, 0]
-            alone = Call(
-                model, one_example(batch, example, call.given, real), forward, call.key
-            ).outputs()[0]
-            before = base[example][real] if per_position else base[example]
-            moved = (
-                (alone - before).abs().flatten(1).amax(-1)
-                if per_position
-                else (alone - before).abs().amax().reshape(1)
-            )
+            cut_off = one_example(batch, example, call.given, real)
+            alone = Call(model, cut_off, forward, call.key).outputs()
+            kept = real if per_position else None
+            moved = by_padding(alone, base, example, kept).furthest(int(per_position))
             if float(moved.max()) > allowed:
                 at = f"example {example}" + (
                     f", position {int(real[moved.argmax()])}" if per_position else ""
@@ -261,19 +191,19 @@ def assert_positions_matter(
     ...) in and out.
     """
     if isinstance(model, Run):
-        _positions_in(model)
+        free_of(model, "model.position-missing", "model.position-broadcast")
         return
     import torch
 
+    from sawbones.properties.dependence import by_order
     from sawbones.testing.calls import Call, evaluating
 
     with evaluating(model):
         call = Call(model, batch, forward, source)
         base, length = call.steady(), call.given.shape[1]
         _per_position(base, call.given)
-        order = torch.arange(length, device=call.given.device).flip(0)
-        other = call.outputs(call.given[:, order])
-        moved = float((other - base[:, order]).abs().max())
+        order = torch.arange(length).flip(0)
+        moved = float(by_order(call.outputs, call.given, base, order).furthest(0))
         if moved <= tolerance * float(base.std()):
             raise broken(
                 (
@@ -281,23 +211,4 @@ def assert_positions_matter(
                     f"them by {moved:.3g}"
                 ),
                 "more",
-            )
-
-
-def _positions_in(run: Run) -> None:
-    steps_taken(run)
-    for deep in run.deep:
-        probe = deep.probes.get("permutation") or {}
-        if probe.get("distance", 1.0) < VISIBLE:
-            raise broken(
-                f"permuting the input permutes the output and moves it by {probe['distance']:.3g}",
-                "more",
-                deep.step,
-            )
-        spread = probe.get("position_spread")
-        if spread is not None and spread < VISIBLE:
-            raise broken(
-                f"one token in all places gets one answer (spread {spread:.3g} over positions)",
-                "more",
-                deep.step,
             )

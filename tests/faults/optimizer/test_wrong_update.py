@@ -310,6 +310,18 @@ def test_a_mistake_is_named(name: str, tmp_path: Path) -> None:
     assert found[0].where[0].file.endswith("test_wrong_update.py")
 
 
+def test_without_a_count_of_its_steps_a_missing_correction_may_be_meant(tmp_path: Path) -> None:
+    def uncounted(p, s, g) -> None:
+        s["t"] = 0
+        uncorrected(p, s, g)
+
+    statuses = [
+        [f.status for f in train(tmp_path / str(n), with_rule(rule, {}))]
+        for n, rule in enumerate((uncorrected, uncounted))
+    ]
+    assert statuses == [["proven"], ["suspected"]]
+
+
 class Plain:
     """No torch.optim.Optimizer at all."""
 

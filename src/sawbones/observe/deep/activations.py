@@ -12,7 +12,8 @@ from torch import nn
 
 from sawbones.observe.deep.measure import Ledger, is_plain, subset
 from sawbones.observe.deep.modules import ModuleCall, Paths
-from sawbones.observe.deep.trace import RawOp, tensors_in
+from sawbones.observe.deep.trace import RawOp
+from sawbones.properties.inputs import tensors_in
 from sawbones.schema import Activation, Site
 
 _MAX = 2000

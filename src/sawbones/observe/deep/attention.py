@@ -20,7 +20,6 @@ from sawbones.schema import Attention
 
 _MAX_CALLS = 96
 _MAX_ELEMENTS = 1 << 20  # weights recomputed per call
-_MASKED = 1e-9
 # Between the product and the softmax: scaling, masking, biases.
 _SCORE_OPS = RESHAPING | {
     "div",
@@ -199,9 +198,6 @@ def _apply_mha_masks(
         facts["key_padding"] = {
             "shape": tuple(keys.shape),
             "dtype": str(keys.dtype).removeprefix("torch."),
-            "masked_share": float(
-                (keys if keys.dtype == torch.bool else keys < -1e3).float().mean()
-            ),
         }
     return raw, facts
 
@@ -224,7 +220,6 @@ def _softmax(
     b, h = _few(*scores.shape)
     axis = dim % len(given.shape)
     facts: dict[str, Any] = {
-        "softmax_dim": dim,
         "axis_is_keys": axis == len(given.shape) - 1,
         "masks": len(mask_ops),
     }
@@ -372,7 +367,6 @@ def _mask_facts(mask: torch.Tensor | None, is_causal: bool, true_means: str) -> 
         facts["rows_only"] = bool((whole | none).all()) and bool(
             (whole.any(-1) & none.any(-1)).any()
         )
-    facts["lower_triangular"] = facts.get("triangle") == "lower"
     return facts
 
 

@@ -12,7 +12,7 @@ import torch
 
 from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.modules import ModuleCall
-from sawbones.observe.deep.trace import tensors_in
+from sawbones.properties.inputs import replaced, tensors_in
 
 _AHEAD = (1, 2, 3)
 _SHORTEST = 6
@@ -134,14 +134,8 @@ def _run(
     new: torch.Tensor,
     shape: tuple[int, ...],
 ) -> torch.Tensor | None:
-    def swap(value: Any) -> Any:
-        if value is old:
-            return new
-        if type(value) in (tuple, list):
-            return type(value)(swap(v) for v in value)
-        return {k: swap(v) for k, v in value.items()} if type(value) is dict else value
-
-    for answer in tensors_in(model(*swap(call.args), **swap(call.kwargs))):
+    args, kwargs = replaced((call.args, call.kwargs), old, new)
+    for answer in tensors_in(model(*args, **kwargs)):
         for form in (answer, answer.squeeze(-1)):
             if tuple(form.shape) == shape:
                 return form.detach().double()

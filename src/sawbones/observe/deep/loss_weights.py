@@ -175,7 +175,6 @@ def _padding(
             "pad_id": pad_id,
             "same_vocabulary": same_vocabulary,
             "rows": number,
-            "row_share": number / padded.numel(),
             "counted": int((padded & counts).sum()),
             "weight_share": float(weight[padded].abs().sum()) / total if total else 0.0,
             "target": common,

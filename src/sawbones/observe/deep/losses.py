@@ -128,19 +128,6 @@ def _made_by(loss: Found, graph: OpGraph) -> None:
     loss.facts["input_made_at"] = maker.site if maker is not None else None
     loss.facts["input_built_at"] = library_built_at(maker.module) if maker is not None else None
     loss.facts["built_at"] = library_built_at(loss.op.module)
-    # Smoothing or clamping a probability before the loss does not make it a logit.
-    for _ in range(4):
-        if (
-            maker is None
-            or maker.name
-            not in ("clamp", "clamp_", "add", "clamp_min", "clamp_max", "dropout", "mul")
-            or not maker.inputs
-        ):
-            break
-        if maker.name in ("add", "mul") and len(maker.inputs) > 1:
-            break
-        _, maker = graph.origin(maker.inputs[0], maker.index)
-        loss.facts["input_made_first_by"] = maker.name if maker is not None else None
     if loss.target is not None:
         _, made = graph.origin(loss.target, loss.op.index)
         loss.facts["target_made_by"] = made.name if made is not None else None

@@ -13,12 +13,12 @@ import torch
 from torch import nn
 from torch.nn.modules import module as global_hooks
 
-from sawbones.observe.deep.trace import tensors_in
 from sawbones.observe.guard import is_from_outside
 from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.tracing import is_tracing
 from sawbones.observe.unseen import unseen
+from sawbones.properties.inputs import tensors_in
 from sawbones.schema import Site
 
 _MAX_CALLS = 20_000

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import torch
 from torch import nn
-from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from sawbones.observe.deep import (
     attention,
@@ -112,7 +111,7 @@ class DeepObserver:
         ]
         self._modules.start()
         self._tracer.replaced = originals.replaced()
-        _push_mode(self._tracer)
+        self._tracer.stream.start()
         self._watching = True
         self._compile_callbacks = getattr(
             sys.modules.get("torch._dynamo.callback"), "callback_handler", None
@@ -199,14 +198,7 @@ class DeepObserver:
         self._contained("stop", self.take_off, None)
 
     def take_off(self) -> None:
-        # Another mode may have been entered since and still be active: it goes back in its place.
-        if not any(mode is self._tracer for mode in _get_current_function_mode_stack()):
-            return
-        above = []
-        while (top := _pop_mode()) is not self._tracer:
-            above.append(top)
-        for mode in reversed(above):
-            _push_mode(mode)
+        self._tracer.stream.stop()
 
     def _free(self) -> None:
         self._tracer.release()

@@ -13,9 +13,27 @@ from torch import nn
 
 from sawbones.observe.deep.modules import ModuleCall
 from sawbones.observe.deep.roles import Source
-from sawbones.observe.deep.trace import tensors_in
+from sawbones.properties.dependence import (
+    Moved,
+    by_later_positions,
+    by_one_example,
+    by_order,
+    by_padding,
+)
+from sawbones.properties.inputs import (
+    answer_of,
+    mapped,
+    one_example,
+    other_values,
+    replaced,
+    tensors_in,
+)
 
 _MAX_PARAMETERS = 200_000_000
+
+
+class DoesNotApply(Exception):
+    """The outputs are not those that a property speaks of."""
 
 
 class Patient:
@@ -25,85 +43,42 @@ class Patient:
 
     def __init__(self, call: ModuleCall, source: Source) -> None:
         self.model = copy.deepcopy(call.module)
-        self._args, self._kwargs = _detached(call.args), _detached(call.kwargs)
+        self._inputs = mapped((call.args, call.kwargs), lambda t: t.detach().clone())
         self._source = source
-        self._tokens = _find_tokens((self._args, self._kwargs), source)
-        self.output_shape: tuple[int, ...] = ()
-
-    @property
-    def has_tokens(self) -> bool:
-        return self._tokens is not None
+        self._tokens = _find_tokens(self._inputs, source)
 
     def run(self, rows: torch.Tensor | None = None, training: bool = False) -> torch.Tensor | None:
         """The model's largest float output, for other tokens given as (batch, time)."""
         self.model.train(training)
-        args, kwargs = self._args, self._kwargs
+        inputs = self._inputs
         if rows is not None and self._tokens is not None:
             ids = rows.t() if self._source.time_dim == 0 else rows
             fresh = ids.to(self._tokens.device, self._tokens.dtype).reshape(self._tokens.shape)
-            args, kwargs = (
-                _swapped(args, self._tokens, fresh),
-                _swapped(kwargs, self._tokens, fresh),
-            )
-        return _answer(self.model(*args, **kwargs))
+            inputs = replaced(inputs, self._tokens, fresh)
+        return self._called(inputs)
 
-    def trimmed(self, example: int, batch: int, length: int, kept: int) -> torch.Tensor | None:
+    def grid(self, rows: torch.Tensor) -> torch.Tensor:
+        """The same as (batch, time, features)."""
+        result = self.run(rows)
+        grid = _grid(result, self._source) if result is not None else None
+        if grid is None:
+            raise DoesNotApply
+        return grid
+
+    def _called(self, inputs: Any) -> torch.Tensor | None:
+        args, kwargs = inputs
+        found = answer_of(self.model(*args, **kwargs), fewest_dims=2)
+        return None if found is None else found.float()
+
+    def trimmed(self, example: int, kept: int) -> torch.Tensor | None:
         """The answer for one example alone, without the padding behind it."""
-        given = [t for t in tensors_in((self._args, self._kwargs)) if t.dim() == 2]
+        rows = self._source.rows
+        given = [t for t in tensors_in(self._inputs) if t.dim() == 2]
         integers = [t for t in given if not t.is_floating_point() and t.dtype != torch.bool]
-        if sum(length in t.shape for t in integers if int(t.max()) > 1) != 1:
+        if sum(rows.shape[1] in t.shape for t in integers if int(t.max()) > 1) != 1:
             return None  # another sequence of the same length would be cut with it
         self.model.eval()
-        args, kwargs = (
-            _cut(value, example, batch, length, kept) for value in (self._args, self._kwargs)
-        )
-        return _answer(self.model(*args, **kwargs))
-
-
-def _answer(result: Any) -> torch.Tensor | None:
-    """The largest float tensor of what a model returned."""
-    values = getattr(result, "logits", result)
-    floats = [t for t in tensors_in(values) if t.is_floating_point() and t.dim() >= 2]
-    return max(floats, key=lambda t: t.numel()).detach().float() if floats else None
-
-
-def _cut(value: Any, example: int, batch: int, length: int, kept: int) -> Any:
-    """One example of every tensor, up to its real length; sizes say which dimension is which."""
-    if isinstance(value, torch.Tensor):
-        batch_dim = next((d for d, size in enumerate(value.shape[:2]) if size == batch), None)
-        for dim, size in enumerate(value.shape):
-            if size == length and dim < 4:
-                value = value.narrow(dim, 0, kept)
-        return value.narrow(batch_dim, example, 1) if batch_dim is not None else value
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(_cut(v, example, batch, length, kept) for v in value)
-    if isinstance(value, list):
-        return [_cut(v, example, batch, length, kept) for v in value]
-    return (
-        {k: _cut(v, example, batch, length, kept) for k, v in value.items()}
-        if type(value) is dict
-        else value
-    )
-
-
-def _detached(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(_detached(v) for v in value)
-    if isinstance(value, list):
-        return [_detached(v) for v in value]
-    return {k: _detached(v) for k, v in value.items()} if type(value) is dict else value
-
-
-def _swapped(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
-    if value is old:
-        return new
-    if isinstance(value, tuple) and type(value) is tuple:
-        return tuple(_swapped(v, old, new) for v in value)
-    if isinstance(value, list):
-        return [_swapped(v, old, new) for v in value]
-    return {k: _swapped(v, old, new) for k, v in value.items()} if type(value) is dict else value
+        return self._called(one_example(self._inputs, example, rows, torch.arange(kept)))
 
 
 def _find_tokens(value: Any, source: Source) -> torch.Tensor | None:
@@ -132,10 +107,9 @@ def run(call: ModuleCall, sources: list[Source], preferred: Source | None = None
     reference = patient.run(tokens.rows)
     if reference is None or tokens.rows.shape[1] < 3:
         return results
-    grid = _grid(reference, tokens)
-    if grid is not None:
-        _try(results, "permutation", lambda: _permutation(patient, tokens, reference))
-        _try(results, "causality", lambda: _causality(patient, tokens, reference))
+    if (base := _grid(reference, tokens)) is not None:
+        _try(results, "permutation", lambda: _permutation(patient, tokens, base))
+        _try(results, "causality", lambda: _causality(patient, tokens, base))
     _try(results, "batch", lambda: _batch(patient, tokens, reference))
     _try(results, "padding", lambda: _padding(patient, tokens, reference))
     _try(results, "eval_gap", lambda: _eval_gap(patient))
@@ -161,6 +135,8 @@ def _try(results: dict[str, Any], name: str, probe: Callable[[], dict[str, Any] 
         found = probe()
         if found is not None:
             results[name] = found
+    except DoesNotApply:
+        return
     except Exception as error:
         results[name] = {"failed": f"{type(error).__name__}: {error}"[:200]}
 
@@ -185,96 +161,46 @@ def _shuffled(length: int) -> torch.Tensor:
     return (torch.arange(length) * step + 1) % length
 
 
-def _relative(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float((a - b).norm() / (b.norm() + 1e-12))
-
-
-def _permutation(
-    patient: Patient, source: Source, reference: torch.Tensor
-) -> dict[str, Any] | None:
+def _permutation(patient: Patient, source: Source, base: torch.Tensor) -> dict[str, Any]:
     """Distance of output(permuted input) from permuted output: 0 when the order of the input
     carries nothing.
     """
     rows = source.rows
-    order = _shuffled(rows.shape[1])
-    result = patient.run(rows[:, order])
-    grid, base = (_grid(result, source) if result is not None else None), _grid(reference, source)
-    if grid is None or base is None:
-        return None
-    expected = base[:, order.to(base.device)]
-    # The same token in all places: without positions every position then answers the same.
-    same = patient.run(rows[:, :1].expand_as(rows).contiguous())
-    flat = _grid(same, source) if same is not None else None
-    spread = (
-        float(flat.std(dim=1, correction=0).mean() / (flat.std(correction=0) + 1e-12))
-        if flat is not None
-        else None
-    )
-    batch_spread = None
-    if flat is not None and rows.shape[0] > 1:
-        one = patient.run(rows[:1, :1].expand_as(rows).contiguous())
-        ones = _grid(one, source) if one is not None else None
-        if ones is not None:
-            batch_spread = float(
-                ones.std(dim=0, correction=0).mean() / (ones.std(correction=0) + 1e-12)
-            )
-    return {
-        "distance": _relative(grid, expected),
-        "change": _relative(grid, base),
-        "position_spread": spread,
-        "batch_spread": batch_spread,
-    }
+    moved = by_order(patient.grid, rows, base, _shuffled(rows.shape[1]))
+    return {"distance": moved.relative(), "change": Moved(moved.now, base).relative()}
 
 
-def _other(rows: torch.Tensor, source: Source) -> torch.Tensor:
-    """Other valid tokens in the same places: the next id that occurs in the batch."""
-    vocabulary: torch.Tensor = rows.unique()
-    if source.pad_id is not None:
-        vocabulary = vocabulary[vocabulary != source.pad_id]
-    if vocabulary.numel() < 2:
-        return (rows + 1) % max(source.num_embeddings, 2)
-    place = torch.searchsorted(vocabulary, rows.contiguous()).clamp(max=vocabulary.numel() - 1)
-    return vocabulary[(place + 1) % vocabulary.numel()]
+def _other(source: Source) -> torch.Tensor:
+    padding = source.rows == source.pad_id if source.pad_id is not None else None
+    return other_values(source.rows, padding, max(source.num_embeddings, 2))
 
 
-def _causality(patient: Patient, source: Source, reference: torch.Tensor) -> dict[str, Any] | None:
+def _causality(patient: Patient, source: Source, base: torch.Tensor) -> dict[str, Any]:
     """How much outputs up to t change when every token after t does."""
-    rows = source.rows
-    cut = rows.shape[1] // 2
-    changed = rows.clone()
-    tail = _other(rows[:, cut:], source)
-    changed[:, cut:] = (
-        tail
-        if source.pad_id is None
-        else torch.where(rows[:, cut:] == source.pad_id, rows[:, cut:], tail)
-    )
-    result = patient.run(changed)
-    grid, base = (_grid(result, source) if result is not None else None), _grid(reference, source)
-    if grid is None or base is None:
-        return None
-    return {
-        "cut": cut,
-        "before": _relative(grid[:, :cut], base[:, :cut]),
-        "after": _relative(grid[:, cut:], base[:, cut:]),
-    }
+    cut = source.rows.shape[1] // 2
+    before, after = by_later_positions(patient.grid, source.rows, _other(source), base, cut)
+    return {"cut": cut, "before": before.relative(), "after": after.relative()}
 
 
 def _batch(patient: Patient, source: Source, reference: torch.Tensor) -> dict[str, Any] | None:
     """How much the other examples' outputs change when one example does."""
-    rows = source.rows
-    if rows.shape[0] < 2:
+    rows, base = source.rows, _grid(reference, source)
+    if rows.shape[0] < 2 or (base is None and reference.shape[0] != rows.shape[0]):
         return None
-    changed = rows.clone()
-    changed[-1] = _other(rows[-1:], source)[0]
-    result = patient.run(changed)
-    if result is None or result.shape != reference.shape:
-        return None
-    grid, base = _grid(result, source), _grid(reference, source)
-    if grid is None or base is None:
-        if result.shape[0] != rows.shape[0]:
-            return None
-        grid, base = result, reference
-    return {"others": _relative(grid[:-1], base[:-1]), "own": _relative(grid[-1:], base[-1:])}
+
+    def answer(given: torch.Tensor) -> torch.Tensor:
+        result = patient.run(given)
+        if result is None or result.shape != reference.shape:
+            raise DoesNotApply
+        grid = result if base is None else _grid(result, source)
+        if grid is None:
+            raise DoesNotApply
+        return grid
+
+    others, own = by_one_example(
+        answer, rows, _other(source), reference if base is None else base, rows.shape[0] - 1
+    )
+    return {"others": others.relative(), "own": own.relative()}
 
 
 def _padding(patient: Patient, source: Source, reference: torch.Tensor) -> dict[str, Any] | None:
@@ -291,24 +217,25 @@ def _padding(patient: Patient, source: Source, reference: torch.Tensor) -> dict[
     # Sizes tell batch from time here; where they do not, nothing can be cut safely.
     if batch == length or batch < 2 or kept in (0, length) or bool(padding[example, :kept].any()):
         return None
-    result = patient.trimmed(example, batch, length, kept)
-    grid, base = _trimmed_grid(result, kept, source), _grid(reference, source)
+    result = patient.trimmed(example, kept)
+    if result is None:
+        return None
+    positions = torch.arange(kept)
+    grid, base = _trimmed_grid(result, kept), _grid(reference, source)
     if grid is not None and base is not None:
-        return {"real": _relative(grid, base[example, :kept]), "cut": length - kept}
-    if (
-        result is None
-        or result.shape[0] != 1
-        or reference.shape[0] != batch
-        or result.shape[1:] != reference.shape[1:]
-    ):
+        moved = by_padding(grid, base, example, positions)
+    elif reference.shape[0] == batch and result.shape == (1, *reference.shape[1:]):
+        moved = by_padding(result, reference, example, None)
+    else:
         return None
-    return {"real": _relative(result[0], reference[example]), "cut": length - kept}
+    return {"real": moved.relative(), "cut": length - kept}
 
 
-def _trimmed_grid(result: torch.Tensor | None, kept: int, source: Source) -> torch.Tensor | None:
-    if result is None or result.dim() < 3 or result.shape[:2].numel() != kept:
+def _trimmed_grid(result: torch.Tensor, kept: int) -> torch.Tensor | None:
+    """Outputs of one example as (1, time, features), None when they are not per position."""
+    if result.dim() < 3 or result.shape[:2].numel() != kept:
         return None
-    return result[0] if result.shape[0] == 1 and result.shape[1] == kept else result[:, 0]
+    return result if result.shape[0] == 1 else result.transpose(0, 1)
 
 
 def _eval_gap(patient: Patient) -> dict[str, Any] | None:
@@ -323,4 +250,8 @@ def _eval_gap(patient: Patient) -> dict[str, Any] | None:
         for m in patient.model.modules()
         if isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
     ]
-    return {"distance": _relative(lively, calm), "batchnorm": len(norms), "dropout": len(drops)}
+    return {
+        "distance": Moved(lively, calm).relative(),
+        "batchnorm": len(norms),
+        "dropout": len(drops),
+    }

@@ -14,7 +14,8 @@ import torch
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import ModuleCall, Paths
 from sawbones.observe.deep.names import RESHAPING
-from sawbones.observe.deep.trace import RawOp, Ref, tensors_in
+from sawbones.observe.deep.trace import RawOp, Ref
+from sawbones.properties.inputs import tensors_in
 from sawbones.schema import TokenInput
 
 _MAX_SOURCES = 12

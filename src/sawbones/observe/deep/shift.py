@@ -271,12 +271,11 @@ def fill_packed(loss: Found, sources: list[Source]) -> None:
     target = loss.target.tensor() if loss.target is not None else None
     if target is None or target.dim() != 1 or target.is_floating_point():
         return
-    for number, source in enumerate(sources):
+    for source in sources:
         if source.role == "tokens" and source.index.shape == target.shape:
             loss.facts["packed_copies"] = float(
                 (source.index == target.detach().cpu()).float().mean()
             )
-            loss.facts["packed_from"] = number
 
 
 def pad_share(loss: Found, frame: Frame | None, sources: list[Source]) -> None:

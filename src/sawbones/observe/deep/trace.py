@@ -7,20 +7,21 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from sawbones.observe.deep.measure import Ledger, Statistic, is_plain
 from sawbones.observe.deep.names import LOSSES, bind, name_of, scalars
 from sawbones.observe.deep.switched import switched_off_at
 from sawbones.observe.guard import is_from_outside
 from sawbones.observe.interrupts import HOLDING
+from sawbones.observe.operators import OperatorStream
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.tracing import is_tracing
 from sawbones.observe.unseen import unseen
+from sawbones.properties.inputs import tensors_in
 from sawbones.schema import Op, Site, Value
 
 MAX_OPS = 6000  # with statistics, and in the record
@@ -175,22 +176,13 @@ def _saves_through_hooks(frame: Any) -> bool:
     return False
 
 
-def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)) and depth < 3:
-        for item in value:
-            yield from tensors_in(item, depth + 1)
-    elif isinstance(value, Mapping) and depth < 3:
-        for item in value.values():
-            yield from tensors_in(item, depth + 1)
-
-
-class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
-    """Watches torch functions while it is entered. Own errors end the recording, never the call."""
+class Tracer:
+    """Watches torch functions while its stream is on. Own errors end the recording, never the
+    call.
+    """
 
     def __init__(self, sites: SiteFinder, ledger: Ledger, module: Callable[[], Any]) -> None:
-        super().__init__()
+        self.stream = OperatorStream(self._watched)
         self.ops: list[RawOp] = []
         self.failed: dict[str, Any] | None = None
         self.hooked = False
@@ -210,20 +202,6 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self._data_ops = 0
         self._kept_bytes = 0
         self._kept_storages: set[int] = set()
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        # torch restores gradient mode through here, too: an alarm must not come in between
-        try:
-            return self._watched(func, args, kwargs or {})
-        finally:
-            if HOLDING.waiting and not HOLDING.depth:
-                HOLDING.deliver()
 
     def _watched(
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -429,4 +407,4 @@ class Tracer(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
         self._kept_storages.clear()
 
 
-HOLDING.bridges |= {Tracer.__torch_function__.__code__, Tracer._watched.__code__}
+HOLDING.bridges.add(Tracer._watched.__code__)

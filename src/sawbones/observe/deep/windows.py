@@ -11,7 +11,7 @@ import torch
 
 from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.modules import ModuleCall
-from sawbones.observe.deep.trace import tensors_in
+from sawbones.properties.inputs import tensors_in
 
 _MAX_FEATURES = 32
 _MAX_ELEMENTS = 1 << 22

@@ -15,9 +15,9 @@ from torch import nn
 
 from sawbones.observe.deep.guard import untouched
 from sawbones.observe.deep.observer import DeepObserver
-from sawbones.observe.deep.trace import tensors_in
 from sawbones.observe.patches import Patches
 from sawbones.observe.tracing import is_tracing
+from sawbones.properties.inputs import tensors_in
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder

@@ -18,7 +18,7 @@ from sawbones.observe.batches import shapes_of
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.patches import Patches
 from sawbones.observe.sites import SiteFinder, is_user_file
-from sawbones.schema import Site
+from sawbones.schema import Loader, Site
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -46,28 +46,23 @@ def _make_init(recorder: Recorder, original: Any) -> Any:
 def _built(recorder: Recorder, loader: Any) -> None:
     site = recorder.sites.find()
     dataset = loader.dataset
-    size, length = _length(dataset), _length(loader)
-    entry = {
-        "index": recorder.batches.loader_index(loader),
-        "batch_size": loader.batch_size,
-        "num_workers": loader.num_workers,
-        "drop_last": bool(loader.drop_last),
-        "sampler": type(loader.sampler).__name__ if loader.sampler is not None else None,
-        "sampler_shuffles": getattr(loader.sampler, "shuffle", None),
-        "batch_sampler": type(loader.batch_sampler).__name__
-        if loader.batch_sampler is not None
-        else None,
-        "dataset": type(dataset).__name__,
-        "size": size,
-        "length": length,
-        "worker_init_fn": loader.worker_init_fn is not None,
-        "generator": loader.generator is not None,
-        "site": site,
-        "collate_site": _definition(recorder.sites, loader.collate_fn),
-        "stream_site": _definition(recorder.sites, type(dataset).__iter__)
+    entry = Loader(
+        recorder.batches.loader_index(loader),
+        loader.batch_size,
+        loader.num_workers,
+        bool(loader.drop_last),
+        _class(loader.sampler),
+        getattr(loader.sampler, "shuffle", None),
+        _class(loader.batch_sampler),
+        type(dataset).__name__,
+        _length(dataset),
+        _length(loader),
+        site,
+        _definition(recorder.sites, loader.collate_fn),
+        _definition(recorder.sites, type(dataset).__iter__)
         if isinstance(dataset, IterableDataset)
         else None,
-    }
+    )
     # statistics of the data may be gone once the function that builds loaders has returned
     if recorder.fitted is not None:
         recorder.guard("fitted", recorder.fitted.look, sys._getframe(1))
@@ -76,6 +71,10 @@ def _built(recorder: Recorder, loader: Any) -> None:
         recorder.guard("vocabularies", recorder.vocabularies.look_early, sys._getframe(1))
     if len(known) < MAX_LOADERS:
         known.append(entry)
+
+
+def _class(value: Any) -> str | None:
+    return type(value).__name__ if value is not None else None
 
 
 def _length(owner: Any) -> int | None:

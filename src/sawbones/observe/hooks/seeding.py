@@ -4,6 +4,7 @@ latter two were drawn from.
 
 from __future__ import annotations
 
+import inspect
 import random
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sawbones.observe.patches import Patches
+from sawbones.observe.sites import is_user_file
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -51,9 +53,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
                         recorder.guard("seed", mark, library)
                     given = args[0] if args else kwargs.get("seed", kwargs.get("a"))
                     value = given if isinstance(given, (int, float, str)) else None
-                    recorder.guard(
-                        "seed", recorder.event, "seed", {"library": library, "value": value}
-                    )
+                    told = {"library": library, "value": value, "handed": _handed(value)}
+                    recorder.guard("seed", recorder.event, "seed", told)
                 return result
 
             return seed
@@ -67,6 +68,25 @@ def install(recorder: Recorder, patches: Patches) -> None:
         import numpy
 
         patches.replace(numpy.random, "seed", make("numpy"))
+
+
+def _handed(value: Any) -> bool:
+    """The user's own line gave this value to what it called: the seeding function itself, or a
+    library's that passes it on. A library that seeds on its own account was given none.
+    """
+    callee, caller = sys._getframe(1), sys._getframe(1).f_back
+    while caller is not None and not is_user_file(caller.f_code.co_filename):
+        callee, caller = caller, caller.f_back
+    code = callee.f_code
+    num = code.co_argcount + code.co_kwonlyargcount
+    num += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    given: list[Any] = []
+    for name in code.co_varnames[:num]:
+        found = callee.f_locals.get(name)
+        given += (
+            found if type(found) is tuple else found.values() if type(found) is dict else [found]
+        )
+    return caller is not None and any(type(g) is type(value) and g == value for g in given)
 
 
 def state_of(library: str) -> Any:

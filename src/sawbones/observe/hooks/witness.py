@@ -10,22 +10,17 @@ import builtins
 import logging
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.overrides import (
-    TorchFunctionMode,
-    _get_current_function_mode_stack,
-    _pop_mode,
-    _push_mode,
-)
 
 from sawbones.observe.census import has_parameters
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.operators import OperatorStream, after
 from sawbones.observe.patches import Patches
 from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.signals.kept_graphs import KeptGraphs
@@ -34,17 +29,6 @@ from sawbones.observe.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
-
-
-class _Hearing(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
-    def __init__(self, heard: Callable[[Any, Any, Mapping[str, Any], Any], None]) -> None:
-        super().__init__()
-        self._heard = heard
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        instead = self._heard(func, args, kwargs or {}, result)
-        return result if instead is None else instead
 
 
 class _Witness:
@@ -133,9 +117,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(nn.Module, "__call__", partial(_make_call, witness))
     patches.replace(torch.autograd, "backward", partial(_make_backward, witness))
     recorder.listeners.append(lambda r: witness.graphs.stepped(r.step))
-    mode = _Hearing(witness.heard)
-    _push_mode(mode)
-    patches.on_exit(lambda: _leave(mode))
+    stream = OperatorStream(after(witness.heard))
+    stream.start()
+    patches.on_exit(stream.stop)
 
 
 def _make_call(witness: _Witness, original: Any) -> Any:
@@ -220,15 +204,3 @@ def _make_handle(witness: _Witness, original: Any) -> Any:
             )
 
     return handle
-
-
-def _leave(mode: TorchFunctionMode) -> None:
-    """Modes of others may lie on top: they stay."""
-    above = []
-    while _get_current_function_mode_stack():
-        top = _pop_mode()
-        if top is mode:
-            break
-        above.append(top)
-    for other in reversed(above):
-        _push_mode(other)

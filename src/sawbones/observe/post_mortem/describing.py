@@ -19,6 +19,7 @@ from sawbones.schema.crash import Bound, Construction
 from sawbones.schema.site import Site
 
 MOST_ITEMS = 8
+MOST_SAMPLES = 256  # of a list that holds nothing but tensors: the one that differs may come late
 MOST_KEYS = 12
 MOST_TEXT = 80
 MOST_DEPTH = 3
@@ -119,7 +120,9 @@ class Describer:
     def _sequence(self, value: Any, name: str, home: str, depth: int) -> Bound:
         form = tuple if issubclass(type(value), tuple) else list
         length = form.__len__(value)
-        first = [form.__getitem__(value, i) for i in range(min(length, MOST_ITEMS))]
+        first = [form.__getitem__(value, i) for i in range(min(length, MOST_SAMPLES))]
+        if not all(issubclass(type(item), torch.Tensor) for item in first):
+            first = first[:MOST_ITEMS]
         texts = [t[:MOST_TEXT] for t in first if type(t) is str]
         items = tuple(self(item, depth - 1) for item in first) if depth > 0 else ()
         return Bound("sequence", name, home, length=length, items=items, keys=tuple(texts))
@@ -185,8 +188,8 @@ def _tensor(value: Any, name: str, home: str) -> Bound:
 def _other(value: object, cls: type, name: str, home: str) -> Bound:
     if issubclass(cls, type):
         own = {"abstract": "nn.Module"} if issubclass(value, nn.Module) else {}  # type: ignore[arg-type]
-        made = str(type.__getattribute__(value, "__module__"))  # type: ignore[arg-type]
-        return Bound("class", type.__getattribute__(value, "__name__"), made, settings=own)  # type: ignore[arg-type]
+        made = str(type.__getattribute__(value, "__module__"))
+        return Bound("class", type.__getattribute__(value, "__name__"), made, settings=own)
     if issubclass(cls, _FUNCTIONS):
         return Bound("function", str(value.__name__), str(value.__module__ or ""))  # type: ignore[attr-defined]
     if issubclass(cls, types.ModuleType):

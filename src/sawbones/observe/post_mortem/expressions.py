@@ -11,6 +11,7 @@ import builtins
 import dis
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -49,12 +50,12 @@ def expression_of(tb: types.TracebackType, source: Source, describe: Describe) -
         return None
     line, end_line, begin, end = place
     opcode = _opcode(code, tb.tb_lasti)
+    if opcode == "RAISE_VARARGS":  # a raise, or an assertion that failed
+        return Expression("raise", source.site(line or 0).code)
     node = source.node_at(line or 0, end_line or 0, begin or 0, end or 0)
     if node is None:
         return None
     finder = _Finder(source, frame, describe)
-    if opcode == "RAISE_VARARGS":
-        return Expression("raise", source.segment(node))
     if opcode in _UNPACKING:
         return finder.unpacking(node)
     if opcode in ("FOR_ITER", "GET_ITER"):
@@ -130,8 +131,27 @@ class _Finder:
 
     def operand(self, node: ast.AST, keyword: str = "") -> Operand:
         value = self.value(node)
-        bound = self._describe(value) if value is not MISSING else None
+        bound = self._describe(value) if value is not MISSING else self._part(node)
         return Operand(self._source.segment(node), bound, keyword)
+
+    def _part(self, node: ast.AST) -> Bound | None:
+        """The shape of x[:, None], from that of x: nothing is indexed for it."""
+        owner = self.value(node.value) if isinstance(node, ast.Subscript) else MISSING
+        if not isinstance(node, ast.Subscript) or not issubclass(type(owner), torch.Tensor):
+            return None
+        whole = self._describe(owner)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        left, shape = list(whole.shape), []
+        for part in parts:
+            if isinstance(part, ast.Constant) and part.value is None:
+                shape.append(1)
+            elif isinstance(part, ast.Slice) and part.lower is part.upper is part.step and left:
+                shape.append(left.pop(0))
+            elif isinstance(part, ast.Constant) and type(part.value) is int and left:
+                left.pop(0)
+            else:
+                return None
+        return replace(whole, shape=(*shape, *left))
 
     def value(self, node: ast.AST) -> Any:
         if isinstance(node, ast.Constant):
@@ -145,6 +165,9 @@ class _Finder:
             return MISSING if any(item is MISSING for item in items) else items
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             return _item(self.value(node.value), node.slice.value)
+        if isinstance(node, ast.IfExp):
+            test = self.value(node.test)
+            return self.value(node.body if test else node.orelse) if type(test) is bool else MISSING
         if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
             plain = type(node.operand.value) in (int, float) and isinstance(node.op, ast.USub)
             return -node.operand.value if plain else MISSING  # type: ignore[operator]

@@ -23,7 +23,8 @@ class Source:
     def __init__(self, file: str, shown: str) -> None:
         self.shown = shown
         self.text = "".join(linecache.getlines(file))
-        self.lines = self.text.splitlines()
+        self.lines = self.text.split("\n")
+        self._assignments: dict[int, list[Assignment]] = {}
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -37,7 +38,15 @@ class Source:
         return Site(self.shown, line, function, code)
 
     def segment(self, node: ast.AST) -> str:
-        text = ast.get_source_segment(self.text, node) or ""
+        """The text of a node in one line. Columns count bytes of UTF-8."""
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0
+        if not 0 < first <= last <= len(self.lines):
+            return ""
+        begin, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0) or 0
+        rows = [line.encode("utf-8", "replace") for line in self.lines[first - 1 : last]]
+        rows[-1] = rows[-1][:end]
+        rows[0] = rows[0][begin:]
+        text = b" ".join(rows).decode("utf-8", "replace")
         return " ".join(text.split())[:MOST_TEXT]
 
     def scope(self, line: int, name: str) -> ast.AST:
@@ -51,11 +60,13 @@ class Source:
 
     def assignments(self, line: int, name: str) -> list[Assignment]:
         scope = self.scope(line, name)
-        function = scope.name if isinstance(scope, _FUNCTIONS) else "<module>"
-        found = list(self._arguments(scope, function))
-        for node, loop in _statements(scope):
-            found += self._assigned(node, loop, function)
-        return found
+        if id(scope) not in self._assignments:
+            function = scope.name if isinstance(scope, _FUNCTIONS) else "<module>"
+            found = list(self._arguments(scope, function))
+            for node, loop in _statements(scope):
+                found += self._assigned(node, loop, function)
+            self._assignments[id(scope)] = found
+        return list(self._assignments[id(scope)])
 
     def _arguments(self, scope: ast.AST, function: str) -> Iterator[Assignment]:
         if isinstance(scope, _FUNCTIONS):
@@ -175,7 +186,7 @@ def _statements(scope: ast.AST, loop: int = 0) -> Iterator[tuple[ast.stmt, int]]
 def _targets(node: ast.stmt) -> Iterator[tuple[list[str], ast.expr | None, str]]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            yield _names_of(target), node.value, "assign"
+            yield from _paired(target, node.value)
     elif isinstance(node, ast.AnnAssign):
         yield _names_of(node.target), node.value, "assign"
     elif isinstance(node, ast.AugAssign):
@@ -188,6 +199,18 @@ def _targets(node: ast.stmt) -> Iterator[tuple[list[str], ast.expr | None, str]]
                 yield _names_of(item.optional_vars), item.context_expr, "with"
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
         yield [(a.asname or a.name).split(".")[0] for a in node.names], None, "import"
+
+
+def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[list[str], ast.expr, str]]:
+    """x, y = a, b gives x its value from a and y from b."""
+    sides = (target, value)
+    if all(isinstance(side, (ast.Tuple, ast.List)) for side in sides):
+        names, values = (side.elts for side in sides if isinstance(side, (ast.Tuple, ast.List)))
+        if len(names) == len(values):
+            for one, its in zip(names, values, strict=True):
+                yield _names_of(one), its, "assign"
+            return
+    yield _names_of(target), value, "assign"
 
 
 def _names_of(target: ast.expr) -> list[str]:
@@ -226,8 +249,8 @@ def names_in(node: ast.AST | None) -> Iterator[str]:
     if name:
         yield name
         return
-    for child in ast.iter_child_nodes(node):
-        yield from names_in(child)
+    for inner in ast.iter_child_nodes(node):
+        yield from names_in(inner)
 
 
 def _called(node: ast.AST | None) -> Iterator[str]:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from sawbones.observe.signals.source_files import parsed_files
 from sawbones.observe.sites import SiteFinder, is_user_file
 
 ORDERING = {
@@ -99,19 +100,11 @@ CASTING = {"half", "bfloat16", "set_default_dtype", "to"}
 _HALF = ("float16", "half", "bfloat16")
 _HALF_NAMES = {*_HALF, "fp16", "bf16", "16-true", "bf16-true", "torch.float16", "torch.bfloat16"}
 _MAX_CALLS = 400
-_MAX_BYTES = 2 << 20
 
 
 def user_calls(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for file in sorted(files):
-        try:
-            with open(file, encoding="utf-8", errors="replace") as source:
-                text = source.read(_MAX_BYTES)
-            tree = ast.parse(text)
-        except (OSError, SyntaxError, ValueError):
-            continue
-        lines = text.splitlines()
+    for file, tree, lines in parsed_files(files):
         for call, name, function in _calls(tree):
             last = name.rsplit(".", 1)[-1]
             kind = _kind(call, last)
@@ -135,14 +128,7 @@ def user_calls(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
 def user_numbers(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
     """Numbers written in the user's source, with the name they are given to where there is one."""
     found: list[dict[str, Any]] = []
-    for file in sorted(files):
-        try:
-            with open(file, encoding="utf-8", errors="replace") as source:
-                text = source.read(_MAX_BYTES)
-            tree = ast.parse(text)
-        except (OSError, SyntaxError, ValueError):
-            continue
-        lines = text.splitlines()
+    for file, tree, lines in parsed_files(files):
         for node, name in _numbers(tree):
             if len(found) >= _MAX_CALLS:
                 break

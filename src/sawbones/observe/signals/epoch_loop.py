@@ -11,12 +11,10 @@ import ast
 import sys
 from functools import lru_cache
 from types import FrameType
-from typing import Any
 
+from sawbones.observe.signals.source_files import parsed
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.schema import Site
-
-_MAX_BYTES = 2 << 20
 
 
 def epoch_site(sites: SiteFinder, start: FrameType | None = None) -> Site | None:
@@ -35,11 +33,8 @@ def epoch_site(sites: SiteFinder, start: FrameType | None = None) -> Site | None
 @lru_cache(maxsize=16)
 def _loops(file: str) -> tuple[tuple[int, int], ...]:
     """(last line of the header, last line of the body) of every loop."""
-    try:
-        with open(file, encoding="utf-8", errors="replace") as source:
-            tree: Any = ast.parse(source.read(_MAX_BYTES))
-    except (OSError, SyntaxError, ValueError):
-        return ()
+    source = parsed(file)
+    tree = source[0] if source is not None else ast.Module([], [])
     found = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
     return tuple(
         (node.body[0].lineno - 1, node.body[-1].end_lineno or node.lineno) for node in found

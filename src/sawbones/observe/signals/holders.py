@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from sawbones.observe.signals.source_files import parsed
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.schema import Site
 
@@ -90,13 +91,10 @@ def _names_of(container: Any, frames: list[Any]) -> set[str]:
 
 
 def _fills(file: str, names: set[str], sites: SiteFinder) -> Iterator[Site]:
-    try:
-        with open(file, encoding="utf-8", errors="replace") as source:
-            text = source.read(1 << 20)
-        tree = ast.parse(text)
-    except (OSError, SyntaxError, ValueError):
+    found = parsed(file)
+    if found is None:
         return
-    lines = text.splitlines()
+    tree, lines = found
     for node in ast.walk(tree):
         target: ast.AST | None = None
         if (

@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sawbones.observe.signals.source_files import parsed_files
 from sawbones.observe.sites import SiteFinder
 
 _PADDING = {
@@ -73,7 +74,6 @@ _CALLED = (
 )
 _WHOLE = {"long", "int64", "int32", "int"}
 _MAX_LINES = 900
-_MAX_BYTES = 2 << 20
 
 _Mark = tuple[int, str, int | None, str]  # line, kind, number, name
 
@@ -82,14 +82,7 @@ def user_lines(
     sites: SiteFinder, files: set[str], scope: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for file in sorted(files):
-        try:
-            with open(file, encoding="utf-8", errors="replace") as source:
-                text = source.read(_MAX_BYTES)
-            tree = ast.parse(text)
-        except (OSError, SyntaxError, ValueError):
-            continue
-        lines = text.splitlines()
+    for file, tree, lines in parsed_files(files):
         for line, kind, function, value, name in _marks(tree, "<module>", scope):
             if len(found) < _MAX_LINES:
                 code = lines[line - 1].strip()[:200]

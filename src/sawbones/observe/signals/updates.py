@@ -8,7 +8,6 @@ they live.
 from __future__ import annotations
 
 import inspect
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,12 @@ if TYPE_CHECKING:
 STEPS = 12
 TENSORS = 10
 ENTRIES = 48
-_WITHOUT = re.compile(
-    r"(no|without|omit\w*|skip\w*|never)\s+(the\s+)?bias.correction|bias.correction\s+(is\s+)?(off|omitted|left out)"
-)
+# Options that torch's own optimizers have as well.
+_USUAL = {
+    name
+    for cls in (torch.optim.Adam, torch.optim.SGD, torch.optim.RMSprop)
+    for name in inspect.signature(cls).parameters
+}
 _SETTERS = {"requires_grad_", "retain_grad", "register_hook"}
 
 
@@ -62,6 +64,7 @@ class _Series:
         self.pending: list[tuple[list[float], list[float]]] | None = None
         self.places: set[tuple[int, torch.Size]] = set()  # where the parameters lie in memory
         self.sites: Counter[Site] = Counter()
+        self.counters: dict[str, float] | None = None  # numbers that go up by one with each step
 
     @property
     def steps(self) -> int:
@@ -111,6 +114,12 @@ class _Series:
                     }
                 )
         self.hyper.append(self._groups)
+        now = _numbers_of(self.optimizer, self.params[0])
+        if self.counters is None:
+            self.counters = now
+        else:
+            past = self.counters
+            self.counters = {k: v for k, v in now.items() if k in past and v == past[k] + 1}
 
     def _read(self, number: int, row: dict[str, Any], grad: bool) -> list[float]:
         tensor = self.params[row["place"]]
@@ -232,8 +241,8 @@ class UpdateLog:
             "attributes": {k: float(v) for k, v in vars(optimizer).items() if _is_number(v)}
             if optimizer is not None
             else {},
-            "uncorrected_on_purpose": optimizer is not None
-            and bool(_WITHOUT.search(_text(type(optimizer)).lower())),
+            "counts_steps": bool(series.counters),
+            "switched_off": _switched_off(optimizer),
             "tensors": series.rows,
             "broke": series.broke,
             "sites": [site for site, _ in series.sites.most_common(4)],
@@ -292,11 +301,25 @@ def _constants(cls: type) -> set[float]:
     return found
 
 
-def _text(cls: type) -> str:
-    try:
-        return inspect.getsource(cls)
-    except (OSError, TypeError):
-        return cls.__doc__ or ""
+def _numbers_of(
+    optimizer: torch.optim.Optimizer | None, parameter: torch.Tensor
+) -> dict[str, float]:
+    """Single numbers that an optimizer keeps: of itself, of its groups and of one parameter."""
+    if optimizer is None:
+        return {}
+    own = [vars(optimizer), *optimizer.param_groups, optimizer.state.get(parameter) or {}]
+    return {
+        f"{place} {key}": float(value)
+        for place, numbers in enumerate(own)
+        for key, value in numbers.items()
+        if _is_number(value) or (isinstance(value, torch.Tensor) and value.dim() == 0)
+    }
+
+
+def _switched_off(optimizer: torch.optim.Optimizer | None) -> bool:
+    """It has an option of its own that is off: what the rule lacks may be what that switches."""
+    groups = optimizer.param_groups if optimizer is not None else []
+    return any(v is False and k not in _USUAL for g in groups for k, v in g.items())
 
 
 def _finite(grad: torch.Tensor | None) -> bool:

@@ -24,8 +24,6 @@ class Vocabularies:
     def __init__(self) -> None:
         self.encoders: dict[int, tuple[str, dict[str, int]]] = {}
         self.decoders: dict[int, tuple[str, dict[int, str]]] = {}
-        self.tokenizers: dict[int, tuple[str, Any]] = {}
-        self.texts: list[str] = []
         self._root = ""  # the variable through which the walk came
         self._roots: dict[int, str] = {}
         self._lists: set[int] = set()
@@ -54,24 +52,16 @@ class Vocabularies:
         if (
             id(value) in visited
             or len(visited) > _MAX_VISITED
-            or isinstance(value, (types.ModuleType, type, int, float, bytes))
+            or isinstance(value, (types.ModuleType, type, int, float, bytes, str))
         ):
             return
         visited.add(id(value))
-        if isinstance(value, str):
-            if len(value) >= 10 and len(self.texts) < 200:
-                self.texts.append(value[:2000])
-            return
         if isinstance(value, Mapping) and self._take_mapping(name, value):
             return
         if isinstance(value, (list, tuple)) and self._take_list(name, value):
             return
-        if type(value).__module__.split(".")[0] in ("tokenizers", "transformers") and hasattr(
-            value, "encode"
-        ):
-            self.tokenizers.setdefault(id(value), (name, value))
-            return
-        if depth < 3:
+        library = type(value).__module__.split(".")[0]
+        if depth < 3 and library not in ("tokenizers", "transformers"):
             for inner, held in _held(value):
                 self._visit(inner or name, held, visited, depth + 1)
 
@@ -96,21 +86,19 @@ class Vocabularies:
     def _take_list(self, name: str, value: Any) -> bool:
         if len(value) < MIN_SIZE or not all(isinstance(v, str) for v in value[:50]):
             return False
-        if len(value) <= MAX_SIZE and all(isinstance(v, str) for v in value):
-            if len(set(value)) == len(value) and len(self.decoders) < _MAX_FOUND:
-                self.decoders.setdefault(id(value), (name, dict(enumerate(value))))
-                self._lists.add(id(self.decoders[id(value)][1]))
-            self.texts += [v[:2000] for v in value[:50] if len(v) >= 10][
-                : max(0, 200 - len(self.texts))
-            ]
+        if (
+            len(value) <= MAX_SIZE
+            and all(isinstance(v, str) for v in value)
+            and len(set(value)) == len(value)
+            and len(self.decoders) < _MAX_FOUND
+        ):
+            self.decoders.setdefault(id(value), (name, dict(enumerate(value))))
+            self._lists.add(id(self.decoders[id(value)][1]))
         return True
 
     def record(self) -> dict[str, Any] | None:
-        found = {
-            "pairs": list(self._pairs())[:20],
-            "round_trips": [r for r in map(self._round_trip, self.tokenizers.values()) if r],
-        }
-        return found if any(found.values()) else None
+        pairs = list(self._pairs())[:20]
+        return {"pairs": pairs} if pairs else None
 
     def _pairs(self) -> Iterator[dict[str, Any]]:
         """Two vocabularies of nearly the same entries, or one and a table for decoding of the same
@@ -146,35 +134,6 @@ class Vocabularies:
                         [(k, vocabulary[k], back[k]) for k in wrong],
                     )
 
-    def _round_trip(self, named: tuple[str, Any]) -> dict[str, Any] | None:
-        name, tokenizer = named
-        texts = [t for t in self.texts if any(c.isalpha() for c in t)][:40]
-        if not texts or not hasattr(tokenizer, "decode"):
-            return None
-        lost, total, example = 0, 0, None
-        for text in texts:
-            coded = tokenizer.encode(text)
-            ids = getattr(coded, "ids", coded)
-            back = tokenizer.decode(ids, skip_special_tokens=True)
-            before, after = _letters(text), _letters(str(back))
-            total += len(before)
-            gone = (
-                max(0, len(before) - len(after))
-                if after in before
-                else len(before)
-                if before != after
-                else 0
-            )
-            if gone and example is None:
-                example = [text[:80], str(back)[:80]]
-            lost += gone
-        return {
-            "name": name,
-            "texts": len(texts),
-            "lost_share": lost / max(total, 1),
-            "example": example,
-        }
-
 
 def _pair(
     kind: str, name: str, other: str, shared: int, moved: list[tuple[str, int, int]]
@@ -191,10 +150,6 @@ def _pair(
         "examples": examples,
         "shifted": shifted,
     }
-
-
-def _letters(text: str) -> str:
-    return "".join(c for c in text.lower() if c.isalnum())
 
 
 def _is_whole(value: Any) -> bool:

@@ -5,14 +5,13 @@ input, along their time.
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook
-from torch.overrides import TorchFunctionMode, _push_mode
 
 from sawbones.observe.deep.names import name_of
+from sawbones.observe.operators import OperatorStream, after
 
 
 def install(
@@ -39,7 +38,7 @@ def install(
         return output + _codes(output, time_dim) if output.dim() == 3 else None
 
     if module is None:
-        _push_mode(_AtLine(recorder, op, file, line, with_codes))  # stays for the whole run
+        _at_line(recorder, op, (file, line), with_codes).start()  # stays for the whole run
     else:
         _at_layer(recorder, module, with_codes)
 
@@ -60,28 +59,19 @@ def _at_layer(recorder: Any, module: str, with_codes: Any) -> None:
     register_module_forward_hook(add)
 
 
-class _AtLine(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+def _at_line(recorder: Any, op: str, place: tuple[str, int], with_codes: Any) -> OperatorStream:
     """For vectors that no layer of their own makes: rows of a table, a product with a parameter."""
 
-    def __init__(self, recorder: Any, op: str, file: str, line: int, with_codes: Any) -> None:
-        super().__init__()
-        self._recorder, self._op, self._place, self._with_codes = (
-            recorder,
-            op,
-            (file, line),
-            with_codes,
-        )
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if name_of(func) != self._op:
-            return result
-        site = self._recorder.sites.find(sys._getframe(1))
-        if site is None or (site.file, site.line) != self._place:
-            return result
+    def hearing(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+        if name_of(func) != op:
+            return None
+        site = recorder.sites.find()
+        if site is None or (site.file, site.line) != place:
+            return None
         with torch._C.DisableTorchFunction():
-            changed = self._with_codes(result)
-        return result if changed is None else changed
+            return with_codes(result)
+
+    return OperatorStream(after(hearing))
 
 
 def _codes(output: torch.Tensor, time_dim: int) -> torch.Tensor:

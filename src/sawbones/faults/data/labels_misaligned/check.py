@@ -55,11 +55,10 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
-from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema import Finding, Fix, MadeTensors, Run, Site
 from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.learning import constant_answer, learned
-from sawbones.stats.loss_calls import as_site
 from sawbones.stats.series import end_level, start_level
 
 NEEDS = ("label_probe", "losses")
@@ -213,9 +212,9 @@ def _where(run: Run, on_the_way: bool) -> tuple[Site, ...]:
     # whole samples are split
     kept = {(s.file, s.line) for s in marked_lines(run, "split", names=("random_split", "Subset"))}
     weights: Counter[Site] = Counter()
-    for row in run.facts.get("data_ops", ()):
-        site = as_site(row["site"])
-        in_place = row["op"].endswith("_") and not row["op"].startswith("__")
+    for row in run.made_tensors:
+        site = row.site
+        in_place = row.op.endswith("_") and not row.op.startswith("__")
         if (
             site is None
             or in_place  # as initialisation does: it moves no values
@@ -229,32 +228,29 @@ def _where(run: Run, on_the_way: bool) -> tuple[Site, ...]:
         weights[site] += _weight(row, on_the_way)
     for site in _drawn_apart(run):
         weights[site] += 40
-    calls = [(row, as_site(row), str(row["call"]).rsplit(".", 1)[-1]) for row in _calls(run)]
-    for row, site, name in calls:
-        if site and row["kind"] == "order" and site not in fetching and site.function not in loop:
-            weights[site] += 10 if row["function"] in ("<module>", "main") else 15
-            weights[site] += 10 * (name in ("argsort", "sort", "sorted", "sort_values"))
-    for _, site, name in calls:
+    calls = run.source_calls
+    for call in calls:
+        site = call.site
+        if call.kind == "order" and site not in fetching and site.function not in loop:
+            weights[site] += 10 if site.function in ("<module>", "main") else 15
+            weights[site] += 10 * (call.function in ("argsort", "sort", "sorted", "sort_values"))
+    for call in calls:
         # the order of files by name is rarely that of the list their labels stand in
-        if site and name in SAVED_ORDER:
-            weights[site] += 30
+        if call.function in SAVED_ORDER:
+            weights[call.site] += 30
     best = [site for site, _ in weights.most_common(3)]
-    loaders = [as_site(entry.get("site")) for entry in run.facts.get("loaders", ())]
+    loaders = [loader.site for loader in run.loaders]
     return tuple(best or [s for s in loaders if s is not None][:3])
 
 
-def _calls(run: Run) -> list[Mapping[str, Any]]:
-    return list(run.facts.get("calls", ()))
-
-
-def _weight(row: Mapping[str, Any], on_the_way: bool) -> int:
-    labels = len(row["shape"]) == 1 and row["dtype"].startswith("int")
-    copied = row["op"] in ("tensor", "as_tensor", "from_numpy")  # in the order they have
+def _weight(row: MadeTensors, on_the_way: bool) -> int:
+    labels = len(row.shape) == 1 and row.dtype.startswith("int")
+    copied = row.op in ("tensor", "as_tensor", "from_numpy")  # in the order they have
     weight = (2 if labels else 1) * (4 if copied else 10)
-    picks = row["op"] in ("sort", "argsort", "__getitem__", "index_select")
-    if on_the_way and row["count"] > 1 and picks:
+    picks = row.op in ("sort", "argsort", "__getitem__", "index_select")
+    if on_the_way and row.count > 1 and picks:
         weight += 30
-    if row["op"] in ("randperm", "repeat_interleave", "roll", "flip"):
+    if row.op in ("randperm", "repeat_interleave", "roll", "flip"):
         weight += 15
     return weight
 
@@ -264,9 +260,9 @@ def _drawn_apart(run: Run) -> tuple[Site, ...]:
     pairs come apart.
     """
     drawn: dict[tuple[Any, ...], set[Site]] = {}
-    for row in run.facts.get("data_ops", ()):
-        site = as_site(row["site"])
-        draws = row["op"] in ("randint", "randperm", "multinomial")
-        if site and draws and row["count"] > 1 and row["dtype"].startswith("int"):
-            drawn.setdefault((site.file, site.function, *row["shape"]), set()).add(site)
+    for row in run.made_tensors:
+        site = row.site
+        draws = row.op in ("randint", "randperm", "multinomial")
+        if site and draws and row.count > 1 and row.dtype.startswith("int"):
+            drawn.setdefault((site.file, site.function, *row.shape), set()).add(site)
     return tuple(max(sites, key=lambda s: s.line) for sites in drawn.values() if len(sites) > 1)

@@ -42,7 +42,7 @@ from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_loader
 from sawbones.stats.given_lines import given_lines
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.series import fell
 
 NEEDS = ("ops", "losses")
@@ -145,18 +145,19 @@ def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
     """
     made, fetching = [], set(feeding_sites(run))
     wanted = _sides(given.shape[1:])
-    for row in run.facts.get("data_ops") or ():
-        shape, site = row.get("shape") or [], as_site(row["site"])
-        if not shape or row["op"] not in MAKING or not row["dtype"].startswith("float"):
+    for row in run.made_tensors:
+        shape, site = row.shape, row.site
+        if not shape or row.op not in MAKING or not row.dtype.startswith("float"):
             continue
         same = list(shape[1:]) == list(given.shape[1:]) or (wanted and _sides(shape) == wanted)
-        if same and not (row["op"] == "stack" and site in fetching):
-            made.append((-math.prod(shape), row["op"] == "__getitem__", site))
+        if same and not (row.op == "stack" and site in fetching):
+            made.append((-math.prod(shape), row.op == "__getitem__", site))
     made.sort(key=lambda m: m[:2])
     ordered = [site for _, _, site in made]
     if made and made[0][1]:  # rows are picked from a table, which was made earlier
         ordered = [*given_lines(run, ordered[0])[:1], *ordered]
-    kind = str((training_loader(run) or {}).get("dataset") or "").rsplit(".", 1)[-1]
+    loader = training_loader(run)
+    kind = loader.dataset if loader else ""
     built = [s for s in marked_lines(run, "use") if kind and f"{kind}(" in s.code]
     return places(
         *(ordered[:1] or built[:1]),

@@ -127,7 +127,7 @@ def _by_comparison(run: Run) -> _Said | None:
     return None
 
 
-def _decayed(run: Run) -> list[Site | None]:
+def _decayed(run: Run) -> list[Site]:
     """Where a weight decay is set that alone takes the weights to a hundredth within the run:
     nothing can be learnt against it.
     """
@@ -144,9 +144,9 @@ def _decayed(run: Run) -> list[Site | None]:
     if not limits.DECAY_TAKEN.reached_by(strongest * float(rates.sum()) * repeated):
         return []
     set_at = [
-        as_site({**r, "function": ""})
-        for r in run.facts.get("numbers") or ()
-        if r.get("name") and r["value"] == strongest and "decay" in str(r["code"])
+        number.site
+        for number in run.source_numbers
+        if number.name and number.value == strongest and "decay" in number.site.code
     ]
     built = [o.site for o in run.optimizers if o.site is not None]
     return [*set_at[:1], *built][:2]
@@ -161,6 +161,6 @@ def _lost_at(run: Run) -> list[Site | None]:
         return []
     before = str(rows[-1].get("after", "")).replace("_", "")
     norms = [m.cls for m in run.modules if "norm" in before and m.cls.lower().startswith(before)]
-    made = places(*(as_site(row.get("site")) for row in run.facts.get("data_ops") or ()))
+    made = places(*(made.site for made in run.made_tensors))
     named = [s for s in made if any(f"{cls}(" in s.code for cls in norms)]
     return [as_site(rows[-1].get("site")), *named[-1:]]

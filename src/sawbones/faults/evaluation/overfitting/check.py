@@ -51,7 +51,7 @@ from sawbones.evidence import Limit, NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.evaluations import error_curve, fresh_batches, validation_curve
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.series import Floats
 from sawbones.stats.splits import shared, splits
 
@@ -161,16 +161,16 @@ def _train_level(run: Run, step: int) -> float:
     return float(np.median(losses)) if len(losses) else float("nan")
 
 
-def _settings(run: Run) -> list[Site | None]:
+def _settings(run: Run) -> list[Site]:
     """Numbers that decide how long is trained on how much: the size of the training set, and the
     patience of an early stop.
     """
     samples = len({f for part in splits(run) for f in part.trained_on})
-    rows = [r for r in run.facts.get("numbers") or () if r.get("name")]
-    chosen = [r for r in rows if "patience" in str(r["name"]).lower()]
+    rows = [r for r in run.source_numbers if r.name]
+    chosen = [r for r in rows if "patience" in r.name.lower()]
     if not chosen and samples >= MIN_TRAINED:
-        above = [r for r in rows if r["value"] - samples > 0]
-        chosen = [r for r in rows if r["value"] == samples] or [
-            r for r in above if limits.PART_OF_A_NUMBER.reached_by(samples / r["value"])
+        above = [r for r in rows if r.value - samples > 0]
+        chosen = [r for r in rows if r.value == samples] or [
+            r for r in above if limits.PART_OF_A_NUMBER.reached_by(samples / r.value)
         ]
-    return [as_site({**r, "function": ""}) for r in chosen[:1]]
+    return [r.site for r in chosen[:1]]

@@ -227,9 +227,9 @@ def _sites(run: Run, rows: _Rows) -> tuple[Site, ...]:
     # the whole set is given to the model at once: where a tensor of that shape was made, outside of
     # any loop
     made = [
-        as_site(r["site"])
-        for r in run.facts.get("data_ops") or ()
-        if r["op"] in MADE and r.get("shape") == list(rows[0]["shape"]) and r.get("count") == 1
+        made.site
+        for made in run.made_tensors
+        if made.op in MADE and made.shape == tuple(rows[0]["shape"]) and made.count == 1
     ]
     return places(*made, *given_lines(run, called)[:1], called)
 

@@ -193,5 +193,4 @@ def _has_duplicates(batches: tuple[Batch, ...]) -> bool:
 
 def _unused_loaders(run: Run) -> int:
     read = {b.source for b in run.batches}
-    loaders = [x for x in run.facts.get("loaders") or () if (x.get("size") or 0) > 0]
-    return sum(f"loader:{x['index']}" not in read for x in loaders)
+    return sum(bool(x.size) and x.source not in read for x in run.loaders)

@@ -87,7 +87,7 @@ def _carried(run: Run, call: Backward) -> Assignment | None:
     it reads before it makes it.
     """
     frame, known = call.frame, set(crash(run).carriers)
-    names = [n for n in known if n != call.name]
+    names = sorted(n for n in known if n != call.name)
     inside = [a for a in frame.assignments if frame.loop and a.site.line >= frame.loop]
     for name in sorted(names, key=lambda n: _last_line(frame, n)):
         own = [a for a in frame.assignments if a.name == name and a.how in ("assign", "augment")]

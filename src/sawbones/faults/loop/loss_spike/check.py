@@ -194,21 +194,21 @@ def _written(run: Run, step: int) -> tuple[Site, ...]:
         for path, value in here.items()
         if path in usual and limits.FAR_VALUE.passed_by(value / max(usual[path], TINY))
     ]
-    numbers = list(run.facts.get("numbers") or ())
+    numbers = run.source_numbers
     rows = [
         r
         for r in numbers
-        if any(limits.WRITTEN_NUMBER.kept_by(relative_difference(abs(r["value"]), v)) for v in odd)
+        if any(limits.WRITTEN_NUMBER.kept_by(relative_difference(abs(r.value), v)) for v in odd)
     ]
     # Scaled since, or not measured: the one line that writes a number far out into single elements.
     if not rows:
         rows = [
             r
             for r in numbers
-            if limits.FAR_VALUE.reached_by(abs(r["value"])) and INTO.search(str(r.get("code", "")))
+            if limits.FAR_VALUE.reached_by(abs(r.value)) and INTO.search(r.site.code)
         ]
-        rows = rows if len({(r["file"], r["line"]) for r in rows}) == 1 else []
-    return tuple(Site(str(r["file"]), int(r["line"]), "", str(r.get("code", ""))) for r in rows[:1])
+        rows = rows if len({(r.site.file, r.site.line) for r in rows}) == 1 else []
+    return tuple(r.site for r in rows[:1])
 
 
 def _far_apart(losses: Floats, heads: list[int], begin: float) -> bool:

@@ -27,8 +27,8 @@ The script sets a seed, and every run prints other numbers.
 The second run is the proof: same script, same machine, same seed, other numbers.
 
 ## False alarms
-A script that seeds nothing, itself or by a seed that it hands to a library, does not promise to
-repeat: mentioned at most. A difference in the last bits of the loss, with equal batches, is the
+A script that hands no seed to anything, neither to a library's function nor to the streams
+themselves, does not promise to repeat: mentioned at most. A difference in the last bits of the loss, with equal batches, is the
 order of floating-point sums in threads and is mentioned at most. Two runs of different length are
 compared only as far as both went.
 
@@ -44,11 +44,11 @@ from typing import Any
 
 from sawbones.evidence import context, exact, finding
 from sawbones.evidence.limits import loop as limits
-from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema import Finding, Fix, Run, Site, SourceCall
 from sawbones.stats.loss_calls import as_site, places
 
 NEEDS = ("twin_run",)
-USES = ("calls", "numbers", "streams_used", "source_lines")
+USES = ("calls", "streams_used", "source_lines")
 EXPLAINS = ("pipeline.worker-seed",)
 EXPERIMENT = None
 
@@ -121,37 +121,20 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _seeded_on_purpose(run: Run) -> set[str]:
-    """Global streams that a line of the user's own seeds, or a library with the number that the
-    user gave it as the seed.
+    """Global streams that were seeded with a value that a line of the user's own gave.
 
     Libraries that seed on their own account promise nothing."""
-    lines = {(r["file"], r["line"]) for r in _calls(run, "seed")}
-    named = [r for r in run.facts.get("numbers") or () if "seed" in str(r.get("name", "")).lower()]
-    handed = {float(r["value"]) for r in named if r.get("value") is not None}
-    events = [
-        e
-        for e in run.of_kind("seed")
-        if (e.site is not None and (e.site.file, e.site.line) in lines)
-        or e.data.get("value") in handed
-    ]
-    return {str(e.data.get("library")) for e in events} - {"cuda"}
+    given = [e for e in run.of_kind("seed") if e.data.get("handed")]
+    return {str(e.data.get("library")) for e in given} - {"cuda"}
 
 
-def _calls(run: Run, *kinds: str) -> list[Row]:
-    return [r for r in run.facts.get("calls", ()) if r["kind"] in kinds]
-
-
-def _site(row: Row) -> Site:
-    return Site(row["file"], row["line"], row["function"], row["code"])
-
-
-def _last(row: Row) -> str:
-    return str(row["call"]).rsplit(".", 1)[-1]
+def _calls(run: Run, *kinds: str) -> list[SourceCall]:
+    return [call for call in run.source_calls if call.kind in kinds]
 
 
 def _cause(run: Run, twin: Row, what: str) -> Cause:
     """From the most to the least specific reading."""
-    seed_lines = places(*(_site(r) for r in _calls(run, "seed")))
+    seed_lines = places(*(call.site for call in _calls(run, "seed")))
     seeded = {str(e.data.get("library")) for e in run.of_kind("seed")}
     changed = twin.get("seed_differs")
     if isinstance(changed, Mapping):
@@ -176,11 +159,11 @@ def _cause(run: Run, twin: Row, what: str) -> Cause:
 def _generator(run: Run) -> Cause | None:
     """A generator of its own without a seed, or with one that is another each time."""
     seeds, draws = _calls(run, "seed"), _calls(run, "draw", "order", "seed")
-    nameless = [r for r in draws if _last(r) in MAKERS and not r["num_args"]]
-    entropy = [r for r in draws if _last(r) in ENTROPY]
-    timed = [r for r in draws if _last(r) in CLOCK]
-    clock = [r for r in timed if any(s["line"] == r["line"] and s is not r for s in seeds)]
-    clock += [r for r in timed if any(m in r["code"] for m in MAKERS)]
+    nameless = [r for r in draws if r.function in MAKERS and not r.num_args]
+    entropy = [r for r in draws if r.function in ENTROPY]
+    timed = [r for r in draws if r.function in CLOCK]
+    clock = [r for r in timed if any(s.site.line == r.site.line and s != r for s in seeds)]
+    clock += [r for r in timed if any(m in r.site.code for m in MAKERS)]
     for rows, words, advice in (
         (nameless, "a generator is made without a seed", "Give the generator a fixed seed."),
         (
@@ -191,7 +174,7 @@ def _generator(run: Run) -> Cause | None:
         (clock, "a seed comes from the clock", "Use a fixed seed instead of the clock."),
     ):
         if rows:
-            return f"{words} ({rows[0]['call']})", tuple(map(_site, rows)), Fix(advice)
+            return f"{words} ({rows[0].name})", tuple(r.site for r in rows), Fix(advice)
     return None
 
 
@@ -223,16 +206,15 @@ def _stream(run: Run, seeded: set[str], seed_lines: tuple[Site, ...]) -> Cause |
         calls = [
             r
             for r in _calls(run, "draw", "order")
-            if (str(r["call"]).startswith(prefixes) or "." not in str(r["call"]))
-            and _last(r) not in NOT_DRAWS
+            if (r.name.startswith(prefixes) or "." not in r.name) and r.function not in NOT_DRAWS
         ]
-        calls.sort(key=lambda r: not str(r["call"]).startswith(prefixes))
+        calls.sort(key=lambda r: not r.name.startswith(prefixes))
         if library not in seeded and used.get(library) and calls:
-            near = tuple(s for s in seed_lines if s.file == calls[0]["file"])
+            near = tuple(s for s in seed_lines if s.file == calls[0].site.file)
             call = "random.seed(0)" if library == "random" else "numpy.random.seed(0)"
             return (
                 f"{library} is drawn from and never seeded",
-                (*near[:1], _site(calls[0]), *near[1:2]),
+                (*near[:1], calls[0].site, *near[1:2]),
                 Fix(f"Seed it beside the others: {call}.", insert_after=call),
             )
     return None
@@ -242,17 +224,13 @@ def _library_without_state(run: Run, seeded: set[str]) -> Cause | None:
     """Calls of scikit-learn and pandas that draw from NumPy's global stream when no random_state is
     given.
     """
-    rows = [
-        r
-        for r in run.facts.get("source_lines") or ()
-        if r["kind"] == "split" and r.get("name") in SPLITTERS
+    lines = [r.site for r in run.source_lines if r.kind == "split" and r.name in SPLITTERS]
+    lines += [
+        call.site
+        for call in _calls(run, "order")
+        if call.function == "sample" and not call.name.startswith("random.")
     ]
-    rows += [
-        r
-        for r in _calls(run, "order")
-        if _last(r) == "sample" and not str(r["call"]).startswith("random.")
-    ]
-    loose = places(*(_site(r) for r in rows if "random_state" not in r["code"]))
+    loose = places(*(site for site in lines if "random_state" not in site.code))
     if not loose or "numpy" in seeded or not run.facts.get("streams_used", {}).get("numpy"):
         return None
     words = (
@@ -272,7 +250,7 @@ def _unordered(run: Run) -> Cause | None:
         ),
         (LISTED, "the order in which files are listed", "Sort the list of files."),
     ):
-        rows = [r for r in draws if _last(r) in names]
+        rows = [r for r in draws if r.function in names]
         if rows:
-            return words, tuple(map(_site, rows)), Fix(advice)
+            return words, tuple(r.site for r in rows), Fix(advice)
     return None

@@ -37,7 +37,7 @@ from sawbones.evidence import context, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.failures import failure, ran_out_of_memory, user_frames
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 
 NEEDS = ("crash",)
 USES = ("loaders",)
@@ -64,7 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
     made = []
     if usual and limits.LARGE_BATCH.passed_by(now / usual):
         # A rare batch is made smaller where it is put together.
-        made = [as_site(row.get("collate_site")) for row in run.facts.get("loaders") or ()]
+        made = [loader.collate_site for loader in run.loaders]
         text = f"the batch in hand has {now} elements, the usual one {usual}"
         evidence.append(context(text, signal="batches", value=now, expected=usual))
     yield finding(

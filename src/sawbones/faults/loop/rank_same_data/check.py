@@ -76,12 +76,8 @@ def _where(run: Run) -> tuple[Site, ...]:
     because the seed is.
     """
     chosen = training_sites(run)
-    orders = [
-        r
-        for r in run.facts.get("calls") or ()
-        if r["kind"] == "order" and str(r["call"]).rsplit(".", 1)[-1] in SHUFFLES
-    ]
-    if orders or run.facts.get("loaders"):
+    orders = [c for c in run.source_calls if c.kind == "order" and c.function in SHUFFLES]
+    if orders or run.loaders:
         return chosen
     seeds = [(e.data.get("library"), e.data.get("value"), e.site) for e in run.of_kind("seed")]
     others = [

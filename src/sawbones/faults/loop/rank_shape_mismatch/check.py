@@ -216,7 +216,7 @@ def _differ_in_length(a: Sequence[int], b: Sequence[int]) -> bool:
 
 def _collating(run: Run) -> tuple[Site, ...]:
     """The user's function that pads the samples of a batch."""
-    return places(*(as_site(x.get("collate_site")) for x in run.facts.get("loaders") or ()))[:1]
+    return places(*(loader.collate_site for loader in run.loaders))[:1]
 
 
 def _from_positions(run: Run) -> Finding:
@@ -265,9 +265,8 @@ def _same_length(run: Run, other: Run) -> bool:
     """
     lengths = []
     for rank in (run, other):
-        used = {b.source.removeprefix("loader:") for b in rank.batches if b.phase == "train"}
-        loaders = rank.facts.get("loaders") or ()
-        lengths.append({row.get("length") for row in loaders if str(row["index"]) in used})
+        used = {b.source for b in rank.batches if b.phase == "train"}
+        lengths.append({loader.length for loader in rank.loaders if loader.source in used})
     return lengths[0] == lengths[1] and len(lengths[0]) == 1 and None not in lengths[0]
 
 

@@ -50,9 +50,9 @@ MIN_SAMPLES = 4  # of fewer, two orders are the same by chance: one in 24 of fou
 
 def check(run: Run) -> Iterator[Finding]:
     shuffling = {
-        f"loader:{x['index']}"
-        for x in run.facts["loaders"]
-        if x.get("sampler") == "DistributedSampler" and x.get("sampler_shuffles") is not False
+        x.source
+        for x in run.loaders
+        if x.sampler == "DistributedSampler" and x.sampler_shuffles is not False
     }
     trained, _ = told_apart(run)
     orders: dict[str, dict[int, list[int]]] = {}

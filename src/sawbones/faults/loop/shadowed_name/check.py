@@ -87,11 +87,9 @@ def _overwritten(frame: CrashFrame, name: str) -> Assignment | None:
     if hasattr(builtins, name) and own:
         return own[-1]
     before = [a for a in frame.assignments if a.name == name]
-    kinds = [a.how for a in before]
-    if len(own) > 1 and (own[-1].loop or "loop" in kinds or len(set(kinds)) > 1):
-        return own[-1]
-    imported = any(a.how == "import" for a in before)
-    return own[-1] if imported and own else None
+    called = frame.expression is not None and frame.expression.kind == "call"
+    known_before = any(a.how in ("import", "argument") for a in before) or len(own) > 1
+    return own[-1] if called and own and known_before else None
 
 
 def _finding(run: Run, frame: CrashFrame, name: str, bound: Bound, over: Assignment) -> Finding:

@@ -54,7 +54,6 @@ from sawbones.stats.copied_targets import CUTTING, has_other_input, influence_of
 from sawbones.stats.data_lines import data_function, lines_in
 from sawbones.stats.loss_calls import (
     Seen,
-    as_site,
     carrying,
     data_sites,
     framework_sites,
@@ -142,8 +141,8 @@ def _packed(run: Run, looked: list[Seen]) -> Iterator[Finding]:
     copies = [float(s.facts["packed_copies"]) for s in looked]
     if not varied or not all(map(limits.TARGETS_COPIED.reached_by, copies)):
         return
-    rows = [r for r in run.facts.get("data_ops") or () if str(r.get("dtype")).startswith("int")]
-    made = [as_site(r.get("site")) for r in reversed(rows)]
+    rows = [r for r in run.made_tensors if r.dtype.startswith("int")]
+    made = [r.site for r in reversed(rows)]
     call = looked[0].call.site
     yield finding(
         _title(0),
@@ -200,18 +199,16 @@ def _windows_made_at(run: Run, seen: Seen, horizon: int) -> tuple[Site, ...]:
     framework = framework_sites(run) | {e.site for e in run.of_kind("batch")}
     cut = user_sites(seen.deep, CUTTING, seen.call.target, seen.call.op)
     made = [
-        as_site(row.get("site"))
-        for row in run.facts.get("data_ops") or ()
-        if row.get("op") in _MAKING
-        and str(row.get("dtype")).startswith("float")
-        and _ends_in(row.get("shape") or (), horizon)
+        row.site
+        for row in run.made_tensors
+        if row.op in _MAKING and row.dtype.startswith("float") and _ends_in(row.shape, horizon)
     ]
     found = [site for site in (*cut, *made) if site is not None and site not in framework]
     reads = data_function(run, "reads")
     inside = list(lines_in(found, reads))
     if reads is not None:
         inside.append(Site(reads[0], max(reads[1], reads[2] - 2), "__getitem__", ""))
-    loaders = [as_site(entry.get("site")) for entry in (run.facts.get("loaders") or ())[:1]]
+    loaders = [loader.site for loader in run.loaders[:1]]
     return places(*inside, *found[:3], *loaders, seen.call.site)
 
 

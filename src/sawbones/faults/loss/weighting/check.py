@@ -84,13 +84,9 @@ def _made_at(run: Run, seen: Seen) -> list[Site]:
     moving them makes no numbers.
     """
     classes = seen.facts.get("num_classes")
-    rows = [
-        row
-        for row in run.facts.get("data_ops") or ()
-        if list(row.get("shape") or ()) == [classes] and str(row.get("dtype")).startswith("float")
-    ]
+    rows = [r for r in run.made_tensors if r.shape == (classes,) and r.dtype.startswith("float")]
     for names in (("tensor", "as_tensor"), ("float", "to")):
-        sites = places(*(as_site(row.get("site")) for row in rows if row.get("op") in names))
+        sites = places(*(row.site for row in rows if row.op in names))
         if sites:
             return list(sites) if seen.facts.get("has_weight") and len(sites) == 1 else []
     return []

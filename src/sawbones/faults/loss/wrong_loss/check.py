@@ -107,14 +107,10 @@ def _seen_at(group: list[Seen]) -> dict[str, Any]:
 def _labels_made_at(run: Run, seen: Seen) -> Site | None:
     """Where the labels of the pairs became a tensor."""
     kind = seen.call.target.dtype if seen.call.target is not None else ""
-    rows = [
-        r
-        for r in run.facts.get("data_ops") or ()
-        if r.get("op") in ("tensor", "as_tensor", "float", "to")
-    ]
-    mine = [r for r in rows if r.get("dtype") == kind and r.get("shape")]
+    rows = [r for r in run.made_tensors if r.op in ("tensor", "as_tensor", "float", "to")]
+    mine = [r for r in rows if r.dtype == kind and r.shape]
     # Several tensors made on one line are known by the first of them.
-    return as_site(min(mine, key=lambda r: len(r["shape"])).get("site")) if mine else None
+    return min(mine, key=lambda r: len(r.shape)).site if mine else None
 
 
 def _on_log_space(group: list[Seen]) -> _Said | None:

@@ -45,7 +45,7 @@ from math import prod
 from sawbones.evidence import NothingToJudge, compared, context, finding, refused
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 
 NEEDS = ("ops",)
 USES = ("loaders", "numbers")
@@ -98,9 +98,7 @@ def _finding(
     run: Run, path: str, reading: Evidence, site: Site | None, batch: int | None
 ) -> Finding:
     built = next((m.built for m in run.modules if m.path == path), None)
-    loaders = run.facts.get("loaders") or ()
-    sized = [loader for loader in loaders if loader.get("batch_size") == batch]
-    loader = as_site(sized[0].get("site")) if sized else None
+    loader = next((each.site for each in run.loaders if each.batch_size == batch), None)
     numbers = _sizes(run, batch, loader) if batch is not None else []
     fix = (
         "Use larger batches, or a normalisation that does not look at the batch "
@@ -121,14 +119,8 @@ def _sizes(run: Run, batch: int, loader: Site | None) -> list[Site]:
     the only such number.
     """
     words = set(re.findall(r"\w+", loader.code.lower())) if loader is not None else set()
-    rows = [
-        row
-        for row in run.facts.get("numbers") or ()
-        if row.get("value") == batch and row.get("name")
-    ]
-    names = [str(row["name"]).lower().strip("-").replace("-", "_") for row in rows]
+    rows = [row for row in run.source_numbers if row.value == batch and row.name]
+    names = [row.name.lower().strip("-").replace("-", "_") for row in rows]
     named = [row for row, name in zip(rows, names, strict=True) if name in words or "batch" in name]
     chosen = named or (rows if loader is not None and len(rows) <= 2 else [])
-    return [
-        Site(str(row["file"]), int(row["line"]), "", str(row.get("code", ""))) for row in chosen
-    ]
+    return [row.site for row in chosen]

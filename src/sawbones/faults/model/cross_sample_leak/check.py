@@ -65,7 +65,7 @@ from sawbones.schema import (
     Value,
 )
 from sawbones.stats.dataflow import Flow
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 
@@ -130,7 +130,7 @@ def _merged_graphs(run: Run, pooled: list[tuple[DeepStep, int]]) -> Iterator[Fin
     if not short or len(short) < len(pooled):
         return
     joined = [made.site for found in short if (made := _joined(*found)) is not None]
-    loaders = [as_site(loader.get("site")) for loader in (run.facts.get("loaders") or ())[:1]]
+    loaders = [loader.site for loader in run.loaders[:1]]
     deep, op, index = short[0]
     nodes = pooled[0][1]
     yield _finding(

@@ -6,11 +6,11 @@ the optimizer is frozen: somebody gave these parameters a learning rate of their
 to be trained. Frozen parameters in a group beside trained ones are likely when they still are as
 they were drawn (nothing was loaded, trained or copied before: a frozen block of random weights
 serves nobody) and else only suspected, since passing model.parameters() after freezing on purpose
-is common. They are likely, too, when the source assigns an attribute that is almost spelled
-requires_grad: any object takes it, nothing happens. Frozen layers that no optimizer holds count
-when they still are as they were drawn and the loss has hardly moved (under a tenth in 30 steps or
-more), since some trainers leave frozen parameters out by themselves; while the rest learns on top
-of them they are only suspected. From step 0.
+is common. A line that assigns an attribute that is almost spelled requires_grad (any object takes
+it, nothing happens) is named first. Frozen layers that no optimizer holds count when they still are
+as they were drawn and the loss has hardly moved (under a tenth in 30 steps or more), since some
+trainers leave frozen parameters out by themselves; while the rest learns on top of them they are
+only suspected. From step 0.
 
 ## Why it matters
 The optimizer skips them without a word; the block stays at its first values.
@@ -102,8 +102,6 @@ def check(run: Run) -> Iterator[Finding]:
     ]
     if whole and alive:
         yield _finding(run, [t for key in whole for t in frozen[key]], "proven", whole)
-    elif held and alive and (misspelt := _misspelt(run)):
-        yield _finding(run, held, "likely", misspelt=misspelt)
     elif partly and alive:
         layers = [t for t in partly if t.owner not in _TABLES]
         sure = bool(layers) and all(_is_untouched(run, t) for t in layers)
@@ -119,15 +117,15 @@ def _misspelt(run: Run) -> list[Site]:
     `requires_grad_`, to turn gradients on.
     """
     found = []
-    for row in run.facts.get("source_lines") or ():
-        name, code = str(row.get("name") or ""), str(row.get("code") or "")
+    for row in run.source_lines:
+        name, code = row.name, row.site.code
         alike = SequenceMatcher(None, name.lower(), WORD).ratio()
-        if row.get("kind") != "assign" or name == WORD or limits.SPELLING.undercut_by(alike):
+        if row.kind != "assign" or name == WORD or limits.SPELLING.undercut_by(alike):
             continue
         if re.search(rf"\.{re.escape(name)}\s*=(?!=)\s*(?!False\b)", code) and not re.search(
             rf"\bself\.{re.escape(name)}\b", code
         ):
-            found.append(Site(row["file"], row["line"], row["function"], code))
+            found.append(row.site)
     return found
 
 
@@ -150,15 +148,13 @@ def _is_fresh(run: Run, tensor: Tensor) -> bool:
     """Still as it was drawn: nothing was loaded, and neither it nor another tensor of its name and
     shape was ever trained.
     """
-    rows = run.facts.get("data_ops") or ()
-    if run.of_kind("load") or any(r.get("op") in ("copy_", "load_state_dict") for r in rows):
+    rows = run.made_tensors
+    if run.of_kind("load") or any(r.op in ("copy_", "load_state_dict") for r in rows):
         return False
     built = built_at(run)
     parts = tensor.name.split(".")
     homes = {site for count in range(1, len(parts)) if (site := built.get(".".join(parts[:count])))}
-    drawn = any(
-        r.get("op") in _DRAWING and tuple(r.get("shape") or ()) == tensor.shape for r in rows
-    )
+    drawn = any(r.op in _DRAWING and r.shape == tensor.shape for r in rows)
     if not drawn and not homes & set(made_at(run, _DRAWING)):
         return False
     copies = [t for t in run.tensors if t.shape == tensor.shape and _elsewhere(t, tensor)]
@@ -220,7 +216,6 @@ def _finding(
     frozen: list[Tensor],
     at_most: str,
     groups: list[tuple[int, int]] | None = None,
-    misspelt: list[Site] | None = None,
 ) -> Finding:
     total = sum(t.numel for t in frozen)
     text = (
@@ -240,7 +235,7 @@ def _finding(
     optimizers = [o.site for o in run.optimizers if o.index in trained_by]
     return finding(
         title,
-        places(*(misspelt or ())[:1], *_where(run, frozen), *optimizers[:1]),
+        places(*_misspelt(run)[:1], *_where(run, frozen), *optimizers[:1]),
         (exact(text, len(frozen), signal="tensors", steps=(0,)),),
         Fix(
             "Leave requires_grad on for these parameters (freeze=False), or take them out "

@@ -149,7 +149,10 @@ def _changes(run: Run, call: Backward, shape: tuple[int, ...]) -> list[Change]:
     if sure:
         return sure
     likely = [c for c in died.changes if not _is_plain(values.get(c.target)) and _within(c, call)]
-    return sorted(likely, key=lambda c: (c.function == "<module>", c.site.line))
+    here = call.frame.site.file
+    return sorted(
+        likely, key=lambda c: (c.site.file != here, c.function == "<module>", c.site.line)
+    )
 
 
 def _within(change: Change, call: Backward) -> bool:

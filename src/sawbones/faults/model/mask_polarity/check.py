@@ -87,8 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
         if said is not None:
             reading, sites = said
-            loaders = run.facts.get("loaders") or ()
-            where = places(*sites, *[as_site(loader.get("collate_site")) for loader in loaders])
+            where = places(*sites, *[loader.collate_site for loader in run.loaders])
             yield finding("The attention mask is inverted", where, (reading,), _fix(where))
             return
 

@@ -38,6 +38,7 @@ Layers kept in a plain Python list; def __int__ for __init__.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
@@ -72,8 +73,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _model(frame: CrashFrame) -> tuple[str, Bound] | None:
     """The module whose parameters were given: of the names that the line reads."""
-    code = frame.site.code
-    named = [(n, b) for n, b in frame.values.items() if b.kind == "module" and n in code]
+    words = set(re.findall(r"\w+", frame.site.code))
+    named = [(n, b) for n, b in frame.values.items() if b.kind == "module" and n in words]
     return named[0] if named else None
 
 

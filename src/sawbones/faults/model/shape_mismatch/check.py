@@ -106,14 +106,9 @@ def check(run: Run) -> Iterator[Finding]:
     of_loss = call.module is not None or "loss" in call.name
     named = [a for g in (sides[1::-1] if of_loss else sides[:2]) for a in makers(run, g.name)[:2]]
     made = [a for a in named if a.site.line != call.frame.site.line]
-    roots = (
-        [a.site for a in made if _reshapes(a.calls)][:1]
-        or _rows_changed(run, sides)
-        or [
-            *(_built(run, g) for g in sides[:2]),
-            *(a.site for a in made[:1]),
-        ]
-    )
+    roots: list[Site | None] = [a.site for a in made if _reshapes(a.calls)][:1]
+    roots = roots or [*_rows_changed(run, sides)]
+    roots = roots or [*(_built(run, g) for g in sides[:2]), *(a.site for a in made[:1])]
     because = "; ".join(
         f"{a.name} comes from {a.text} (line {a.site.line})" for a in made[:2] if a.text
     )
@@ -312,7 +307,7 @@ def _viewed(call: Refusal) -> Clash | None:
     if call.name not in _VIEWING or not operands or operands[0].bound is None:
         return None
     shape = operands[0].bound.shape
-    wanted = _asked(operands[1].bound.items if _is_list(operands) else _rest(operands))
+    wanted = _asked([o.bound for o in operands[1:]])
     if not wanted or operands[0].bound.kind != "tensor":
         return None
     asked = " x ".join(map(str, wanted))
@@ -337,17 +332,10 @@ def _viewed(call: Refusal) -> Clash | None:
     )
 
 
-def _is_list(operands: Sequence[object]) -> bool:
-    bound = getattr(operands[1], "bound", None) if len(operands) > 1 else None
-    return bound is not None and bound.kind == "sequence"
-
-
-def _rest(operands: Sequence[object]) -> list[Bound | None]:
-    return [getattr(o, "bound", None) for o in operands[1:]]
-
-
 def _asked(sizes: Sequence[Bound | None]) -> list[int]:
     """The sizes as numbers; none where one of them is computed on the line itself."""
+    if len(sizes) == 1 and sizes[0] is not None and sizes[0].kind == "sequence":
+        sizes = sizes[0].items
     known = [b for b in sizes if b is not None and b.kind == "number" and b.value is not None]
     return [int(b.value or 0) for b in known] if len(known) == len(sizes) else []
 

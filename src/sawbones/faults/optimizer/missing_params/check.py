@@ -40,7 +40,7 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import NOT_MEASURED, Finding, Fix, Run, Site, Tensor
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in, turns
 
 NEEDS = ("tensors", "optimizers", "steps", "backward", "loose_gradients")
@@ -102,9 +102,9 @@ def _collected(run: Run) -> tuple[Site, ...]:
         return ()
     place = groups[0].file, groups[0].function
     appends = [
-        as_site(r)
-        for r in run.facts.get("source_lines") or ()
-        if r["kind"] == "append" and (r["file"], r["function"]) == place
+        r.site
+        for r in run.source_lines
+        if r.kind == "append" and (r.site.file, r.site.function) == place
     ]
     return places(*appends, *groups)[:1]
 

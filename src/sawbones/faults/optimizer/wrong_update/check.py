@@ -35,9 +35,10 @@ No experiment: the recorded step is the wrong rule's, digit by digit.
 ## False alarms
 A rule that is neither known as right nor as a mistake is left alone: LAMB, Adafactor, SAM, Muon,
 clipping inside of the step. eps inside or outside of the root, decay coupled, decoupled or not
-scaled by the rate, momentum as a sum or a mean are all right. An optimizer that says in a setting
-or a comment that it leaves the bias correction out does what it claims. Ascent with `maximize` or
-with a loss that falls is meant. Optimizers of libraries are not looked at.
+scaled by the rate, momentum as a sum or a mean are all right. Some published rules do without any
+bias correction: where an option of the optimizer's own is switched off that is meant, and where it
+keeps no count of its steps, which a correction needs, the finding is only suspected. Ascent with
+`maximize` or with a loss that falls is meant. Optimizers of libraries are not looked at.
 
 ## References
 Kingma and Ba, Adam (2015), algorithm 1; the notes on SGD in torch's documentation, where the two
@@ -101,6 +102,7 @@ NOT_RATES = (
     "trust_coefficient",
     "initial_lr",
 )
+UNCORRECTED = "Adam, no bias correction"  # a rule of stats/update_rules.py
 Record = Mapping[str, Any]
 
 
@@ -193,7 +195,7 @@ def _rates(run: Run, record: Record) -> list[float]:
     if not any(map(_is_rate, found)):
         found += [*record["constants"], *record["attributes"].values()]
     if not group:
-        found += [row["value"] for row in run.facts.get("numbers") or ()]
+        found += [number.value for number in run.source_numbers]
     usual = list(limits.USUAL_RATES)
     rates = list(dict.fromkeys(round(float(v), 9) for v in found if _is_rate(v)))
     if len(rates) > MOST_RATES:
@@ -247,17 +249,9 @@ def _wrong(run: Run, record: Record, tensors: Sequence[Moved]) -> Finding | None
         return None
     if claimed and limits.SAME_FACTOR.passed_by(abs(wrong.scale - 1)):
         return None
-    if "correct" in wrong.rule.says and _says_uncorrected(record):
+    if wrong.rule.name == UNCORRECTED and record.get("switched_off"):
         return None
     return _by_rule(run, record, tensors, wrong, right, coarse)
-
-
-def _says_uncorrected(record: Record) -> bool:
-    settings = {**_group(record), **record["attributes"]}
-    named = any(
-        ("bias" in k.lower() or "correct" in k.lower()) and not v for k, v in settings.items()
-    )
-    return named or bool(record["uncorrected_on_purpose"])
 
 
 def _by_factor(
@@ -341,10 +335,14 @@ def _by_rule(
             signal="updates",
         ),
     ]
-    return _finding(run, record, says, readings)
+    # Some published rules leave the correction out. A step that is counted is there to be used.
+    meant = fit.rule.name == UNCORRECTED and not record.get("counts_steps")
+    return _finding(run, record, says, readings, "suspected" if meant else "proven")
 
 
-def _finding(run: Run, record: Record, says: str, readings: Sequence[Evidence]) -> Finding:
+def _finding(
+    run: Run, record: Record, says: str, readings: Sequence[Evidence], at_most: str = "proven"
+) -> Finding:
     return finding(
         f"{record['cls'] or 'The update'}: {says}",
         _where(run, record),
@@ -353,6 +351,7 @@ def _finding(run: Run, record: Record, says: str, readings: Sequence[Evidence]) 
             f"Correct the step ({says}), or use torch.optim's own. Its oracle: "
             "sawbones.oracles.optimizers."
         ),
+        at_most=at_most,
     )
 
 

@@ -291,8 +291,8 @@ def _of_maps(run: Run, maps: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _made(run: Run) -> tuple[Site, ...]:
     """Where the data set is built: its transformations are given to it there."""
-    loader = training_loader(run) or {}
-    name = str(loader.get("dataset") or "").rsplit(".", 1)[-1]
+    loader = training_loader(run)
+    name = loader.dataset if loader else ""
     return tuple(s for s in marked_lines(run, "use") if name and f"{name}(" in s.code)[:1]
 
 

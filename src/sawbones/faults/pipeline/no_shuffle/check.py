@@ -53,7 +53,7 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import feeding_sites, loader_sites, training_batches
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 
 NEEDS = ("batches",)
@@ -91,11 +91,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _shuffled_passes(run: Run) -> dict[tuple[str, int], list[int]]:
-    shuffling = {
-        f"loader:{x['index']}"
-        for x in run.facts.get("loaders") or ()
-        if x.get("sampler") == "RandomSampler"
-    }
+    shuffling = {x.source for x in run.loaders if x.sampler == "RandomSampler"}
     passes: dict[tuple[str, int], list[int]] = {}
     for batch in training_batches(run):
         if batch.source in shuffling:
@@ -117,7 +113,7 @@ def _repeated(run: Run, passes: Mapping[tuple[str, int], list[int]]) -> Iterator
         a != b for order in orders[1:] for a, b in zip(orders[0], order, strict=False)
     ):
         return
-    sites = {f"loader:{x['index']}": as_site(x.get("site")) for x in run.facts["loaders"]}
+    sites = {x.source: x.site for x in run.loaders}
     built = places(*(sites[source] for source, _ in passes))
     in_a_function = len(built) == 1 and built[0].function != "<module>"
     seeded = [
@@ -246,9 +242,9 @@ def _where(run: Run) -> tuple[Site, ...]:
     loaders = loader_sites(run)
     if loaders:
         return loaders[:2]
-    rows = run.facts.get("data_ops") or ()
-    ranges = [(math.prod(r["shape"]), as_site(r["site"])) for r in rows if r["op"] == "arange"]
+    rows = run.made_tensors
+    ranges = [(math.prod(r.shape), r.site) for r in rows if r.op == "arange"]
     size = max((length for length, _ in ranges), default=0)
     ordered = [site for length, site in ranges if length == size > MIN_TABLE]
-    indexed = [as_site(r["site"]) for r in rows if r["op"] in ("__getitem__", "index_select")]
+    indexed = [r.site for r in rows if r.op in ("__getitem__", "index_select")]
     return places(*ordered[:1], *feeding_sites(run)[:1], *indexed[:1])[:4]

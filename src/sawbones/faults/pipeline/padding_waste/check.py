@@ -144,8 +144,8 @@ def _ordering(run: Run) -> list[Site]:
     """Lines of the script's own sampler that order the rows; none where the loader draws with those
     of PyTorch.
     """
-    loader = training_loader(run) or {}
-    if loader.get("batch_sampler") == "BatchSampler" and loader.get("sampler") in OF_PYTORCH:
+    loader = training_loader(run)
+    if loader and loader.batch_sampler == "BatchSampler" and loader.sampler in OF_PYTORCH:
         return []
     own = ("__iter__", "__call__", "sampler", "batches")
     return [s for s in sites_in(run, ("order",)) if s.function in own]

@@ -72,7 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
     reads = data_function(run, "reads")
     reading = Site(reads[0], reads[1], "", "") if reads is not None else None
     how = (
-        f"the loader has {int(loader.get('num_workers') or 0)} workers"
+        f"the loader has {loader.num_workers} workers"
         if loader
         else "batches are made between the steps, by hand"
     )

@@ -41,7 +41,7 @@ from sawbones.evidence import NothingToJudge, context, exact, finding, refused
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.failures import failure, user_frames
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 
 NEEDS = ("crash",)
 USES = ("source_lines", "loaders")
@@ -105,7 +105,6 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _where(run: Run, size: int) -> tuple[Site, ...]:
     """Where the size was set, where the table was built, then where it was read."""
-    lines = run.facts.get("source_lines") or ()
-    assigned = [as_site(r) for r in lines if r["kind"] == "assign" and r.get("value") == size]
+    assigned = [r.site for r in run.source_lines if r.kind == "assign" and r.value == size]
     built = [m.built for m in run.modules if m.settings.get("num_embeddings") == size]
     return places(*assigned[:1], *built[:1], *user_frames(run)[:1], *loader_sites(run))[:4]

@@ -51,7 +51,7 @@ from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.learning import learned
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.row_ends import copied_share, ids_of
 
 NEEDS = ("deep", "samples")
@@ -124,17 +124,13 @@ def _all_cut(run: Run, rows: _Rows) -> Iterator[Finding]:
     if not limits.ALL_CUT.reached_by(at_limit) or reading is None:
         return
     lines = [
-        as_site(r)
-        for r in run.facts.get("source_lines") or ()
-        if r["kind"] == "cut" and (r.get("value") is None or abs(r["value"] - limit) <= SLACK)
+        r.site
+        for r in run.source_lines
+        if r.kind == "cut" and (r.value is None or abs(r.value - limit) <= SLACK)
     ]
     cuts = outside_of_models(run, places(*lines))
-    written = [
-        r
-        for r in run.facts.get("numbers") or ()
-        if r.get("name") and abs(r["value"] - limit) <= SLACK
-    ]
-    written.sort(key=lambda r: abs(r["value"] - limit))
+    written = [r for r in run.source_numbers if r.name and abs(r.value - limit) <= SLACK]
+    written.sort(key=lambda r: abs(r.value - limit))
     if not cuts or not written:
         return
     table = max(
@@ -143,13 +139,13 @@ def _all_cut(run: Run, rows: _Rows) -> Iterator[Finding]:
     )
     raised = 4 * limit if table <= limit + SLACK else min(4 * limit, table)
     numbers = [
-        {"file": r["file"], "line": r["line"], "old": int(r["value"]), "new": raised}
+        {"file": r.site.file, "line": r.site.line, "old": int(r.value), "new": raised}
         for r in written[:3]
     ]
     text = f"all {total} rows have {limit} tokens, and the source cuts texts at such a number"
     yield finding(
         "All texts are cut before the part that is to be learned from them",
-        places(as_site({**written[0], "function": ""}), *cuts[:1], *loader_sites(run)[::-1])[:4],
+        places(written[0].site, *cuts[:1], *loader_sites(run)[::-1])[:4],
         (context(text, signal="samples"), reading),
         Fix("Raise the limit, or cut another part of the text than the one that is to be learned."),
         at_most="suspected",
@@ -196,7 +192,7 @@ def _numbers(run: Run, limit: int) -> list[int]:
     """The limit as it may be written: as it is, or as the cut has it when the model is given a
     token less.
     """
-    rows = [r.get("value") for r in run.facts.get("source_lines") or () if r["kind"] == "cut"]
+    rows = [r.value for r in run.source_lines if r.kind == "cut"]
     return [limit, *sorted({v for v in rows if v is not None and 0 < v - limit <= SLACK})]
 
 

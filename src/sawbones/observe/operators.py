@@ -1,0 +1,77 @@
+"""The stream of operators: the one function mode, through which every call of torch passes while it
+is on. A subscriber stands for the operator, calls it, and returns what the caller gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch.overrides import (
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
+
+from sawbones.observe.interrupts import HOLDING
+
+Subscriber = Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
+Hearing = Callable[[Any, Sequence[Any], Mapping[str, Any], Any], Any]
+
+
+class OperatorStream(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+    def __init__(self, subscriber: Subscriber) -> None:
+        super().__init__()
+        self._subscriber = subscriber
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        # torch restores gradient mode through here, too: an alarm must not come in between
+        try:
+            return self._subscriber(func, args, kwargs or {})
+        finally:
+            if HOLDING.waiting and not HOLDING.depth:
+                HOLDING.deliver()
+
+    def start(self) -> None:
+        _push_mode(self)
+
+    def stop(self) -> None:
+        """Modes of others may lie on top: they stay."""
+        if not any(mode is self for mode in _get_current_function_mode_stack()):
+            return
+        above = []
+        while (top := _pop_mode()) is not self:
+            above.append(top)
+        for other in reversed(above):
+            _push_mode(other)
+
+    def stop_if_on_top(self) -> bool:
+        """For a stream that comes back: below a mode of the host's it stays, as the host's own way
+        out takes away what is on top.
+        """
+        stack = _get_current_function_mode_stack()
+        if stack and stack[-1] is self:
+            _pop_mode()
+            return True
+        return False
+
+
+HOLDING.bridges.add(OperatorStream.__torch_function__.__code__)
+
+
+def after(hearing: Hearing) -> Subscriber:
+    """Hears of each result, and may return another one instead of None."""
+
+    def subscriber(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        result = func(*args, **kwargs)
+        instead = hearing(func, args, kwargs, result)
+        return result if instead is None else instead
+
+    return subscriber

@@ -1,0 +1,44 @@
+"""A DataLoader of the run, as it was built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sawbones.schema.site import Site
+from sawbones.schema.source import as_site
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    index: int
+    batch_size: int | None = None
+    num_workers: int = 0
+    drop_last: bool = False
+    sampler: str | None = None  # class names, as are the next but one and the data set's
+    sampler_shuffles: bool | None = None
+    batch_sampler: str | None = None
+    dataset: str = ""
+    size: int | None = None  # samples of the data set, None where it does not say
+    length: int | None = None  # batches
+    site: Site | None = None
+    collate_site: Site | None = None  # the user's collate function
+    stream_site: Site | None = None  # of an iterable data set: its __iter__
+
+    @property
+    def source(self) -> str:
+        """What its batches call it."""
+        return f"loader:{self.index}"
+
+
+_KNOWN = {field.name for field in fields(Loader)}
+
+
+def loader(row: Loader | Mapping[str, Any]) -> Loader:
+    """A loader, or what a recording holds of one."""
+    if isinstance(row, Loader):
+        return row
+    known = {key: value for key, value in row.items() if key in _KNOWN}
+    sites = {key: as_site(value) for key, value in known.items() if key.endswith("site")}
+    return Loader(**{**known, **sites})

@@ -1,0 +1,99 @@
+"""What the lines of the user's source hold, and which tensors they made before the first step: aids
+for finding the line of a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sawbones.schema.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCall:
+    """A call that seeds, draws, orders, steps, clips, ... (`kind`)."""
+
+    kind: str
+    name: str  # as it is written, with its dots
+    num_args: int
+    site: Site
+
+    @property
+    def function(self) -> str:
+        """The last part of its name."""
+        return self.name.rsplit(".", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNumber:
+    """A number that is written down, and the name it is given to, "" where there is none."""
+
+    value: float
+    name: str
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line that cuts, pads, assigns, splits, fits, ... (`kind`)."""
+
+    kind: str
+    name: str
+    value: int | None
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTensors:
+    """Tensors that one operator of one line made before the first step."""
+
+    op: str
+    site: Site | None
+    count: int
+    shape: tuple[int, ...]  # of the first of them
+    dtype: str
+
+
+def as_site(value: Any) -> Site | None:
+    """A site, or what a recording holds of one."""
+    if isinstance(value, Site):
+        return value
+    if isinstance(value, Mapping) and "file" in value and "line" in value:
+        return Site(
+            str(value["file"]),
+            int(value["line"]),
+            str(value.get("function", "")),
+            str(value.get("code", "")),
+        )
+    return None
+
+
+Row = Mapping[str, Any]
+
+
+def _site(row: Row) -> Site:
+    return Site(row["file"], row["line"], row.get("function", ""), row.get("code", ""))
+
+
+def source_call(row: Row) -> SourceCall:
+    return SourceCall(row["kind"], row["call"], row.get("num_args", 0), _site(row))
+
+
+def source_number(row: Row) -> SourceNumber:
+    return SourceNumber(row["value"], row.get("name") or "", _site(row))
+
+
+def source_line(row: Row) -> SourceLine:
+    return SourceLine(row["kind"], row.get("name") or "", row.get("value"), _site(row))
+
+
+def made_tensors(row: Row) -> MadeTensors:
+    return MadeTensors(
+        row["op"],
+        as_site(row.get("site")),
+        row.get("count", 1),
+        tuple(row.get("shape") or ()),
+        row.get("dtype") or "",
+    )
