@@ -139,6 +139,7 @@ def test_values_of_the_data_are_passed_on_only_when_that_is_asked_for(
         assert value not in text
     assert status(*args, "--json", "report.json", "--show-data") == 1
     assert value in Path("report.json").read_text()
+    capsys.readouterr()
     assert status(*args, "--redact") == 1
     assert value not in capsys.readouterr().out
     assert status(*args, "--redact", "--show-data") == 2

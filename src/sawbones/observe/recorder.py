@@ -106,23 +106,19 @@ class Recorder:
         self.phase = "train"
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.facts: dict[str, Any] = {}
-        self.for_process: Callable[[Callable[..., Any], int], Any] | None = (
-            None  # wraps what a new process is to run
-        )
+        # wraps what a new process is to run
+        self.for_process: Callable[[Callable[..., Any], int], Any] | None = None
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
-        self.listeners: list[
-            Callable[[Recorder], None]
-        ] = []  # called after every step, for live warnings
-        self.on_waiting: list[
-            Callable[[Recorder], None]
-        ] = []  # called when many backward passes went by without a step
-        self.scaled: deque[tuple[Any, Any]] = deque(
-            maxlen=8
-        )  # (result of scaler.scale, its unscaled input)
+        # called after every step, for live warnings
+        self.listeners: list[Callable[[Recorder], None]] = []
+        # called when many backward passes went by without a step
+        self.on_waiting: list[Callable[[Recorder], None]] = []
+        # (result of scaler.scale, its unscaled input)
+        self.scaled: deque[tuple[Any, Any]] = deque(maxlen=8)
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
-        self._late: deque[tuple[int, tuple[Any, ...]]] = (
-            deque()
-        )  # events with a number that is still on a device
+        # events with a number that is still on a device
+        self._late: deque[tuple[int, tuple[Any, ...]]] = deque()
+        self.sees_optimizers_built = False  # watching began before the script could build one
         self.calls = threading.local()  # `depth`: inside of a module's call
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
@@ -299,9 +295,8 @@ class Recorder:
             # compiled code cannot be traced, and before the first model call it is not known
             # whether it is
             return
-        if self._deep_pace is not None and not self._deep_pace.allows(
-            time.perf_counter() - self.began
-        ):
+        pace, now = self._deep_pace, time.perf_counter() - self.began
+        if pace is not None and not (self._may_train and pace.allows(now)):
             return
         if self.journal is not None:
             self.journal.pause()
@@ -316,6 +311,11 @@ class Recorder:
         self.deep = observer
         self.deep_backward_seen = False
         self.guard("deep", observer.start)
+
+    @property
+    def _may_train(self) -> bool:
+        """A model that is only called leaves no mode or hook of ours behind."""
+        return not self.sees_optimizers_built or self.step > 0 or bool(self.census.optimizers())
 
     def stop_deep(self, keep: bool = True) -> None:
         observer, self.deep = self.deep, None
