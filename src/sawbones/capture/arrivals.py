@@ -165,7 +165,7 @@ def _of_another_class(value: Any, take: _Take, known: dict[int, torch.Tensor], d
     as a tuple, a BatchEncoding as a dict, and of an object that no bundle can hold its class only.
     """
     if isinstance(value, tuple):
-        return tuple([_taken(v, take, known, depth + 1) for v in tuple.__iter__(value)])
+        return tuple(_taken(v, take, known, depth + 1) for v in tuple.__iter__(value))
     if isinstance(value, list):
         return [_taken(v, take, known, depth + 1) for v in list.__iter__(value)]
     if isinstance(value, Mapping):
