@@ -287,17 +287,17 @@ FLAGS = {
     "audit": "",
     "audit leaks": "--engine --fitted --group --html --ignore --json --label "
     "--memory-limit --no-model "
-    "--quiet --redact --test "
+    "--quiet --redact --show-data --test "
     "--text --threshold --time --train --valid",
     "audit shift": "--current --engine --html --ignore --json --label --memory-limit --prediction "
     "--quiet --redact --reference "
-    "--segment --threshold --time",
+    "--segment --show-data --threshold --time",
     "audit tokens": "--answer --checkpoint-tokenizer --data --engine --html --json --max-length "
     "--memory-limit --quiet --redact "
-    "--test --text --threshold --tokenizer --vocab-size",
+    "--show-data --test --text --threshold --tokenizer --vocab-size",
     "audit data": (
         "--engine --html --ignore --json --label --memory-limit --quiet --redact "
-        "--threshold --train"
+        "--show-data --threshold --train"
     ),
     "show": "",
     "runs": "",

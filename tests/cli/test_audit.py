@@ -125,21 +125,24 @@ def test_json_on_standard_output_is_nothing_but_json(
     assert json.loads(capsys.readouterr().out)["verdict"] == "healthy"
 
 
-def test_redacted_reports_hold_no_value(folder: Path) -> None:
-    args = [
-        "leaks",
-        "--train",
-        "leak_train.csv",
-        "--test",
-        "leak_test.csv",
-        "--label",
-        "y",
-        "--no-model",
-        "--redact",
-        "--quiet",
-    ]
-    assert status(*args, "--json", "report.json") == 1
-    assert "city 1" not in Path("report.json").read_text()
+def test_values_of_the_data_are_passed_on_only_when_that_is_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    splits = ["--train", "leak_train.csv", "--test", "leak_test.csv"]
+    others = "f0,f1,f2,f3,f4,f5,gap,price"
+    args = ["leaks", *splits, "--label", "y", "--no-model", "--ignore", others]
+    value = "alert(1)"
+    assert status(*args) == 1
+    assert value in capsys.readouterr().out
+    assert status(*args, "--json", "report.json", "--html", "report.html") == 1
+    for text in (Path("report.json").read_text(), Path("report.html").read_text()):
+        assert value not in text
+    assert status(*args, "--json", "report.json", "--show-data") == 1
+    assert value in Path("report.json").read_text()
+    capsys.readouterr()
+    assert status(*args, "--redact") == 1
+    assert value not in capsys.readouterr().out
+    assert status(*args, "--redact", "--show-data") == 2
 
 
 def test_tokens_from_the_command_line(folder: Path) -> None:

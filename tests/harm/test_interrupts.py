@@ -119,6 +119,30 @@ def test_every_other_command_ends_with_status_4_and_one_line(
     assert list(patient.temporary.glob("sawbones*")) == []
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupted_audit_ends_with_status_4_and_one_line(tmp_path: Path, times: int) -> None:
+    patient = Patient.admitted(tmp_path)
+    (patient.folder / "pieces.py").write_text(
+        "import time, torch\n"
+        "class Rows(torch.utils.data.Dataset):\n"
+        "    def __len__(self):\n"
+        "        return 100_000\n"
+        "    def __getitem__(self, index):\n"
+        "        open('reading', 'w').close()\n"
+        "        time.sleep(0.01)\n"
+        "        return {'x': index, 'text': f'row {index}'}\n"
+        "rows = Rows()\n"
+    )
+    running = patient.start("-m", "sawbones", "audit", "data", "--train", "pieces:rows")
+    while not (patient.folder / "reading").exists():
+        assert running.process.poll() is None, running.ended()
+        time.sleep(0.1)
+    status, out, err = _interrupted(running, 0.3, times)
+    assert (status, out, err) == (4, "", "sawbones: interrupted\n")
+    assert running.left_alive() == []
+    assert list(patient.temporary.glob("sawbones*")) == []
+
+
 def test_an_interrupted_replay_leaves_nothing(tmp_path: Path) -> None:
     patient = Patient.admitted(tmp_path)
     (patient.folder / "train.py").write_text(

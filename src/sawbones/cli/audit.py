@@ -154,6 +154,11 @@ def _shared(action: argparse.ArgumentParser) -> None:
         "--redact", action="store_true", help="show no values of the data, only their length"
     )
     action.add_argument(
+        "--show-data",
+        action="store_true",
+        help="values of the data also where the report is written to a file (--json, --html)",
+    )
+    action.add_argument(
         "--json",
         type=values.file_to_write,
         metavar="FILE",
@@ -170,6 +175,8 @@ def _shared(action: argparse.ArgumentParser) -> None:
 
 def run(args: list[str]) -> None:
     given = parser().parse_args(args)
+    if given.redact and given.show_data:
+        usage_error("--redact and --show-data contradict each other: give one of them")
     from sawbones.schema.errors import SawbonesError
 
     try:
@@ -187,7 +194,8 @@ def _report(given: argparse.Namespace) -> Any:
     shared: dict[str, Any] = {
         "engine": given.engine,
         "memory_limit": given.memory_limit,
-        "redact": given.redact,
+        # what is written to a file is made to be passed on
+        "redact": given.redact or (bool(given.json or given.html) and not given.show_data),
         "thresholds": _thresholds(given.threshold),
     }
     if hasattr(given, "ignore"):

@@ -28,6 +28,14 @@ ALLOWED = (
         "that is how a run is recorded; names, signatures and results stay",
     ),
     Difference(
+        "on a deep step, hooks on all modules and a function mode stand from the model's call on",
+        "that is how operators are seen; they are gone at the backward pass, or with `--no-deep`",
+    ),
+    Difference(
+        "parameters that are trained have weak references: `torch.utils.swap_tensors` refuses them",
+        "so they are known without being kept alive",
+    ),
+    Difference(
         "the call stack is some ten frames deeper, so recursion ends that much earlier",
         "the script runs inside of our own `main`",
     ),

@@ -124,6 +124,7 @@ class Session:
         try:
             with HOLDING:
                 self.install()
+                self.recorder.sees_optimizers_built = True
         except Exception as error:
             if os.environ.get(RAISE):
                 raise

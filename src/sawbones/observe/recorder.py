@@ -58,9 +58,8 @@ def _forked() -> None:
     _num_forks += 1
 
 
-if hasattr(
-    os, "register_at_fork"
-):  # a system call for the process number in every hook would cost more
+# a system call for the process number in every hook would cost more
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
@@ -99,7 +98,6 @@ class Recorder:
         self.vocabularies = Vocabularies() if options.journal else None
         self.sources: LineWatch | None = None  # handed over by the launcher
         self.deep: DeepObserver | None = None
-        self._dropped: DeepObserver | None = None  # in the middle of one of torch's functions
         self.deep_backward_seen = False
         self.num_deep = 0
         self._deep_pace = deep_pace() if options.paced else None
@@ -123,6 +121,7 @@ class Recorder:
         self.loss_scale: Any = None  # of the scaler whose step is running, number or tensor
         # events with a number that is still on a device
         self._late: deque[tuple[int, tuple[Any, ...]]] = deque()
+        self.sees_optimizers_built = False  # watching began before the script could build one
         self.calls = threading.local()  # `depth`: inside of a module's call
         self.streams_used: Callable[[], dict[str, bool]] = dict  # set by the seeding hook
         self.last_call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
@@ -232,7 +231,7 @@ class Recorder:
     def forward_begins(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        self._leave_dropped()
+        DeepObserver.take_off_dropped()
         grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         if self.census.saw_root(module) and self.num_deep == 0:
             self.steps.params_changed()
@@ -281,9 +280,8 @@ class Recorder:
             # compiled code cannot be traced, and before the first model call it is not known
             # whether it is
             return
-        if self._deep_pace is not None and not self._deep_pace.allows(
-            time.perf_counter() - self.began
-        ):
+        pace, now = self._deep_pace, time.perf_counter() - self.began
+        if pace is not None and not (self._may_train and pace.allows(now)):
             return
         if self.journal is not None:
             self.journal.pause()
@@ -298,6 +296,11 @@ class Recorder:
         self.deep = observer
         self.deep_backward_seen = False
         self.guard("deep", observer.start)
+
+    @property
+    def _may_train(self) -> bool:
+        """A model that is only called leaves no mode or hook of ours behind."""
+        return not self.sees_optimizers_built or self.step > 0 or bool(self.census.optimizers())
 
     def stop_deep(self, keep: bool = True) -> None:
         observer, self.deep = self.deep, None
@@ -320,16 +323,7 @@ class Recorder:
         self.brief.leave()
         observer, self.deep = self.deep, None
         if observer is not None:
-            self._dropped = observer
             observer.drop()
-
-    def _leave_dropped(self) -> None:
-        """Inside of a function that is traced torch has put the mode aside, and puts it back on the
-        way out: only now can it be taken off for good.
-        """
-        if self._dropped is not None:
-            observer, self._dropped = self._dropped, None
-            observer.take_off()
 
     def target_seen(
         self, target: torch.Tensor, scores: Any = None, ignore_index: int | None = None
@@ -403,7 +397,7 @@ class Recorder:
 
     def step_begins(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
         self.depth = 0
-        self._leave_dropped()
+        DeepObserver.take_off_dropped()
         self.steps.begin(optimizer, closure)
         if not closure:  # with one the gradients do not exist yet
             self.gradients_complete(optimizer)

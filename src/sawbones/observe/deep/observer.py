@@ -54,6 +54,7 @@ class DeepObserver:
     """
 
     busy = False
+    _dropped: DeepObserver | None = None  # the latest one
 
     def __init__(
         self,
@@ -172,8 +173,18 @@ class DeepObserver:
     def drop(self) -> None:
         """Without a record."""
         self._watching = False
+        DeepObserver._dropped = self
         self._leave()
         self._free()
+
+    @staticmethod
+    def take_off_dropped() -> None:
+        """Inside of a function that is traced torch has put the mode aside, and puts it back on the
+        way out: only after that can it be taken off for good.
+        """
+        observer, DeepObserver._dropped = DeepObserver._dropped, None
+        if observer is not None:
+            observer.take_off()
 
     # -- leaving
     # ------------------------------------------------------------------------------------------------------
