@@ -93,7 +93,7 @@ def check(run: Run) -> Iterator[Finding]:
     promised = (
         f"the script seeds {', '.join(sorted(seeded))}"
         if seeded
-        else "the script seeds no global stream"
+        else "no line of the script gives a seed to a global stream"
     )
     first, second, values = 1, 0, ""
     if isinstance(differs.get("first"), float):
