@@ -164,9 +164,10 @@ def _of_another_class(value: Any, take: _Take, known: dict[int, torch.Tensor], d
     """As a bundle would hold it, so that the script's own object is not kept alive: a named tuple
     as a tuple, a BatchEncoding as a dict, and of an object that no bundle can hold its class only.
     """
-    for plain in (tuple, list):
-        if isinstance(value, plain):
-            return plain([_taken(v, take, known, depth + 1) for v in plain.__iter__(value)])
+    if isinstance(value, tuple):
+        return tuple(_taken(v, take, known, depth + 1) for v in tuple.__iter__(value))
+    if isinstance(value, list):
+        return [_taken(v, take, known, depth + 1) for v in list.__iter__(value)]
     if isinstance(value, Mapping):
         try:
             return {k: _taken(value[k], take, known, depth + 1) for k in list(value.keys())}

@@ -106,7 +106,7 @@ def check(run: Run) -> Iterator[Finding]:
     of_loss = call.module is not None or "loss" in call.name
     named = [a for g in (sides[1::-1] if of_loss else sides[:2]) for a in makers(run, g.name)[:2]]
     made = [a for a in named if a.site.line != call.frame.site.line]
-    roots: list[Site | None] = [a.site for a in made if _reshapes(a.calls)][:1]
+    roots: list[Site | None] = list([a.site for a in made if _reshapes(a.calls)][:1])
     roots = roots or [*_rows_changed(run, sides)]
     roots = roots or [*(_built(run, g) for g in sides[:2]), *(a.site for a in made[:1])]
     because = "; ".join(
