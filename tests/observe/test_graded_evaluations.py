@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.signals.graded import GradedEvaluations
 from sawbones.observe.sites import SiteFinder
 
@@ -80,3 +81,15 @@ def test_a_generator_that_is_cut_off_in_every_step_is_part_of_training() -> None
         assert not taken
         loop.learn(loop.call(ROWS[:8])[0].sum())
     assert not loop.log.finish()
+
+
+def test_an_output_is_followed_through_its_data() -> None:
+    log = EvaluationLog(SiteFinder())
+    output, labels = torch.tensor([1, 0, 1]), torch.tensor([1, 1, 1])
+    log.called("eval", 3, (ROWS[:3],), None)
+    log.returned("eval", output)
+    data = output.data
+    log.outside("__get__", (output,), {}, data)
+    log.outside("eq", (data, labels), {}, data == labels)
+    (node,) = log.record["nodes"]
+    assert node["op"] == "eq" and node["roles"] == ["output", "other"]

@@ -218,6 +218,8 @@ class EvaluationLog:
 
     def outside(self, name: str, args: Any, kwargs: Mapping[str, Any], result: Any) -> None:
         """An operator of the loop itself, without gradients."""
+        if name == "__get__":
+            self._same(args, result)
         if name in _SILENT or not self._tags:
             return
         given = [t for _, t in tensors_in((args, dict(kwargs)))]
@@ -262,6 +264,12 @@ class EvaluationLog:
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
+
+    def _same(self, args: Any, result: Any) -> None:
+        """What `.data` or `.T` gives is still the output, or the target, that it was taken of."""
+        tag = self._tags.get(id(args[0])) if args else None
+        if tag is not None and tag[0]() is args[0] and isinstance(result, torch.Tensor):
+            self._tag(result, tag[1], tag[2])
 
     def _node(
         self, name: str, roles: tuple[str, ...], scalars: tuple[Any, ...], num_given: int
