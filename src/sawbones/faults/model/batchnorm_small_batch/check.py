@@ -104,6 +104,8 @@ def _finding(
         "Use larger batches, or a normalisation that does not look at the batch "
         "(GroupNorm, LayerNorm)."
     )
+    if batch is None and run.num_steps:
+        fix += " Where only the last batch is too small: drop_last=True in the DataLoader."
     if run.world_size > 1:
         fix += f" SyncBatchNorm takes the batches of all {run.world_size} ranks together."
     return finding(

@@ -293,11 +293,18 @@ def _joined(call: Refusal) -> Clash | None:
     first, other = shapes[0], shapes[number]
     sizes = (len(other), len(first)) if place == -1 else (other[place], first[place])
     what = "number of axes" if place == -1 else f"size along axis {place}"
+    advice = f"Give both the same {what}, or join them along another axis (dim)."
+    if len(first) > 2 and place > 1 and learned:
+        advice = (
+            "Sides that are halved on the way down come back only where they are divisible by 2 "
+            "at every level: use images whose sides are multiples of 2 to the number of halvings, "
+            "or pad or crop one value to the size of the other before joining."
+        )
     return Clash(
         f"{call.name} joins values of {written(first)} and {written(other)}",
         f"the same {what} everywhere, {sizes[1]} as in the first",
         f"{sizes[0]} in number {number + 1}",
-        f"Give both the same {what}, or join them along another axis (dim).",
+        advice,
         sizes,
     )
 
