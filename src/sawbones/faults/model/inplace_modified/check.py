@@ -53,7 +53,10 @@ _SHAPE = re.compile(r"\[torch\.\w+ \[([\d, ]*)\]\]")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    yield from _leaf(run)
+    changed = list(_leaf(run))
+    if changed:
+        yield from changed
+        return
     call = backward(run)
     if call is None:
         raise NothingToJudge("no backward pass was refused")
