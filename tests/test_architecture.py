@@ -66,6 +66,7 @@ MAY_IMPORT = {
         "schema",
         "masking",
         "stats",
+        "store",
         "observe",
         "properties",
         "trials",
@@ -272,9 +273,9 @@ def test_public_names() -> None:
 
 
 FLAGS = {
-    "diagnose": "--allow --capture-limit --html --json --keep-run --no-capture --no-data "
+    "diagnose": "--allow --baseline --capture-limit --good --html --json --keep-run --no-capture --no-data "
     "--no-experiments --no-source "
-    "--nproc-per-node --only --pin --quiet --seconds --steps",
+    "--nproc-per-node --only --pin --quiet --seconds --steps --write-baseline",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",
     "run": (

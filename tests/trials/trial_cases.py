@@ -137,6 +137,9 @@ CASES: tuple[Case, ...] = (
     *pair("resume_equivalence", "resume", "model_only", "everything"),
     Case("resume_equivalence", "resume", "by_flag", "refuted"),
     *pair("resumed_run", "resume", "model_only", "everything"),
+    *pair("default_moments", "classifier", "eps_large"),
+    *pair("synthetic_task", "classifier", "labels_random", "lr_none"),
+    *pair("short", "resume", "model_only", "everything"),
     Case("resume_equivalence", "resume", "never", "open"),
     *pair("one_rank_against_two", "ranks", "bypassed", "wrapped"),
 )

@@ -5,13 +5,13 @@ from the caller.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from sawbones.schema.errors import SawbonesError
+from sawbones.schema.project import ProjectNotReadable, nearest_project
 from sawbones.stats.moments import NEAR
 from sawbones.stats.overlaps import WHOLE
 
@@ -90,18 +90,10 @@ def from_pyproject(start: Path | None = None) -> dict[str, Any]:
     """`[tool.sawbones.audit]` of the nearest pyproject.toml above the working folder; {} without
     one.
     """
-    here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents):
-        file = folder / "pyproject.toml"
-        if not file.is_file():
-            continue
-        try:
-            found = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise AuditError(f"{file} cannot be read: {error}") from error
-        table = found.get("tool", {}).get("sawbones", {}).get("audit", {})
-        return dict(table) if isinstance(table, dict) else {}
-    return {}
+    try:
+        return nearest_project(start or Path.cwd()).table("audit")
+    except ProjectNotReadable as error:
+        raise AuditError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

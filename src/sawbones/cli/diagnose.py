@@ -31,6 +31,9 @@ Exit status: 0 healthy, 1 sick or unexplained, 2 usage error, 3 the script crash
 
 _WITH_VALUE = {
     "--allow",
+    "--baseline",
+    "--good",
+    "--write-baseline",
     "--json",
     "--html",
     "--seconds",
@@ -120,6 +123,22 @@ def parser() -> argparse.ArgumentParser:
         help="what the script may reach, comma-separated: network, subprocess, files:PATH (a "
         "folder or file that it really writes to)",
     )
+    p.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="findings that this file holds are ignored: only new ones count",
+    )
+    p.add_argument(
+        "--good",
+        metavar="RUN",
+        help="a recording from when it worked: what differs from it is shown",
+    )
+    p.add_argument(
+        "--write-baseline",
+        type=values.file_to_write,
+        metavar="FILE",
+        help="write all findings there and end with 0, to go on with --baseline FILE",
+    )
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
         "script",
@@ -142,16 +161,56 @@ def run(args: list[str]) -> None:
         usage_error(f"--keep-run {given.keep_run} holds a recorded run already: name another")
     if given.json == given.html and given.json:
         usage_error(f"--json and --html both name {given.json}")
+    if given.baseline and given.write_baseline:
+        usage_error("--baseline reads and --write-baseline writes: give one of them")
+    if given.good and not is_run_folder(Path(given.good)):
+        usage_error(
+            f"--good {given.good} is no recorded run. Record one where it works: sawbones run "
+            "--out good train.py"
+        )
     from sawbones.diagnosis import diagnose_run
     from sawbones.store import read_run
 
     with ctrl_c.collected("interrupted: the diagnosis so far follows"):
         if recorded:
-            diagnosis = diagnose_run(read_run(given.script), given.only)
+            found = read_run(given.script)
+            diagnosis = diagnose_run(
+                found, given.only, _accepted(found.script, given), _good(given)
+            )
         else:
             diagnosis = _session(given)
         status = _show(diagnosis, given)
+        if given.write_baseline:
+            _write_baseline(diagnosis, given)
+            status = 0 if diagnosis.report.verdict == "sick" else status
         raise SystemExit(INTERRUPTED if ctrl_c.came() and status == 0 else status)
+
+
+def _accepted(script: str, given: argparse.Namespace):  # type: ignore[no-untyped-def]
+    from sawbones.diagnosis.accepted import accepted_by
+    from sawbones.schema.errors import SawbonesError
+
+    try:
+        return accepted_by(Path(script).absolute().parent, given.baseline)
+    except SawbonesError as error:
+        usage_error(str(error))
+
+
+def _good(given: argparse.Namespace):  # type: ignore[no-untyped-def]
+    from sawbones.store import read_run
+
+    return read_run(given.good) if given.good else None
+
+
+def _write_baseline(diagnosis, given: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]
+    from sawbones.diagnosis.accepted import write_baseline
+
+    count = write_baseline(Path(given.write_baseline), diagnosis.found)
+    say(
+        f"sawbones: wrote {given.write_baseline} ({count} finding{'s' * (count != 1)}). New ones "
+        f"only, from now on: sawbones diagnose --baseline {given.write_baseline} {given.script}",
+        error=True,
+    )
 
 
 def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
@@ -173,6 +232,8 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         "num_ranks": given.nproc_per_node,
         "allow": split(given.allow),
         "keep_run": Path(given.keep_run).absolute() if given.keep_run else None,
+        "accepted": _accepted(given.script, given),
+        "good": _good(given),
         "capture": None
         if given.no_capture
         else Capture(not given.no_source, not given.no_data, given.capture_limit),

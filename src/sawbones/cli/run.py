@@ -147,11 +147,13 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
 def _summary_lines(folder: Path, limit_mb: float) -> list[str]:
     from sawbones.capture.freezing import bundles_of
     from sawbones.diagnosis import diagnose_run
+    from sawbones.diagnosis.accepted import accepted_by
     from sawbones.report.summary import run_summary
     from sawbones.store import read_run
 
     recorded = read_run(folder)
-    report = diagnose_run(recorded).report
+    accepted = accepted_by(Path(recorded.script).absolute().parent)
+    report = diagnose_run(recorded, accepted=accepted).report
     lines = [run_summary(recorded, report.symptoms)]
     for finding in report.findings:
         if finding.status != "suspected":

@@ -109,13 +109,17 @@ def _check(given: argparse.Namespace) -> None:
 
 def _try(given: argparse.Namespace, asked: tuple[Asked, ...]) -> int:
     from sawbones.observe.options import diagnosing
+    from sawbones.schema import Ending, Run
     from sawbones.trials.bench import Bench, ChildFailed, Patient
 
     patient = Patient(given.script, tuple(given.args), Path.cwd(), given.nproc_per_node)
     rows: list[dict[str, Any]] = []
     with Bench(patient, given.seconds) as bench:
-        _say(f"{given.script} as it is, then {len(asked)} time{'s' * (len(asked) > 1)} changed")
-        baseline = bench.execute(diagnosing(max_steps=given.steps, journal=False))
+        if any(one.item.needs_baseline for one in asked):
+            _say(f"{given.script} as it is, then {len(asked)} time{'s' * (len(asked) > 1)} changed")
+            baseline = bench.execute(diagnosing(max_steps=given.steps, journal=False))
+        else:
+            baseline = Run(given.script, tuple(given.args), "", {}, Ending("finished"))
         bench.baseline = baseline
         if baseline.ending.kind == "exception" and not baseline.num_steps:
             print(bench.log_tail, file=sys.stderr)

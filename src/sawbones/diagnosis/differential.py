@@ -8,104 +8,20 @@ at most `likely`: many causes share a cure. One that changes nothing clears its 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sawbones import symptoms
+from sawbones.diagnosis.rivals import BATTERIES, Rival
 from sawbones.evidence import compared, context, finding
 from sawbones.evidence.limits import trials as limits
 from sawbones.schema import Cleared, Evidence, Finding, Fix, Run, Site, Symptom, Verdict
 from sawbones.trials.bench import Bench, ChildFailed
 from sawbones.trials.menu import Asked, parse
 
-MOST_TRIALS = 6
+MOST_RIVALS = 8
 LEAST_SECONDS = 5.0  # of the budget: under that no child gets through its imports
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Rival:
-    """One possible cause and the change that would heal it. `own`: hardly anything else is healed
-    by that change, so it goes before the general ones.
-    """
-
-    asked: str
-    fault: str
-    title: str
-    fix: str
-    at: str = "step"  # the event whose line is shown: step, backward, forward
-    own: bool = False
-
-
-_SMALLER = Rival(
-    "lr=0.1",
-    "optimizer.lr-too-high",
-    "The learning rate is too high: a tenth of it heals the run",
-    "Divide the learning rate by ten: that was tried and healed the run.",
-)
-_MUCH_SMALLER = replace(
-    _SMALLER,
-    asked="lr=0.01",
-    title="The learning rate is far too high: a hundredth of it heals the run",
-    fix="Divide the learning rate by a hundred: that was tried and healed the run.",
-)
-_LARGER = Rival(
-    "lr=10",
-    "optimizer.lr-too-low",
-    "The learning rate is too low: ten times as much heals the run",
-    "Multiply the learning rate by ten: that was tried and healed the run.",
-)
-_MUCH_LARGER = replace(
-    _LARGER,
-    asked="lr=100",
-    title="The learning rate is far too low: a hundred times as much heals the run",
-    fix="Multiply the learning rate by a hundred: that was tried and healed the run.",
-)
-_CLIPPED = Rival(
-    "clip=1",
-    "loop.exploding-gradients",
-    "Gradients explode: clipping their norm to 1 heals the run",
-    "Clip the gradients before the step: torch.nn.utils.clip_grad_norm_(parameters, 1.0).",
-    "backward",
-)
-_CLEARED_GRADIENTS = Rival(
-    "zero-grad",
-    "loop.no-zero-grad",
-    "Gradients are left over from earlier steps: clearing them heals the run",
-    "Call zero_grad() once per optimizer step, before backward().",
-    "backward",
-    own=True,
-)
-_STANDARDISED = Rival(
-    "standard-inputs",
-    "data.unnormalized-input",
-    "The scale of the inputs is what hurts: standardised inputs heal the run",
-    "Standardise the inputs with mean and standard deviation of the training set.",
-    "forward",
-    own=True,
-)
-_FULL_PRECISION = Rival(
-    "no-amp",
-    "loop.amp-no-scaler",
-    "Mixed precision is what hurts: the run is healed without it",
-    "Scale the loss (torch.amp.GradScaler), use bfloat16, or keep the failing part in float32.",
-    "backward",
-    own=True,
-)
-_IN_TRAINING_MODE = Rival(
-    "train-mode",
-    "loop.train-in-eval-mode",
-    "The model trains in evaluation mode: in training mode the run is healed",
-    "Call model.train() before each training epoch.",
-    "forward",
-    own=True,
-)
-
-BATTERIES: dict[str, tuple[Rival, ...]] = {
-    "non-finite": (_SMALLER, _CLIPPED, _STANDARDISED, _FULL_PRECISION, _CLEARED_GRADIENTS),
-    "diverges": (_SMALLER, _CLIPPED, _CLEARED_GRADIENTS, _STANDARDISED, _MUCH_SMALLER),
-    "does-not-learn": (_LARGER, _STANDARDISED, _SMALLER, _MUCH_LARGER, _IN_TRAINING_MODE),
-}
 
 
 @dataclass(frozen=True)
@@ -120,58 +36,123 @@ def standing(found: Sequence[Symptom]) -> Symptom | None:
     return next((s for s in found if s.stands and s.symptom in BATTERIES), None)
 
 
+@dataclass
+class _Search:
+    """What was tried for one symptom so far."""
+
+    bench: Bench
+    run: Run
+    symptom: Symptom
+    say: Say
+    healed: list[tuple[Rival, Verdict]] = field(default_factory=list)
+    cleared: list[Cleared] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    heals: dict[str, Verdict | None] = field(default_factory=dict)  # None: it does not
+
+    @property
+    def over(self) -> bool:
+        return self.bench.interrupted or self.bench.seconds_left < LEAST_SECONDS
+
+    def healing(self, asked: str, layer: str) -> Verdict | None:
+        """What this change showed if it heals; each is tried once."""
+        if asked not in self.heals:
+            self.heals[asked] = None
+            verdict = self.tried(asked)
+            if verdict is None:
+                return None
+            if verdict.outcome == "confirmed" and _gone(self.bench.latest, self.symptom):
+                self.heals[asked] = verdict
+            elif verdict.outcome == "refuted":
+                self.cleared.append(Cleared(layer, asked, verdict.result))
+        return self.heals[asked]
+
+    def tried(self, text: str) -> Verdict | None:
+        (asked,) = parse(text)
+        self.say(f"trying {_said(asked)}")
+        try:
+            return asked.run(self.bench, self.run)
+        except ChildFailed:
+            return None
+
+    def consider(self, rival: Rival) -> bool:
+        """True when this rival is the cause: its own remedy heals, and those that heal much else
+        do not.
+        """
+        if any(self.heals.get(asked) for asked in rival.unless):
+            return False  # it would not be believed
+        if any(other.fault == rival.fault for other, _ in self.healed):
+            return False  # named already, by a smaller change
+        verdict = self.healing(rival.asked, rival.layer)
+        if verdict is None:
+            return False
+        others = [a for a in rival.unless if not self.over and self.healing(a, "optimizer")]
+        self.healed.append((replace(rival, own=rival.own and not others), verdict))
+        return rival.own and not others
+
+
 def seek(bench: Bench, run: Run, symptom: Symptom, say: Say) -> Outcome:
-    rivals = [r for r in BATTERIES[symptom.symptom] if _applies(run, r)][: MOST_TRIALS - 1]
-    each = max(run.seconds, 1.0)
+    rivals = [r for r in BATTERIES[symptom.symptom] if r.applies(run)][:MOST_RIVALS]
+    classic = 3 if symptom.symptom == "does-not-learn" else 0
+    most = len(rivals) + classic + any(r.unless for r in rivals)
     say(
-        f"{symptom.symptom} has no known cause: at most {len(rivals) + 1} re-runs, about "
-        f"{(len(rivals) + 1) * each:.0f} s"
+        f"{symptom.symptom} has no known cause: at most {most} re-runs, about "
+        f"{most * max(run.seconds, 1.0):.0f} s"
     )
-    cleared: list[Cleared] = []
-    notes: list[str] = []
-    healed: list[tuple[Rival, Verdict]] = []
-    if symptom.symptom == "does-not-learn":
-        cleared += _fits_one_batch(bench, run, say)
+    search = _Search(bench, run, symptom, say)
+    fits = _fits(search, "overfit-one-batch") if classic else None
     for rival in rivals:
-        if bench.interrupted or bench.seconds_left < LEAST_SECONDS:
-            notes.append(f"{rival.asked} was not tried: no time left (--seconds N gives more)")
-            continue
-        verdict = _tried(bench, run, rival.asked, say)
-        if verdict is None or verdict.outcome == "open":
-            continue
-        if verdict.outcome == "confirmed" and _gone(bench.latest, symptom):
-            healed.append((rival, verdict))
-            if rival.own:
-                break  # its remedy is its own: no later one could name another cause
-        elif verdict.outcome == "refuted":
-            item = parse(rival.asked)[0].item
-            cleared.append(Cleared(item.layer, rival.asked, verdict.result))
-    return Outcome(_named(run, symptom, healed, cleared), tuple(cleared), tuple(notes))
+        if search.over:
+            search.notes.append(
+                f"{rival.asked} was not tried: no time left (--seconds N gives more)"
+            )
+        elif search.consider(rival):
+            break
+    if classic and not search.healed:
+        tiny = _fits(search, "tiny-set") if fits and not search.over else None
+        learns = _fits(search, "synthetic") if fits is not False and not search.over else None
+        left = conclusion(fits, tiny, learns)
+        search.notes += [left] if left else []
+    return Outcome(_named(search), tuple(search.cleared), tuple(search.notes))
 
 
-def _applies(run: Run, rival: Rival) -> bool:
-    """Not worth a run: autocast that nobody switched on."""
-    if rival is _FULL_PRECISION:
-        return any(e.data.get("autocast") for e in run.of_kind("forward"))
-    return True
-
-
-def _fits_one_batch(bench: Bench, run: Run, say: Say) -> list[Cleared]:
-    verdict = _tried(bench, run, "overfit-one-batch", say)
+def _fits(search: _Search, asked: str) -> bool | None:
+    verdict = search.tried(asked)
     if verdict is None or verdict.outcome == "open":
-        return []
-    fits = verdict.outcome == "confirmed"
-    layer = "model, loss and optimizer" if fits else "data"
-    return [Cleared(layer, "overfit-one-batch", verdict.result)]
-
-
-def _tried(bench: Bench, run: Run, text: str, say: Say) -> Verdict | None:
-    (asked,) = parse(text)
-    say(f"trying {_said(asked)}")
-    try:
-        return asked.run(bench, run)
-    except ChildFailed:
         return None
+    fits = verdict.outcome == "confirmed"
+    cleared = ("model", "loss", "optimizer") if fits else ("data", "pipeline")
+    if asked != "tiny-set":
+        search.cleared += [Cleared(layer, asked, verdict.result) for layer in cleared]
+    elif fits:
+        search.cleared += [Cleared("loop", asked, verdict.result)]
+    return fits
+
+
+def conclusion(fits: bool | None, tiny: bool | None, learns: bool | None) -> str:
+    """What an engineer reads off the classic tests: one batch, a few batches, another task."""
+    if fits is False:
+        return "not even one batch is learned: what is left is the model, the loss or the optimizer"
+    if learns is False:
+        return (
+            "a task that is known to be learnable is not learned: what is left is the model, the "
+            "loss or the optimizer"
+        )
+    if tiny is False:
+        return (
+            "one batch is learned and a few batches are not: what is left is the data (labels, "
+            "order of the samples) or the mode that the model is in"
+        )
+    if learns:
+        return (
+            "another task in the same shapes is learned and this one is not: what is left is the "
+            "data or the pipeline (do inputs and labels belong together, are they noise?)"
+        )
+    if fits:
+        return (
+            "one batch is learned and the whole set is not: what is left is the data, or a model "
+            "that is too small for them"
+        )
+    return ""
 
 
 def _said(asked: Asked) -> str:
@@ -185,16 +166,15 @@ def _gone(cured: Run | None, symptom: Symptom) -> bool:
     return all(seen.symptom != symptom.symptom for seen in symptoms.read(cured).symptoms)
 
 
-def _named(
-    run: Run,
-    symptom: Symptom,
-    healed: Sequence[tuple[Rival, Verdict]],
-    cleared: Sequence[Cleared],
-) -> tuple[Finding, ...]:
+def _named(search: _Search) -> tuple[Finding, ...]:
     """The cause whose own remedy healed; else the first general one, with the others beside it."""
+    run, symptom, healed = search.run, search.symptom, search.healed
     if not healed:
         return ()
     rival, verdict = next((row for row in healed if row[0].own), healed[0])
+    if not rival.is_named:
+        search.notes.append(f"cured by {rival.asked}: {verdict.result}. {rival.fix}")
+        return ()
     evidence: list[Evidence] = [
         compared(
             verdict.result,
@@ -207,7 +187,7 @@ def _named(
     others = [other.asked for other, _ in healed if other is not rival]
     if others:
         evidence.append(context(f"also healed by {', '.join(others)}", signal="trial"))
-    tried = [f"{row.by}: {row.result}" for row in cleared]
+    tried = [f"{row.by}: {row.result}" for row in search.cleared]
     evidence += [context(f"changed nothing: {text}", signal="trial") for text in tried[:3]]
     found = finding(rival.title, _where(run, rival.at), evidence, Fix(rival.fix), at_most="likely")
     return (replace(found, fault=rival.fault, verdict=verdict),)

@@ -6,14 +6,16 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
 from sawbones import faults, symptoms
 from sawbones.capture.keeping import Capture
+from sawbones.diagnosis.accepted import Accepted, Sorted, sort
 from sawbones.diagnosis.differential import Outcome, seek, standing
 from sawbones.diagnosis.fixes import with_fixes
+from sawbones.diagnosis.good import against_good, ill_itself, with_differences
 from sawbones.diagnosis.held_back import held_back
 from sawbones.diagnosis.leaks import leaks_line
 from sawbones.diagnosis.ordering import settle
@@ -46,6 +48,9 @@ class Diagnosis:
     run: Run
     output: str = ""  # the end of what the script printed
     bundles: tuple[Path, ...] = ()  # captured steps, where they were asked for
+    found: Sorted = field(
+        default_factory=Sorted
+    )  # findings that count and findings that are ignored
 
 
 def diagnose_script(
@@ -63,6 +68,8 @@ def diagnose_script(
     progress: Callable[[Path], None] | None = None,
     keep_run: Path | None = None,
     capture: Capture | None = None,
+    accepted: Accepted | None = None,
+    good: Run | None = None,
 ) -> Diagnosis:
     began = time.monotonic()
     learn_arguments(argv)
@@ -99,7 +106,7 @@ def diagnose_script(
         sought = _sought(bench, run, findings, say) if experiments else Outcome()
         findings += sought.findings
         open_questions += sought.notes
-        report = _report(
+        report, found = _report(
             script,
             run,
             findings,
@@ -110,8 +117,10 @@ def diagnose_script(
             patient,
             bench.interrupted,
             sought.cleared,
+            accepted,
+            good,
         )
-    return Diagnosis(report, run, output, bundles)
+    return Diagnosis(report, run, output, bundles, found)
 
 
 def _sought(bench: Bench, run: Run, findings: list[Finding], say: Say) -> Outcome:
@@ -149,7 +158,9 @@ def _without_run(
     return Diagnosis(report, run, bench.log_tail)
 
 
-def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
+def diagnose_run(
+    run: Run, only: str = "*", accepted: Accepted | None = None, good: Run | None = None
+) -> Diagnosis:
     """From a recording alone: the checks speak, experiments stay open."""
     reading = faults.read(run, only)
     notes = tuple(
@@ -160,8 +171,19 @@ def diagnose_run(run: Run, only: str = "*") -> Diagnosis:
         for f in reading.findings
         if f.experiment and f.status != "proven"
     )
-    report = _report(run.script, run, list(reading.findings), [], reading, run.seconds, notes, None)
-    return Diagnosis(report, run)
+    report, found = _report(
+        run.script,
+        run,
+        list(reading.findings),
+        [],
+        reading,
+        run.seconds,
+        notes,
+        None,
+        accepted=accepted,
+        good=good,
+    )
+    return Diagnosis(report, run, found=found)
 
 
 def _crash_is_explained(run: Run, only: str) -> bool:
@@ -281,19 +303,33 @@ def _report(
     patient: Patient | None,
     interrupted: bool = False,
     cleared: tuple[Cleared, ...] = (),
-) -> Report:
-    stand, _ = settle(findings)
+    accepted: Accepted | None = None,
+    good: Run | None = None,
+) -> tuple[Report, Sorted]:
+    compared = None if good is None else against_good(good, run)
+    stand = [with_differences(finding, compared) for finding in settle(findings)[0]]
     root = patient.working_folder if patient is not None else Path.cwd()
+    # An interrupted diagnosis has not looked for everything.
+    looked_for = () if interrupted else (*reading.silent, *(f.fault for f in refuted))
+    found = sort(
+        stand,
+        (*reading.findings, *findings),
+        replace(run, script=script),
+        root,
+        accepted,
+        looked_for,
+    )
     finished = tuple(
         replace(
             f,
             test=pin(f, replace(run, script=script), root).text,
         )
-        for f in stand
+        for f in found.findings
     )
     looked = len(reading.silent) + len({f.fault for f in reading.findings})
     signs = symptoms.read(run)
-    seen = symptoms.explained(signs.symptoms, finished)
+    known = [item.finding for item in found.ignored]
+    seen = symptoms.explained(signs.symptoms, [*finished, *known])
     judged = judge(
         run,
         finished,
@@ -311,6 +347,8 @@ def _report(
     if "died" in run.facts:
         notes += (f"the script was killed (exit status {run.facts['died']})",)
     notes += tuple(line for line in held_back(run) if line not in judged.why)
+    notes += found.notes
+    notes += ill_itself(good) if good is not None else ()
     if judged.verdict == "healthy" and (line := leaks_line(run, reading, finished)):
         notes += (line,)
     report = Report(
@@ -329,5 +367,7 @@ def _report(
         could_not_see=signs.could_not_see,
         progress=learned(run),
         masked=dict(run.facts.get("masked", {})),
+        ignored=found.ignored,
+        against_good=compared,
     )
-    return with_fixes(report, root)
+    return with_fixes(report, root), found

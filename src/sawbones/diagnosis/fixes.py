@@ -21,12 +21,12 @@ def sources_of(report: Report, root: Path) -> dict[str, str]:
     for finding in (*report.findings, *report.refuted):
         for site in finding.where:
             path = root / site.file
-            if site.file not in found and _is_source(path):
+            if site.file not in found and is_source(path):
                 found[site.file] = path.read_text(encoding="utf-8", errors="replace")
     return found
 
 
-def _is_source(path: Path) -> bool:
+def is_source(path: Path) -> bool:
     """A recording may come from a stranger and name any file; a page that is passed on must not
     hold the user's keys because of that.
     """

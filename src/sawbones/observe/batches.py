@@ -55,6 +55,11 @@ class BatchLog:
         self._full = self._count
         self._every = 50
 
+    @property
+    def count(self) -> int:
+        """How many batches there were: the number of the next one."""
+        return self._count
+
     def loader_index(self, loader: Any) -> int:
         known = self._loaders.get(id(loader))
         if known is not None and known[0]() is loader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from pathlib import Path
 from typing import Any
 
 _PACKAGES = ("numpy", "transformers", "accelerate", "lightning", "pytorch_lightning", "deepspeed")
@@ -29,4 +30,30 @@ def describe_environment() -> dict[str, Any]:
     for name in _PACKAGES:
         if name in sys.modules:
             found[name] = getattr(sys.modules[name], "__version__", "?")
+    commit = _commit(Path.cwd())
+    if commit:
+        found["commit"] = commit
     return found
+
+
+def _commit(folder: Path) -> str:
+    """Of the git repository around the working folder, read from its files; "" without one."""
+    try:
+        git = next((f / ".git" for f in (folder, *folder.parents) if (f / ".git").exists()), None)
+        if git is None:
+            return ""
+        shared = git
+        if git.is_file():  # a work tree of a repository elsewhere
+            git = (git.parent / git.read_text().partition("gitdir:")[2].strip()).resolve()
+            common = git / "commondir"
+            shared = (git / common.read_text().strip()).resolve() if common.is_file() else git
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref:"):
+            return head
+        name = head.removeprefix("ref:").strip()
+        if (shared / name).is_file():
+            return (shared / name).read_text().strip()
+        packed = (shared / "packed-refs").read_text().splitlines()
+        return next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+    except (OSError, ValueError, IndexError):
+        return ""

@@ -19,8 +19,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from sawbones.observe.batches import FULL_BATCHES, BatchLog, shapes_of
+from sawbones.observe.batches import FULL_BATCHES, BatchLog
 from sawbones.observe.brief import Brief
+from sawbones.observe.calls import forward_facts
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
 from sawbones.observe.deep import DeepObserver
@@ -107,12 +108,14 @@ class Recorder:
         self.seq = 0
         self.phase = "train"
         self.graded = False  # the latest model call was an evaluation, although with gradients
+        self.unsure = False  # it may be one: gradients are on, and no backward pass has come yet
         self.facts: dict[str, Any] = {}
         # wraps what a new process is to run
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = None
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
         # called after every step, for live warnings
         self.listeners: list[Callable[[Recorder], None]] = []
+        self.at_the_end: list[Callable[[], None]] = []  # called before the facts are written
         # called when many backward passes went by without a step
         self.on_waiting: list[Callable[[Recorder], None]] = []
         # (result of scaler.scale, its unscaled input)
@@ -132,15 +135,16 @@ class Recorder:
         """Whether an event of this kind is kept on this step. Asked before its data are put
         together.
         """
-        return self.detail.keeps(kind, self.step, self.phase)
+        return self.detail.keeps(kind, self.step, "eval" if self.unsure else self.phase)
 
     def event(
         self, kind: str, data: dict[str, Any], site: Site | None = None, step: int | None = None
     ) -> None:
         at = self.step if step is None else step
-        if not self.detail.keeps(kind, at, self.phase):
+        phase = "eval" if self.unsure else self.phase
+        if not self.detail.keeps(kind, at, phase):
             return
-        self.detail.kept(self.phase)
+        self.detail.kept(phase)
         self.seq += 1
         where = site if site is not None else self.sites.find()
         row = (
@@ -239,46 +243,24 @@ class Recorder:
         inner = unwrap(module)
         self.batches.reached_model((args, kwargs), self.step, self.microstep, self.phase)
         self.last_call = (inner, args, kwargs)
-        if self.samples is not None:
+        if self.samples is not None and not self.unsure:
             loaded = self.batches.latest if self.batches.loader_seen else None
             self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase, loaded)
-        if self.fitted is not None:
+        if self.fitted is not None and not self.unsure:
             self.guard("fitted", self.fitted.saw, tensors_in((args, kwargs)), self.phase)
-        if self.sources is not None:
+        if self.sources is not None and not self.unsure:
             loaded = self.batches.latest if self.batches.loader_seen else None
             self.guard("sources", self.sources.called, (args, kwargs), self.phase, loaded)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
-        if self.phase == "train":
+        learns = self.phase == "train" and not self.unsure
+        if learns:
             self.brief.trained(module)
         if self.wants("forward"):
-            self._forward_event(module, inner, grad, tensors_in((args, kwargs)))
-        if self.phase == "train":
+            self.event("forward", forward_facts(module, inner, grad, (args, kwargs)))
+        if learns:
             if self.capture is not None:
                 self.tell(self.capture.forward, module, args, kwargs, sys._getframe(1))
             self.start_deep()
-
-    def _forward_event(
-        self, module: nn.Module, inner: nn.Module, grad: bool, found: list[tuple[str, torch.Tensor]]
-    ) -> None:
-        device = next((t.device.type for _, t in found), "cpu")
-        autocast = (
-            str(torch.get_autocast_dtype(device)).removeprefix("torch.")
-            if torch.is_autocast_enabled(device)
-            else None
-        )
-        self.event(
-            "forward",
-            {
-                "module": type(inner).__name__,
-                "training": module.training,
-                "grad": grad,
-                "inference": torch.is_inference_mode_enabled(),
-                "autocast": autocast,
-                "compiled": inner is not module and hasattr(module, "_orig_mod"),
-                "inputs": shapes_of(found),
-                "top": True,
-            },
-        )
 
     # deep steps
 
@@ -565,6 +547,8 @@ class Recorder:
         self.guard("batches", self.batches.settle, self.step, self.microstep, self.phase)
         self.guard("steps", self.steps.close)
         self.release_events()
+        for finish in self.at_the_end:
+            self.guard("evaluation", finish)
         if self.options.journal:
             self.guard("label probe", write_signals_of_the_end, self)
         if self.sources is not None:

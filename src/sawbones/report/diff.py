@@ -26,6 +26,10 @@ def with_patches(report: Report, sources: Mapping[str, str]) -> Report:
         report,
         findings=tuple(_with_patch(finding, sources) for finding in report.findings),
         refuted=tuple(_with_patch(finding, sources) for finding in report.refuted),
+        ignored=tuple(
+            dataclasses.replace(item, finding=_with_patch(item.finding, sources))
+            for item in report.ignored
+        ),
     )
 
 

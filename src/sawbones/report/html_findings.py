@@ -200,9 +200,14 @@ def code_block(text: str) -> str:
 
 
 def ruled_out_section(report: Report) -> str:
-    if not report.refuted and not report.cleared:
+    if not report.refuted and not report.cleared and not report.ignored:
         return ""
     rows = [
+        f"<li><p><code>{escape(item.finding.fault)}</code> {escape(item.finding.title)}: ignored "
+        f"by {escape(item.by)}</p></li>"
+        for item in report.ignored
+    ]
+    rows += [
         f"<li><p><code>{escape(c.layer)}</code> {escape(c.by)}: {escape(c.result)}</p></li>"
         for c in report.cleared
     ]
@@ -212,7 +217,7 @@ def ruled_out_section(report: Report) -> str:
             f"<li><p><code>{escape(finding.fault)}</code> {escape(finding.title)}</p>{why}</li>"
         )
     return (
-        '<section id="ruled-out"><h2>Ruled out</h2><ul '
+        '<section id="ruled-out"><h2>Ruled out or ignored</h2><ul '
         f'class="plain-list">{"".join(rows)}</ul></section>'
     )
 
@@ -234,6 +239,10 @@ def coverage_section(report: Report) -> str:
     if blind:
         count = wording.plural(len(report.could_not_look), "check")
         parts.append(f'<h3>{count} could not look</h3><ul class="plain-list">{blind}</ul>')
+    if report.against_good is not None:
+        lines = wording.against_good(report.against_good)
+        listed = "".join(f"<li><p>{escape(line)}</p></li>" for line in lines)
+        parts.append(f'<h3>Against the good run</h3><ul class="plain-list">{listed}</ul>')
     masked = masked_text(masked_in(report))
     if masked:
         parts.append(f'<p class="quiet">masked: {escape(masked)}</p>')

@@ -22,13 +22,16 @@ import numpy as np
 from sawbones.masking import mask_json
 from sawbones.report.masked import masked_in
 from sawbones.schema import (
+    AgainstGood,
     Cleared,
     CouldNotLook,
     CouldNotSee,
+    Difference,
     Evidence,
     Explanation,
     Finding,
     Fix,
+    Ignored,
     Report,
     Site,
     Size,
@@ -77,6 +80,10 @@ def _document(report: Report) -> dict[str, Any]:
         "could_not_see": [_plain(item) for item in report.could_not_see],
         "progress": report.progress,
         "findings": [_finding_to_json(finding) for finding in report.findings],
+        "ignored": [
+            {**_finding_to_json(item.finding), "ignored_by": item.by} for item in report.ignored
+        ],
+        "against_good": _plain(report.against_good),
         "refuted": [_finding_to_json(finding) for finding in report.refuted],
         "could_not_look": [
             {"fault": blind.fault, "why": blind.why} for blind in report.could_not_look
@@ -125,6 +132,11 @@ def from_json(document: Mapping[str, Any]) -> Report:
             ),
             progress=document.get("progress", ""),
             masked=dict(document.get("masked", {})),
+            against_good=_against_good(document.get("against_good")),
+            ignored=tuple(
+                Ignored(_finding_from_json(finding), finding["ignored_by"])
+                for finding in document.get("ignored", ())
+            ),
         )
     except KeyError as error:
         raise ReportNotReadable(
@@ -132,6 +144,22 @@ def from_json(document: Mapping[str, Any]) -> Report:
         ) from error
     except (TypeError, AttributeError, IndexError, ValueError) as error:
         raise ReportNotReadable(f"report does not follow the contract: {error}") from error
+
+
+def _against_good(document: Mapping[str, Any] | None) -> AgainstGood | None:
+    if document is None:
+        return None
+    found = (
+        Difference(d["what"], d["layer"], d["text"], d["step"], _site_from_json(d["site"]))
+        for d in document["differences"]
+    )
+    return AgainstGood(document["run"], tuple(found))
+
+
+def _site_from_json(site: Mapping[str, Any] | None) -> Site | None:
+    if site is None:
+        return None
+    return Site(site["file"], site["line"], site.get("function", ""), site.get("code", ""))
 
 
 def _symptom_to_json(symptom: Symptom) -> dict[str, Any]:

@@ -244,6 +244,12 @@ def _summary(report: Report) -> RenderableType:
             for finding in report.refuted
         )
         rows.add_row("refuted", Text(f"{wording.plural(len(report.refuted), 'suspect')}: {names}"))
+    if report.against_good is not None:
+        for index, line in enumerate(wording.against_good(report.against_good)):
+            rows.add_row("" if index else "good run", Text(shown_line(line)))
+    for item in report.ignored:
+        said = f"{item.finding.fault} {wording.place(item.finding, report.script)}, by {item.by}"
+        rows.add_row("ignored", Text(shown_line(said)))
     if report.could_not_look:
         reasons = wording.blind_spots(report.could_not_look)
         said = " · ".join(f"{why} ({len(faults)})" for why, faults in reasons[:MOST_REASONS])

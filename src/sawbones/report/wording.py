@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from sawbones.masking import shown_line
-from sawbones.schema import CouldNotLook, Evidence, Finding, Report, Symptom
+from sawbones.schema import AgainstGood, CouldNotLook, Evidence, Finding, Report, Symptom
 
 
 def number(value: float | None) -> str:
@@ -95,11 +95,9 @@ def headline(report: Report) -> str:
     if report.verdict == "inconclusive":
         left = f", {plural(suspected, 'suspicion')} left open" if suspected else ""
         return f"Too little was seen to judge{left}"
-    return (
-        "No fault found"
-        if not suspected
-        else f"No fault found, {plural(suspected, 'suspicion')} left open"
-    )
+    beside = [f"{len(report.ignored)} ignored"] if report.ignored else []
+    beside += [f"{plural(suspected, 'suspicion')} left open"] if suspected else []
+    return ", ".join(["No new fault found" if report.ignored else "No fault found", *beside])
 
 
 def symptom(seen: Symptom) -> str:
@@ -107,6 +105,17 @@ def symptom(seen: Symptom) -> str:
     name = "Symptom" if seen.cls == "ill" else "Notable"
     because = f" (explained by {seen.explained_by})" if seen.explained_by else ""
     return shown_line(f"{name}: {seen.text}{because}")
+
+
+def against_good(compared: AgainstGood) -> list[str]:
+    """One line each, the first differences first."""
+    if not compared.differences:
+        return [f"nothing differs from {compared.run} as far as both went"]
+    lines = [f"{plural(len(compared.differences), 'difference')} from {compared.run}:"]
+    for found in compared.differences:
+        at = f" ({found.site})" if found.site is not None else ""
+        lines.append(f"{found.text}{at}")
+    return lines
 
 
 def explains(finding: Finding, report: Report) -> str:

@@ -93,6 +93,14 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Ignored:
+    """A finding that the user lives with, and what says so."""
+
+    finding: Finding
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class CouldNotLook:
     fault: str
     why: str
@@ -134,6 +142,25 @@ class Cleared:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that is not as it was in a run that worked."""
+
+    what: str  # version, commit, arguments, setting, data, event or loss
+    layer: str  # "" where it belongs to none
+    text: str
+    step: int | None = None  # the first one, where it is of a step
+    site: Site | None = None  # where that is in the program as it is now
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstGood:
+    """The comparison with a recording from when it worked."""
+
+    run: str
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     verdict: str  # one of VERDICTS
     script: str
@@ -150,3 +177,5 @@ class Report:
     could_not_see: tuple[CouldNotSee, ...] = ()
     progress: str = ""  # what the run has learned, in one sentence
     masked: Mapping[str, int] = field(default_factory=dict)  # secrets, by where they came from
+    ignored: tuple[Ignored, ...] = ()  # change neither verdict nor exit status
+    against_good: AgainstGood | None = None

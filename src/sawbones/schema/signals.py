@@ -176,7 +176,7 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         _without_fact("source_change"),
     ),
     "validation": (
-        "this run evaluates nothing without gradients",
+        "this run evaluates nothing: no model call without gradients, or without a backward pass",
         lambda r: any(e.kind == "forward" and e.phase == "eval" for e in r.events),
         lambda r: replace(
             r, events=tuple(e for e in r.events if not (e.kind == "forward" and e.phase == "eval"))

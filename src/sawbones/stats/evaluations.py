@@ -58,6 +58,7 @@ class Node:
     blanks: Mapping[str, Any] = field(
         default_factory=dict
     )  # of a difference of real numbers: what is blanked out at row ends
+    read_calls: tuple[int, ...] = ()  # after which model call of the evaluation each was read off
 
 
 def nodes(run: Run) -> list[Node]:
@@ -77,6 +78,7 @@ def nodes(run: Run) -> list[Node]:
             n.get("target_counts") or {},
             tuple((int(s), float(v), int(c)) for s, v, c in n.get("reads") or ()),
             n.get("blanks") or {},
+            tuple(int(c) for c in n.get("read_calls") or ()),
         )
         for n in (run.facts.get("evaluation") or {}).get("nodes", ())
     ]

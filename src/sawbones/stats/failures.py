@@ -41,6 +41,13 @@ class Failure:
         found = _SIZES.search(self.message)
         return (int(found[1]), int(found[2])) if found else None
 
+    @property
+    def along_features(self) -> bool:
+        """The sizes differ along the last axis, which holds features, not positions."""
+        found = _SIZES.search(self.message)
+        axes = max((len(shape) for shape in self.shapes), default=0)
+        return found is not None and axes > 1 and int(found[3]) == axes - 1
+
 
 def failure(run: Run) -> Failure | None:
     raw = run.ending.failing

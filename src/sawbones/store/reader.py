@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,7 @@ def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowan
         float(steps["time"][-1]) if len(steps["time"]) else 0.0
     )
     rank = _whole(meta.get("rank", rank))
+    graded = dict(meta.get("facts", {})).get("graded_evaluations") or {}
     return Run(
         script=_text(meta.get("script", ""))[:MAX_NAME],
         argv=tuple(_text(argument)[:MAX_ARGUMENT] for argument in meta.get("argv", ())),
@@ -109,14 +111,14 @@ def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowan
         rank=rank,
         world_size=_whole(meta.get("world_size", 1)),
         seconds=seconds,
-        events=tuple(_events(db, allowance, sites, rank)),
+        events=tuple(_events(db, allowance, sites, rank, graded.get("events") or ())),
         steps=steps,
         tensors=tensors,
         tensor_steps=tensor_steps,
         statistics=statistics,
         optimizers=tuple(_records(db, allowance, "optimizer", Optimizer)),
         modules=tuple(_records(db, allowance, "module", Module)),
-        batches=tuple(_batches(db, allowance)),
+        batches=tuple(_batches(db, allowance, graded.get("batches") or ())),
         deep=tuple(_records(db, allowance, "deep", DeepStep)),
         facts={
             **dict(meta.get("facts", {})),
@@ -198,9 +200,29 @@ def _start_of(path: Path, most: int = 4000) -> str:
         return ""
 
 
+class _Stretches:
+    """Stretches of a run, [first, behind the last], in which the model was evaluated with gradients
+    on. That is known only when they are over, so that it is written apart.
+    """
+
+    def __init__(self, stretches: Iterable[Sequence[int]]) -> None:
+        ordered = sorted((_whole(first), _whole(end)) for first, end in stretches)
+        self._first = [first for first, _ in ordered]
+        self._end = [end for _, end in ordered]
+
+    def phase(self, number: int, phase: str) -> str:
+        at = bisect_right(self._first, number) - 1
+        return "eval" if at >= 0 and number < self._end[at] else phase
+
+
 def _events(
-    db: sqlite3.Connection, allowance: Allowance, sites: dict[int, Site], rank: int
+    db: sqlite3.Connection,
+    allowance: Allowance,
+    sites: dict[int, Site],
+    rank: int,
+    graded: Iterable[Sequence[int]] = (),
 ) -> Iterator[Event]:
+    evaluations = _Stretches(graded)
     rows = _rows(
         db,
         "SELECT seq, kind, step, microstep, phase, time, site, data FROM raw_events ORDER BY seq",
@@ -211,7 +233,7 @@ def _events(
             _text(kind),
             _whole(step),
             microstep,
-            phase,
+            evaluations.phase(seq, phase),
             time_s,
             sites.get(site),
             rank,
@@ -263,7 +285,10 @@ def _statistics(
     return steps, out
 
 
-def _batches(db: sqlite3.Connection, allowance: Allowance) -> Iterator[Batch]:
+def _batches(
+    db: sqlite3.Connection, allowance: Allowance, graded: Iterable[Sequence[int]] = ()
+) -> Iterator[Batch]:
+    evaluations = _Stretches(graded)
     rows = _rows(
         db,
         "SELECT id, step, phase, source, wait_ms, epoch, data, fingerprints FROM "
@@ -273,6 +298,7 @@ def _batches(db: sqlite3.Connection, allowance: Allowance) -> Iterator[Batch]:
         body = allowance.parsed(data)
         prints = tuple(np.frombuffer(marks, np.int64).tolist())
         tensors = tuple(revive(body["tensors"]))
+        told = evaluations.phase(index, phase)
         yield Batch(
-            step, body["microstep"], phase, source, wait_ms or 0.0, tensors, prints, epoch, index
+            step, body["microstep"], told, source, wait_ms or 0.0, tensors, prints, epoch, index
         )

@@ -50,6 +50,7 @@ _HOMES = {
     "assert_positions_matter": "properties",
     "assert_resumes_exactly": "repeating",
     "assert_runs": "values",
+    "assert_same_losses": "repeating",
     "assert_splits_disjoint": "values",
     "assert_targets_not_in_input": "losses",
     "assert_targets_shifted": "losses",
@@ -89,6 +90,7 @@ __all__ = [
     "assert_positions_matter",
     "assert_resumes_exactly",
     "assert_runs",
+    "assert_same_losses",
     "assert_splits_disjoint",
     "assert_targets_not_in_input",
     "assert_targets_shifted",
@@ -131,7 +133,11 @@ if TYPE_CHECKING:
         assert_padding_invariant,
         assert_positions_matter,
     )
-    from sawbones.testing.repeating import assert_deterministic, assert_resumes_exactly
+    from sawbones.testing.repeating import (
+        assert_deterministic,
+        assert_resumes_exactly,
+        assert_same_losses,
+    )
     from sawbones.testing.values import (
         assert_finite,
         assert_labels_in_range,

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from sawbones.schema import Run
+from sawbones.store import read_run
 from sawbones.testing.catalogue import free_of
+from sawbones.testing.observing import observe
 from sawbones.testing.wording import broken, steps_taken
 from sawbones.trials.battery.same_seed_twice import told
+from sawbones.trials.good_run import differences, first_loss
 
 
 def assert_deterministic(train: Callable[[], Sequence[float]] | Run) -> None:
@@ -35,6 +39,41 @@ def assert_deterministic(train: Callable[[], Sequence[float]] | Run) -> None:
             f"the first run gives {len(first)} losses, the second {len(second)}", "as many"
         )
     _equal(first, second, "two runs from one seed: ")
+
+
+def assert_same_losses(
+    recorded: str | Path | Run,
+    run: Run | None = None,
+    *,
+    steps: int | None = None,
+    root: str | Path | None = None,
+) -> None:
+    """For a refactoring: the losses are those of an earlier recording, bit for bit.
+
+    `recorded` is a run folder (sawbones run --out FOLDER train.py). Its script runs again, with the
+    same arguments, in `root` (the current folder by default), for `steps` steps or as many as were
+    recorded; or `run` is what observe gave. The message names everything that differs, first
+    things first.
+    """
+    good = recorded if isinstance(recorded, Run) else read_run(recorded)
+    steps_taken(good)
+    if run is None:
+        limit = min(steps or good.num_steps, good.num_steps)
+        run = observe(good.script, *good.argv, steps=limit, root=root)
+    steps_taken(run)
+    wanted = min(steps or good.num_steps, good.num_steps)
+    found = differences(good, run)
+    loss = first_loss(found)
+    if loss is not None and (loss.step or 0) < wanted:
+        before = "; ".join(d.text for d in found if d is not loss)
+        raise broken(
+            loss.text + (f". What else differs: {before}" if before else ""),
+            "the recorded losses, bit for bit",
+            loss.step,
+            loss.site,
+        )
+    if run.num_steps < wanted:
+        raise broken(f"{run.num_steps} steps were taken", f"{wanted}, as in the recording")
 
 
 def _equal(goal: Sequence[float], found: Sequence[float], what: str, offset: int = 0) -> None:

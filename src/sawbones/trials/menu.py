@@ -34,6 +34,7 @@ class Item:
     if_confirmed: str  # what it means, in one sentence
     if_refuted: str
     value: float | None = None  # the default of `name=VALUE`; None: it takes none
+    needs_baseline: bool = True  # False: the script need not run to its end first
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,22 @@ def _remedied(label: str, remedy: str, parameter: str | None = None) -> Act:
     return act
 
 
+def _short(bench: Bench, run: Run, value: float | None) -> Verdict:
+    asked = Finding("", "likely", 0.0, "asked for", params={"batches": int(value or 1)})
+    return trial("short")(bench, asked, run)
+
+
 ITEMS: tuple[Item, ...] = (
+    Item(
+        "short",
+        "before a long run: a few batches, an evaluation, a checkpoint, a resume (short=4)",
+        "the loop as a whole",
+        _short,
+        "Something breaks before the long run has even begun: mend it first.",
+        "Everything that was reached works.",
+        4.0,
+        needs_baseline=False,
+    ),
     Item(
         "overfit-one-batch",
         "train on the first batch alone: its loss should go towards 0",
@@ -110,6 +126,14 @@ ITEMS: tuple[Item, ...] = (
         "Not even four batches are fitted: look at the model, the loss or the optimizer.",
     ),
     Item(
+        "synthetic",
+        "other data in the same shapes, known to be learnable (a linear teacher, copying)",
+        "model, loss and optimizer",
+        _of_battery("synthetic_task"),
+        "Model, loss and optimizer learn another task: look at the data and the pipeline.",
+        "A task that is known to be learnable is not learned: look at model, loss or optimizer.",
+    ),
+    Item(
         "lr",
         "multiply every learning rate (lr=0.1, lr=10)",
         "learning rate",
@@ -117,6 +141,39 @@ ITEMS: tuple[Item, ...] = (
         "The size of the steps matters: another learning rate ends clearly lower.",
         "This factor of the learning rate gains nothing.",
         0.1,
+    ),
+    Item(
+        "constant-lr",
+        "every step at the learning rate that the optimizer was built with",
+        "schedule",
+        _remedied("without its schedule", "schedule_constant"),
+        "The schedule keeps the loss up: look at its first value, its unit and its length.",
+        "The schedule is not what keeps the loss up.",
+    ),
+    Item(
+        "warm-up",
+        "the learning rate rises over the first steps (warm-up=20)",
+        "missing warm-up",
+        _remedied("with a warm-up of {value:g} steps", "warm_up_added", "steps"),
+        "The first steps are too large: give the run a warm-up.",
+        "A warm-up gains nothing.",
+        20.0,
+    ),
+    Item(
+        "default-moments",
+        "betas and eps at their defaults, momentum at most 0.9",
+        "betas, eps and momentum",
+        _remedied("with betas, eps and momentum as usual", "default_moments"),
+        "Betas, eps or momentum do not fit the run.",
+        "Betas, eps and momentum are not the cause.",
+    ),
+    Item(
+        "default-init",
+        "every layer of torch's own with torch's own initialisation",
+        "initialisation",
+        _remedied("with torch's own initialisation", "default_initialisation"),
+        "The initialisation is what hurts.",
+        "The initialisation is not the cause.",
     ),
     Item(
         "clip",

@@ -75,3 +75,30 @@ def test_frozen_random_layers_count_only_where_nothing_is_learnt():
     assert _faults(_half_frozen(stuck), "model.frozen-params") == ["model.frozen-params"]
     assert not _faults(_half_frozen(falling), "model.frozen-params")
     assert not _faults(_half_frozen(stuck, "copy_"), "model.frozen-params")
+
+
+def _only_group_frozen(steps=STEPS, trains=False):
+    """The optimizer holds a head of two tensors; the norm in front of it is in no optimizer."""
+    tensors = (
+        Tensor(0, "norm.weight", (16,), "float32", True, "BatchNorm2d", -1),
+        Tensor(1, "head.weight", (10, 16), "float32", trains, "Linear", 0, 0),
+        Tensor(2, "head.bias", (10,), "float32", trains, "Linear", 0, 0),
+    )
+    return Run(
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        tensors=tensors,
+        optimizers=(Optimizer(0, "Adadelta", {"lr": 1.0}, ({"lr": 1.0},), None),),
+        steps={"step": np.arange(steps), "loss": np.full(steps, 2.3), "grad_norm": np.zeros(steps)},
+    )
+
+
+def test_an_optimizer_whose_only_group_is_frozen_trains_nothing():
+    (found,) = read(_only_group_frozen(), "model.frozen-params").findings
+    assert found.status == "proven"
+    assert found.title == "Nothing is trained: all 2 parameters of the optimizer are frozen"
+    assert not _faults(_only_group_frozen(trains=True), "model.frozen-params")
+    assert not _faults(_only_group_frozen(steps=0), "model.frozen-params")

@@ -95,6 +95,31 @@ def test_queries_scaled_before_an_einsum_count_as_scaled():
     assert attention.score_std == pytest.approx(attention.expected_score_std, rel=1e-3)
 
 
+class _ScaledAfterTheMask(_PreScaled):
+    def __init__(self, scale, in_place):
+        super().__init__()
+        self.scale, self.in_place = scale, in_place
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        q, k = self.proj(x).split(16, -1)
+        scores = torch.einsum("bqd,bkd->bqk", q, k)
+        hidden = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).triu(1)
+        if self.in_place:
+            scores.masked_fill_(hidden, -1e20)
+        else:
+            scores = scores.masked_fill(hidden, float("-inf"))
+        weights = torch.softmax(scores * self.scale, dim=2)
+        return self.head(torch.einsum("bqk,bkd->bqd", weights, x))
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_scores_that_are_divided_after_the_mask_count_as_scaled(in_place):
+    for scale, ratio in ((16**-0.5, 1), (1.0, 4)):
+        (attention,) = _next_token(_ScaledAfterTheMask(scale, in_place)).attention
+        assert attention.score_std == pytest.approx(ratio * attention.expected_score_std, rel=1e-3)
+
+
 def test_padding_its_side_and_its_weight_in_an_encoder():
     ids, labels = models.padded(), torch.tensor([0, 1, 2, 0])
     records = []

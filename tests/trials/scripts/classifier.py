@@ -31,6 +31,8 @@ lr = {"lr_high": 8.0, "lr_low": 0.005, "lr_none": 1e-7}.get(fault, 0.5)
 optimizer = torch.optim.SGD(
     model.parameters(), lr=lr, weight_decay=0.1 if fault == "decay_heavy" else 1e-4
 )
+if fault == "eps_large":
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, eps=10.0)
 
 if fault == "train_in_eval":
     model.eval()

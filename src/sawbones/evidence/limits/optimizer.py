@@ -203,3 +203,27 @@ LARGEST_BEFORE = Limit(
     "largest value or gradient before the step",
     "far from the end of float32 (3e38): a square of it does not overflow",
 )
+
+# Betas, eps and momentum
+
+EPS_OVER_GRADIENT = Limit(
+    10.0,
+    "eps over the root mean square of the gradients, at the median step",
+    "the update is lr * m / (sqrt(v) + eps): from here on less than a tenth of the rate is left",
+)
+CHOSEN_EPS = Limit(
+    1e-5,
+    "eps",
+    "defaults lie between 1e-10 and 1e-6, half precision is given up to 1e-5; more is a choice",
+)
+SETTLING_BETAS = Limit(
+    1.0,
+    "square of beta1 over the root of beta2",
+    "the condition under which Adam's convergence is shown; defaults give 0.81",
+)
+MOMENTUM_MEMORY = Limit(
+    5.0,
+    "steps that momentum remembers over the steps of the run",
+    "an average that never comes near its own length; 0.9 remembers ten steps, 0.99 a hundred, and "
+    "a short trial of a long recipe is no fault",
+)

@@ -206,7 +206,7 @@ def _softmax(
     op: RawOp, graph: OpGraph, sources: list[Source], paths: Paths, given: Ref, dim: int
 ) -> Attention | None:
     scores, weights = given.tensor(), op.outputs[0].tensor()
-    product, mask_ops = _product_behind(graph, given, op.index)
+    product, mask_ops, scaled_since = _product_behind(graph, given, op.index)
     if product is None or scores is None or weights is None or not product.outputs:
         return None
     scores, weights = scores.detach(), weights.detach()
@@ -239,6 +239,9 @@ def _softmax(
                 facts["mask_site"] = mask_op.site
     width = _head_dim(product)
     spread, expected = _score_spread(graph, product, width, mask_ops, given)
+    if spread is not None and mask_ops:
+        spread *= math.prod(_factor(o) or math.nan for o in scaled_since)
+        spread = abs(spread) if math.isfinite(spread) else None
     few = scores[b][:, :h].float()
     return _summary(
         op,
@@ -256,23 +259,32 @@ def _softmax(
     )
 
 
-def _product_behind(graph: OpGraph, ref: Ref, before: int) -> tuple[RawOp | None, list[RawOp]]:
-    """The product that made the scores, and the operators that masked or shifted them since."""
+def _product_behind(
+    graph: OpGraph, ref: Ref, before: int
+) -> tuple[RawOp | None, list[RawOp], list[RawOp]]:
+    """The product that made the scores, the operators that masked or shifted them since, and those
+    that scaled them after the first of these. Nearest to the softmax first.
+    """
     masks: list[RawOp] = []
+    scalings: list[RawOp] = []
+    since: list[RawOp] = []  # scalings, up to the latest mask that was found
     position: int | None = before
     for _ in range(16):
         op = graph.producer(ref, position)
-        if op is None:
-            return None, masks
+        if op is None or (op.name not in DOT_PRODUCTS and op.name not in _SCORE_OPS):
+            return None, masks, since
         if op.name in DOT_PRODUCTS:
-            return op, masks
-        if op.name not in _SCORE_OPS or not op.inputs:
-            return None, masks
+            return op, masks, since
+        if not op.inputs:
+            return None, masks, since
         if op.name.startswith(("masked_fill", "where", "add", "sub", "__setitem__")):
             masks.append(op)
+            since = list(scalings)
+        elif op.name.rstrip("_") in ("mul", "div"):
+            scalings.append(op)
         ref = op.arguments.get("input", op.inputs[0]) if op.name == "where" else op.inputs[0]
         position = op.index
-    return None, masks
+    return None, masks, since
 
 
 def _head_dim(product: RawOp) -> int:
@@ -295,8 +307,8 @@ def _head_dim(product: RawOp) -> int:
 def _score_spread(
     graph: OpGraph, product: RawOp, width: int, masks: list[RawOp], given: Ref
 ) -> tuple[float | None, float | None]:
-    """Spread of what entered the softmax, before masking, and what the same product over sqrt(d)
-    would have.
+    """Spread of the scores before the first mask, and what the same product over sqrt(d) would
+    have.
     """
     made = product.outputs[0]
     # What the scores went through until the first mask, read off the values: the ratio of the
@@ -323,14 +335,20 @@ def _operand_scale(graph: OpGraph, product: RawOp) -> float:
     factor = 1.0
     for ref in product.inputs[:2]:
         _, op = graph.origin(ref, product.index)
-        if op is None or op.name not in ("mul", "div", "mul_", "div_") or not op.inputs:
-            continue
-        number = op.args.get("other")
-        if len(op.inputs) == 2 and op.inputs[1].shape == () and op.inputs[1].statistic is not None:
-            number = op.inputs[1].statistic.mean
-        if isinstance(number, (int, float)) and number:
-            factor *= number if op.name.startswith("mul") else 1.0 / number
+        factor *= (_factor(op) if op is not None else None) or 1.0
     return factor or 1.0
+
+
+def _factor(op: RawOp) -> float | None:
+    """The constant that an operator multiplies by; None where it is none."""
+    if op.name not in ("mul", "div", "mul_", "div_") or not op.inputs:
+        return None
+    number = op.args.get("other")
+    if len(op.inputs) == 2 and op.inputs[1].shape == () and op.inputs[1].statistic is not None:
+        number = op.inputs[1].statistic.mean
+    if not isinstance(number, (int, float)) or not number:
+        return None
+    return float(number) if op.name.startswith("mul") else 1.0 / number
 
 
 def _few(batch: int, heads: int, queries: int, keys: int) -> tuple[slice, int]:

@@ -90,7 +90,7 @@ def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) ->
         torch.is_grad_enabled() and not torch.is_inference_mode_enabled() and not recorder.graded
     )
     recorder.phase = "train" if learns else "eval"
-    if grad and isinstance(target, torch.Tensor):
+    if grad and isinstance(target, torch.Tensor) and not recorder.unsure:
         recorder.target_seen(target, given, kwargs.get("ignore_index"))
     if not recorder.wants("loss"):
         return

@@ -72,6 +72,7 @@ class _Files:
 def install(recorder: Recorder, patches: Patches) -> None:
     if not recorder.options.journal:
         return
+    recorder.facts.setdefault("restored", [])  # empty: nothing was put back
     for owner, name, kind in (
         (Optimizer, "load_state_dict", "optimizer"),
         (LRScheduler, "load_state_dict", "scheduler"),
@@ -99,7 +100,7 @@ def _make_restore(recorder: Recorder, kind: str, original: Any) -> Any:
 
 
 def _note_restored(recorder: Recorder, kind: str, index: int, empty: bool) -> None:
-    rows = recorder.facts.setdefault("restored", [])
+    rows = recorder.facts["restored"]
     if len(rows) < _MAX_ROWS:
         site = recorder.sites.find()
         rows.append(

@@ -23,6 +23,7 @@ from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.operators import OperatorStream, after
 from sawbones.observe.patches import Patches
 from sawbones.observe.signals.evaluations import EvaluationLog
+from sawbones.observe.signals.graded import GradedEvaluations
 from sawbones.observe.signals.kept_graphs import KeptGraphs
 from sawbones.observe.signals.streams import Streams
 from sawbones.observe.tracing import is_tracing
@@ -35,6 +36,9 @@ class _Witness:
     def __init__(self, recorder: Recorder) -> None:
         self.r = recorder
         self.evaluations = EvaluationLog(recorder.sites)
+        self.told = self.evaluations  # the log that the latest evaluation goes into
+        self.unsure = EvaluationLog(recorder.sites)  # of evaluations with gradients on
+        self.by_graph = GradedEvaluations(recorder.sites)
         self.graphs = KeptGraphs(recorder.sites)
         self.streams = Streams(self.evaluations.record.setdefault("streams", []))
         self.model: nn.Module | None = None
@@ -43,6 +47,7 @@ class _Witness:
         self.thread = threading.get_ident()
         recorder.facts["evaluation"] = self.evaluations.record
         recorder.facts["graphs"] = self.graphs.record
+        recorder.facts["graded_evaluations"] = self.by_graph.record
 
     def guarded(self, name: str, function: Any, *args: Any) -> None:
         if self.busy or self.thread != threading.get_ident():
@@ -61,12 +66,12 @@ class _Witness:
         name = getattr(func, "__name__", "")
         if (
             name == "numpy"
-            and self.evaluations.waits
+            and self.told.waits
             and self.model is None
             and self.thread == threading.get_ident()
         ):
-            self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
-            return self.r.guard("evaluation", self.evaluations.as_array, args[0], result)
+            self.guarded("evaluation", self.told.outside, name, args, kwargs, result)
+            return self.r.guard("evaluation", self.told.as_array, args[0], result)
         if name == "__getitem__" and self.model is None and self.thread == threading.get_ident():
             self.guarded("streams", self.streams.sliced, args, result, self.r.sites.find())
         if torch.is_grad_enabled() and not self.graded:
@@ -83,13 +88,13 @@ class _Witness:
             ):
                 self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
             elif (
-                self.model is None and self.evaluations.waits and not carries
+                self.model is None and self.told.waits and not carries
             ):  # after the block without gradients
-                self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
+                self.guarded("evaluation", self.told.outside, name, args, kwargs, result)
         elif self.model is not None:
             self.guarded(
                 "evaluation",
-                self.evaluations.inside,
+                self.told.inside,
                 name,
                 args,
                 kwargs,
@@ -97,7 +102,7 @@ class _Witness:
                 self.model.training,
             )
         else:
-            self.guarded("evaluation", self.evaluations.outside, name, args, kwargs, result)
+            self.guarded("evaluation", self.told.outside, name, args, kwargs, result)
             if (
                 self.graded
                 and isinstance(result, torch.Tensor)
@@ -106,6 +111,32 @@ class _Witness:
             ):
                 self.guarded("kept graphs", self.graphs.result, result, self.r.sites.find())
         return None
+
+    # evaluations with gradients on
+
+    @property
+    def now(self) -> tuple[int, int]:
+        return self.r.seq + 1, self.r.batches.count
+
+    def ask(self, given: Any) -> None:
+        self.r.unsure = self.by_graph.called(self.r.step, given, self.now)
+
+    def settle(self, loss: Any) -> None:
+        """A backward pass begins: was what came before it an evaluation?"""
+        stood = self.by_graph.settle(loss, self.now)
+        if stood:
+            self.keep()
+        elif stood is False:
+            self.unsure = self.told = EvaluationLog(self.r.sites)
+
+    def finish(self) -> None:
+        if self.by_graph.finish():
+            self.keep()
+
+    def keep(self) -> None:
+        """What was recorded of evaluations with gradients on counts, where there are no others."""
+        if not self.evaluations.has_passes:
+            self.evaluations.record.update(self.unsure.taken_over(self.evaluations.record))
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -117,6 +148,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
     patches.replace(nn.Module, "__call__", partial(_make_call, witness))
     patches.replace(torch.autograd, "backward", partial(_make_backward, witness))
     recorder.listeners.append(lambda r: witness.graphs.stepped(r.step))
+    recorder.at_the_end.append(witness.finish)
     stream = OperatorStream(after(witness.heard))
     stream.start()
     patches.on_exit(stream.stop)
@@ -131,10 +163,17 @@ def _make_call(witness: _Witness, original: Any) -> Any:
         if witness.model is not None or not has_parameters(self):
             return original(self, *args, **kwargs)
         phase = "eval" if recorder.evaluates(self) else "train"
-        witness.graded = phase == "eval" and torch.is_grad_enabled()
+        recorder.unsure = False
+        if phase == "train":
+            witness.guarded("evaluation", witness.ask, (args, kwargs))
+        witness.told = witness.unsure if recorder.unsure else witness.evaluations
+        witness.graded = (phase == "eval" and torch.is_grad_enabled()) or recorder.unsure
+        if recorder.unsure:
+            phase = "eval"
+            recorder.brief.leave()
         witness.guarded(
             "evaluation",
-            witness.evaluations.called,
+            witness.told.called,
             phase,
             recorder.step,
             (args, kwargs),
@@ -148,11 +187,13 @@ def _make_call(witness: _Witness, original: Any) -> Any:
             result = original(self, *args, **kwargs)
         finally:
             witness.model = None
-        witness.guarded("evaluation", witness.evaluations.returned, phase, result)
+        witness.guarded("evaluation", witness.told.returned, phase, result)
         sources = witness.r.sources
         if phase == "eval" and sources is not None and sources.log is not None:
             given_back = [t for _, t in tensors_in(result)]
             witness.guarded("sources", sources.log.answered, given_back)
+        if torch.is_grad_enabled() and (recorder.unsure or phase == "train"):
+            witness.guarded("evaluation", witness.by_graph.returned, result, recorder.unsure)
         if torch.is_grad_enabled():
             witness.guarded(
                 "kept graphs",
@@ -171,6 +212,8 @@ def _make_backward(witness: _Witness, original: Any) -> Any:
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder.is_host():
             loss = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors), None)
+            witness.guarded("evaluation", witness.settle, loss)
+            recorder.unsure = False
             witness.guarded("kept graphs", witness.graphs.made, loss, recorder.step)
         return original(tensors, *args, **kwargs)
 
@@ -189,9 +232,7 @@ def _make_print(witness: _Witness, original: Any) -> Any:
                 else ""
             )
             numbers = " ".join(repr(v) for v in values if isinstance(v, float))
-            witness.guarded(
-                "evaluation", witness.evaluations.printed, recorder.step, f"{text} {numbers}"
-            )
+            witness.guarded("evaluation", witness.told.printed, recorder.step, f"{text} {numbers}")
 
     return print
 
@@ -204,7 +245,7 @@ def _make_handle(witness: _Witness, original: Any) -> Any:
         if recorder.is_host():
             witness.guarded(
                 "evaluation",
-                lambda: witness.evaluations.printed(recorder.step, record.getMessage()),
+                lambda: witness.told.printed(recorder.step, record.getMessage()),
             )
 
     return handle

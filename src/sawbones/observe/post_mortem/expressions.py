@@ -59,6 +59,7 @@ def expression_of(tb: types.TracebackType, source: Source, describe: Describe) -
     if opcode in _UNPACKING:
         return finder.unpacking(node)
     if opcode in ("FOR_ITER", "GET_ITER"):
+        node = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node
         return Expression("iterate", source.segment(node), operands=(finder.operand(node),))
     return finder.expression(node)
 

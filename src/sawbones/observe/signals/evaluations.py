@@ -18,20 +18,15 @@ import torch
 from sawbones.observe.batches import value_range
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.arrays import Told, wrap
+from sawbones.observe.signals.met_values import EQUALS, MAX_CLASSES, MAX_ELEMENTS, note_values
 from sawbones.observe.sites import SiteFinder
 
 _MAX_NODES = 200
 _MAX_INPUT_ROWS = 400
 _MAX_FEATURES = 64
-_MAX_CLASSES = 64
-_MAX_ELEMENTS = 1 << 18
 _MAX_READS = 600
 _ROWS_COMPARED = 32
 _MAX_PRINTED = 400
-_DIFFERS = frozenset(
-    {"sub", "__sub__", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"}
-)
-_EQUALS = frozenset({"eq", "__eq__"})
 _TAKEN = frozenset({"item", "__float__"})
 _SILENT = frozenset(
     {
@@ -111,11 +106,11 @@ class EvaluationLog:
         for tensor in found:
             self._tag(tensor, "output", ())
         main = next((t for t in found if t.is_floating_point() and t.dim() >= 1), None)
-        if main is not None and main.device.type == "cpu" and 0 < main.numel() <= _MAX_ELEMENTS:
+        if main is not None and main.device.type == "cpu" and 0 < main.numel() <= MAX_ELEMENTS:
             self._count_predictions(main.detach())
 
     def _count_predictions(self, plain: torch.Tensor) -> None:
-        if plain.dim() == 2 and 2 <= plain.shape[1] <= _MAX_CLASSES:
+        if plain.dim() == 2 and 2 <= plain.shape[1] <= MAX_CLASSES:
             classes = plain.argmax(1)
             kind = f"argmax of {plain.shape[1]}"
         elif plain.dim() == 1 or (plain.dim() == 2 and plain.shape[1] == 1):
@@ -136,7 +131,7 @@ class EvaluationLog:
         for path, tensor in tensors_in(given)[:4]:
             if (
                 tensor.device.type != "cpu"
-                or not 0 < tensor.numel() <= _MAX_ELEMENTS
+                or not 0 < tensor.numel() <= MAX_ELEMENTS
                 or tensor.layout is not torch.strided
             ):
                 continue
@@ -255,10 +250,12 @@ class EvaluationLog:
         ):
             size = max((self._sizes.get(n, 1) for tag in tags if tag for n in tag[2]), default=1)
             node["reads"].append([self._step, float(given[0].detach()), size])
+            calls = self.record["passes"][-1]["calls"] if self.record["passes"] else 0
+            node.setdefault("read_calls", []).append(calls)
         if node["count"] <= 200:
-            _note_values(node, given, outputs)
+            note_values(node, given, outputs)
         # what outputs are compared with is the target, wherever it came from
-        if name in _EQUALS:
+        if name in EQUALS:
             for tag, tensor in zip(tags, given, strict=True):
                 if tag is None:
                     self._tag(tensor, "target", ())
@@ -332,6 +329,19 @@ class EvaluationLog:
         return (tag[1], tag[2]) if tag is not None else None
 
     @property
+    def has_passes(self) -> bool:
+        """Evaluations of its own, not taken over from another log."""
+        return bool(self._nodes or self._active or self._step >= 0)
+
+    def taken_over(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """This log's record, for another that has the inputs of training."""
+        known = [row for row in record["inputs"] if row["phase"] == "train"]
+        return {
+            **{key: rows for key, rows in self.record.items() if key != "streams"},
+            "inputs": [*known, *self.record["inputs"]],
+        }
+
+    @property
     def waits(self) -> bool:
         """Outputs of an evaluation are at large."""
         return bool(self._tags)
@@ -361,7 +371,7 @@ def _one_choice(before: torch.Tensor, after: torch.Tensor) -> bool:
     if (
         before.shape != after.shape
         or after.dim() != 2
-        or not 2 <= after.shape[1] <= _MAX_CLASSES
+        or not 2 <= after.shape[1] <= MAX_CLASSES
         or after.requires_grad
     ):
         return False
@@ -383,7 +393,7 @@ def _as_tensor(value: Any) -> Any:
     if (
         not isinstance(value, np.ndarray)
         or value.dtype.kind not in "fiub"
-        or value.size > _MAX_ELEMENTS
+        or value.size > MAX_ELEMENTS
     ):
         return value
     plain = np.array(value)
@@ -434,139 +444,3 @@ def _scalars(args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         *plain,
         *(f"{k}={v}" for k, v in kwargs.items() if isinstance(v, (int, float, bool, str))),
     )
-
-
-def _note_values(
-    node: dict[str, Any], given: list[torch.Tensor], outputs: list[torch.Tensor]
-) -> None:
-    name = node["op"]
-    for summary, tensor in zip(node["given"], given, strict=False):
-        _widen(summary, tensor)
-    if outputs:
-        _widen(node["result"], outputs[-1] if name in ("max", "topk", "sort") else outputs[0])
-    if len(given) < 2:
-        return
-    first, second = given[:2]
-    is_pair = len(given) == 2
-    if name in ("gather", "take_along_dim") and is_pair and second.dim() == first.dim():
-        wanted = second.squeeze(-1) if second.shape[-1] == 1 else second
-        _compare(node, wanted, wanted)
-    if name in _DIFFERS:
-        _compare_reals(node, first, second)
-    if name in _EQUALS and is_pair:
-        _compare(node, first, second)
-        _count_targets(node, second)
-
-
-def _widen(summary: dict[str, Any], tensor: torch.Tensor) -> None:
-    """The range of everything that has come by here."""
-    shape = list(tensor.shape)
-    shapes = summary.setdefault("shapes", [])
-    if shape not in shapes and len(shapes) < 6:
-        shapes.append(shape)
-    summary["dtype"] = str(tensor.dtype).removeprefix("torch.")
-    if (
-        tensor.device.type != "cpu"
-        or tensor.is_complex()
-        or not 0 < tensor.numel() <= _MAX_ELEMENTS
-    ):
-        return
-    plain = tensor.detach()
-    low, high = float(plain.min()), float(plain.max())
-    summary["min"], summary["max"] = (
-        min(summary.get("min", low), low),
-        max(summary.get("max", high), high),
-    )
-    number = summary["num"] = summary.get("num", 0) + plain.numel()
-    mean = float(plain.double().mean())
-    summary["mean"] = (
-        summary.get("mean", mean) + (mean - summary.get("mean", mean)) * plain.numel() / number
-    )
-
-
-def _compare(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
-    """How much of a comparison lies on padding: -100, or the one value that fills the ends of
-    rows.
-    """
-    if (
-        a.device.type != "cpu"
-        or a.shape != b.shape
-        or a.dim() != 2
-        or a.shape[1] < 2
-        or a.numel() > _MAX_ELEMENTS
-    ):
-        return
-    if b.is_floating_point() or a.is_floating_point():
-        return
-    roles = node["roles"]
-    target, predicted = (b, a) if roles[1] != "output" or roles[0] == "output" else (a, b)
-    pads = target == -100
-    value = -100
-    if not bool(pads.any()):
-        last = target[:, -1]
-        value = int(last.mode().values)
-        same = (target == value).flip(1).long().cumprod(1).flip(1).bool()
-        pads = same & (same.sum(1, keepdim=True) >= 2)
-    equal = predicted == target
-    seen = node.setdefault(
-        "padding",
-        {"value": value, "positions": 0, "padded": 0, "equal": 0, "equal_padded": 0, "rows": {}},
-    )
-    if seen["value"] != value:
-        return
-    seen["positions"] += target.numel()
-    seen["padded"] += int(pads.sum())
-    seen["equal"] += int(equal.sum())
-    seen["equal_padded"] += int((equal & pads).sum())
-    for length in pads.sum(1).tolist():
-        seen["rows"][str(length)] = seen["rows"].get(str(length), 0) + 1
-
-
-def _compare_reals(node: dict[str, Any], a: torch.Tensor, b: torch.Tensor) -> None:
-    """How much of a difference lies where both are one and the same number up to the end of the
-    row: blanked out on either side.
-
-    Real-valued predictions hit a target exactly nowhere else. What is equal inside of rows is
-    counted beside it.
-    """
-    if (
-        a.device.type != "cpu"
-        or a.shape != b.shape
-        or not 2 <= a.dim() <= 3
-        or a.shape[1] < 2
-        or a.numel() > _MAX_ELEMENTS
-    ):
-        return
-    if not (a.is_floating_point() and b.is_floating_point()):
-        return
-    last = b.detach()[:, -1:]
-    equal = (a.detach() == b.detach()) & (b.detach() == last)
-    if equal.dim() == 3:
-        equal = equal.all(-1)
-    ends = equal.flip(1).long().cumprod(1).flip(1).bool()
-    seen = node.setdefault(
-        "blanks",
-        {"positions": 0, "padded": 0, "equal_inside": 0, "full_rows": 0, "batches": 0, "rows": {}},
-    )
-    seen["positions"] += ends.numel()
-    seen["padded"] += int(ends.sum())
-    seen["equal_inside"] += int((equal & ~ends).sum())
-    seen["full_rows"] += int(bool((~ends.any(1)).any()))
-    seen["batches"] += 1
-    for length in ends.sum(1).tolist():
-        seen["rows"][str(length)] = seen["rows"].get(str(length), 0) + 1
-
-
-def _count_targets(node: dict[str, Any], target: torch.Tensor) -> None:
-    if (
-        target.device.type != "cpu"
-        or target.dim() != 1
-        or target.is_floating_point()
-        or target.numel() > _MAX_ELEMENTS
-    ):
-        return
-    values, counts = target.unique(return_counts=True)
-    if len(values) <= _MAX_CLASSES:
-        seen = node.setdefault("target_counts", {})
-        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-            seen[str(int(value))] = seen.get(str(int(value)), 0) + count

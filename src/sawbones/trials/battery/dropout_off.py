@@ -15,7 +15,7 @@ CLEARLY = 0.15
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
-    cured = bench.rerun([Remedy("dropout_off")], max_steps=run.num_steps)
+    cured = bench.rerun([Remedy("dropout_off")], max_steps=run.num_steps, deep_steps=(0, 5))
     pair = compare(run, cured)
     if pair.is_short:
         return Verdict("dropout_off", "open", "too few steps to compare")

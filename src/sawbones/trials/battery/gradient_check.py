@@ -3,8 +3,8 @@ finite differences in float64.
 
 Measured: for each such class, at its first call, the slope along every coordinate of a small input
 and along several random directions of a large one, from autograd and from differences of the
-forward pass. Confirmed when one is off by more than 0.1 %, the innermost named with its place;
-refuted when all agree. Open when there is
+forward pass. Confirmed when one is off by more than a millionth, beyond what the differences are
+good for, the innermost named with its place; refuted when all agree. Open when there is
 nothing of the script's own, and for gradients that look meant that way: a forward pass with steps
 (straight-through estimators) or the slope times -1 (gradient reversal). A loss that is a plain
 function is seen only inside a module.
@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sawbones.evidence.limits import gradients as limits
 from sawbones.schema import Finding, Run, Verdict
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
-
-OFF = 1e-3
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
@@ -31,7 +30,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             "open",
             "no autograd function, layer or loss of the script's own could be measured",
         )
-    bad = [row for row in rows if row["error"] > OFF and not row["kink"]]
+    bad = [row for row in rows if not row["kink"] and limits.GRADIENT_CHECK.passed_by(_beyond(row))]
     if not bad:
         worst = max(row["error"] for row in rows)
         return Verdict(
@@ -54,6 +53,11 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         *slopes,
         details=dict(first),
     )
+
+
+def _beyond(row: Mapping[str, Any]) -> float:
+    """The error of the slopes less what is not known of them."""
+    return float(row["error"]) - float(row["unsure"])
 
 
 def _is_meant(row: Mapping[str, Any]) -> bool:

@@ -38,7 +38,9 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         )
     at = saves[0].step
     room = bench.room()
-    first = bench.rerun(max_steps=at + 1, room=room)
+    # The run that it is compared with may have been made under remedies of its own.
+    remedies = finding.params.get("remedies", ())
+    first = bench.rerun(remedies, max_steps=at + 1, room=room)
     if not _equal(first.losses[:at], run.losses[:at]):
         return Verdict(
             NAME,
@@ -47,7 +49,8 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         )
     saved = str(first.of_kind("save")[-1].data.get("path", "")) if first.of_kind("save") else ""
     for argv in _ways(bench, saved):
-        resumed = bench.rerun(max_steps=STEPS, room=room, patient=replace(bench.patient, argv=argv))
+        again = replace(bench.patient, argv=argv)
+        resumed = bench.rerun(remedies, max_steps=STEPS, room=room, patient=again)
         if resumed.of_kind("load") and resumed.num_steps:
             return _judge(run, resumed, at)
     return Verdict(

@@ -23,7 +23,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         return Verdict(
             "weight_decay_off", "refuted", "no optimizer of this run has any weight decay"
         )
-    cured = bench.rerun([Remedy("weight_decay_off")], max_steps=run.num_steps)
+    cured = bench.rerun([Remedy("weight_decay_off")], max_steps=run.num_steps, deep_steps=(0, 5))
     pair = compare(run, cured)
     if pair.is_short:
         return Verdict("weight_decay_off", "open", "too few steps to compare")

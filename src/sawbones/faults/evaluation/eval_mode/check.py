@@ -1,9 +1,10 @@
 """Evaluation with dropout drawing or batch normalisation on the statistics of the batch
 
 ## What it sees
-Every operator of a model that runs without gradients: a dropout that really draws, or a batch
-normalisation that has running statistics and does not use them. Fires when the outputs of such a
-pass go into a metric or a loss; at the first evaluation.
+Every operator of a model that runs without gradients, or with gradients that no backward pass comes
+through (on rows that were not trained on, by a line that does not train): a dropout that really
+draws, or a batch normalisation that has running statistics and does not use them. Fires when the
+outputs of such a pass go into a metric or a loss; at the first evaluation.
 
 ## Why it matters
 The metric is noisy and too low, early stopping and checkpoint selection follow noise, and batch

@@ -26,7 +26,9 @@ The script runs again with evaluation loaders of batch size 1. Training is the s
 confirmed when a printed score changes by more than rounding, refuted when none does.
 
 ## False alarms
-Sums and weighted means do not change with the batch size: refuted, so never shown. Equal batches
+Sums and weighted means do not change with the batch size: refuted, so never shown. Means over parts
+of one and the same output, as the recalls of single classes whose plain mean is the balanced
+accuracy, are no batches. Equal batches
 and one single batch stay silent, and so do padded sequences, where a mean over tokens weighted by
 samples is a matter of taste.
 
@@ -237,7 +239,7 @@ def _evaluations(run: Run, node: Node, everything: Sequence[Node]) -> dict[int, 
     for step in dict.fromkeys(at for at, _, _ in node.reads):
         reads = [(value, size) for at, value, size in node.reads if at == step]
         values, sizes = np.array([v for v, _ in reads]), np.array([n for _, n in reads], float)
-        if len(reads) < 2 or sizes.min() < 1:
+        if len(reads) < 2 or sizes.min() < 1 or not _one_per_call(node, step):
             continue
         numbers = printed_numbers(run, step)
         told = _bent(values, sizes, numbers, by_torch)
@@ -246,6 +248,18 @@ def _evaluations(run: Run, node: Node, everything: Sequence[Node]) -> dict[int, 
         if told is not None:
             found[step] = Averaged(*told, int(sizes.min()), int(sizes.max()))
     return found
+
+
+def _one_per_call(node: Node, step: int) -> bool:
+    """Each number is of a batch of its own. Several after one and the same call are of its parts,
+    as the recalls of the classes, whose plain mean is the balanced accuracy.
+    """
+    if len(node.read_calls) != len(node.reads):
+        return True  # recorded before this was noted
+    calls = [
+        call for (at, _, _), call in zip(node.reads, node.read_calls, strict=True) if at == step
+    ]
+    return len(set(calls)) == len(calls)
 
 
 _Floats = npt.NDArray[np.float64]

@@ -103,6 +103,7 @@ def _needs_gradient(run: Run, frame: CrashFrame, expression: Expression) -> Find
     if not bound.requires_grad and bound.device == "cpu":
         return None
     name = name or "the tensor"
+    name = f"({name})" if " if " in name else name
     what = "needs a gradient" if bound.requires_grad else f"lies on {bound.device}"
     way = f"{name}.detach().cpu().numpy()" if bound.device != "cpu" else f"{name}.detach().numpy()"
     old = f"{name}.numpy()"

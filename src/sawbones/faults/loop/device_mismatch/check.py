@@ -82,7 +82,8 @@ def _finding(run: Run, call: Refusal, tensors: list[Given], own: str) -> Finding
     because = _comes_from(given.name, made)
     if dropped is not None:
         because = f"line {dropped.line} moves a copy and keeps nothing of it: {dropped.code}"
-    moved = f"{given.name} = {given.name}.to({_device(run, target)})"
+    name = (names_of(given.name) or [given.name])[-1]
+    moved = f"{name} = {name}.to({_device(run, target)})"
     fix = Fix(f"Move it and keep the result: {moved}.")
     if dropped is not None and f"{given.name}.to(" in dropped.code:
         old = f"{given.name}.to("
@@ -138,7 +139,7 @@ def _dropped(call: Refusal, name: str) -> Site | None:
 
 def _device(run: Run, target: str) -> str:
     """The name under which the script keeps this device, else the device in quotes."""
-    for frame in reversed(crash(run).frames):
+    for frame in reversed([f for f in crash(run).frames if f.user]):
         for name, bound in frame.values.items():
             if bound.cls == "device" and bound.dtype.partition(":")[0] == target.partition(":")[0]:
                 return name

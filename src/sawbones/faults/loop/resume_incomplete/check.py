@@ -55,6 +55,8 @@ def check(run: Run) -> Iterator[Finding]:
     resumed = list(resumes(run))
     if not resumed and run.of_kind("load"):
         raise NothingToJudge("no training goes on from what was loaded")
+    if resumed and "restored" not in run.facts:
+        raise NothingToJudge("which state was put back was not recorded: only diagnose does")
     found = next((f for resume in resumed if (f := _lost(run, resume)) is not None), None)
     if found is not None:
         yield found

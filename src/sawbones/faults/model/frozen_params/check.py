@@ -3,7 +3,8 @@
 ## What it sees
 Parameters with requires_grad=False that an optimizer holds. Fires when a whole parameter group of
 the optimizer is frozen: somebody gave these parameters a learning rate of their own, so they were
-to be trained. Frozen parameters in a group beside trained ones are likely when they still are as
+to be trained. That holds just as well where it is the only group, and the run trains nothing at
+all. Frozen parameters in a group beside trained ones are likely when they still are as
 they were drawn (nothing was loaded, trained or copied before: a frozen block of random weights
 serves nobody) and else only suspected, since passing model.parameters() after freezing on purpose
 is common. A line that assigns an attribute that is almost spelled requires_grad (any object takes
@@ -100,7 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
         for t in run.tensors
         if t.in_model and t.optimizer < 0 and not t.requires_grad and len(t.shape) >= 2
     ]
-    if whole and alive:
+    if whole and (alive or run.num_steps):
         yield _finding(run, [t for key in whole for t in frozen[key]], "proven", whole)
     elif partly and alive:
         layers = [t for t in partly if t.owner not in _TABLES]
@@ -228,9 +229,12 @@ def _finding(
         text += (
             f" and fill {len(groups)} parameter groups of the optimizer by themselves (lr {shown})"
         )
+    held = {t.index for t in run.tensors if t.optimizer >= 0}
     title = f"{len(frozen)} parameters of the model are frozen"
     if frozen[0].optimizer >= 0:
         title += " although the optimizer holds them"
+    if held and held == {t.index for t in frozen}:
+        title = f"Nothing is trained: all {len(frozen)} parameters of the optimizer are frozen"
     trained_by = {o for o, _ in groups or ()}
     optimizers = [o.site for o in run.optimizers if o.index in trained_by]
     return finding(

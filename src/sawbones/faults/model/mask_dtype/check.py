@@ -48,7 +48,14 @@ from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, mask_makers
 
 NEEDS = ("deep",)
-EXPLAINS = ("model.causal-leak", "pipeline.mask-mismatch", "model.mask-shape", "loop.amp-no-scaler")
+EXPLAINS = (
+    "model.causal-leak",
+    "pipeline.mask-mismatch",
+    "model.mask-shape",
+    "loop.amp-no-scaler",
+    "model.wrong-dtype",
+    "loop.device-mismatch",
+)
 EXPERIMENT = None
 _APPLYING = (
     "masked_fill",

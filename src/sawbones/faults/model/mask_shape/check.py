@@ -54,7 +54,7 @@ from sawbones.stats.sequences import MASKING, attention_ops, built_sites, mask_m
 
 NEEDS = ("deep",)
 USES = ("data_ops",)
-EXPLAINS = ("pipeline.mask-mismatch", "model.over-masking")
+EXPLAINS = ("pipeline.mask-mismatch", "model.over-masking", "model.shape-mismatch")
 EXPERIMENT = None
 MIN_LENGTH = 3  # queries and keys: shapes of fewer fit by chance
 _APPLYING = (

@@ -32,12 +32,23 @@ squeeze() without an axis removes the batch axis of a batch of one as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import prod
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Finding, Fix, Run, Size
 from sawbones.stats.crash_shapes import dimensions, misfit, written
-from sawbones.stats.crashes import Given, Refusal, makers, refusal, since
+from sawbones.stats.crashes import (
+    Given,
+    Refusal,
+    backward,
+    crash,
+    makers,
+    refusal,
+    since,
+    tensors_of,
+)
+from sawbones.stats.loss_calls import as_site
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
@@ -69,10 +80,49 @@ def check(run: Run) -> Iterator[Finding]:
     call = refusal(run)
     if call is None or not call.tensors:
         raise NothingToJudge("no operation of torch refused a tensor")
+    if backward(run) is not None:
+        yield from _lost_before_the_loss(run, call)
+        return
     found = _layer(call) or _axis(call) or _index(call)
     if found is not None:
         given, wanted, what = found
         yield _missing(run, call, given, wanted, what)
+
+
+def _lost_before_the_loss(run: Run, call: Refusal) -> Iterator[Finding]:
+    """A loss by class takes scores without a batch axis as one sample, and its backward pass
+    refuses the label that has one: the last batch was a single row, and squeeze took its axis.
+    """
+    died = crash(run)
+    batch = next(iter(tensors_of(died.batch)), None) if died.batch is not None else None
+    if batch is None or batch.shape[:1] != (1,):
+        return
+    for op in reversed(died.recent):
+        before, after = (_shape(op.get(key)) for key in ("inputs", "outputs"))
+        lost = len(before) > 1 and before[0] == 1 and prod(before) == prod(after)
+        site = as_site(op.get("site"))
+        if lost and len(after) == 1 and after != (1,) and site is not None:
+            yield explained(
+                run,
+                f"The batch of one loses its batch axis in {op.get('name')}",
+                (site, call.frame.site),
+                Fix(
+                    "Name the axes that may go: flatten(1), or squeeze(-1) for each, never "
+                    f"squeeze() alone (line {site.line})."
+                ),
+                expected=f"the batch axis to stay: 1 x {written(after)}",
+                got=f"{written(before)} becomes {written(after)}",
+                because=f"this batch has 1 row, {since(run)}",
+                sizes=[Size("the batch", written(batch.shape)), Size("after it", written(after))],
+                exactly=(len(after), 2),
+            )
+            return
+
+
+def _shape(values: object) -> tuple[int, ...]:
+    rows = values if isinstance(values, (list, tuple)) else ()
+    shape = rows[0].get("shape") if rows and isinstance(rows[0], Mapping) else None
+    return tuple(int(size) for size in shape or ())
 
 
 def _layer(call: Refusal) -> tuple[Given, int, str] | None:

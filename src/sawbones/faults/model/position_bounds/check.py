@@ -53,6 +53,7 @@ EXPLAINS = (
     "pipeline.token-out-of-vocab",
     "data.label-out-of-range",
     "data.degenerate-samples",
+    "model.shape-mismatch",
 )
 EXPERIMENT = None
 _COUNTING = ("arange", "cumsum", "linspace")
@@ -132,6 +133,8 @@ def _is_evenly_spread(ids: Mapping[str, Any], highest: int) -> bool:
 def _past_slice(failed: Failure) -> tuple[str, int, int] | None:
     """A slice of a table that ended before the sequence did."""
     if failed.op not in ("add", "add_", "mul", "__iadd__", "sub") or failed.sizes is None:
+        return None
+    if failed.along_features:
         return None
     size, length = sorted(failed.sizes)
     for op in failed.last[-8:]:

@@ -25,8 +25,10 @@ The groups of the optimizers against the parameters that the loss reaches are th
 
 ## False alarms
 A linear probe that hands only the head to the optimizer leaves out what comes before: mentioned at
-most. Frozen parameters, parameters that an earlier phase trained, averaged and target networks (no
-gradient), and optimizers that own tensors outside of any module stay silent.
+most. An optimizer of a sharded run holds its rank's share, and other ranks hold the rest: all ranks
+are looked at, and where not all were recorded it is suspected at most. Frozen parameters, those
+that an earlier phase trained, averaged and target networks (no gradient), and optimizers that own
+tensors outside of any module stay silent.
 
 ## References
 Layers added after the optimizer was built, and learnable losses, are the usual ways to get here.
@@ -56,6 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not all(t.in_model for t in held):
         return  # a stale optimizer, or one that owns free tensors: another matter
     loose = set(run.facts["loose_gradients"])
+    elsewhere = {t.name for rank in run.ranks for t in rank.tensors if t.optimizer >= 0}
     left = [
         t
         for t in run.tensors
@@ -63,6 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
         and t.in_model
         and t.requires_grad
         and t.optimizer < 0
+        and t.name not in elsewhere  # of a sharded optimizer every rank holds its share
         and not _ever_updated(run, t)
     ]
     if not left:
@@ -72,6 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
     amid = [t for t in left if held[0].index < t.index < held[-1].index]
     shown = ", ".join(t.name for t in (behind or amid or left)[:3])
     meant = not behind and not amid and not all(_single(t, held) for t in left)
+    unseen = len(run.ranks) + 1 < run.world_size  # ranks that may hold them
     yield finding(
         f"{len(left)} trainable parameters are in no optimizer and never change ({shown})",
         places(*_collected(run), *(o.site for o in run.optimizers))[:2],
@@ -88,7 +93,8 @@ def check(run: Run) -> Iterator[Finding]:
             "Hand all trainable parameters to the optimizer, and build it after the model "
             "is complete."
         ),
-        at_most="suspected" if meant else "proven",  # a front part may be frozen this way
+        # a front part may be frozen this way
+        at_most="suspected" if meant or unseen else "proven",
     )
 
 
