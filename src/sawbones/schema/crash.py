@@ -20,7 +20,7 @@ class Assignment:
     name: str
     site: Site
     text: str = ""  # the right side; of a loop, what it goes over; "" for an argument
-    how: str = "assign"  # assign, augment, loop, argument, import, with
+    how: str = "assign"  # assign, augment, loop, argument, import, with, append
     reads: tuple[str, ...] = ()  # names on the right side
     calls: tuple[str, ...] = ()  # last names of what is called on the right side, outermost first
     loop: int = 0  # first line of the innermost loop around it, 0 for none

@@ -29,6 +29,7 @@ class Refusal:
     given: tuple[Given, ...]
     frame: CrashFrame  # of the user's code
     expression: Expression
+    handed_on: bool = False  # by nn.Sequential, from the layer in front of it
 
     @property
     def tensors(self) -> tuple[Given, ...]:
@@ -101,9 +102,11 @@ def refusal(run: Run) -> Refusal | None:
     if layers:
         module = layers[-1].values["self"]
         first = next(f for f in layers if f.values["self"] == module)
-        return Refusal(
-            _function(below), module, tuple(_given(first, expression)), frame, expression
-        )
+        handed = _handed_on(below, module, first, expression)
+        given = tuple(_given(first, expression))
+        if handed:
+            given = tuple(Given("what it is handed", g.bound) for g in given[:1]) + given[1:]
+        return Refusal(_function(below), module, given, frame, expression, handed)
     of_torch = [f for f in below if f.home.startswith(("torch.nn.functional", "torch.functional"))]
     if of_torch:
         given = tuple(_given(of_torch[0], expression))
@@ -112,6 +115,33 @@ def refusal(run: Run) -> Refusal | None:
         Given(o.keyword or o.text, o.bound) for o in expression.operands if o.bound is not None
     )
     return Refusal(expression.name, None, operands, frame, expression)
+
+
+def _handed_on(
+    below: list[CrashFrame], module: Bound, first: CrashFrame, expression: Expression
+) -> bool:
+    """nn.Sequential called the layer, with what came out of another one."""
+    chain = [f for f in below if f.home == "torch.nn.modules.container"]
+    holder = chain[-1].values.get("self") if chain else None
+    if holder is None or holder.cls != "Sequential":
+        return False
+    names = [str(name) for name in holder.settings.get("children") or ()]
+    if module.path and names:
+        return module.path.rpartition(".")[2] != names[0]
+    given = next((b for name, b in first.values.items() if name != "self"), None)
+    written = [o.bound for o in expression.operands if o.bound is not None]
+    return given is not None and bool(written) and all(_key(b) != _key(given) for b in written)
+
+
+def layer_in_front(run: Run, bound: Bound) -> str:
+    """Class and name of the last module of the forward pass that came to an end, where it gave just
+    this shape.
+    """
+    for row in reversed(run.ending.modules):
+        outputs = row.get("outputs") or ()
+        if outputs and list(outputs[0][1]) == list(bound.shape) and not row.get("failed"):
+            return f"{row.get('class')} {row.get('path') or ''}".strip()
+    return ""
 
 
 def _function(below: list[CrashFrame]) -> str:
@@ -161,7 +191,7 @@ def assigned(frame: CrashFrame, name: str, before: int | None = None) -> Assignm
     it may have been the last to run.
     """
     line = frame.site.line if before is None else before
-    known = [a for a in frame.assignments if a.name == name]
+    known = [a for a in frame.assignments if a.name == name and a.how != "append"]
     above = [a for a in known if a.site.line < line and a.how != "import"]
     if above:
         return above[-1]

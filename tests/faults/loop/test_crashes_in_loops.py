@@ -116,6 +116,63 @@ loss = torch.tensor(model(torch.randn(2, 5)).sum().item())  # ROOT
 loss.backward()
 """
 )
+ONE_ASTRAY = (
+    HEAD
+    + """
+x = torch.randn(2, 3)
+weights = torch.ones(3, device="meta")  # ROOT
+scaled = x * weights
+"""
+)
+CHOSEN = (
+    HEAD
+    + """
+y = torch.zeros(4)
+scores = model(torch.randn(4, 5))
+picked = scores.argmax(1)  # ROOT
+right = (picked == y).float()
+loss = 1 - right.mean()
+loss.backward()
+"""
+)
+RESULT_CALLED = (
+    HEAD
+    + """
+def scale(x):
+    return x * 2
+
+y = scale(torch.ones(3))(torch.ones(3))  # ROOT
+"""
+)
+ATTRIBUTE_CALLED = (
+    HEAD
+    + """
+x = torch.ones(3)
+y = x.data()  # ROOT
+"""
+)
+LIST_OF_GRAPHS = (
+    HEAD
+    + """
+import numpy as np
+history = []
+for step in range(3):
+    loss = model(torch.randn(2, 5)).sum()
+    history.append(loss)  # ROOT
+print(np.mean(history))
+"""
+)
+TWO_LOSSES = (
+    HEAD
+    + """
+critic = nn.Linear(3, 1)
+made = torch.tanh(model(torch.randn(4, 5)))  # ROOT
+loss_a = critic(made).mean()
+loss_a.backward()
+loss_b = -critic(made).mean()
+loss_b.backward()
+"""
+)
 CASES = {
     "state carried over": (CARRIED, "loop.backward-twice", "state = state.detach()"),
     "made before the loop": (BEFORE_THE_LOOP, "loop.backward-twice", "inside of the loop"),
@@ -130,6 +187,12 @@ CASES = {
     "keyword": (WRONG_ARGUMENTS, "loop.api-misuse", "learning_rate"),
     "per sample": (PER_SAMPLE, "loss.not-scalar", "loss.mean()"),
     "no graph": (TAKEN_OUT, "loss.not-scalar", "item"),
+    "one tensor astray": (ONE_ASTRAY, "loop.device-mismatch", 'weights = weights.to("cpu")'),
+    "chosen": (CHOSEN, "loss.not-scalar", "scores.argmax(1)"),
+    "result called": (RESULT_CALLED, "loop.api-misuse", "brackets behind it"),
+    "attribute called": (ATTRIBUTE_CALLED, "loop.api-misuse", "brackets behind it"),
+    "list of graphs": (LIST_OF_GRAPHS, "loop.api-misuse", "history.append(loss.item())"),
+    "two losses": (TWO_LOSSES, "loop.backward-twice", "made.detach()"),
 }
 
 

@@ -195,6 +195,103 @@ model = Net()
 model(torch.randn(2, 5))
 """
 )
+NEVER_BUILT = (
+    HEAD
+    + """
+class Net(nn.Module):
+    def build(self):  # ROOT
+        self.fc = nn.Linear(5, 1)
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+)
+LOCAL_NAMES = (
+    HEAD
+    + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        hidden = nn.Linear(5, 5)  # ROOT
+        out = nn.Linear(5, 1)
+
+weights = Net()
+given = weights.parameters()
+optimizer = torch.optim.SGD(given, lr=0.1)
+"""
+)
+USED_UP = (
+    HEAD
+    + """
+model = nn.Linear(5, 1)
+given = model.parameters()  # ROOT
+print(sum(p.numel() for p in given))
+optimizer = torch.optim.SGD(given, lr=0.1)
+"""
+)
+BATCH_OF_ONE = (
+    HEAD
+    + """
+image = torch.randn(1, 3, 8, 8)
+model = nn.Conv2d(1, 4, 3)  # ROOT
+model(image)
+"""
+)
+CHANNELS_LAST = (
+    HEAD
+    + """
+images = torch.randn(2, 8, 8, 3)  # ROOT
+model = nn.Conv2d(3, 4, 3)
+model(images)
+"""
+)
+TWO_EMBEDDINGS = (
+    HEAD
+    + """
+model = nn.Sequential(
+    nn.Embedding(10, 4),
+    nn.Embedding(10, 4),  # ROOT
+)
+model(torch.zeros(2, 3, dtype=torch.long))
+"""
+)
+ONE_COLUMN = (
+    HEAD
+    + """
+scores = nn.Linear(5, 1)(torch.randn(8, 5))
+labels = torch.zeros(8)  # ROOT
+loss = nn.CrossEntropyLoss()(scores, labels)
+"""
+)
+HALVED = (
+    HEAD
+    + """
+x = torch.randn(2, 1, 9, 9)
+skip = nn.Conv2d(1, 4, 3, padding=1)(x)
+down = nn.functional.max_pool2d(skip, 2)
+up = nn.functional.interpolate(down, scale_factor=2)
+out = skip + up  # ROOT
+"""
+)
+SQUEEZED_AWAY = (
+    HEAD
+    + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(5, 1)
+
+    def forward(self, x):
+        return self.fc(x).squeeze()  # ROOT
+
+model = Net()
+found = []
+with torch.no_grad():
+    for rows in (3, 3, 1):
+        found.append(model(torch.randn(rows, 5)))
+print(torch.cat(found))
+"""
+)
 CASES = {
     "width after a flatten": (FLATTENED, "model.width-mismatch", "nn.Linear(144, 2)"),
     "channels": (CHANNELS, "model.width-mismatch", "nn.Conv2d(8, 4, 3)"),
@@ -213,6 +310,15 @@ CASES = {
     "plain list": (PLAIN_LIST, "model.no-parameters", "nn.ModuleList"),
     "no super": (NO_SUPER, "model.no-parameters", "super().__init__()"),
     "misspelt constructor": (MISSPELT, "model.no-parameters", "__init__"),
+    "method not run": (NEVER_BUILT, "model.no-parameters", "self.build()"),
+    "local names": (LOCAL_NAMES, "model.no-parameters", "self.hidden = "),
+    "generator": (USED_UP, "model.no-parameters", "list(model.parameters())"),
+    "one is no channel": (BATCH_OF_ONE, "model.width-mismatch", "nn.Conv2d(3, 4, 3)"),
+    "channels last": (CHANNELS_LAST, "model.width-mismatch", "permute(0, 3, 1, 2)"),
+    "handed on": (TWO_EMBEDDINGS, "model.wrong-dtype", "out of the nn.Sequential"),
+    "one column": (ONE_COLUMN, "model.wrong-dtype", "BCEWithLogitsLoss"),
+    "halved": (HALVED, "model.shape-mismatch", "divisible by 2"),
+    "squeezed away": (SQUEEZED_AWAY, "model.shape-mismatch", "squeeze(-1)"),
 }
 
 

@@ -80,6 +80,45 @@ for x in loader:
     pass
 """
 )
+KEYS = (
+    HEAD
+    + """
+class Rows(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return {"pixels": torch.ones(5), "label": 1}
+
+for x, y in DataLoader(Rows(), batch_size=4):  # ROOT
+    nn.Linear(5, 1)(x)
+"""
+)
+HANDED_STATE = (
+    HEAD
+    + """
+model = nn.Sequential(
+    nn.GRU(5, 4),
+    nn.Linear(4, 1),  # ROOT
+)
+model(torch.randn(3, 2, 5))
+"""
+)
+OPEN_FILE = (
+    HEAD
+    + """
+class Rows(Dataset):
+    def __init__(self, path):
+        self.file = open(path)  # ROOT
+
+    def __len__(self):
+        return 8
+
+loader = DataLoader(Rows(__file__), num_workers=1, multiprocessing_context="spawn")
+for x in loader:
+    pass
+"""
+)
 CASES = {
     "one more": (THREE, "pipeline.wrong-unpacking", "x, y, extra1"),
     "state of a recurrent layer": (STATE, "pipeline.wrong-unpacking", "out[0]"),
@@ -88,6 +127,9 @@ CASES = {
     "stack": (STACKED, "pipeline.ragged-batch", "pad"),
     "list of tensors": (TENSORS, "pipeline.ragged-batch", "torch.stack(rows)"),
     "worker": (UNPICKLABLE, "pipeline.worker-crash", "num_workers=0"),
+    "keys of a dict": (KEYS, "pipeline.wrong-unpacking", "batch['pixels']"),
+    "state handed on": (HANDED_STATE, "pipeline.wrong-unpacking", "hand its first result on"),
+    "open file": (OPEN_FILE, "pipeline.worker-crash", "open it in __getitem__"),
 }
 
 

@@ -15,6 +15,8 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from sawbones.observe.origins import built_at
+from sawbones.observe.post_mortem.layers import Unkept
+from sawbones.observe.post_mortem.pickling import unpicklable
 from sawbones.schema.crash import Bound, Construction
 from sawbones.schema.site import Site
 
@@ -69,15 +71,24 @@ _FUNCTIONS = (
 
 Built = Callable[[nn.Module, Site], Construction]
 Lines = Callable[[Mapping[str, types.FunctionType], list[str]], dict[str, Site]]
+LayersUnkept = Callable[[nn.Module], Unkept]
 
 
 class Describer:
     """`names`: the path of every module of the models that ran. `construction`: the call that made
-    a module, as written. `lines`: where methods and attributes of its class stand.
+    a module, as written. `lines`: where methods and attributes of its class stand. `unkept`: layers
+    that its class makes and the module does not hold.
     """
 
-    def __init__(self, names: Mapping[int, str], construction: Built, lines: Lines) -> None:
+    def __init__(
+        self,
+        names: Mapping[int, str],
+        construction: Built,
+        lines: Lines,
+        unkept: LayersUnkept,
+    ) -> None:
         self._names, self._construction, self._lines = names, construction, lines
+        self._unkept = unkept
 
     def __call__(self, value: object, depth: int = MOST_DEPTH) -> Bound:
         try:
@@ -114,7 +125,10 @@ class Describer:
         sizes = {key: held[key] for key in ("batch_size", "num_workers") if key in held}
         dataset = held.get("dataset", held.get("_dataset"))
         sizes["dataset"] = type(dataset).__name__
-        lines = self._lines(_methods(type(dataset)), []) if dataset is not None else {}
+        members = unpicklable(held, dataset)
+        sizes["unpicklable"] = [f"{member}: {what}" for member, what in members]
+        names = [member.partition(".")[2] for member, _ in members]
+        lines = self._lines(_methods(type(dataset)), names) if dataset is not None else {}
         return Bound("loader", name, home, settings=sizes, lines=lines)
 
     def _sequence(self, value: Any, name: str, home: str, depth: int) -> Bound:
@@ -154,6 +168,10 @@ class Describer:
             methods = _methods(type(value))
             own["methods"] = list(methods)
             lines = self._lines(methods, loose)
+            if not parameters:
+                unkept = self._unkept(value)
+                own["methods_not_run"], own["local_layers"] = unkept.not_run, unkept.local
+                lines = {**unkept.lines, **lines}
         dtypes = sorted({str(p.dtype).removeprefix("torch.") for p in parameters})
         devices = sorted({str(p.device) for p in parameters})
         site = built_at(value)

@@ -38,6 +38,8 @@ _OPERATORS = {
     ast.BitXor: "xor",
 }
 
+# What every tensor has and no call is needed for.
+_OF_TENSORS = ("shape", "dtype", "device", "ndim", "data", "is_leaf", "requires_grad")
 _METHODS = (types.FunctionType, types.MethodDescriptorType, types.BuiltinFunctionType)
 
 Describe = Callable[[object], Bound]
@@ -193,7 +195,8 @@ def _held(owner: Any, name: str) -> Any:
     if issubclass(cls, torch.Tensor):
         if name == "grad" and owner.is_leaf:
             return owner.grad
-        return owner.shape if name == "shape" else _of_class(cls, name)
+        plain = cls in (torch.Tensor, nn.Parameter) and name in _OF_TENSORS
+        return getattr(owner, name) if plain else _of_class(cls, name)
     try:
         held = (
             type.__getattribute__(owner, "__dict__")

@@ -15,6 +15,7 @@ from torch import nn
 
 from sawbones.observe.post_mortem.describing import Describer
 from sawbones.observe.post_mortem.expressions import expression_of
+from sawbones.observe.post_mortem.layers import unkept_layers
 from sawbones.observe.post_mortem.sources import Source, Sources, dotted, names_in
 from sawbones.observe.sites import is_own_file, is_user_file
 from sawbones.schema.crash import (
@@ -48,7 +49,10 @@ class _Reader:
         self._recorder = recorder
         self._sources = Sources(recorder.sites.shown)
         self._describe = Describer(
-            _module_names(recorder.census.roots()), self._construction, self._lines
+            _module_names(recorder.census.roots()),
+            self._construction,
+            self._lines,
+            lambda module: unkept_layers(module, self._sources),
         )
 
     def read(self, error: BaseException) -> Crash:
@@ -150,6 +154,9 @@ class _Reader:
                 continue
             source = self._sources(code.co_filename)
             found[name] = source.site(code.co_firstlineno, name)
+            squeezed = source.squeezes(code.co_firstlineno, name)
+            if squeezed is not None:
+                found.setdefault("squeeze", squeezed)
             for made in source.assignments(code.co_firstlineno, name) if attributes else ():
                 attribute = made.name.removeprefix("self.")
                 if made.name != attribute and attribute in attributes:

@@ -63,8 +63,9 @@ class Source:
         if id(scope) not in self._assignments:
             function = scope.name if isinstance(scope, _FUNCTIONS) else "<module>"
             found = list(self._arguments(scope, function))
-            for node, loop in _statements(scope):
+            for node, loop in statements(scope):
                 found += self._assigned(node, loop, function)
+                found += self._appended(node, loop, function)
             self._assignments[id(scope)] = found
         return list(self._assignments[id(scope)])
 
@@ -85,18 +86,43 @@ class Source:
                 site = self.site(node.lineno, function)
                 yield Assignment(name, site, text, how, read, calls, loop)
 
+    def _appended(self, node: ast.stmt, loop: int, function: str) -> Iterator[Assignment]:
+        """rows.append(value): where the elements of a list come from."""
+        call = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return
+        name = dotted(call.func.value)
+        if call.func.attr == "append" and name and len(call.args) == 1:
+            value = call.args[0]
+            read = tuple(dict.fromkeys(names_in(value)))
+            calls = tuple(dict.fromkeys(_called(value)))
+            site = self.site(node.lineno, function)
+            yield Assignment(name, site, self.segment(value), "append", read, calls, loop)
+
     def dropped(self, line: int, name: str) -> Iterator[Site]:
         """Statements that only call a method which gives a changed copy."""
-        for node, _ in _statements(self.scope(line, name)):
+        for node, _ in statements(self.scope(line, name)):
             call = node.value if isinstance(node, ast.Expr) else None
             func = call.func if isinstance(call, ast.Call) else None
             if isinstance(func, ast.Attribute) and func.attr in _COPYING and dotted(func.value):
                 yield self.site(node.lineno, name)
 
+    def squeezes(self, line: int, name: str) -> Site | None:
+        """The first line of a function that takes away every axis of size 1, whichever it is."""
+        scope = self.scope(line, name)
+        found = [
+            node.lineno
+            for node in (ast.walk(scope) if isinstance(scope, _FUNCTIONS) else ())
+            if isinstance(node, ast.Call)
+            and _last_name(node.func) == "squeeze"
+            and len(node.args) + len(node.keywords) <= (dotted(node.func) == "torch.squeeze")
+        ]
+        return self.site(min(found), name) if found else None
+
     def loop_around(self, line: int, name: str) -> int:
         """The first line of the innermost loop around a line of a function."""
         found = 0
-        for node, _ in _statements(self.scope(line, name)):
+        for node, _ in statements(self.scope(line, name)):
             within = isinstance(node, _LOOPS) and node.lineno <= line <= (node.end_lineno or 0)
             if within and node.lineno > found:
                 found = node.lineno
@@ -170,7 +196,7 @@ class Sources:
         return self(self._real[name]) if name in self._real else None
 
 
-def _statements(scope: ast.AST, loop: int = 0) -> Iterator[tuple[ast.stmt, int]]:
+def statements(scope: ast.AST, loop: int = 0) -> Iterator[tuple[ast.stmt, int]]:
     """Statements of a scope in order, with the first line of the loop around each; not those of
     functions and classes inside of it.
     """
@@ -180,7 +206,7 @@ def _statements(scope: ast.AST, loop: int = 0) -> Iterator[tuple[ast.stmt, int]]
         inside = node.lineno if isinstance(node, _LOOPS) else loop
         if isinstance(node, ast.stmt):
             yield node, inside
-        yield from _statements(node, inside)
+        yield from statements(node, inside)
 
 
 def _targets(node: ast.stmt) -> Iterator[tuple[list[str], ast.expr | None, str]]:
@@ -257,6 +283,10 @@ def _called(node: ast.AST | None) -> Iterator[str]:
     for inner in ast.walk(node) if node is not None else ():
         if isinstance(inner, ast.Call):
             yield inner.func.attr if isinstance(inner.func, ast.Attribute) else dotted(inner.func)
+
+
+def _last_name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else dotted(node)
 
 
 def _changed(node: ast.AST) -> ast.expr | None:

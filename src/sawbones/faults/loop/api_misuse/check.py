@@ -32,6 +32,8 @@ nn.ReLU(x) where nn.ReLU()(x) or torch.relu(x) is meant.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
@@ -42,6 +44,7 @@ from sawbones.schema import Bound, CrashFrame, Expression, Finding, Fix, Operand
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import (
     Given,
+    callers,
     crash,
     deliberate,
     frame_of,
@@ -65,6 +68,7 @@ _SIZES = (
     "hidden_size",
     "num_features",
 )
+_NOT_CALLABLE = re.compile(r"'(\w[\w.]*)' object is not callable")
 _KINDS = ("call", "attribute", "subscript")
 _VALUES = ("tensor", "number", "text", "sequence", "mapping", "array", "none")
 
@@ -84,6 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
         or _no_such_layer(run, frame)
         or _no_index(run, frame, expression)
         or _not_a_tensor(run)
+        or _result_called(run, frame, expression)
         or _not_callable(run, frame, expression)
         or _arguments(run, frame, expression)
     )
@@ -102,6 +107,9 @@ def _needs_gradient(run: Run, frame: CrashFrame, expression: Expression) -> Find
         return None
     if not bound.requires_grad and bound.device == "cpu":
         return None
+    listed = [o for o in expression.operands if _holds(o.bound, bound)]
+    if listed:
+        return _list_of_graphs(run, frame, listed[0], bound)
     name = name or "the tensor"
     name = f"({name})" if " if " in name else name
     what = "needs a gradient" if bound.requires_grad else f"lies on {bound.device}"
@@ -118,6 +126,37 @@ def _needs_gradient(run: Run, frame: CrashFrame, expression: Expression) -> Find
         because="NumPy knows no graph: what it computes could have no gradient",
         sizes=[Size(name, written(bound.shape), bound.node or bound.device)],
     )
+
+
+def _holds(bound: Bound | None, item: Bound) -> bool:
+    return bound is not None and bound.kind == "sequence" and item in bound.items
+
+
+def _list_of_graphs(run: Run, frame: CrashFrame, given: Operand, bound: Bound) -> Finding:
+    """Tensors were kept in a list with their graphs: each is taken out where it is kept."""
+    kept = [a for f, n in _frames_of(run, frame, given) for a in f.assignments if a.name == n]
+    added = [a for a in kept if a.how == "append"] or kept
+    value = added[-1].text if added and added[-1].how == "append" else "value"
+    value = value if value.replace(".", "").isidentifier() else f"({value})"
+    single = not bound.shape
+    way = f"{value}.item()" if single else f"{value}.detach()"
+    if bound.device != "cpu" and not single:
+        way += ".cpu()"
+    what = "need a gradient" if bound.requires_grad else f"lie on {bound.device}"
+    return explained(
+        run,
+        f"NumPy is given {given.text}, a list of tensors that {what}",
+        (*(a.site for a in added[-1:]), frame.site),
+        Fix(f"Keep {given.text} as plain values: {given.text}.append({way})."),
+        expected="numbers, or tensors on the CPU that need no gradient",
+        got=f"{given.bound.length if given.bound else 0} tensors that {what}",
+        because="each tensor in the list still holds its graph" if bound.requires_grad else "",
+        sizes=[Size(f"{given.text}[0]", written(bound.shape), bound.node or bound.device)],
+    )
+
+
+def _frames_of(run: Run, frame: CrashFrame, given: Operand) -> list[tuple[CrashFrame, str]]:
+    return list(callers(crash(run), frame, given.text)) if given.text in frame.values else []
 
 
 def _same(bound: Bound | None, other: Bound | None) -> bool:
@@ -327,6 +366,8 @@ def _not_callable(run: Run, frame: CrashFrame, expression: Expression) -> Findin
     if "TypeError" not in crash(run).classes or called is None or called.kind not in kinds:
         return None
     name, _, inside = expression.text.partition("(")
+    if called.kind == "tensor" or inside == ")":
+        return _called_twice(run, frame, name, called.cls)
     if any(a.name == name for a in frame.assignments):
         return None  # a name that the script gave this value itself
     return explained(
@@ -336,6 +377,37 @@ def _not_callable(run: Run, frame: CrashFrame, expression: Expression) -> Findin
         Fix(f"Use square brackets for an element: {name}[{inside.rstrip(')')}]."),
         expected="a function",
         got=f"a {called.cls}",
+    )
+
+
+def _result_called(run: Run, frame: CrashFrame, expression: Expression) -> Finding | None:
+    """f(a)(b): what the first call gives is called as well, and is a value."""
+    died = crash(run)
+    said = _NOT_CALLABLE.fullmatch(died.message)
+    if "TypeError" not in died.classes or said is None or library_frames(died):
+        return None
+    try:
+        node = ast.parse(expression.text, mode="eval").body
+    except SyntaxError:
+        return None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Call, ast.Attribute)):
+        return None
+    if expression.called is not None and expression.called.kind in _VALUES:
+        return None  # an attribute whose value is known
+    return _called_twice(run, frame, ast.unparse(node.func), said[1])
+
+
+def _called_twice(run: Run, frame: CrashFrame, name: str, cls: str) -> Finding | None:
+    if any(a.name == name for a in frame.assignments):
+        return None  # a name that the script gave this value itself
+    return explained(
+        run,
+        f"{name} is a {cls}, which cannot be called",
+        (frame.site,),
+        Fix(f"Leave the brackets behind it out: {name} is the value already."),
+        expected="a function",
+        got=f"a {cls} ({name})",
+        because=f"the brackets behind {name} call what it gives",
     )
 
 

@@ -39,9 +39,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Assignment, CrashFrame, Finding, Fix, Run, Size
+from sawbones.schema import Assignment, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import written
-from sawbones.stats.crashes import Backward, backward, crash
+from sawbones.stats.crashes import Backward, backward, crash, origins
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
@@ -110,8 +110,43 @@ def _last_line(frame: CrashFrame, name: str) -> int:
     return max((a.site.line for a in frame.assignments if a.name == name), default=0)
 
 
+def _shared(run: Run, call: Backward) -> tuple[Assignment, Site] | None:
+    """(the value that both losses are computed from, the first backward), where another line of the
+    same function has gone backward since the value was made.
+    """
+    frame, known = call.frame, set(crash(run).carriers)
+    here = (frame.site.file, frame.site.function)
+    before = [e.site for e in run.of_kind("backward") if e.site is not None]
+    first = [s for s in before if (s.file, s.function) == here and s.line < frame.site.line]
+    for made in origins(frame, call.name) if first else ():
+        if made.name != call.name and made.name in known and made.site.line < first[-1].line:
+            return made, first[-1]
+    return None
+
+
+def _two_losses(run: Run, call: Backward, made: Assignment, first: Site) -> Finding:
+    name = made.name
+    bound = call.frame.values.get(name)
+    return explained(
+        run,
+        f"Two losses go backward through {name}, and the first has freed its graph",
+        (made.site, first, call.frame.site),
+        Fix(
+            f"Give the loss that shall not train what made it {name}.detach(). Where both shall, "
+            "add the losses and call backward once."
+        ),
+        expected="a graph that no backward pass has used yet",
+        got=f"that of {name}, which line {first.line} has gone through ({first.code})",
+        because=f"{name} = {made.text} (line {made.site.line}) is made once for both losses",
+        sizes=[Size(name, written(bound.shape), bound.node)] if bound is not None else [],
+    )
+
+
 def _plain(run: Run, call: Backward) -> Finding:
     """Two backward passes of one graph, without a value that is carried over."""
+    shared = _shared(run, call)
+    if shared is not None:
+        return _two_losses(run, call, *shared)
     return explained(
         run,
         f"backward goes through the graph of {call.name} a second time",

@@ -70,9 +70,16 @@ def _named(call: Refusal) -> list[Given]:
 def _finding(run: Run, call: Refusal, tensors: list[Given], own: str) -> Finding:
     given = next((g for g in tensors if own and g.bound.device != own), tensors[0])
     others = [g for g in tensors if g.bound.device != given.bound.device]
-    if own == "cpu" and given.bound.device != "cpu" and call.module is not None:
+    meant = _meant(run, {g.bound.device for g in tensors} | ({own} if own else set()))
+    left = own != meant if meant else own == "cpu" and given.bound.device != "cpu"
+    if left and call.module is not None:
         return _layer_left(run, call, given)
-    if not own and given.bound.device != "cpu" and others:
+    astray = [g for g in tensors if meant and g.bound.device != meant]
+    if astray:
+        given = astray[0]
+        others = [g for g in tensors if g.bound.device == meant]
+        own = own if own == meant else ""
+    elif not own and given.bound.device != "cpu" and others:
         given, others = others[0], [given]
     target = own or others[0].bound.device
     works = call.layer if call.module is not None or not own else "the model"
@@ -101,6 +108,31 @@ def _finding(run: Run, call: Refusal, tensors: list[Given], own: str) -> Finding
     )
 
 
+def _meant(run: Run, devices: set[str]) -> str:
+    """The device that the script works on, of the two that meet: the one that it keeps under a
+    name, else the one where everything lies but a single tensor. "" where neither tells.
+    """
+    frames = [f for f in crash(run).frames if f.user]
+    kept = {
+        d
+        for f in frames
+        for b in f.values.values()
+        if b.cls == "device"
+        for d in devices
+        if b.dtype.partition(":")[0] == d.partition(":")[0]
+    }
+    if len(kept) == 1:
+        return kept.pop()
+    held: dict[str, set[str]] = {device: set() for device in devices}
+    for frame in frames:
+        for name, bound in frame.values.items():
+            if bound.kind in ("tensor", "module") and bound.device in held:
+                held[bound.device].add(name)
+    few, many = sorted(held, key=lambda device: len(held[device]))
+    alone = len(held[few]) == 1 and len(held[many]) > 1
+    return many if alone else ""
+
+
 def _layer_left(run: Run, call: Refusal, given: Given) -> Finding:
     module = call.module
     assert module is not None
@@ -110,7 +142,7 @@ def _layer_left(run: Run, call: Refusal, given: Given) -> Finding:
         f"{call.layer} was left on the CPU and is given values on {given.bound.device}",
         (built, call.frame.site),
         Fix(
-            f"Move the model: model.to({given.name}.device), before the optimizer is made. A layer "
+            f"Move the model: model.to({_device(run, given.bound.device)}), before the optimizer is made. A layer "
             "in a plain list or made in forward does not move with it."
         ),
         expected=f"weights on {given.bound.device}",

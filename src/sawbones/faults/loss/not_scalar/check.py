@@ -32,13 +32,13 @@ A loss kept per sample in order to weight it, and never averaged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Assignment, Bound, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import written
-from sawbones.stats.crashes import Backward, backward, makers
+from sawbones.stats.crashes import Backward, backward, crash, makers
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ()
@@ -55,9 +55,12 @@ _CUTTING = {
     "Tensor",
     "FloatTensor",
     "round",
+    "sign",
     "Variable",
     "from_numpy",
 }
+# Steps and choices are flat everywhere, and float() makes no graph out of what they give.
+_NO_SLOPE = {"argmax", "round", "sign", "float"}
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -109,16 +112,43 @@ def _criterion(call: Backward) -> Bound | None:
     return None
 
 
+def _cut(run: Run, lines: Sequence[Assignment]) -> Assignment | None:
+    """The line whose value has no graph while what it is made of has one: a tensor of the graph, or
+    a module with parameters. Of a name that gets several values only the last is known.
+    """
+    frames = {f.site.function: f for f in crash(run).frames if f.user}
+    seen: set[tuple[str, str]] = set()
+    for made in lines:
+        frame = frames.get(made.site.function)
+        key = (made.site.function, made.name)
+        value = frame.values.get(made.name) if frame is not None and key not in seen else None
+        seen.add(key)
+        if frame is None or value is None or made.how != "assign" or _has_graph(value):
+            continue
+        known = frame.values
+        read = [known[n] for n in made.reads if n in known and known[n].kind == "tensor"]
+        called = [known[n] for n in made.calls if n in known and known[n].kind == "module"]
+        if any(map(_has_graph, [*read, *(called if made.name not in made.reads else ())])):
+            return made
+    return next((a for a in lines if set(a.calls) & _CUTTING), None)
+
+
+def _has_graph(bound: Bound) -> bool:
+    learned = bound.kind == "module" and bool(bound.settings.get("num_parameters"))
+    return learned or bound.requires_grad or bool(bound.node)
+
+
 def _without_graph(run: Run, call: Backward) -> Finding:
     lines = makers(run, call.name)
-    cut: Assignment | None = next((a for a in lines if set(a.calls) & _CUTTING), None)
+    cut: Assignment | None = _cut(run, lines)
     made = cut or (lines[0] if lines else None)
     what = "a plain number" if call.bound.kind == "number" else "a value without a graph"
     because = f"{call.name} comes from {made.text} (line {made.site.line})" if made else ""
     fix = "Compute the loss from the model's output with gradients on, and keep it a tensor"
     if cut is not None:
-        cuts = ", ".join(sorted(set(cut.calls) & _CUTTING))
-        fix = f"Leave out what takes the value out of the graph in line {cut.site.line} ({cuts})"
+        fix = f"Leave out what takes the value out of the graph in line {cut.site.line}: {cut.text}"
+        if not set(cut.calls) & (_CUTTING - _NO_SLOPE):
+            fix += "; compute the loss from the scores themselves, with gradients on"
     return explained(
         run,
         f"backward starts from {call.name}, which is {what}",

@@ -74,7 +74,9 @@ def check(run: Run) -> Iterator[Finding]:
 def _model(frame: CrashFrame) -> tuple[str, Bound] | None:
     """The module whose parameters were given: of the names that the line reads."""
     words = set(re.findall(r"\w+", frame.site.code))
-    named = [(n, b) for n, b in frame.values.items() if b.kind == "module" and n in words]
+    read = {name.split(".")[0] for a in frame.assignments if a.name in words for name in a.reads}
+    modules = [(n, b) for n, b in frame.values.items() if b.kind == "module"]
+    named = [m for m in modules if m[0] in words] or [m for m in modules if m[0] in read]
     return named[0] if named else None
 
 
@@ -90,8 +92,12 @@ def _near_init(module: Bound) -> str:
 def _empty(run: Run, frame: CrashFrame) -> Finding:
     found = _model(frame)
     name, module = found if found is not None else ("the model", None)
+    if module is not None and module.settings.get("num_parameters"):
+        return _used_up(run, frame, name, module)
     loose = (module.settings.get("modules_in_plain_containers") if module else None) or []
     near = _near_init(module) if module is not None else ""
+    not_run = (module.settings.get("methods_not_run") if module else None) or []
+    local = (module.settings.get("local_layers") if module else None) or []
     built = module.built.site if module is not None and module.built is not None else None
     sites: list[Site | None] = [built, frame.site]
     lines = [a.site for a in makers(run, name)]
@@ -103,6 +109,14 @@ def _empty(run: Run, frame: CrashFrame) -> Finding:
         because = f"the class {module.cls if module else ''} calls its constructor {near}"
         fix = f"Rename {near} to __init__ (two underscores on both sides)."
         sites = [_line(module, near), *sites]
+    elif not_run:
+        because = f"the layers are made in {not_run[0]}, which has not run"
+        fix = f"Call self.{not_run[0]}() in __init__, after super().__init__()."
+        sites = [_line(module, not_run[0]), *sites]
+    elif local:
+        because = f"the constructor keeps its layers under local names ({', '.join(local[:4])})"
+        fix = f"Make them attributes: self.{local[0]} = ..., and use self.{local[0]} in forward."
+        sites = [_line(module, local[0]), *sites]
     else:
         because = f"{name} holds no parameter" if module is not None else ""
         fix = "Give the optimizer parameters: a module whose layers are attributes of it."
@@ -115,6 +129,30 @@ def _empty(run: Run, frame: CrashFrame) -> Finding:
         got="none",
         because=because,
         sizes=[Size(name, "0 parameters", module.cls)] if module is not None else [],
+        exactly=(0, 1),
+    )
+
+
+def _used_up(run: Run, frame: CrashFrame, name: str, module: Bound) -> Finding:
+    """The model has parameters; what is made of them holds none."""
+    operands = frame.expression.operands if frame.expression is not None else ()
+    given = next((o for o in operands if o.bound is not None), None)
+    once = given is not None and given.bound is not None and given.bound.cls == "generator"
+    count = int(module.settings["num_parameters"])
+    because = "a filter kept none of them, or none of them needs a gradient"
+    fix = "Choose parameters by a condition that some of them meet."
+    if once and given is not None:
+        because = f"{given.text} can be gone through once, and that has been done before"
+        fix = f"Keep a list: {given.text} = list({name}.parameters())."
+    return explained(
+        run,
+        f"The optimizer is given no parameter, although {name} holds {count}",
+        (*(a.site for a in (makers(run, given.text) if given else [])[:1]), frame.site),
+        Fix(fix),
+        expected="at least one parameter",
+        got="none",
+        because=because,
+        sizes=[Size(name, f"{count} parameters", module.cls)],
         exactly=(0, 1),
     )
 

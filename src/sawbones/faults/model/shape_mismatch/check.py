@@ -77,6 +77,13 @@ _FORMING = (
 _BY_CLASS = ("cross_entropy", "nll_loss")
 
 
+_HALVED = (
+    "Sides that are halved on the way down come back only where they are divisible by 2 "
+    "at every level: use images whose sides are multiples of 2 to the number of halvings, "
+    "or pad or crop one value to the size of the other before joining."
+)
+
+
 @dataclass(frozen=True)
 class Clash:
     title: str
@@ -108,6 +115,7 @@ def check(run: Run) -> Iterator[Finding]:
     made = [a for a in named if a.site.line != call.frame.site.line]
     roots: list[Site | None] = list([a.site for a in made if _reshapes(a.calls)][:1])
     roots = roots or [*_rows_changed(run, sides)]
+    roots = roots or [*(_squeezing(run, call) if call.name in _JOINING else ())]
     roots = roots or [*(_built(run, g) for g in sides[:2]), *(a.site for a in made[:1])]
     because = "; ".join(
         f"{a.name} comes from {a.text} (line {a.site.line})" for a in made[:2] if a.text
@@ -284,28 +292,62 @@ def _joined(call: Refusal) -> Clash | None:
     stacked = call.name == "stack"
     shapes = [item.shape for item in rows.items]
     learned = any(item.requires_grad for item in rows.items)
-    if stacked and not learned:
+    if stacked and not learned and all(shapes):
         return None
     clash = joining_clash(shapes, len(shapes[0]) + 1 if stacked else axis)
     if clash is None:
         return None
     number, place = clash
+    if not all(shapes):
+        return _axis_squeezed(call, shapes)
     first, other = shapes[0], shapes[number]
     sizes = (len(other), len(first)) if place == -1 else (other[place], first[place])
     what = "number of axes" if place == -1 else f"size along axis {place}"
     advice = f"Give both the same {what}, or join them along another axis (dim)."
-    if len(first) > 2 and place > 1 and learned:
-        advice = (
-            "Sides that are halved on the way down come back only where they are divisible by 2 "
-            "at every level: use images whose sides are multiples of 2 to the number of halvings, "
-            "or pad or crop one value to the size of the other before joining."
-        )
+    if place > 1 and learned and _feature_maps(first, other, place):
+        advice = _HALVED
     return Clash(
         f"{call.name} joins values of {written(first)} and {written(other)}",
         f"the same {what} everywhere, {sizes[1]} as in the first",
         f"{sizes[0]} in number {number + 1}",
         advice,
         sizes,
+    )
+
+
+def _feature_maps(a: tuple[int, ...], b: tuple[int, ...], place: int) -> bool:
+    """Two values with sides besides batch and channels; one side only where a halving is all that
+    can have changed it.
+    """
+    return len(a) == len(b) and (len(a) > 3 or abs(a[place] - b[place]) == 1)
+
+
+def _squeezing(run: Run, call: Refusal) -> list[Site]:
+    """Where the values of a list lose their axis: in the lines that they come from, or in the
+    forward pass of the module that makes them.
+    """
+    frame = call.frame
+    names = {o.text for o in call.expression.operands if o.bound is not None and o.bound.items}
+    added = [a for a in frame.assignments if a.how == "append" and a.name in names]
+    lines = [*added, *(m for a in added for name in a.reads for m in makers(run, name))]
+    for made in lines:
+        modules = [frame.values[name] for name in made.calls if name in frame.values]
+        inside = [m.lines["squeeze"] for m in modules if "squeeze" in m.lines]
+        if "squeeze" in made.calls or inside:
+            return [*inside, made.site]
+    return [a.site for a in added[:1]]
+
+
+def _axis_squeezed(call: Refusal, shapes: Sequence[tuple[int, ...]]) -> Clash:
+    """One of the values has no axis at all: a batch of one lost its own."""
+    number = next(i for i, shape in enumerate(shapes, start=1) if not shape)
+    return Clash(
+        f"{call.name} joins {len(shapes)} values, and number {number} has no axis left",
+        f"an axis in each of them, as in {written(max(shapes, key=len))}",
+        f"a single number in place {number}",
+        "Name the axis that may go where the values are made: squeeze(-1) or squeeze(1), never "
+        "squeeze() alone, which takes the axis of a batch of one as well.",
+        (0, 1),
     )
 
 
@@ -378,11 +420,16 @@ def _combined(call: Refusal, sides: list[Given]) -> Clash | None:
     if clash is None:
         return None
     axis, left, right = clash
+    fix = f"Give {b.name} size {left} along axis {axis} where it is made."
+    place = len(a.bound.shape) + axis
+    same = len(a.bound.shape) == len(b.bound.shape) and bool(a.bound.node and b.bound.node)
+    if same and place > 1 and _feature_maps(a.bound.shape, b.bound.shape, place):
+        fix = _HALVED
     return Clash(
         f"{a.name} ({written(a.bound.shape)}) and {b.name} ({written(b.bound.shape)}) "
         f"do not fit in {call.expression.text}",
         f"the same size along axis {axis}, or 1",
         f"{left} in {a.name}, {right} in {b.name}",
-        f"Give {b.name} size {left} along axis {axis} where it is made.",
+        fix,
         (right, left),
     )

@@ -100,7 +100,9 @@ def _width(run: Run, call: Refusal, given: Given, found: Misfit) -> Finding:
     where.append(call.frame.site)
     fix = _fix(call, given, found)
     if fix.replace is None and fix.summary.startswith("Before"):
-        where = [call.frame.site, built.site if built is not None else None]
+        made = [a.site for a in makers(run, given.name) if a.text and a.how != "loop"]
+        data = made[:1] if found.unit == "channels" else []
+        where = [call.frame.site, *data, built.site if built is not None else None]
     return explained(
         run,
         f"{call.layer} expects {found.expected} {found.unit} and is given {found.got}",
@@ -118,24 +120,42 @@ def _fix(call: Refusal, given: Given, found: Misfit) -> Fix:
     shape, module = given.bound.shape, call.module
     assert module is not None
     if found.unit == "columns" and len(shape) > 2 and prod(shape[1:]) == found.expected:
+        if call.handed_on:
+            return Fix(f"Put nn.Flatten() in front of {call.layer} in the nn.Sequential.")
         return Fix(
             f"Before {call.layer}, lay the axes of {given.name} out in one: "
             f"torch.flatten({given.name}, 1) has {found.expected} columns."
         )
-    if found.expected in shape and len(shape) > 2 and found.unit == "channels":
-        order = [0, shape.index(found.expected, 1)] if found.expected in shape[1:] else []
+    last = found.unit == "channels" and len(shape) > 2 and shape[-1] == found.expected
+    if last and not call.handed_on:
+        order = [0, len(shape) - 1]
         order += [axis for axis in range(1, len(shape)) if axis not in order]
         moved = ", ".join(map(str, order))
         return Fix(
             f"Before {call.layer}, bring the axis of size {found.expected} to the place of the "
             f"channels: {given.name}.permute({moved})."
         )
+    if found.unit == "channels" and not call.handed_on and not given.bound.node:
+        return _channels(call, given, found)
     change = rewritten(module.built, found.setting, found.got) if module.built else None
     if change is None or module.built is None:
         return Fix(f"Build {call.layer} with {found.setting}={found.got}.")
     old, new = change
     local = old in module.built.site.code
     return Fix(f"Build it for what it gets: {new}.", replace=change if local else None)
+
+
+def _channels(call: Refusal, given: Given, found: Misfit) -> Fix:
+    """The input itself has other channels than the first layer: either may be meant."""
+    module = call.module
+    assert module is not None
+    change = rewritten(module.built, found.setting, found.got) if module.built else None
+    new = change[1] if change is not None else f"{found.setting}={found.got}"
+    local = change is not None and module.built is not None and change[0] in module.built.site.code
+    return Fix(
+        f"Build it for what it gets: {new}; or give it inputs of {found.expected} channels.",
+        replace=change if local else None,
+    )
 
 
 def _because(run: Run, call: Refusal, given: Given, found: Misfit) -> str:

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import broadcast_clash, misfit, product_clash, written
-from sawbones.stats.crashes import Given, Refusal, makers, refusal
+from sawbones.stats.crashes import Given, Refusal, layer_in_front, makers, refusal
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("data.label-out-of-range",)
@@ -71,11 +71,18 @@ _CALLS = {
 }
 
 
+_ONE_COLUMN = (
+    "For one score per row and labels of 0 and 1, use nn.BCEWithLogitsLoss with labels.float() of "
+    "the shape of the scores (nn.BCELoss after a sigmoid); or give the model a column per class."
+)
+
+
 @dataclass(frozen=True)
 class Wrong:
     given: Given
     wanted: str  # dtype
     why: str
+    advice: str = ""  # where another dtype would not mend it
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -92,7 +99,9 @@ def check(run: Run) -> Iterator[Finding]:
         or _product(call)
         or _learned_integers(call)
     )
-    if wrong is not None:
+    if wrong is not None and call.handed_on and wrong.given.name == call.given[0].name:
+        yield _handed(run, call, wrong)
+    elif wrong is not None:
         yield _found(run, call, wrong)
 
 
@@ -128,6 +137,9 @@ def _labels(call: Refusal) -> Wrong | None:
     scores, labels = call.tensors[:2]
     indices = len(labels.bound.shape) == len(scores.bound.shape) - 1
     if indices and labels.bound.dtype not in ("int64", "uint8"):
+        if scores.bound.shape[1:2] == (1,):
+            why = f"{call.layer} chooses among columns, and {scores.name} has only one"
+            return Wrong(labels, "int64", why, _ONE_COLUMN)
         return Wrong(labels, "int64", f"{call.layer} takes one whole number per row as its label")
     same = labels.bound.shape == scores.bound.shape
     if same and _is_whole(labels.bound.dtype):
@@ -258,11 +270,35 @@ def _found(run: Run, call: Refusal, wrong: Wrong) -> Finding:
         run,
         f"{given.name} is {bound.dtype} where {called} takes {wrong.wanted}",
         where,
-        Fix(f"Convert it where it is made (line {line}): {advice}."),
+        Fix(wrong.advice or f"Convert it where it is made (line {line}): {advice}."),
         expected=f"{wrong.wanted}: {wrong.why}",
         got=f"{bound.dtype} ({given.name}, {written(bound.shape)})",
         because=because,
         sizes=[Size(g.name, written(g.bound.shape), g.bound.dtype) for g in call.tensors[:3]],
+        exactly=(2, 1),  # dtypes that meet
+    )
+
+
+def _handed(run: Run, call: Refusal, wrong: Wrong) -> Finding:
+    """nn.Sequential hands on what the layer in front gives: no line of the user's holds it."""
+    bound, module = wrong.given.bound, call.module
+    assert module is not None
+    front = layer_in_front(run, bound) or "the layer in front of it"
+    built = module.built.site if module.built is not None else None
+    return explained(
+        run,
+        f"{call.layer} is handed {bound.dtype} by {front} and takes {wrong.wanted}",
+        (built, call.frame.site),
+        Fix(
+            f"Take {call.layer} out of the nn.Sequential, or put another layer in its place: "
+            f"{front} gives {bound.dtype} of {written(bound.shape)}."
+            if wrong.wanted == "int64"
+            else f"Bring {call.layer} and {front} to one dtype where they are built."
+        ),
+        expected=f"{wrong.wanted}: {wrong.why}",
+        got=f"{bound.dtype} ({written(bound.shape)}, from {front})",
+        because="nn.Sequential gives each layer what the one in front of it returns",
+        sizes=[Size(front, written(bound.shape), bound.dtype)],
         exactly=(2, 1),  # dtypes that meet
     )
 

@@ -98,6 +98,9 @@ def _made(run: Run, frame: CrashFrame) -> Iterator[Finding]:
     items = rows.bound.items
     if any(item.requires_grad for item in items):
         return
+    axes = {len(item.shape) for item in items if item.kind == "tensor"}
+    if expression.name == "stack" and 0 in axes and len(axes) > 1:
+        return  # an axis is lost, and no sample is shorter than another
     found = _odd(items)
     if found is not None:
         yield _finding(run, crash(run), frame, rows.bound, *found, name=rows.text)

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Crash, CrashFrame, Finding, Fix, Run, Site, Size
+from sawbones.schema import Bound, Crash, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crashes import crash, inner_frame, library_frames, makers
 
 NEEDS = ("crash", "crash_record")
@@ -68,6 +68,9 @@ def _cannot_start(run: Run, died: Crash, below: list[CrashFrame]) -> Finding:
     loaders = [b for f in below for b in f.values.values() if b.kind == "loader"]
     workers = next((b.settings.get("num_workers") for b in loaders), None)
     what = next((b.settings.get("dataset") for b in loaders), "the data set")
+    members = [str(m) for b in loaders for m in b.settings.get("unpicklable") or ()]
+    if members:
+        return _member(run, died, members[0], loaders)
     return explained(
         run,
         f"The workers of the DataLoader cannot start: {what} cannot be pickled",
@@ -80,6 +83,29 @@ def _cannot_start(run: Run, died: Crash, below: list[CrashFrame]) -> Finding:
         expected="a dataset that can be pickled",
         got=f"{died.exception} while it was pickled",
         because="a worker that is spawned gets its dataset by pickling",
+        sizes=[Size("num_workers", str(workers))] if workers is not None else [],
+    )
+
+
+def _member(run: Run, died: Crash, member: str, loaders: list[Bound]) -> Finding:
+    """The member of the loader or of its data set that no other process can be given."""
+    frame = inner_frame(died)
+    name, _, what = member.partition(": ")
+    attribute = name.partition(".")[2]
+    lines = [b.lines[attribute] for b in loaders if attribute in b.lines]
+    workers = next((b.settings.get("num_workers") for b in loaders), None)
+    advice = "Put a function or class at the top level of a file in its place"
+    if what == "an open file" or what.startswith("a connection"):
+        advice = "Keep its path, and open it in __getitem__, in the worker, at the first use"
+    given, unnamed = _where(run, frame), "lambda" in what or "inside of" in what
+    return explained(
+        run,
+        f"The workers of the DataLoader cannot start: {name} is {what}, which cannot be pickled",
+        (*given[:1], *lines[:1], *given[1:]) if unnamed else (*lines[:1], *given),
+        Fix(f"{advice} ({name}). num_workers=0 works meanwhile."),
+        expected="a data set, transforms and a collate function that can be pickled",
+        got=f"{what} as {name}",
+        because="a worker that is spawned gets its data set by pickling",
         sizes=[Size("num_workers", str(workers))] if workers is not None else [],
     )
 

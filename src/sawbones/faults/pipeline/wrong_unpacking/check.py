@@ -172,8 +172,30 @@ def _rows(given: Bound | None) -> list[Size]:
 def _layer(run: Run, call: Refusal) -> Iterator[Finding]:
     packed = [g for g in call.given if g.bound.kind in _PACKED and g.name != "self"]
     first = call.given[0] if call.given else None
-    if first is not None and first in packed:
+    if first is not None and first in packed and call.handed_on:
+        yield _handed(run, call, first)
+    elif first is not None and first in packed:
         yield _packed(run, call.frame, first, call.layer)
+
+
+def _handed(run: Run, call: Refusal, given: Given) -> Finding:
+    """nn.Sequential hands on whatever a layer returns, a tuple as well."""
+    module = call.module
+    built = module.built.site if module is not None and module.built is not None else None
+    return explained(
+        run,
+        f"{call.layer} is handed a {given.bound.cls} where it takes a tensor",
+        (built, call.frame.site),
+        Fix(
+            "Call the layer in front of it by itself and hand its first result on (out, _ = "
+            "layer(x)): nn.Sequential hands on all that a layer returns."
+        ),
+        expected="a tensor",
+        got=_listed(given.bound),
+        because=f"the layer in front of {call.layer} in the nn.Sequential returns a "
+        f"{given.bound.cls}",
+        sizes=_rows(given.bound),
+    )
 
 
 def _asked(run: Run, frame: CrashFrame, expression: Expression) -> Iterator[Finding]:
@@ -181,6 +203,11 @@ def _asked(run: Run, frame: CrashFrame, expression: Expression) -> Iterator[Find
     known = first is not None and first.bound is not None and first.bound.kind in _PACKED
     if known and first is not None and first.bound is not None and expression.name in _OF_TENSORS:
         yield _packed(run, frame, Given(first.text, first.bound), f".{expression.name}")
+
+
+def _keys_of_batch(run: Run) -> tuple[str, ...]:
+    batch = crash(run).batch
+    return batch.keys[:6] if batch is not None and batch.kind == "mapping" else ()
 
 
 def _packed(run: Run, frame: CrashFrame, given: Given, what: str) -> Finding:
@@ -191,10 +218,15 @@ def _packed(run: Run, frame: CrashFrame, given: Given, what: str) -> Finding:
     if given.bound.kind == "mapping":
         first = f"{given.name}[{given.bound.keys[0]!r}]" if given.bound.keys else first
     advice = f"Take the tensor out of it: {first}"
+    keys = _keys_of_batch(run) if given.bound.kind == "text" else ()
+    if keys:
+        advice = f"Take the values by their keys: for batch in loader, then batch[{keys[0]!r}]"
     if root is not None and given.bound.kind == "sequence" and root.how == "assign":
         rest = ", ".join(f"_{i}" for i in range(1, given.bound.length))
         advice += f", or {given.name}, {rest} = {root.text} at line {root.site.line}"
     because = f"{given.name} comes from {root.text} (line {root.site.line})" if root else ""
+    if keys:
+        because = f"the loader gives a dict ({', '.join(keys)}): taken apart, it gives its keys"
     return explained(
         run,
         f"{given.name} is a {given.bound.cls} where {what} takes a tensor",
