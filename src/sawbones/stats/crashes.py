@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sawbones.schema import Assignment, Bound, Crash, CrashFrame, Expression, Run, Site
 
@@ -122,15 +123,20 @@ def _handed_on(
 ) -> bool:
     """nn.Sequential called the layer, with what came out of another one."""
     chain = [f for f in below if f.home == "torch.nn.modules.container"]
-    holder = chain[-1].values.get("self") if chain else None
-    if holder is None or holder.cls != "Sequential":
+    holders = [b for f in chain if (b := f.values.get("self")) and b.cls == "Sequential"]
+    if not holders:
         return False
-    names = [str(name) for name in holder.settings.get("children") or ()]
-    if module.path and names:
-        return module.path.rpartition(".")[2] != names[0]
+    if module.path:
+        inner = [module, *reversed(holders)]
+        return any(not _is_first(a, b) for a, b in pairwise(inner))
     given = next((b for name, b in first.values.items() if name != "self"), None)
     written = [o.bound for o in expression.operands if o.bound is not None]
     return given is not None and bool(written) and all(_key(b) != _key(given) for b in written)
+
+
+def _is_first(module: Bound, holder: Bound) -> bool:
+    names = [str(name) for name in holder.settings.get("children") or ()]
+    return module.path.rpartition(".")[2] == (names[0] if names else "")
 
 
 def layer_in_front(run: Run, bound: Bound) -> str:

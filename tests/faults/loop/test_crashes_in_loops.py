@@ -173,6 +173,14 @@ loss_b = -critic(made).mean()
 loss_b.backward()
 """
 )
+LAYER_ASTRAY = (
+    HEAD
+    + """
+part = nn.Linear(3, 2, device="meta")  # ROOT
+whole = nn.Sequential(model, part)
+whole(torch.randn(2, 5))
+"""
+)
 CASES = {
     "state carried over": (CARRIED, "loop.backward-twice", "state = state.detach()"),
     "made before the loop": (BEFORE_THE_LOOP, "loop.backward-twice", "inside of the loop"),
@@ -188,6 +196,7 @@ CASES = {
     "per sample": (PER_SAMPLE, "loss.not-scalar", "loss.mean()"),
     "no graph": (TAKEN_OUT, "loss.not-scalar", "item"),
     "one tensor astray": (ONE_ASTRAY, "loop.device-mismatch", 'weights = weights.to("cpu")'),
+    "one layer astray": (LAYER_ASTRAY, "loop.device-mismatch", "Move the model"),
     "chosen": (CHOSEN, "loss.not-scalar", "scores.argmax(1)"),
     "result called": (RESULT_CALLED, "loop.api-misuse", "brackets behind it"),
     "attribute called": (ATTRIBUTE_CALLED, "loop.api-misuse", "brackets behind it"),

@@ -292,6 +292,18 @@ with torch.no_grad():
 print(torch.cat(found))
 """
 )
+NESTED = (
+    HEAD
+    + """
+model = nn.Sequential(
+    nn.Linear(5, 4),
+    nn.Sequential(
+        nn.Embedding(10, 4),  # ROOT
+    ),
+)
+model(torch.randn(2, 5))
+"""
+)
 CASES = {
     "width after a flatten": (FLATTENED, "model.width-mismatch", "nn.Linear(144, 2)"),
     "channels": (CHANNELS, "model.width-mismatch", "nn.Conv2d(8, 4, 3)"),
@@ -316,6 +328,7 @@ CASES = {
     "one is no channel": (BATCH_OF_ONE, "model.width-mismatch", "nn.Conv2d(3, 4, 3)"),
     "channels last": (CHANNELS_LAST, "model.width-mismatch", "permute(0, 3, 1, 2)"),
     "handed on": (TWO_EMBEDDINGS, "model.wrong-dtype", "out of the nn.Sequential"),
+    "handed to a nested one": (NESTED, "model.wrong-dtype", "out of the nn.Sequential"),
     "one column": (ONE_COLUMN, "model.wrong-dtype", "BCEWithLogitsLoss"),
     "halved": (HALVED, "model.shape-mismatch", "divisible by 2"),
     "squeezed away": (SQUEEZED_AWAY, "model.shape-mismatch", "squeeze(-1)"),

@@ -72,7 +72,7 @@ def _finding(run: Run, call: Refusal, tensors: list[Given], own: str) -> Finding
     others = [g for g in tensors if g.bound.device != given.bound.device]
     meant = _meant(run, {g.bound.device for g in tensors} | ({own} if own else set()))
     left = own != meant if meant else own == "cpu" and given.bound.device != "cpu"
-    if left and call.module is not None:
+    if call.module is not None and (left or call.handed_on):
         return _layer_left(run, call, given)
     astray = [g for g in tensors if meant and g.bound.device != meant]
     if astray:
@@ -136,17 +136,18 @@ def _meant(run: Run, devices: set[str]) -> str:
 def _layer_left(run: Run, call: Refusal, given: Given) -> Finding:
     module = call.module
     assert module is not None
+    its = "the CPU" if module.device == "cpu" else module.device
     built = module.built.site if module.built is not None else None
     return explained(
         run,
-        f"{call.layer} was left on the CPU and is given values on {given.bound.device}",
+        f"{call.layer} was left on {its} and is given values on {given.bound.device}",
         (built, call.frame.site),
         Fix(
             f"Move the model: model.to({_device(run, given.bound.device)}), before the optimizer is made. A layer "
             "in a plain list or made in forward does not move with it."
         ),
         expected=f"weights on {given.bound.device}",
-        got="weights on cpu",
+        got=f"weights on {module.device}",
         because=f"{given.name} is on {given.bound.device}",
         sizes=_rows(call, [given]),
         exactly=(2, 1),  # devices that meet
