@@ -66,7 +66,7 @@ def test_a_finding_is_pinned_by_diagnose_and_again_from_its_report(
         and 'observe("train.py", root=ROOT, steps=3)' in text
     )
     failed = _pytest(str(test))
-    assert failed.returncode == 1 and "expected raw scores" in failed.stdout
+    assert failed.returncode == 1 and "The loss gets probabilities" in failed.stdout
     script.write_text(BROKEN.replace(".softmax(-1)", ""), encoding="utf-8")
     assert _pytest(str(test)).returncode == 0
     assert _main("pin", "report.json", "--out", ".") == 0

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from sawbones.report import render_terminal, with_patches
-from sawbones.schema import Evidence, Explanation, Finding, Fix, Site, Size
+from sawbones.schema import CouldNotLook, Evidence, Explanation, Finding, Fix, Site, Size
 
 
 def rendered(report, quiet=False, width=160, terminal=False) -> str:
@@ -137,3 +137,13 @@ def test_a_crash_is_laid_out_as_expected_got_because_try(crashed):
     assert said["expected"] == "10 columns" and said["got"] == "12"
     assert said["because"] == "hidden is 4 x 12" and said["try"] == "nn.Linear(12, 2)"
     assert said["sizes"].split() == ["hidden", "4", "x", "12", "line", "3"]
+
+
+def test_a_check_without_work_is_no_blind_spot(sick):
+    blind = (
+        CouldNotLook("loop.backward-twice", "needs crash: the script did not crash. Nothing to do"),
+        CouldNotLook("model.causal-leak", "needs deep: no deep step was recorded"),
+    )
+    text = rendered(dataclasses.replace(sick, could_not_look=blind))
+    assert "nothing to do   1 check: the script did not crash (1)" in text
+    assert "could not look  1 check: needs deep: no deep step was recorded (1)" in text

@@ -1,9 +1,8 @@
 """How often findings were right on the first try: the lower end of the interval, with its n.
 
 Right means: on a program that its author wrote without sight of the checks, the finding named the
-fault that was there. `first_tries.json` holds the counts by kind of reading; it is written by
-`python benchmarks/first_tries.py` from the corpus, where each script says in which round it was
-written and what was said of it before anything was mended.
+fault that was there. `first_tries.json` holds the counts by kind of reading, with the rounds that
+they come from; a new round is added there before anything is mended.
 """
 
 from __future__ import annotations

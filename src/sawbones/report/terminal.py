@@ -234,6 +234,14 @@ def _tightened(patch: str) -> list[str]:
     return [f"{line[0]} {line[1 + margin :]}" for line in kept]
 
 
+def _by_reason(reasons: list[tuple[str, list[str]]]) -> str:
+    said = " · ".join(f"{why} ({len(faults)})" for why, faults in reasons[:MOST_REASONS])
+    rest = sum(len(faults) for _, faults in reasons[MOST_REASONS:])
+    more = f" · other reasons ({rest})" if rest else ""
+    count = sum(len(faults) for _, faults in reasons)
+    return f"{wording.plural(count, 'check')}: {said}{more}"
+
+
 def _summary(report: Report) -> RenderableType:
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim", no_wrap=True)
@@ -251,14 +259,10 @@ def _summary(report: Report) -> RenderableType:
         said = f"{item.finding.fault} {wording.place(item.finding, report.script)}, by {item.by}"
         rows.add_row("ignored", Text(shown_line(said)))
     if report.could_not_look:
-        reasons = wording.blind_spots(report.could_not_look)
-        said = " · ".join(f"{why} ({len(faults)})" for why, faults in reasons[:MOST_REASONS])
-        rest = sum(len(faults) for _, faults in reasons[MOST_REASONS:])
-        more = f" · other reasons ({rest})" if rest else ""
-        rows.add_row(
-            "could not look",
-            Text(f"{wording.plural(len(report.could_not_look), 'check')}: {said}{more}"),
-        )
+        idle, blind = wording.idle_and_blind(report.could_not_look)
+        for title, reasons in (("could not look", blind), ("nothing to do", idle)):
+            if reasons:
+                rows.add_row(title, Text(_by_reason(reasons)))
     if report.looked and report.verdict != "healthy":
         rows.add_row("silent", Text(wording.looked_at(report)))
     for cleared in report.cleared:

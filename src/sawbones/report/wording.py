@@ -152,6 +152,26 @@ def looked_at(report: Report) -> str:
     )
 
 
+_IDLE = "Nothing to do"  # how a reason ends that is none to worry about
+
+
+def idle_and_blind(
+    blind: Iterable[CouldNotLook],
+) -> tuple[list[tuple[str, list[str]]], list[tuple[str, list[str]]]]:
+    """Checks for which this program has no work (no crash, one rank), and those that lack
+    something, each by reason.
+    """
+    idle: dict[str, list[str]] = {}
+    lacking = []
+    for item in blind:
+        if item.why.endswith(_IDLE):
+            reason = item.why.removesuffix(_IDLE).rstrip(". ").split(": ", 1)[-1]
+            idle.setdefault(shown_line(reason), []).append(item.fault)
+        else:
+            lacking.append(item)
+    return sorted(idle.items(), key=lambda row: -len(row[1])), blind_spots(lacking)
+
+
 def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:
     """Reasons with the faults they keep from being looked at, the most frequent reason first."""
     grouped: dict[str, list[str]] = {}
