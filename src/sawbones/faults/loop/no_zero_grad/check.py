@@ -54,7 +54,7 @@ from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Optimizer, Run, Site
 from sawbones.stats.series import growth_exponent
 
-NEEDS = ("steps", "events")
+NEEDS = ("steps", "events", "tensors")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "loop.exploding-gradients",
