@@ -36,7 +36,9 @@ def finding(
     The fault is the name of the check's folder and is put in by whoever runs the check.
     """
     status = STATUSES[min(STATUSES.index(_status(evidence)), STATUSES.index(at_most))]
-    confidence = confidence_of(_kind(evidence), status)
+    # Crashes have first tries of their own, whatever else was read beside the refusal.
+    kind = _kind(evidence) if explanation is None else "refused"
+    confidence = confidence_of(kind, status)
     return Finding(
         "",
         status,
