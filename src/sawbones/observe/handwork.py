@@ -1,9 +1,10 @@
 """Updates written by hand: parameters that change in place between two backward passes although no
-optimizer stepped.
+optimizer stepped, and whether the gradients that such an update used were cleared before the next.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,13 +16,24 @@ _MAX_NODES = 20_000
 _REFRESH = 50  # passes after which leaves of the graph are looked up again
 
 
+@dataclass(frozen=True)
+class Changes:
+    """Between two backward passes."""
+
+    looked: int  # parameters
+    changed: int
+    uncleared: int | None  # of those that changed: their gradient held what the last update used
+    # (None: on a device, where no value is read)
+
+
 class Handwork:
     def __init__(self, census: Census) -> None:
         self._census = census
         self.root: torch.Tensor | None = None  # what the pass in progress is differentiating
         self._leaves: list[torch.Tensor] = []
         self._num_passes = 0
-        self._marks: list[tuple[torch.Tensor, float | int]] = []
+        self._marks: list[tuple[torch.Tensor, float | int, _Grad]] = []
+        self._used: dict[int, torch.Tensor] = {}  # parameters whose gradient an update has used
 
     def backward_ended(self) -> list[torch.Tensor]:
         """Notes the parameters as they are now, and returns them."""
@@ -32,13 +44,42 @@ class Handwork:
                 self._leaves = leaves_of(root)
             params = self._leaves
         self._num_passes += 1
-        self._marks = [(p, _mark(p)) for p in sorted(params, key=lambda p: p.numel())[:_LOOKED_AT]]
+        self._marks = [
+            (p, _mark(p), _grad(p)) for p in sorted(params, key=lambda p: p.numel())[:_LOOKED_AT]
+        ]
         return params
 
-    def changes(self) -> tuple[int, int]:
-        """How many were looked at and how many of them have changed since. Asked once."""
+    def changes(self) -> Changes:
+        """What has changed since the last backward pass, when the next begins. Asked once."""
         marks, self._marks = self._marks, []
-        return len(marks), sum(_mark(p) != before for p, before in marks)
+        moved = {id(p) for p, before, _ in marks if _mark(p) != before}
+        uncleared = len(moved & self._used.keys())
+        self._used = {
+            id(p): p
+            for p, _, grad in marks
+            if (id(p) in moved or id(p) in self._used) and _is_left(p, grad)
+        }
+        on_host = all(p.device.type == "cpu" for p, _, _ in marks)
+        return Changes(len(marks), len(moved), uncleared if on_host else None)
+
+
+_Grad = tuple[int, int] | None  # identity and version of a gradient
+
+
+def _grad(parameter: torch.Tensor) -> _Grad:
+    grad = parameter.grad
+    return (id(grad), grad._version) if grad is not None else None
+
+
+def _is_left(parameter: torch.Tensor, grad: _Grad) -> bool:
+    """The gradient is what the backward pass left: not replaced, not written to, and not zero
+    (what goes through `.data` shows in no version).
+    """
+    now = parameter.grad
+    if grad is None or now is None or _grad(parameter) != grad:
+        return False
+    plain = type(now) is torch.Tensor and now.layout is torch.strided
+    return plain and now.device.type == "cpu" and bool(now.detach().any())
 
 
 def _mark(parameter: torch.Tensor) -> float | int:

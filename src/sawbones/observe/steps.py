@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,8 @@ class StepLog:
             False  # an optimizer object has stepped: no hand-written update is looked for
         )
         self._hand = Handwork(recorder.census)
+        # told of the parameters, when the next backward pass begins
+        self.on_manual_step: list[Callable[[list[torch.Tensor]], None]] = []
         self._updates = UpdateLog(recorder) if recorder.options.journal else None
         self.marks = GradientMarks(None if recorder.options.journal else MARKED)
         self._memory = MemoryReader()
@@ -226,15 +228,20 @@ class StepLog:
     def manual_step_check(self) -> None:
         if self._stepped:
             return
-        looked, changed = self._hand.changes()
-        if not changed:
+        seen = self._hand.changes()
+        if not seen.changed:
             return
         held = self._held[-1]
         held.engine.after_step(self._r.step, held.params)
         self._updated(held)
         self.marks.stepped(held.index, held.params)
-        self._r.event("manual_step", {"num_changed": changed, "num_looked": looked})
+        data: dict[str, Any] = {"num_changed": seen.changed, "num_looked": seen.looked}
+        if seen.uncleared is not None:
+            data["num_uncleared"] = seen.uncleared
+        self._r.event("manual_step", data)
         self._row(held, math.nan, skipped=False)
+        for listener in self.on_manual_step:
+            self._r.guard("manual step", listener, held.params)
         self._r.next_step()
 
     # brief steps
@@ -369,7 +376,7 @@ class StepLog:
 
     def manual_close(self) -> None:
         """The last hand-written update has no backward after it to reveal it."""
-        if not self._stepped and self._hand.changes()[1]:
+        if not self._stepped and self._hand.changes().changed:
             held = self._held[-1]
             held.engine.after_step(self._r.step, held.params)
             self._updated(held)

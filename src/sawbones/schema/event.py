@@ -15,7 +15,7 @@ read cheaply):
 | scaler_update | scaler, scale_before, scale_after |
 | clip          | fn, max_norm, norm, num_tensors |
 | step          | optimizer, cls, lr: [per group], skipped, closure: a backward ran in it, uncleared: kept, lost: cleared unused |
-| manual_step   | num_changed (parameters changed in place although no optimizer stepped) |
+| manual_step   | num_changed, of num_looked (parameters changed in place although no optimizer stepped), num_uncleared: kept |
 | zero_grad     | target ("optimizer" or "module"), optimizer, set_to_none |
 | schedule      | cls, scheduler, lr_before, lr_after, initial, metric: what ReduceLROnPlateau was given |
 | mode          | module, training |

@@ -4,7 +4,9 @@
 At each optimizer step, how many of its gradients were not cleared since the same optimizer stepped
 last. A gradient counts as cleared when, at some backward pass in between, it was None, another
 tensor, or had been written to (zeroed). Fires when at least half of an optimizer's gradients were
-uncleared at 90 % of its steps; the earliest is its second step.
+uncleared at 90 % of its steps; the earliest is its second step. Updates written by hand (parameters
+that change between two backward passes without an optimizer) are judged alike: a gradient counts as
+uncleared when the next backward pass finds it as the last one left it, and not zero.
 
 ## Why it matters
 The update follows a running sum of gradients: the effective step grows with time, old batches keep
@@ -34,7 +36,9 @@ norm stays lower than in the run without, or the loss ends lower.
 Gradient accumulation clears after the step, not before every backward, and stays silent. LBFGS
 closures clear inside the step. A parameter that two optimizers share is judged by its last
 clearing. zero_grad through the model, through the optimizer, by hand (`p.grad = None`,
-`p.grad.zero_()`) all change identity or version and count as cleared.
+`p.grad.zero_()`) all change identity or version and count as cleared. Of an update written by hand
+only parameters that it changed count, so that a network that waits while another one is updated, or
+whose gradients are by-products of an attack on its input, is no part of it.
 
 ## References
 The most common mistake named in PyTorch's own forum and tutorials; missing zero_grad is fault 1 of
@@ -50,7 +54,7 @@ from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Optimizer, Run, Site
 from sawbones.stats.series import growth_exponent
 
-NEEDS = ("steps", "events", "optimizers", "tensors")
+NEEDS = ("steps", "events", "tensors")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "loop.exploding-gradients",
@@ -61,15 +65,19 @@ EXPLAINS = (
     "data.labels-misaligned",
 )
 EXPERIMENT = "zero_grad_added"
+BY_HAND = -1  # in the place of an optimizer's number
 
 
 def check(run: Run) -> Iterator[Finding]:
     judged = [(optimizer, _steps(run, optimizer)) for optimizer in run.optimizers]
     judged = [(optimizer, steps) for optimizer, steps in judged if len(steps) >= 2]
-    if not judged:
+    by_hand = [e for e in run.of_kind("manual_step") if "num_uncleared" in e.data][1:]
+    if not judged and len(by_hand) < 2:
         raise NothingToJudge("no optimizer took a second step after its first")
     for optimizer, steps in judged:
         yield from _of(run, optimizer, steps)
+    if not judged:
+        yield from _by_hand(run, by_hand)
 
 
 def _steps(run: Run, optimizer: Optimizer) -> list[Event]:
@@ -87,10 +95,43 @@ def _of(run: Run, optimizer: Optimizer, steps: list[Event]) -> Iterator[Finding]
         for e in steps
         if limits.UNCLEARED_PARAMETERS.reached_by((e.data.get("uncleared") or 0) / held)
     ]
+    yield from _summed_up(
+        run,
+        optimizer.index,
+        steps,
+        uncleared,
+        Fix(
+            "Call optimizer.zero_grad() once per optimizer step, before backward().",
+            insert_before="optimizer.zero_grad()",
+        ),
+    )
+
+
+def _by_hand(run: Run, steps: list[Event]) -> Iterator[Finding]:
+    uncleared = [
+        e
+        for e in steps
+        if limits.UNCLEARED_PARAMETERS.reached_by(e.data["num_uncleared"] / e.data["num_changed"])
+    ]
+    yield from _summed_up(
+        run,
+        BY_HAND,
+        steps,
+        uncleared,
+        Fix(
+            "Clear the gradient of every parameter once per update, before backward(): "
+            "p.grad = None, or p.grad.zero_()."
+        ),
+    )
+
+
+def _summed_up(
+    run: Run, optimizer: int, steps: list[Event], uncleared: list[Event], fix: Fix
+) -> Iterator[Finding]:
     if not limits.UNCLEARED_STEPS.reached_by(len(uncleared) / len(steps)):
         return
     site = _backward_before(run, uncleared[0]) or uncleared[0].site
-    norms = run.steps["grad_norm"][run.steps["optimizer"] == optimizer.index]
+    norms = run.steps["grad_norm"][run.steps["optimizer"] == optimizer]
     yield finding(
         "Gradients are never cleared: every step uses the sum of all gradients so far",
         (site,) if site else (),
@@ -113,10 +154,7 @@ def _of(run: Run, optimizer: Optimizer, steps: list[Event]) -> Iterator[Finding]
                 expected=float(norms[0]),
             ),
         ),
-        Fix(
-            "Call optimizer.zero_grad() once per optimizer step, before backward().",
-            insert_before="optimizer.zero_grad()",
-        ),
+        fix,
     )
 
 

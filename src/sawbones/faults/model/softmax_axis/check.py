@@ -5,7 +5,8 @@ On deep steps, every softmax whose result weighs other values, and the dimension
 product or sum runs over: the weights have to add up to 1 along it. Fires from step 0 when the
 softmax was taken along another dimension, when it was taken over a dimension of size 1 (its result
 is 1 everywhere), or when log-probabilities that enter a loss were normalised over another dimension
-than the classes.
+than the classes. Also when the loss is given, on every deep step, the softmax over a dimension of
+size 1: the answer is the constant 1 (0 after log_softmax) and no gradient comes through it.
 
 ## Why it matters
 The weighted mean is no mean: its size depends on the other queries or on the batch, and the weights
@@ -85,6 +86,10 @@ def check(run: Run) -> Iterator[Finding]:
     wrong_at = Counter(op.site for _, op, _, _ in found)
     always = [one for one in found if one[1].site and wrong_at[one[1].site] == looked[one[1].site]]
     into_loss = list(_in_the_loss(run))
+    of_one = _constant(run)
+    if of_one is not None:
+        yield of_one
+        return
     if not looked and not into_loss:
         raise NothingToJudge("no softmax was taken of something learned")
     for deep, op, text, expected in (always or into_loss)[:1]:
@@ -109,8 +114,47 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
+def _constant(run: Run) -> Finding | None:
+    """The loss of every deep step is given a softmax over a dimension of size 1."""
+    losses = carrying(run)
+    made = [(seen, op) for seen in losses if (op := seen.maker()) is not None and _of_one(op)]
+    if not made or len(made) < len(losses):
+        return None
+    op = made[0][1]
+    shape, constant = op.outputs[0].shape, "0" if op.name == "log_softmax" else "1"
+    own = [m for m in run.modules if m.path == op.module and m.cls in ("Softmax", "LogSoftmax")]
+    return finding(
+        f"Softmax over a dimension of size 1: every answer is the constant {constant}",
+        places(*(m.built for m in own[:1]), op.site),
+        (
+            exact(
+                f"{op.name} of {shape} over dimension {_axis(op)}, which has size 1, enters the "
+                f"loss: its value is {constant} and its gradient 0 whatever the model computes",
+                1,
+                expected=2,
+                signal="ops",
+                steps=[s.deep.step for s, _ in made[:5]],
+            ),
+        ),
+        Fix(
+            "One score per sample needs no softmax: give the raw score to BCEWithLogitsLoss (or its "
+            "sigmoid to BCELoss), or make one output per class."
+        ),
+    )
+
+
+def _of_one(op: Op) -> bool:
+    if op.name not in _SOFTMAX or not op.inputs or not op.outputs:
+        return False
+    axis, value = _axis(op), op.inputs[0]
+    return axis is not None and value.requires_grad and value.shape[axis] == 1
+
+
 def _axis(op: Op) -> int | None:
     dim, rank = op.args.get("dim"), len(op.inputs[0].shape)
+    if dim is None and "_stacklevel" in op.args and rank:
+        # functional.softmax may be called without dim: torch takes the first or the second
+        return 0 if rank in (1, 3) else 1
     return dim % rank if isinstance(dim, int) and rank else None
 
 
