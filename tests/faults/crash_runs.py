@@ -53,3 +53,13 @@ def explanations(run: Run) -> list[Finding]:
 def root_line(source: str) -> int:
     lines = textwrap.dedent(source).split("\n")
     return next(number for number, line in enumerate(lines, 1) if line.endswith("# ROOT"))
+
+
+def assert_named_by_one_finding(folder: Path, source: str, fault: str, advice: str) -> None:
+    """The cause, its line (marked ROOT) and the fix."""
+    found = explanations(died(folder, source))
+    assert [f.fault for f in found] == [fault]
+    (finding,) = found
+    assert root_line(source) in [site.line for site in finding.where[:2]]
+    assert finding.fix is not None and advice in finding.fix.summary
+    assert finding.explanation is not None and finding.explanation.got

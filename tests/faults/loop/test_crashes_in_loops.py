@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from crash_runs import died, explanations, root_line
+from crash_runs import assert_named_by_one_finding, died, explanations
 
 HEAD = """
 import torch
@@ -208,12 +208,7 @@ CASES = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 def test_the_cause_its_line_and_the_fix_are_named_by_one_finding(name: str, tmp_path: Path) -> None:
-    source, fault, advice = CASES[name]
-    found = explanations(died(tmp_path, source))
-    assert [f.fault for f in found] == [fault]
-    (finding,) = found
-    assert root_line(source) in [site.line for site in finding.where[:2]]
-    assert finding.fix is not None and advice in finding.fix.summary
+    assert_named_by_one_finding(tmp_path, *CASES[name])
 
 
 OWN_ERRORS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from crash_runs import died, explanations, root_line
+from crash_runs import assert_named_by_one_finding, died, explanations
 
 HEAD = """
 import torch
@@ -136,12 +136,7 @@ CASES = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 def test_the_cause_its_line_and_the_fix_are_named_by_one_finding(name: str, tmp_path: Path) -> None:
-    source, fault, advice = CASES[name]
-    found = explanations(died(tmp_path, source))
-    assert [f.fault for f in found] == [fault]
-    (finding,) = found
-    assert root_line(source) in [site.line for site in finding.where[:2]]
-    assert finding.fix is not None and advice in finding.fix.summary
+    assert_named_by_one_finding(tmp_path, *CASES[name])
 
 
 def test_the_sample_that_differs_is_counted_in_its_batch(tmp_path: Path) -> None:
