@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import NoReturn
 
 from sawbones.cli.printing import say
@@ -41,8 +41,11 @@ def guarded(command: Command, args: list[str]) -> None:
 
 def _explained(command: Command, args: list[str]) -> None:
     """Whatever goes wrong becomes one line."""
+    # The script of `run` may close its standard output, or fail to flush it: the interpreter's
+    # own end says so.
+    streams = nullcontext() if args[:1] == ["run"] else reader_may_leave()
     try:
-        with reader_may_leave():
+        with streams:
             command(args)
     except Exception as error:
         from sawbones.schema.errors import SawbonesError  # brings NumPy, which --help does without

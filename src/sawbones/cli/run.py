@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sawbones.capture.freezing import RUN_LIMIT_MB
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, existing_script, split_script, usage_error
+from sawbones.cli.guard import reader_may_leave
 
 if TYPE_CHECKING:
     from sawbones.schema import Finding
@@ -75,7 +76,8 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: list[str]) -> None:
     own, theirs = split_script(args, {"--out", "--nproc-per-node", "--capture-limit"}, parser())
-    given = parser().parse_args([*own, *theirs[:1]])
+    with reader_may_leave():
+        given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
     existing_script(given.script, folders=True)
     rank = _rank()

@@ -322,6 +322,18 @@ def closed_stdout():
 
 
 @case
+def stdout_that_cannot_be_flushed():
+    class Full:
+        def write(self, text):
+            return len(text)
+
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+    sys.stdout = Full()
+
+
+@case
 def closed_stderr():
     sys.stderr.close()
     print("after")
