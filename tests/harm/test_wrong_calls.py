@@ -85,9 +85,16 @@ NUMBERS = {
     "profile --steps": ("3", "-1", "0", "nan", "lots"),
     "profile --seconds": ("nan", "0", "inf", "-1"),
     "profile --top": ("0", "-1", "1.5"),
+    "try --seconds": ("nan", "0", "inf", "-1"),
+    "try --steps": ("3", "-1", "nan", "1.5"),
+    "try --nproc-per-node": ("0", "-2", "100000", "x"),
 }
 FLAGS_OF_SCRIPTS = [
-    pytest.param([*flag.split(), value, "train.py"], repr(value), id=f"{flag} {value}")
+    pytest.param(
+        [*flag.split(), value, *(["lr=0.1"] if flag.startswith("try") else []), "train.py"],
+        repr(value),
+        id=f"{flag} {value}",
+    )
     for flag, values in NUMBERS.items()
     for value in values
 ]
@@ -135,6 +142,24 @@ CALLS = {
     "profile nowhere.py": "nowhere.py",
     "profile binary.py": "binary.py",
     "profile --json runs train.py": "'runs'",
+    "run -m ''": "''",
+    "run -m .": "'.'",
+    "diagnose -m ''": "''",
+    "try": "name a trial",
+    "try train.py": "name a trial",
+    "try --lr nan train.py": "--lr",
+    "try nix train.py": "nix",
+    "try lr=nix train.py": "nix",
+    "try lr=nan train.py": "nan",
+    "try lr=0.1 nowhere.py": "nowhere.py",
+    "try lr=0.1 binary.py": "binary.py",
+    "try --json runs lr=0.1 train.py": "'runs'",
+    "scrub": "RUN",
+    "scrub --nix runs/recorded": "--nix",
+    "scrub --value ab runs/recorded": "--value",
+    "scrub nowhere": "nowhere",
+    "scrub runs/zero": "runs/zero",
+    "scrub runs/directory": "runs/directory",
     "show": "RUN",
     "show one two": "two",
     "show nowhere": "nowhere",
@@ -433,3 +458,9 @@ def test_a_bug_of_ours_is_one_line_with_the_place_of_its_details(
     monkeypatch.setenv("SAWBONES_RAISE", "1")
     with pytest.raises(TypeError):
         main(["faults"])
+
+
+def test_a_report_that_cannot_be_written_is_still_shown(place: Path) -> None:
+    done = _called(place, "diagnose", "--html", "/dev/full", "runs/recorded")
+    assert done.returncode == 2 and "/dev/full could not be written: No space left" in done.stderr
+    assert "Traceback" not in done.stderr and "inconclusive" in done.stdout.lower()

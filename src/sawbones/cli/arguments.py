@@ -110,6 +110,8 @@ def module_file(name: str) -> str:
     from sawbones.observe.launch import MODULE
 
     path = Path(*name.split("."))
+    if not path.name:
+        usage_error(f"-m {name!r} names no module. As for python: sawbones run -m package.train")
     found = next((p for p in (path.with_suffix(".py"), path / "__main__.py") if p.is_file()), None)
     found = found or _installed_module(name)
     if found is None:

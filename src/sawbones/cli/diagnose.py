@@ -298,7 +298,6 @@ def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
 
 def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyped-def]
     from sawbones.cli.screen import Screen
-    from sawbones.diagnosis.fixes import sources_of
     from sawbones.report.json_report import exit_code, to_json
     from sawbones.report.terminal import render_terminal
 
@@ -310,12 +309,7 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
         indent=2,
         ensure_ascii=False,
     )
-    if given.json and given.json != "-":
-        Path(given.json).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-    if given.html:
-        from sawbones.report.html import write_html
-
-        write_html(report, diagnosis.run, Path(given.html), sources_of(report, Path.cwd()))
+    failed = _files_not_written(diagnosis, text, given)
     with reader_may_leave():
         if given.json == "-":
             print(text)
@@ -325,4 +319,33 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
                 say(f"Captured step: {path}   (sawbones replay {path})")
             if report.verdict == "crashed" and diagnosis.output and not given.quiet:
                 say("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
+    if failed:
+        usage_error(failed)
     return exit_code(report)
+
+
+def _files_not_written(diagnosis, text: str, given: argparse.Namespace) -> str:  # type: ignore[no-untyped-def]
+    """Writes the files that were asked for. Why one could not be written (a full disk, say) is for
+    the end, after the diagnosis has been shown.
+    """
+    from sawbones.schema.errors import SawbonesError
+
+    def write_json(path: Path) -> None:
+        path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+
+    def write_page(path: Path) -> None:
+        from sawbones.diagnosis.fixes import sources_of
+        from sawbones.report.html import write_html
+
+        write_html(diagnosis.report, diagnosis.run, path, sources_of(diagnosis.report, Path.cwd()))
+
+    failed = []
+    for path, write in ((given.json, write_json), (given.html, write_page)):
+        if path and path != "-":
+            try:
+                write(Path(path))
+            except OSError as error:
+                failed.append(f"{path} could not be written: {error.strerror}")
+            except SawbonesError as error:  # a package that is not installed
+                failed.append(str(error))
+    return "; ".join(failed)

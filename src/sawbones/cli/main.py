@@ -65,9 +65,8 @@ def dispatch(args: list[str]) -> None:
     if args[0] not in COMMANDS:
         import difflib
 
-        near = difflib.get_close_matches(args[0], COMMANDS, n=3) or list(COMMANDS)
-        usage_error(
-            f"no command {args[0]!r}. Nearest: {', '.join(near)}. All of them: sawbones --help"
-        )
+        near = difflib.get_close_matches(args[0], COMMANDS, n=3)
+        listed = f"Nearest: {', '.join(near)}" if near else f"There are: {', '.join(COMMANDS)}"
+        usage_error(f"no command {args[0]!r}. {listed}. What each does: sawbones --help")
     module = importlib.import_module(f"sawbones.cli.{args[0]}")
     module.run(args[1:])

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from sawbones.cli.arguments import usage_error
+from sawbones.cli.arguments import Parser, usage_error
 from sawbones.cli.printing import say
 
 DESCRIPTION = """Mask the secrets in a recording: its database, its log and its bundles, in place.
@@ -18,11 +18,7 @@ Exit status: 0 done, 2 usage error."""
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones scrub",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones scrub", DESCRIPTION)
     p.add_argument(
         "--value",
         action="append",

@@ -9,7 +9,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sawbones.cli.arguments import existing_script, split_script, usage_error
+from sawbones.cli import values
+from sawbones.cli.arguments import (
+    Parser,
+    existing_script,
+    readable_source,
+    split_script,
+    usage_error,
+)
 
 if TYPE_CHECKING:
     from sawbones.schema import Run, Verdict
@@ -24,27 +31,40 @@ Exit status: 0 nothing came of it, 1 a trial confirmed what it looks for, 2 usag
 script crashed, 4 no trial could be decided, or interrupted."""
 
 _WITH_VALUE = {"--steps", "--seconds", "--json", "--nproc-per-node"}
+LEAST_STEPS = 4  # fewer compare nothing
 _BARS = "▁▂▃▄▅▆▇█"
 _CURVE_WIDTH = 40
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        "sawbones try",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("sawbones try", DESCRIPTION)
     p.add_argument("--list", action="store_true", help="all trials, one line each")
     p.add_argument(
-        "--steps", type=int, metavar="N", help="compare at most N optimizer steps (default: all)"
+        "--steps",
+        type=values.whole(LEAST_STEPS),
+        metavar="N",
+        help="compare at most N optimizer steps (default: all)",
     )
     p.add_argument(
-        "--seconds", type=float, default=600.0, metavar="N", help="budget in all (default 600)"
+        "--seconds",
+        type=values.above_zero,
+        default=600.0,
+        metavar="N",
+        help="budget in all (default 600)",
     )
     p.add_argument(
-        "--nproc-per-node", type=int, default=1, metavar="N", help="run the script on N ranks"
+        "--nproc-per-node",
+        type=values.whole(1, values.MOST_RANKS),
+        default=1,
+        metavar="N",
+        help="run the script on N ranks",
     )
-    p.add_argument("--json", metavar="FILE", help="write the results as JSON (- for stdout)")
+    p.add_argument(
+        "--json",
+        type=values.file_to_write,
+        metavar="FILE",
+        help="write the results as JSON (- for stdout)",
+    )
     p.add_argument("trials", metavar="TRIALS", nargs="?", help="names, separated by commas")
     p.add_argument("script", metavar="SCRIPT", nargs="?", help="the training script")
     p.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
@@ -64,8 +84,8 @@ def run(args: list[str]) -> None:
         )
     given = parser().parse_args([*own, named, theirs[0]])
     given.args = theirs[1:]
-    _check(given)
     existing_script(given.script)
+    readable_source(given.script)
     from sawbones.schema.errors import SawbonesError
     from sawbones.trials.menu import parse
 
@@ -96,15 +116,6 @@ def _split(args: list[str]) -> tuple[list[str], str | None, list[str]]:
         return own, None, []
     more, theirs = split_script(rest[1:], _WITH_VALUE, parser())
     return own + more, rest[0], theirs
-
-
-def _check(given: argparse.Namespace) -> None:
-    if not 0 < given.seconds < float("inf"):
-        usage_error(f"--seconds {given.seconds:g}: a budget above 0 is needed, e.g. --seconds 120")
-    if given.steps is not None and given.steps < 4:
-        usage_error(f"--steps {given.steps}: at least 4 are needed to compare two runs")
-    if given.nproc_per_node < 1:
-        usage_error(f"--nproc-per-node {given.nproc_per_node}: at least one rank is needed")
 
 
 def _try(given: argparse.Namespace, asked: tuple[Asked, ...]) -> int:
