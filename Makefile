@@ -47,7 +47,7 @@ $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null || true  # on all cores; some packages hold files for other Pythons
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib src > /dev/null || true  # on all cores; some packages hold files for other Pythons
 	@touch $@
 
 clean:

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 
 import pytest
-from trial_cases import CASES, Case, Hospital
+from trial_cases import CASES, SCRIPTS, Case, Hospital
 
 from sawbones import faults, trials
 from sawbones.trials import remedies
@@ -18,6 +18,14 @@ def test_verdict(case: Case, hospital: Hospital) -> None:
     assert verdict.outcome == case.outcome, verdict
     assert verdict.experiment == case.experiment
     assert verdict.result
+
+
+def test_no_experiment_changed_the_scripts_it_ran(hospital: Hospital) -> None:
+    # Here and not beside its like: the process that runs this file has these verdicts already.
+    for case in CASES:
+        if case.script == "resume":  # those that save checkpoints
+            hospital.verdict(case)
+    assert {path.suffix for path in SCRIPTS.rglob("*")} == {".py"}
 
 
 def test_every_experiment_has_a_fault_and_a_twin() -> None:

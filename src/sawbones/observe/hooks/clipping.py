@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
 def install(recorder: Recorder, patches: Patches) -> None:
     def make(original: Any) -> Any:
         def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+            given = parameters
             if isinstance(parameters, Iterable) and not isinstance(parameters, torch.Tensor):
-                parameters = list(parameters)  # a generator can be read only once
-            result = original(parameters, *args, **kwargs)
+                kind = type(parameters)
+                given = parameters = list(parameters)  # a generator can be read only once
+                if kind is GeneratorType:
+                    given = (each for each in parameters)  # torch warns of one that is used up
+            result = original(given, *args, **kwargs)
             if recorder.is_host() and recorder.wants("clip") and not is_tracing():
                 count = 1 if isinstance(parameters, torch.Tensor) else len(parameters)
                 limit = args[0] if args else kwargs.get("max_norm", kwargs.get("clip_value"))
