@@ -31,9 +31,7 @@ from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
 from sawbones.trials.source_change import change_at_source
 from sawbones.trials.twin import compare
 
-OBSERVE_SHARE = (
-    0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments
-)
+OBSERVE_SHARE = 0.5  # of the budget, at most, goes into watching; the rest belongs to the trials
 TWIN_STEPS = 25
 LEAKS = ("evaluation.leak-preprocessing", "evaluation.leak-target")
 MORE_TIME = "sawbones diagnose --seconds N"
