@@ -305,6 +305,7 @@ def _report(
     good: Run | None = None,
 ) -> tuple[Report, Sorted]:
     compared = None if good is None else against_good(good, run)
+    findings = list(map(faults.as_far_as_known, findings))
     stand = [with_differences(finding, compared) for finding in settle(findings)[0]]
     root = patient.working_folder if patient is not None else Path.cwd()
     # An interrupted diagnosis has not looked for everything.

@@ -220,10 +220,10 @@ WAITING_MS = Limit(
     weak=30,
 )
 BUSY_SHARE = Limit(
-    0.25,
+    0.5,
     "share of the time in which the process could have run",
-    "a third of the machine's work belongs to others: data and model both come late, and which "
-    "of them is the slower one cannot be told",
+    "there is twice as much work as cores: data and model both come late, and which of them is "
+    "the slower one cannot be told",
 )
 LOW_WAIT_MS = Limit(10, "ms, lower quartile", "waits that only some steps have are no starvation")
 
