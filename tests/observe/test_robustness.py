@@ -8,6 +8,7 @@ import json
 import math
 import random
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
@@ -215,3 +216,33 @@ def test_guarded_code_calls_guarded_code_in_any_thread() -> None:
     thread.start()
     thread.join(timeout=10)
     assert found == [3]
+
+
+MANY_MODELS = """
+import torch
+torch.manual_seed(0)
+kept = []
+for number in range(12):
+    model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(number % 5 + 1)])
+    kept.append(model)
+    model(torch.randn(3, 4)).square().mean().backward()
+    if number % 3 == 0:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.01 * parameter.grad
+    model(torch.randn(3, 4)).square().mean().backward()
+"""
+
+
+def test_statistics_belong_to_the_parameters_they_were_taken_of(bench):
+    """A test suite is such a program: one model after the other, most of them never updated."""
+    outcome = bench.watched(MANY_MODELS)
+    assert outcome.status == 0, outcome.stderr
+    with sqlite3.connect(outcome.folder / "run.db") as db:
+        sizes = {i: len(json.loads(t)) for i, t in db.execute("SELECT id, tensors FROM layouts")}
+        rows = db.execute("SELECT layout, columns, data FROM tensor_rows").fetchall()
+    db.close()
+    assert rows and all(
+        len(data) == 4 * sizes[layout] * len(columns.split(",")) for layout, columns, data in rows
+    )
+    assert outcome.run.num_steps >= 1

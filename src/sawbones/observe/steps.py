@@ -348,9 +348,8 @@ class StepLog:
                 if row is not None:
                     row["_measured"] = measured
                 else:  # its row had to go without it
-                    self._r.writer.later(
-                        partial(_tensors, measured, self._num_tensor_rows, held.layout)
-                    )
+                    layout = held.layout if measured.layout is None else measured.layout
+                    self._r.writer.later(partial(_tensors, measured, self._num_tensor_rows, layout))
                     self._num_tensor_rows += 1
         if self._r.scalars.num_waiting:
             self._r.scalars.poll()
@@ -391,7 +390,8 @@ def _entries(row: dict[str, Any], number: int) -> tuple[Entry, ...]:
         return (step_entry(int(row["_row"]), {**row, **row["_loss"], **row["_scale"]}),)
     result = measured.result()
     _add_norms(row, result.columns)
-    tensors = tensor_entry(number, result.step, int(row["_layout"]), result.columns)
+    layout = int(row["_layout"]) if measured.layout is None else measured.layout
+    tensors = tensor_entry(number, result.step, layout, result.columns)
     return tensors, step_entry(int(row["_row"]), {**row, **row["_loss"], **row["_scale"]})
 
 

@@ -19,7 +19,7 @@ TEXT_BYTES = 64 << 20  # of all compressed records together, at least
 TEXT_PER_BYTE = 60  # of file; real recordings are compressed to a tenth
 ITEMS = 4_000_000  # values in all JSON together, at least; each takes about 100 bytes of memory
 ITEMS_PER_BYTE = 8
-STATISTICS_BYTES = 64 << 20
+STATISTICS_BYTES = 256 << 20  # 2,000 steps of 1,400 tensors (a test suite) take 83 MB
 STATISTICS_PER_BYTE = 16  # stored statistics hold the measured columns only
 
 

@@ -280,7 +280,7 @@ def _statistics(
         names = columns.split(",")
         values = np.frombuffer(data, np.float32).reshape(len(names), -1)
         for name, row in zip(names, values, strict=True):
-            if name in out:
+            if name in out and len(row) == len(where):  # once written for another list
                 out[name][i, where] = row
     return steps, out
 

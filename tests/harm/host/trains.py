@@ -377,6 +377,20 @@ def optimizer_state():
     print(optimizer._optimizer_step_pre_hooks, nn.modules.module._global_forward_hooks)
 
 
+@case
+def clipping_of_a_used_up_generator():
+    import warnings
+
+    model = network()
+    model(torch.ones(2, 8)).sum().backward()
+    parameters = model.parameters()
+    print(nn.utils.clip_grad_norm_(parameters, 0.1).item().hex())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nn.utils.clip_grad_norm_(parameters, 0.1)
+    print([str(warning.message) for warning in caught])
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     CASES[sys.argv[1]]()

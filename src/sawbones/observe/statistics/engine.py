@@ -88,6 +88,7 @@ class Measurement:
     plan: _Plan
     num_tensors: int
     without_gradient: list[int]
+    layout: int | None  # of the parameters as they were then: they may be others when it arrives
     scale: float | torch.Tensor | None  # in pinned memory where it is a tensor
     readings: list[Reading]
 
@@ -179,7 +180,7 @@ class StatisticsEngine:
             due = plan.steps < self._full_first or step % self._full_every == 0
             plan.steps += 1
             without = [i for i, grad in enumerate(grads) if grad is None]
-            self._open = Measurement(step, plan, len(params), without, *_keep(scale))
+            self._open = Measurement(step, plan, len(params), without, layout, *_keep(scale))
             half_tiny = _half_tiny(scale, unscaled_from)
             for lane in plan.lanes:
                 where = lane.positions
