@@ -9,7 +9,7 @@ pass, and what inputs the model was given in either phase.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,13 @@ import torch
 from sawbones.observe.batches import value_range
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.arrays import Told, wrap
-from sawbones.observe.signals.met_values import EQUALS, MAX_CLASSES, MAX_ELEMENTS, note_values
+from sawbones.observe.signals.met_values import (
+    EQUALS,
+    MAX_CLASSES,
+    MAX_ELEMENTS,
+    MEETS,
+    note_values,
+)
 from sawbones.observe.sites import SiteFinder
 
 _MAX_NODES = 200
@@ -65,6 +71,8 @@ class EvaluationLog:
             dict[str, Any]
         ] = []  # rows of `active` that the latest model call led to
         self._num_inputs = {"train": 0, "eval": 0}
+        # told what outputs are compared with
+        self.on_target: Callable[[torch.Tensor], Any] | None = None
         self.record: dict[str, Any] = {
             "active": [],
             "nodes": [],
@@ -231,6 +239,7 @@ class EvaluationLog:
         if not any(tags):
             return
         roles = tuple(tag[1] if tag else "other" for tag in tags)
+        self._tell_targets(name, given, roles)
         if self._touched and "output" in roles:
             for row in self._touched:
                 row["used"] = True
@@ -264,6 +273,13 @@ class EvaluationLog:
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
+
+    def _tell_targets(self, name: str, given: list[torch.Tensor], roles: tuple[str, ...]) -> None:
+        if self.on_target is None or name not in MEETS or "output" not in roles:
+            return
+        for tensor, role in zip(given, roles, strict=True):
+            if role != "output":
+                self.on_target(tensor)
 
     def _same(self, args: Any, result: Any) -> None:
         """What `.data` or `.T` gives is still the output, or the target, that it was taken of."""

@@ -24,6 +24,7 @@ from sawbones.observe.sources.containers import (
     Places,
     Rows,
     change_rows,
+    copy_rows,
     hash_rows,
     held_rows,
     held_values,
@@ -153,6 +154,9 @@ class SourceLog:
             if change["what"] == "features" and name in change["names"]:
                 if change_rows(value, rows, change.get("only_reals", False)):
                     self._changed.append(name)
+            elif change["what"] == "copies":
+                if copy_rows(value, rows, np.array(change["taken"], np.int64)):
+                    self._changed.append(name)
             elif change["what"] == "labels":
                 for label, column in change["labels"]:
                     if name == label and turn_labels(value, column, rows):
@@ -236,6 +240,8 @@ class SourceLog:
         found["score"] = matching.score(self._answers)
         if "why" in found:
             return found
+        found["strangers"] = matching.strangers()
+        found["row_of"] = matching.evaluated_rows() if found["strangers"] else {}
         trace = self._traced(np.array(found["rows"], np.int64), found["count"])
         for row in trace:
             if row[3] in found["evaluated_names"]:

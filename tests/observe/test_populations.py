@@ -1,0 +1,194 @@
+"""Evaluations as populations: what is one pass, which is far worse than its siblings, which copy
+answers otherwise, and which column carries the answer.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from sawbones.evidence.populations import kind_of
+from sawbones.observe.populations.comparing import compare_passes
+from sawbones.observe.populations.log import PassLog
+from sawbones.observe.sites import SiteFinder
+
+ROWS = 400
+
+
+class _Loop:
+    """A trained model that decides by the sum of its first two inputs, and its log."""
+
+    def __init__(self) -> None:
+        self.log = PassLog(SiteFinder(""))
+        self.model = nn.Linear(4, 2)
+        with torch.no_grad():
+            self.model.weight.copy_(torch.tensor([[-1.0, -1, 0, 0], [1, 1, 0, 0]]))
+            self.model.bias.zero_()
+        self.generator = torch.Generator().manual_seed(0)
+        self.log.trains(self.model, ((self.rows(),), {}))
+
+    def rows(self, count: int = ROWS) -> torch.Tensor:
+        return torch.randn(count, 4, generator=self.generator)
+
+    def ask(self, rows: torch.Tensor, wanted: torch.Tensor, model: nn.Module | None = None) -> None:
+        chosen = model or self.model
+        self.log.answered(chosen, ((rows,), {}), chosen(rows))
+        self.log.asked(wanted)
+
+    def told(self) -> dict[str, Any]:
+        return compare_passes(self.log)
+
+
+def _truth(rows: torch.Tensor) -> torch.Tensor:
+    return (rows[:, 0] + rows[:, 1] > 0).long()
+
+
+def test_two_evaluations_from_one_source_are_not_told_apart() -> None:
+    loop = _Loop()
+    for _ in range(4):
+        rows = loop.rows()
+        wrong = torch.rand(ROWS, generator=loop.generator) < 0.1
+        loop.ask(rows, _truth(rows) ^ wrong.long())
+    told = loop.told()
+    assert len(told["passes"]) == 4
+    assert told["worse"] == []
+
+
+def test_a_column_in_another_unit_is_pipeline_drift() -> None:
+    loop = _Loop()
+    first, second = loop.rows(), loop.rows()
+    loop.ask(first, _truth(first))
+    wanted = _truth(second)
+    second[:, 1] *= 25.4
+    loop.ask(second, wanted)
+    worst = loop.told()["worse"][0]
+    assert kind_of(worst) == "deployment.pipeline-drift"
+    assert worst["columns"][0]["column"] == 1
+    assert 20 < worst["columns"][0]["spread"] < 30
+
+
+def test_a_relation_that_changed_is_concept_drift() -> None:
+    loop = _Loop()
+    first, second = loop.rows(), loop.rows()
+    loop.ask(first, _truth(first))
+    loop.ask(second, (second[:, 0] - second[:, 1] > 0).long())
+    assert kind_of(loop.told()["worse"][0]) == "deployment.concept-drift"
+
+
+def test_inputs_that_moved_are_a_covariate_shift() -> None:
+    loop = _Loop()
+    first, second = loop.rows(), loop.rows() + 1.5
+    loop.ask(first, _truth(first))
+    loop.ask(second, (second[:, 0] + second[:, 1] > 3).long())
+    assert kind_of(loop.told()["worse"][0]) == "deployment.covariate-shift"
+
+
+def test_a_part_of_an_evaluation_is_a_subgroup() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    wanted = _truth(rows)
+    odd = rows[:, 2] > 0.8
+    wanted[odd] = 1 - wanted[odd]
+    loop.ask(rows, wanted)
+    loop.ask(rows[odd].clone(), wanted[odd])
+    worst = loop.told()["worse"][0]
+    assert worst["is_part"]
+    assert kind_of(worst) == "deployment.subgroup"
+
+
+def test_rows_that_were_trained_on_are_no_reference() -> None:
+    loop = _Loop()
+    known = loop.rows()
+    loop.log.trains(loop.model, ((known,), {}))
+    loop.ask(known, _truth(known))
+    new = loop.rows()
+    loop.ask(new, 1 - _truth(new))
+    assert loop.told()["worse"] == []
+
+
+def test_a_training_call_forgets_what_was_evaluated_before() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    loop.ask(rows, _truth(rows))
+    loop.log.trains(loop.model, ((loop.rows(),), {}))
+    assert loop.told()["passes"] == []
+
+
+def test_batches_of_one_array_are_one_pass() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    for batch in rows.split(64):
+        loop.ask(batch, _truth(batch))
+    (one,) = loop.told()["passes"]
+    assert one["rows"] == ROWS
+    assert one["score"] == 1.0
+
+
+def test_a_copy_with_other_weights_is_compared_on_the_same_rows() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    loop.ask(rows, _truth(rows))
+    served = copy.deepcopy(loop.model)
+    with torch.no_grad():
+        served.weight[:, 1] *= 0.2
+    loop.ask(rows, _truth(rows), served)
+    (pair,) = loop.told()["served"]
+    assert pair["is_copy"]
+    assert pair["apart"] > 0.05
+    assert pair["lower"] > 0.03
+
+
+def test_a_second_model_is_no_copy() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    loop.ask(rows, _truth(rows))
+    loop.ask(rows, _truth(rows), nn.Sequential(nn.Linear(4, 2)))
+    assert loop.told()["served"] == []
+
+
+def test_rows_prepared_otherwise_are_told_by_column() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    loop.ask(rows, _truth(rows))
+    loop.ask(rows * torch.tensor([1.0, 10.0, 1.0, 1.0]), _truth(rows))
+    (pair,) = [p for p in loop.told()["served"] if p["num_prepared"] and p["trained"] == 0]
+    assert pair["prepared"][0]["column"] == 1
+    assert np.isclose(pair["prepared"][0]["factor"], 10.0, rtol=1e-3)
+
+
+def test_a_shuffled_column_is_no_second_preparation() -> None:
+    """Permutation importance, as many scripts compute it."""
+    loop = _Loop()
+    rows = loop.rows()
+    loop.ask(rows, _truth(rows))
+    for column in (0, 1):
+        other = rows.clone()
+        other[:, column] = rows[torch.randperm(ROWS, generator=loop.generator), column]
+        loop.ask(other, _truth(rows))
+    told = [p for p in loop.told()["served"] if p["lower"] and p["lower"] > 0.03]
+    assert told == []
+
+
+def test_the_column_that_carries_the_answer_is_measured() -> None:
+    loop = _Loop()
+    with torch.no_grad():
+        loop.model.weight.copy_(torch.tensor([[0.0, 0, 0, 1], [0, 0, 0, -1]]))
+    rows = loop.rows()
+    wanted = (torch.rand(ROWS, generator=loop.generator) < 0.4).long()
+    rows[:, 3] = torch.where(wanted > 0, -1 - torch.rand(ROWS, generator=loop.generator), 1.0)
+    loop.ask(rows, wanted)
+    column = loop.told()["column"]
+    assert column["column"] == 3
+    assert column["filled"] == 1.0
+    assert column["scrambled"] < 0.7 < column["alone"]
+
+
+def test_two_columns_that_share_the_answer_are_not_asked_about() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    loop.ask(rows, _truth(rows))
+    assert loop.told()["column"] is None
