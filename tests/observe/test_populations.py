@@ -115,7 +115,18 @@ def test_a_training_call_forgets_what_was_evaluated_before() -> None:
     rows = loop.rows()
     loop.ask(rows, _truth(rows))
     loop.log.trains(loop.model, ((loop.rows(),), {}))
-    assert loop.told()["passes"] == []
+    assert loop.log.passes == []
+    new = loop.rows(100)
+    loop.ask(new, _truth(new))
+    assert [p["rows"] for p in loop.told()["passes"]] == [100]
+
+
+def test_a_run_that_is_stopped_while_it_trains_is_judged_by_its_last_evaluation() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    loop.ask(rows, _truth(rows))
+    loop.log.trains(loop.model, ((loop.rows(),), {}))
+    assert [p["rows"] for p in loop.told()["passes"]] == [ROWS]
 
 
 def test_batches_of_one_array_are_one_pass() -> None:

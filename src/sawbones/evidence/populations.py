@@ -86,5 +86,5 @@ def moved_by(columns: Sequence[Mapping[str, Any]]) -> Iterator[Evidence]:
 def where(run: Run, pair: Pair) -> tuple[Site, ...]:
     """Where the rows come from that are answered worse, and where they are evaluated."""
     sites = [as_site(s) for s in pair["sites"]]
-    made = [m for s in sites for m in given_lines(run, s)]
-    return places(*made[:2], *sites)[:4]
+    made = [m for s in sites for m in given_lines(run, s, ("assign", "unpack"))]
+    return places(*made[:1], sites[0], *made[1:2], *sites)[:4]

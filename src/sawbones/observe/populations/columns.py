@@ -42,7 +42,7 @@ def strongest_column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None
         return None
     one = max(new, key=lambda p: len(p.hashes))
     trained = log.module_of(one.number)
-    shape = log.passes[one.number].shape
+    shape = log.latest()[one.number].shape
     if trained is None or shape is None or len(shape) != 1 or not 2 <= shape[0] <= MAX_WIDTH:
         return None
     module = copy.deepcopy(trained).train(one.is_training)

@@ -24,7 +24,7 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
     """Plain facts for the faults of deployment."""
     found = [
         one
-        for i, here in enumerate(log.passes)
+        for i, here in enumerate(log.latest())
         if (one := judged(i, here, log.trained)) is not None
     ]
     width = found[0].rows.shape[1] if found else 0
@@ -55,7 +55,7 @@ def _column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
     finally:
         torch.random.set_rng_state(rng)
     if told is not None:
-        told["sites"] = list(log.passes[told["number"]].lines[:SHOWN_LINES])
+        told["sites"] = list(log.latest()[told["number"]].lines[:SHOWN_LINES])
     return told
 
 

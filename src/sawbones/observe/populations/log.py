@@ -69,6 +69,7 @@ class PassLog:
     def __init__(self, sites: SiteFinder) -> None:
         self._sites = sites
         self.passes: list[Pass] = []
+        self._before: list[Pass] = []  # of the state before the latest training call
         self.trained: set[int] = set()  # hashes of rows
         self._trained_rows: list[Values] = []
         self._num_trained = 0
@@ -84,7 +85,8 @@ class PassLog:
 
     def trains(self, module: nn.Module, given: Any) -> None:
         """A training call begins: what was evaluated before belongs to another model."""
-        self.passes.clear()
+        if self.passes:
+            self._before, self.passes = self.passes, []
         self._values, self._frame, self._loaded, self._waits = 0, None, None, False
         self._trained_module = weakref.ref(module)
         numbers = _main_rows(given)
@@ -94,6 +96,10 @@ class PassLog:
         if self._num_trained < KEPT_TRAINED and numbers.shape[1] <= MAX_KEPT_WIDTH:
             self._trained_rows.append(numbers.copy())
             self._num_trained += len(numbers)
+
+    def latest(self) -> list[Pass]:
+        """Of the last state that was evaluated: a run may be stopped before its last evaluation."""
+        return self.passes or self._before
 
     def trained_rows(self, width: int) -> Values:
         """Some rows of this width that were trained on."""
@@ -193,7 +199,7 @@ class PassLog:
 
     def module_of(self, number: int) -> nn.Module | None:
         """The model of a pass, as long as nobody wrote to it since."""
-        here = self.passes[number]
+        here = self.latest()[number]
         module = self._modules[here.module]()
         return module if module is not None and _state(module) == here.state else None
 

@@ -48,6 +48,7 @@ NEEDS = ("populations",)
 USES = ("source_lines",)
 EXPLAINS = ()
 EXPERIMENT = None
+PREVIEW = True
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -49,9 +49,8 @@ from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import deployment as limits
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.given_lines import given_lines
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.evidence.populations import where
+from sawbones.schema import Evidence, Finding, Fix, Run
 
 NEEDS = ("populations",)
 USES = ("source_lines",)
@@ -62,6 +61,7 @@ EXPLAINS = (
     "evaluation.preprocessing-mismatch",
 )
 EXPERIMENT = None
+PREVIEW = True
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -112,7 +112,7 @@ def _parted(run: Run, pair: Mapping[str, Any]) -> Finding:
         if pair["num_prepared"] and not copy
         else "The copy that serves does not answer as the trained model does"
     )
-    return finding(title, _where(run, pair), evidence, _fix(pair))
+    return finding(title, where(run, pair), evidence, _fix(pair))
 
 
 def _scores(pair: Mapping[str, Any]) -> Iterator[Evidence]:
@@ -142,9 +142,3 @@ def _fix(pair: Mapping[str, Any]) -> Fix:
         "parts them out of the export (buffers that were not copied, layers that do not bear the "
         "precision, another state)."
     )
-
-
-def _where(run: Run, pair: Mapping[str, Any]) -> tuple[Site, ...]:
-    sites = [as_site(s) for s in pair["sites"]]
-    made = [m for s in sites[:2] for m in given_lines(run, s)]
-    return places(*made[:2], *sites)[:4]
