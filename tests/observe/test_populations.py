@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from sawbones.evidence.populations import kind_of
+from sawbones.observe.populations.columns import _exceptions
 from sawbones.observe.populations.comparing import compare_passes
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.sites import SiteFinder
@@ -203,3 +204,10 @@ def test_two_columns_that_share_the_answer_are_not_asked_about() -> None:
     rows = loop.rows()
     loop.ask(rows, _truth(rows))
     assert loop.told()["column"] is None
+
+
+def test_exceptions_to_a_single_cut_are_counted() -> None:
+    values = np.array([0.0, 1.0, 1.0, 2.0, 3.0, 4.0])
+    assert _exceptions(values, np.array([True, True, True, False, False, False])) == 0
+    assert _exceptions(values, np.array([False, False, False, True, True, True])) == 0
+    assert _exceptions(values, np.array([True, True, False, False, True, False])) == 2

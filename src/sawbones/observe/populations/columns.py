@@ -100,9 +100,13 @@ def _shape_of(values: npt.NDArray[np.float64], wanted: Values) -> dict[str, Any]
     """Whether one value stands for a class, and how empty it is between two classes."""
     classes, counts = np.unique(wanted, return_counts=True)
     if len(classes) != 2 or counts.min() < LEAST_OF_A_CLASS:
-        return {"filled": 0.0, "between": 1.0}
+        return {"filled": 0.0, "between": 1.0, "exceptions": None}
     first = wanted == classes[0]
-    return {"filled": _filled(values, first), "between": _between(values, first)}
+    return {
+        "filled": _filled(values, first),
+        "between": _between(values, first),
+        "exceptions": _exceptions(values, first),
+    }
 
 
 def _filled(values: npt.NDArray[np.float64], first: Flags) -> float:
@@ -117,6 +121,15 @@ def _filled(values: npt.NDArray[np.float64], first: Flags) -> float:
             )
             best = max(best, sure)
     return best
+
+
+def _exceptions(values: npt.NDArray[np.float64], first: Flags) -> int:
+    """Rows on the wrong side of the best single cut."""
+    order = np.argsort(values, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(values[order])), len(values) - 1)
+    below = np.cumsum(first[order])[ends]
+    wrong = np.concatenate([[first.sum()], ends + 1 - below + first.sum() - below])
+    return int(min(wrong.min(), (len(values) - wrong).min()))
 
 
 def _between(values: npt.NDArray[np.float64], first: Flags) -> float:

@@ -37,7 +37,8 @@ class Judged:
         if self.answers.shape[1] > 1:
             return self.answers.argmax(1).astype(np.float32)
         one = self.answers[:, 0]
-        return (one > cut(one)).astype(np.float32) if self.kind == "classes" else one
+        chosen: Values = (one > cut(one)).astype(np.float32) if self.kind == "classes" else one
+        return chosen
 
     @property
     def score(self) -> float:

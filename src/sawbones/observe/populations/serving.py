@@ -145,7 +145,8 @@ def _ranks(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     for i in range(columns.shape[1]):
         _, place, counts = np.unique(columns[:, i], return_inverse=True, return_counts=True)
         ranks[:, i] = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    return (ranks - ranks.mean(0)) / ranks.std(0)
+    scaled: npt.NDArray[np.float64] = (ranks - ranks.mean(0)) / ranks.std(0)
+    return scaled
 
 
 def _score(trained: Judged, order: npt.NDArray[np.int64]) -> float:

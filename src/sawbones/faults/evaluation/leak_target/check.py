@@ -9,9 +9,10 @@ one column carries the answer: scrambled among the evaluated rows it costs at le
 score is above the best constant answer, and with all other columns scrambled at least 90 % is left.
 Likely when one value of it is that of all rows of one class and of hardly any other (98 %), as of a
 field that is filled in when the event takes place; a suspicion when hardly a row lies between the
-two classes; otherwise the report asks about it. `sawbones audit leaks` measures each feature of a
-data set alone against the label, in the test part: AUC of at least 0.95 for a class, R2 of at least
-0.95 for a quantity, or |correlation| of at least 0.9.
+two classes, or when a single cut decides 200 rows and more without one exception; otherwise the
+report asks about it. `sawbones audit leaks` measures each feature of a data set alone against the
+label, in the test part: AUC of at least 0.95 for a class, R2 of at least 0.95 for a quantity, or
+|correlation| of at least 0.9.
 
 ## Why it matters
 The model is told the answer in the test, and nobody will tell it in use. The score says nothing.
@@ -60,6 +61,7 @@ NEEDS = ("validation",)
 USES = ("source_change", "populations")
 EXPLAINS = ("evaluation.leak-preprocessing",)
 EXPERIMENT = None
+MIN_DECIDED = 200  # rows: in fewer the exceptions of a strong cause may be missing
 SHOWN = 5  # columns that are named
 
 
@@ -96,6 +98,10 @@ def _carried(column: Mapping[str, Any]) -> Iterator[Finding]:
         reading = compared(
             text, column["between"], limits.EMPTY_BETWEEN, below=True, signal="populations"
         )
+        yield finding(title, where, (reading, said), fix, at_most="suspected")
+    elif column["exceptions"] == 0 and column["rows"] >= MIN_DECIDED:
+        text = f"a single cut of it decides all {column['rows']} rows: there is not one exception"
+        reading = context(text, signal="populations", value=0, expected=None)
         yield finding(title, where, (reading, said), fix, at_most="suspected")
 
 
