@@ -15,6 +15,7 @@ class Likeness:
     cls: str
     shared: float  # share of the trained model's tensors, or layers, that it has by name and shape
     distance: float | None  # of these, relative to their size; None where they cannot be compared
+    cosine: float | None  # of their matrices: 0 between two random starts, 1 for a copy
     buffers: float | None  # the same of buffers: running means and variances
     kind: str  # "quantised", "scripted", "exported", "copy"
     dtype: str
@@ -31,7 +32,7 @@ def likeness(trained: nn.Module, other: nn.Module) -> Likeness | None:
         layers = {name for name, m in trained.named_modules() if any(m._parameters.values())}
         known = {name for name, _ in other.named_modules()}
         shared = len(layers & known) / max(len(layers), 1)
-        return Likeness(type(other).__name__, shared, None, None, kind, "qint8")
+        return Likeness(type(other).__name__, shared, None, None, None, kind, "qint8")
     same = [
         name
         for name, p in ours.items()
@@ -47,7 +48,13 @@ def likeness(trained: nn.Module, other: nn.Module) -> Likeness | None:
     ]
     dtype = str(next(iter(theirs.values())).dtype).removeprefix("torch.")
     return Likeness(
-        type(other).__name__, shared, distance, _distance(kept) if kept else None, kind, dtype
+        type(other).__name__,
+        shared,
+        distance,
+        _cosine([(ours[n], theirs[n]) for n in same if ours[n].dim() > 1]),
+        _distance(kept) if kept else None,
+        kind,
+        dtype,
     )
 
 
@@ -71,3 +78,11 @@ def _distance(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float | None:
         apart = sum(float((a.double() - b.double()).square().sum()) for a, b in pairs)
         size = sum(float(a.double().square().sum()) for a, _ in pairs)
     return (apart / size) ** 0.5 if size else None
+
+
+def _cosine(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float | None:
+    with torch.no_grad():
+        both = sum(float((a.double() * b.double()).sum()) for a, b in pairs)
+        ours = sum(float(a.double().square().sum()) for a, _ in pairs)
+        theirs = sum(float(b.double().square().sum()) for _, b in pairs)
+    return both / (ours * theirs) ** 0.5 if ours and theirs else None

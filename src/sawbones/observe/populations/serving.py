@@ -20,7 +20,9 @@ SAME_COLUMN = 0.999  # correlation of ranks over the rows: one follows the other
 MOST_COLUMNS = 0.6  # of those that vary, which must be the same in this sense
 CLOSE = 1e-4  # relative difference of values: rounding of halves and of fused sums
 COPY_NAMES = 0.9  # share of the trained model's tensors that a copy has
-COPY_DISTANCE = 0.7  # of its parameters: two random starts are 1.4 apart
+COPY_COSINE = (
+    0.3  # of its matrices with the trained ones: 0 for another start, even 2 bits keep 0.6
+)
 
 Rows = npt.NDArray[np.float32]
 
@@ -89,7 +91,7 @@ def _is_copy(served: Judged) -> bool:
     like = served.likeness
     if like is None or like.shared < COPY_NAMES:
         return False
-    return like.distance is None or like.distance <= COPY_DISTANCE
+    return like.cosine is None or like.cosine >= COPY_COSINE
 
 
 def _same_rows(

@@ -17,7 +17,7 @@ import torch
 
 from sawbones.observe.batches import value_range
 from sawbones.observe.fingerprints import tensors_in
-from sawbones.observe.signals.arrays import Told, wrap
+from sawbones.observe.signals.arrays import HANDED_OVER, Told, wrap
 from sawbones.observe.signals.met_values import (
     EQUALS,
     MAX_CLASSES,
@@ -338,6 +338,11 @@ class EvaluationLog:
         self, name: str, given: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> tuple[str, tuple[int, ...]] | None:
         """Arrays are read as tensors, so that one and the same reading serves both."""
+        if name == HANDED_OVER:
+            for tensor in map(_as_tensor, given[1:]):
+                if self.on_target is not None and isinstance(tensor, torch.Tensor):
+                    self.on_target(tensor)
+            return None
         with torch.no_grad(), torch._C.DisableTorchFunction():
             args = [_as_tensor(x) for x in given]
             for value, tensor in zip(given, args, strict=True):
