@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from sawbones.evidence.populations import kind_of
-from sawbones.observe.populations.columns import _exceptions
+from sawbones.evidence.populations import is_by_precision, kind_of
+from sawbones.observe.populations.columns import _exceptions, _is_id
 from sawbones.observe.populations.comparing import compare_passes
 from sawbones.observe.populations.log import PassLog
 from sawbones.observe.sites import SiteFinder
+from sawbones.schema import Ending, Run
+from sawbones.stats.splits import differ_as_wholes
 
 ROWS = 400
 
@@ -211,3 +213,71 @@ def test_exceptions_to_a_single_cut_are_counted() -> None:
     assert _exceptions(values, np.array([True, True, True, False, False, False])) == 0
     assert _exceptions(values, np.array([False, False, False, True, True, True])) == 0
     assert _exceptions(values, np.array([True, True, False, False, True, False])) == 2
+
+
+def test_a_kind_of_row_that_the_script_holds_beside_them_is_searched() -> None:
+    camera = np.where(np.arange(ROWS) % 10 == 0, "old", "new")
+    loop = _Loop()
+    rows = loop.rows()
+    wanted = _truth(rows)
+    wanted[::10] = 1 - wanted[::10]
+    loop.ask(rows, wanted)
+    (worst,) = loop.told()["worse"]
+    assert worst["kinds"] == [{"column": "camera", "value": "old"}]
+    assert len(camera) == ROWS
+
+
+def test_what_was_made_after_training_began_is_no_kind_of_row() -> None:
+    """The mistakes themselves are often held as a column."""
+    loop = _Loop()
+    rows = loop.rows()
+    wanted = _truth(rows)
+    mistakes = np.arange(ROWS) % 10 == 0
+    wanted[mistakes] = 1 - wanted[mistakes]
+    loop.ask(rows, wanted)
+    assert loop.told()["worse"] == []
+
+
+def test_a_service_that_asks_row_by_row_is_one_pass() -> None:
+    loop = _Loop()
+    for row in loop.rows(60):
+        one = row[None].clone()
+        loop.ask(one, _truth(one))
+    (only,) = loop.told()["passes"]
+    assert only["rows"] == 60
+
+
+def test_alarms_that_are_false_far_more_often_are_a_label_shift() -> None:
+    loop = _Loop()
+    first, second = loop.rows(4000), loop.rows(16000)
+    noise = 0.7 * loop.rows(4000).sum(1) / 2, 0.7 * loop.rows(16000).sum(1) / 2
+    for rows, extra, keep in ((first, noise[0], 1.0), (second, noise[1], 0.05)):
+        wanted = (rows[:, 0] + rows[:, 1] + extra > 0).long()
+        rare = torch.rand(len(rows), generator=loop.generator) < keep
+        kept = (wanted == 0) | rare
+        loop.ask(rows[kept], wanted[kept])
+    worst = loop.told()["worse"][0]
+    assert is_by_precision(worst)
+    assert kind_of(worst) == "deployment.label-shift"
+
+
+def test_an_id_is_told_from_a_measurement() -> None:
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(5000)[:300].astype(np.float64)
+    scaled = ((ids - ids.mean()) / ids.std()).astype(np.float32).astype(np.float64)
+    assert _is_id(ids)
+    assert _is_id(scaled)
+    assert not _is_id(rng.normal(size=300))
+    assert not _is_id(np.round(rng.normal(size=300), 1))
+
+
+def test_wide_rows_thatdiffer_as_wholes_are_no_copies() -> None:
+    def run(known: float) -> Run:
+        passes = [{"rows": 200, "known": known}]
+        return Run(
+            "x.py", (), "", {}, Ending("finished"), facts={"populations": {"passes": passes}}
+        )
+
+    assert differ_as_wholes(run(0.0), 150)
+    assert not differ_as_wholes(run(0.3), 150)
+    assert not differ_as_wholes(run(0.0), 400)

@@ -30,8 +30,22 @@ def far_worse(run: Run, fault: str) -> list[Pair]:
 def _is_far(pair: Pair) -> bool:
     if pair["reference"] == pair["later"]:
         return limits.KIND_RISE.reached_by(pair["lower"]) and pair["kind"] == "classes"
+    if is_by_precision(pair):
+        return True
     rise = limits.ERROR_RISE if pair["kind"] == "classes" else limits.DISTANCE_RISE
     return rise.reached_by(pair["lower"]) and limits.ERROR_FACTOR.reached_by(pair["ratio"])
+
+
+def is_by_precision(pair: Pair) -> bool:
+    """Other class rates alone: answers of one class are right far less often."""
+    labels, precision = pair["labels"], pair["precision"]
+    return (
+        precision is not None
+        and limits.PRECISION_FALL.reached_by(precision["lower"])
+        and labels is not None
+        and limits.OTHER_RATES.reached_by(labels["apart"])
+        and limits.WITHIN_CLASS.kept_by(pair["within"])
+    )
 
 
 def kind_of(pair: Pair) -> str:
@@ -60,6 +74,16 @@ def worse_by(pair: Pair) -> Evidence:
     """The reading that carries the finding."""
     first, second = pair["scores"]
     n, m = pair["rows"]
+    rising = limits.ERROR_RISE.reached_by(pair["lower"])
+    if pair["kind"] == "classes" and not rising and is_by_precision(pair):
+        fall = pair["precision"]
+        text = (
+            f"answers of class {fall['class']:g} are right in {fall['before']:.2f} over {n} rows, in "
+            f"{fall['after']:.2f} over {m} others: less by at least {fall['lower']:.2f} "
+            f"({pair['tried']} comparisons); accuracy {first:.2f} and {second:.2f}"
+        )
+        limit = limits.PRECISION_FALL
+        return compared(text, fall["lower"], limit, expected=0, signal="populations")
     if pair["kind"] == "classes":
         rise = limits.KIND_RISE if pair["reference"] == pair["later"] else limits.ERROR_RISE
         text = (

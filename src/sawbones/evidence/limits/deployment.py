@@ -22,6 +22,11 @@ DISTANCE_RISE = Limit(
     "rise of the logarithm of the mean distance, at the least",
     "the same factor for quantities, as the lower end of its interval",
 )
+PRECISION_FALL = Limit(
+    0.2,
+    "fall of the share of right answers among those of one class, at the least",
+    "one alarm in five more is false, while the accuracy may not move: rare classes weigh little",
+)
 MOVED_COLUMN = Limit(
     0.15,
     "Kolmogorov-Smirnov distance of a column",

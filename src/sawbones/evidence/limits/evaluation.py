@@ -139,6 +139,11 @@ JOINT_MEAN = Limit(
 )
 
 # evaluation.leak-target
+ABOVE_CHANCE = Limit(
+    0.65,
+    "accuracy",
+    "15 points above a coin, which is what it takes for a column to be looked at",
+)
 FILLED_IN = Limit(
     0.98,
     "share of one class with a value that the other class has as rarely",

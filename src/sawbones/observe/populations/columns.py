@@ -2,8 +2,9 @@
 with everything else scrambled.
 
 Nothing in numbers alone sets a column that was written after the event apart from one that is a
-strong cause. Two things point at it: a value that all rows of one class have and none of the other
-(the field is filled in when the event takes place), and a column that all but decides the class
+strong cause. Three things point at it: a value that all rows of one class have and none of the other
+(the field is filled in when the event takes place), a number that each row has of its own, which
+can be no cause, and a column that all but decides the class
 although hardly a row lies between the two, with nothing much in all other columns together.
 """
 
@@ -25,6 +26,7 @@ MAX_ROWS = 2000
 LEAST_OF_A_CLASS = 20
 OWED = 0.8  # of what the score is above the best constant answer, lost without the column
 LEFT = 0.9  # of the same, kept with this column alone
+MIN_IDS, MOST_EMPTY = 40, 50  # rows, and places of the grid for each of them
 FAR_ABOVE = 0.15  # that the score is above the best constant answer
 
 Flags = npt.NDArray[np.bool_]
@@ -76,6 +78,7 @@ def strongest_column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None
         "scrambled": without,
         "alone": kept,
         "constant": constant,
+        "is_id": _is_id(rows[:, column].astype(np.float64)),
         **_shape_of(rows[:, column].astype(np.float64), wanted),
     }
 
@@ -107,6 +110,21 @@ def _shape_of(values: npt.NDArray[np.float64], wanted: Values) -> dict[str, Any]
         "between": _between(values, first),
         "exceptions": _exceptions(values, first),
     }
+
+
+def _is_id(values: npt.NDArray[np.float64]) -> bool:
+    """A number of its own for each row, all of them on one even grid, as ids and row numbers are,
+    scaled or not. A measurement that is rounded to a grid has values more than once.
+    """
+    ordered = np.sort(values)
+    gaps = np.diff(ordered)
+    if len(values) < MIN_IDS or gaps.min() <= 0:
+        return False
+    rounding = 4 * float(np.finfo(np.float32).eps) * float(np.abs(values).max())
+    steps = gaps / gaps.min()
+    off = np.abs(steps - np.round(steps))
+    fine = float(ordered[-1] - ordered[0]) / float(gaps.min())
+    return bool(fine <= MOST_EMPTY * len(values) and np.all(off * gaps.min() <= rounding * steps))
 
 
 def _filled(values: npt.NDArray[np.float64], first: Flags) -> float:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sawbones.observe.populations.held import LEAST_ROWS, Held
 from sawbones.observe.populations.likeness import Likeness
 from sawbones.observe.populations.log import Pass, Values
 from sawbones.schema import Site
-
-LEAST_ROWS = 40
 
 Errors = npt.NDArray[np.float64]
 
@@ -30,6 +29,7 @@ class Judged:
     kind: str  # "classes", "quantity", or "" where it is not known what was asked for
     errors: Errors | None
     known: float  # share of the rows that were trained on
+    held: tuple[Held, ...] = ()  # columns of the script's own, one value for each row
 
     @property
     def given(self) -> Values:
@@ -77,6 +77,7 @@ def judged(number: int, here: Pass, trained: set[int]) -> Judged | None:
         kind,
         errors,
         known,
+        tuple(h for h in here.held if len(h.codes) == len(here.hashes)),
     )
 
 

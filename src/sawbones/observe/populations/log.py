@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.observe.populations.held import LEAST_ROWS, Held, held_columns, target_among
 from sawbones.observe.populations.likeness import Likeness, likeness
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.sources.containers import hash_rows
@@ -49,6 +50,7 @@ class Pass:
     outputs: list[Values] = field(default_factory=list)
     targets: list[Values | None] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)  # by the script, while it was evaluated
 
     @property
     def rows(self) -> Values:
@@ -62,7 +64,10 @@ class Pass:
     @property
     def wanted(self) -> Values | None:
         known = [t for t in self.targets if t is not None]
-        return np.concatenate(known) if known and len(known) == len(self.targets) else None
+        if known and len(known) == len(self.targets):
+            return np.concatenate(known)
+        answers = self.answers
+        return None if known or answers is None else target_among(self.held, answers)
 
 
 class PassLog:
@@ -81,6 +86,8 @@ class PassLog:
         self._loaded: Any = None  # the latest batch of a loader: a second call may not be of it
         self._values = 0
         self._waits = False  # the latest call has no target yet
+        # by the script when training began: what came later may be made of answers
+        self._held_before: set[bytes] | None = None
         self.why = ""
 
     def trains(self, module: nn.Module, given: Any) -> None:
@@ -89,6 +96,8 @@ class PassLog:
             self._before, self.passes = self.passes, []
         self._values, self._frame, self._loaded, self._waits = 0, None, None, False
         self._trained_module = weakref.ref(module)
+        if self._held_before is None:
+            self._held_before = {h.digest for h in held_columns(sys._getframe(1))}
         numbers = _main_rows(given)
         if numbers is None or len(self.trained) >= MAX_TRAINED:
             return
@@ -167,7 +176,9 @@ class PassLog:
             same = (last.lines, last.module, last.state) == (lines, number, state)
             new = not set(hashes) & set(last.hashes)
             goes_on = same and new and loader == self._loader
-            if goes_on and not loader:
+            small = max(len(hashes), last.sizes[-1]) < LEAST_ROWS  # as of a service, row by row
+            goes_on = goes_on or (same and small)
+            if goes_on and not loader and not small:
                 shared = storage == self._storage
                 here = inner is self._frame
                 goes_on = (shared and here) or (
@@ -183,6 +194,7 @@ class PassLog:
         tensors = [t for _, t in tensors_in(given)]
         shape = tuple(tensors[0].shape[1:]) if len(tensors) == 1 else None
         made = Pass(lines, number, state, alike, module.training, shape)
+        made.held = [h for h in held_columns(inner) if h.digest in (self._held_before or ())]
         self.passes.append(made)
         return made
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
@@ -61,6 +62,9 @@ def _compared(trained: Judged, served: Judged) -> dict[str, Any] | None:
         apart = float(np.abs(ours - theirs).mean() / spread)
     scale = float(np.abs(ours).max()) or 1.0
     like = served.likeness
+    if served.errors is None and trained.kind == "classes" and trained.wanted is not None:
+        wrong = (served.given != trained.wanted[order]).astype(np.float64)
+        served = replace(served, kind="classes", errors=wrong)
     return {
         "trained": trained.number,
         "served": served.number,
@@ -68,7 +72,7 @@ def _compared(trained: Judged, served: Judged) -> dict[str, Any] | None:
         "kind": "classes" if ours.shape[1] > 1 else trained.kind,
         "apart": apart,
         "largest": float(np.abs(ours - theirs).max()) / scale,
-        "scores": [_score(trained, order), served.score],
+        "scores": [_score(trained, order), _score(served, np.arange(len(served.hashes)))],
         "lower": _least_loss(trained, served, order),
         "prepared": prepared[:3],
         "num_prepared": len(prepared),
@@ -122,9 +126,11 @@ def _columns_alike(ours: Rows, theirs: Rows) -> tuple[float, list[dict[str, Any]
     a, b = ours.astype(np.float64), theirs.astype(np.float64)
     spread = a.std(0) * b.std(0)
     columns = np.flatnonzero(np.isfinite(spread) & (spread > 0)).tolist()
-    if not columns or a.shape[1] > MAX_COLUMNS:
+    if not columns:
         return 0.0, []
-    ranks_a, ranks_b = _ranks(a[:, columns]), _ranks(b[:, columns])
+    ranks_a = _ranks(a[:, columns])
+    columns = columns[:: 1 + len(columns) // MAX_COLUMNS]  # of theirs some, and all of ours
+    ranks_b = _ranks(b[:, columns])
     follows = np.abs(ranks_a.T @ ranks_b) / len(a)  # one of ours, one of theirs
     changed, strange = [], 0
     for i, column in enumerate(columns):

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.observe.populations.judged import LEAST_ROWS, Errors, Judged
+from sawbones.observe.populations.held import LEAST_ROWS
+from sawbones.observe.populations.judged import Errors, Judged
 from sawbones.stats.distributions import wilson
 
 ERROR_RATE = 0.01  # of all comparisons together, where nothing differs
@@ -25,6 +26,7 @@ PART = 0.9  # of the rows of one population that another one holds too: a part o
 MAX_COLUMNS = 512
 FEW_KINDS = 20
 LEAST_KNOWN = 0.01  # of the rows trained on: a kind that training has some of
+LEAST_OF_A_KIND = 25  # evaluated rows
 SHOWN = 3
 
 Rows = npt.NDArray[np.float32]
@@ -44,7 +46,8 @@ def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[dict[str, Any]]:
         if rest is None:
             continue
         lower, ratio = _worse(rest, later, ERROR_RATE / tried)
-        if lower <= 0:
+        precision = _precision(rest, later, ERROR_RATE / tried)
+        if lower <= 0 and precision is None:
             continue
         told.append(
             {
@@ -57,11 +60,19 @@ def worse_pairs(found: Sequence[Judged], trained: Rows) -> list[dict[str, Any]]:
                 "lower": lower,
                 "ratio": ratio,
                 "tried": tried,
+                "precision": precision,
                 "kinds": _kinds(rest, later, trained),
                 **_what_moved(rest, later, ERROR_RATE / tried),
             }
         )
-    told.sort(key=lambda pair: (-pair["lower"], pair["reference"], pair["later"]))
+    told.sort(
+        key=lambda pair: (
+            -max(pair["lower"], 0.0),
+            -(pair["precision"] or {"lower": 0.0})["lower"],
+            pair["reference"],
+            pair["later"],
+        )
+    )
     return told[:6]
 
 
@@ -82,8 +93,8 @@ def _without(reference: Judged, later: Judged) -> Judged | None:
     return _part(reference, np.array([h not in mine for h in reference.hashes]))
 
 
-def _part(one: Judged, keep: npt.NDArray[np.bool_]) -> Judged | None:
-    if keep.sum() < LEAST_ROWS or one.errors is None or one.wanted is None:
+def _part(one: Judged, keep: npt.NDArray[np.bool_], least: int = LEAST_ROWS) -> Judged | None:
+    if keep.sum() < least or one.errors is None or one.wanted is None:
         return None
     return replace(
         one,
@@ -97,14 +108,20 @@ def _part(one: Judged, keep: npt.NDArray[np.bool_]) -> Judged | None:
 
 def _worse_kinds(whole: Judged) -> Iterator[dict[str, Any]]:
     """Every value of every column that has few of them, against all other rows."""
-    parts = [
-        (column, float(value), whole.rows[:, column] == value)
+    parts: list[tuple[dict[str, Any], npt.NDArray[np.bool_]]] = [
+        ({"column": column, "value": float(value)}, whole.rows[:, column] == value)
         for column in range(min(whole.rows.shape[1], MAX_COLUMNS))
         if 2 <= len(values := np.unique(whole.rows[:, column])) <= FEW_KINDS
         for value in values
     ]
-    for column, value, picked in parts:
-        here, rest = _part(whole, picked), _part(whole, ~picked)
+    parts += [
+        ({"column": held.name, "value": name}, held.codes == code)
+        for held in whole.held
+        if not _names_the_class(held.codes, whole.wanted)
+        for code, name in enumerate(held.kinds)
+    ]
+    for kind, picked in parts:
+        here, rest = _part(whole, picked, LEAST_OF_A_KIND), _part(whole, ~picked)
         if here is None or rest is None:
             continue
         lower, ratio = _worse(rest, here, ERROR_RATE / len(parts))
@@ -119,13 +136,22 @@ def _worse_kinds(whole: Judged) -> Iterator[dict[str, Any]]:
                 "lower": lower,
                 "ratio": ratio,
                 "tried": len(parts),
-                "kinds": [{"column": column, "value": value}],
+                "precision": None,
+                "kinds": [kind],
                 "columns": [],
                 "num_columns": 0,
                 "width": whole.rows.shape[1],
                 "labels": None,
                 "within": 0,
             }
+
+
+def _names_the_class(codes: npt.NDArray[np.int64], wanted: Rows | None) -> bool:
+    """Whether all rows of a kind are of one class: the target in other words."""
+    if wanted is None:
+        return True
+    pairs = np.unique(np.stack([codes.astype(np.float64), wanted.astype(np.float64)]), axis=1)
+    return pairs.shape[1] == len(np.unique(codes))
 
 
 def _kinds(reference: Judged, later: Judged, trained: Rows) -> list[dict[str, Any]]:
@@ -166,6 +192,27 @@ def _worse(reference: Judged, later: Judged, rate: float) -> tuple[float, float]
         return 0.0, 1.0
     off = math.hypot(_relative_error(reference.errors), _relative_error(later.errors))
     return math.log(theirs / ours) - z * off, theirs / ours
+
+
+def _precision(reference: Judged, later: Judged, rate: float) -> dict[str, Any] | None:
+    """The class whose answers are right far less often, at the least; None where there is none."""
+    if reference.kind != "classes" or reference.errors is None or later.errors is None:
+        return None
+    classes = np.intersect1d(reference.given, later.given)
+    # each pair comes in both orders here, with all classes
+    z = NormalDist().inv_cdf(1 - rate / (4 * max(len(classes), 1)))
+    found = []
+    for c in classes:
+        ours, theirs = reference.errors[reference.given == c], later.errors[later.given == c]
+        if len(ours) < LEAST_OF_A_KIND or len(theirs) < LEAST_OF_A_KIND:
+            continue
+        before, after = float(1 - ours.mean()), float(1 - theirs.mean())
+        low = wilson(len(ours) - ours.sum(), len(ours), z)[0]
+        high = wilson(len(theirs) - theirs.sum(), len(theirs), z)[1]
+        lower = before - after - math.hypot(before - low, high - after)
+        found.append({"class": float(c), "before": before, "after": after, "lower": lower})
+    worst = max(found, key=lambda f: f["lower"], default=None)
+    return worst if worst is not None and worst["lower"] > 0 else None
 
 
 def _relative_error(errors: Errors) -> float:

@@ -3,9 +3,10 @@
 ## What it sees
 Two evaluations of one model in one state, on rows that were not trained on, with what was asked
 for. Fires when one is far worse than the other (as for a covariate shift), the share of a class
-differs by 10 points or more, and among rows of one class the inputs are as they were. `sawbones
-audit shift` looks at data sets: it fires when at least `label_shift` (5 %) of the rows would have
-to change their class and the p-value is below `significance` (0.001).
+differs by 10 points or more, and among rows of one class the inputs are as they were; or, with such
+rates, when answers of one class are right less often by at least 20 points, whatever the accuracy.
+`sawbones audit shift` looks at data sets: it fires when at least `label_shift` (5 %) of the rows
+would have to change their class and the p-value is below `significance` (0.001).
 
 ## Why it matters
 Thresholds, calibrated probabilities and expected counts are tied to the class rates of the training

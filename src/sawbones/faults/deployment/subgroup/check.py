@@ -4,10 +4,11 @@
 Evaluations of rows that were not trained on, with what was asked for. Fires when the script
 evaluates a part of the rows of another evaluation, or one kind of row that training has some of,
 and the model is far worse on it than on the rest (accuracy lower by at least 5 points at the lower
-end of an interval that is corrected for all pairs); or when among the values of an input column
-with few of them one is worse by at least 15 points, corrected for all values looked at. `sawbones
-audit shift` searches the columns named by `--segment`, and pairs of them, in data sets: a segment
-of at least `segment_rows` (1 %) with an error of `segment` (0.1) above the mean.
+end of an interval that is corrected for all pairs); or when among the values of a column with few
+of them (of the inputs, or held by the script beside the rows) one is worse by at least 15 points,
+corrected for all values looked at. `sawbones audit shift` searches the columns named by
+`--segment`, and pairs of them, in data sets: a segment of at least `segment_rows` (1 %) with an
+error of `segment` (0.1) above the mean.
 
 ## Why it matters
 The mean hides it: one per cent of the users can be served by a coin toss while the score moves in
@@ -53,7 +54,7 @@ PREVIEW = True
 
 def check(run: Run) -> Iterator[Finding]:
     for pair in far_worse(run, "deployment.subgroup"):
-        kinds = ", ".join(f"column {k['column']} is {k['value']:g}" for k in pair["kinds"])
+        kinds = ", ".join(f"column {k['column']} is {k['value']}" for k in pair["kinds"])
         which = f"rows where {kinds}" if kinds else "a part of the rows"
         yield finding(
             f"The model is far worse on {which}",

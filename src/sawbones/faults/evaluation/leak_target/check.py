@@ -8,11 +8,11 @@ inputs changed and others did not, so that the split is known to have stayed whe
 one column carries the answer: scrambled among the evaluated rows it costs at least 80 % of what the
 score is above the best constant answer, and with all other columns scrambled at least 90 % is left.
 Likely when one value of it is that of all rows of one class and of hardly any other (98 %), as of a
-field that is filled in when the event takes place; a suspicion when hardly a row lies between the
-two classes, or when a single cut decides 200 rows and more without one exception; otherwise the
-report asks about it. `sawbones audit leaks` measures each feature of a data set alone against the
-label, in the test part: AUC of at least 0.95 for a class, R2 of at least 0.95 for a quantity, or
-|correlation| of at least 0.9.
+field that is filled in when the event takes place, or when it is a number that each row has of its
+own (an id); a suspicion when hardly a row lies between the two classes, or when a single cut
+decides 200 rows and more without one exception; otherwise the report asks about it. `sawbones audit
+leaks` measures each feature of a data set alone against the label, in the test part: AUC of at
+least 0.95 for a class, R2 of at least 0.95 for a quantity, or |correlation| of at least 0.9.
 
 ## Why it matters
 The model is told the answer in the test, and nobody will tell it in use. The score says nothing.
@@ -92,6 +92,13 @@ def _carried(column: Mapping[str, Any]) -> Iterator[Finding]:
     if limits.FILLED_IN.reached_by(column["filled"]):
         text = f"one value of it is that of one class alone, in {column['filled']:.1%} of the rows"
         reading = compared(text, column["filled"], limits.FILLED_IN, signal="populations")
+        yield finding(title, where, (reading, said), fix)
+    elif column["is_id"]:
+        text = (
+            f"all {column['rows']} rows have a number of their own in it, on one even grid: an id "
+            "or a row number"
+        )
+        reading = compared(text, column["score"], limits.ABOVE_CHANCE, signal="populations")
         yield finding(title, where, (reading, said), fix)
     elif limits.EMPTY_BETWEEN.undercut_by(column["between"]):
         text = f"between the classes lie {column['between']:.2f} times the rows of an even spread"
