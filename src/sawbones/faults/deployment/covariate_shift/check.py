@@ -49,7 +49,7 @@ from sawbones.schema import Finding, Fix, Run
 
 NEEDS = ("populations",)
 USES = ("source_lines",)
-EXPLAINS = ()
+EXPLAINS = ("evaluation.preprocessing-mismatch",)
 EXPERIMENT = None
 PREVIEW = True
 

@@ -46,7 +46,7 @@ from sawbones.schema import Finding, Fix, Run
 
 NEEDS = ("populations",)
 USES = ("source_lines",)
-EXPLAINS = ()
+EXPLAINS = ("evaluation.preprocessing-mismatch",)
 EXPERIMENT = None
 PREVIEW = True
 
