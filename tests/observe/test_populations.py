@@ -281,3 +281,25 @@ def test_wide_rows_thatdiffer_as_wholes_are_no_copies() -> None:
     assert differ_as_wholes(run(0.0), 150)
     assert not differ_as_wholes(run(0.3), 150)
     assert not differ_as_wholes(run(0.0), 400)
+
+
+def test_the_score_without_copied_rows_stands_beside_the_claimed_one() -> None:
+    loop = _Loop()
+    known = loop.rows(100)
+    loop.log.trains(loop.model, ((known,), {}))
+    new = loop.rows(100)
+    both = torch.cat([known, new])
+    wanted = _truth(both)
+    wanted[100:150] = 1 - wanted[100:150]
+    loop.ask(both, wanted)
+    (one,) = loop.told()["passes"]
+    assert (one["known"], one["score"], one["new_score"]) == (0.5, 0.75, 0.5)
+
+
+def test_a_mask_that_answers_meet_is_a_target_only_where_they_agree() -> None:
+    loop = _Loop()
+    rows = loop.rows()
+    loop.log.answered(loop.model, ((rows,), {}), loop.model(rows))
+    assert not loop.log.asked(rows[:, 2] > 0, surely=False)
+    assert loop.log.asked(_truth(rows) == 1, surely=False)
+    assert loop.told()["passes"][0]["score"] == 1.0

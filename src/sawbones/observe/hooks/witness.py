@@ -208,10 +208,6 @@ def _make_call(witness: _Witness, original: Any) -> Any:
         if torch.is_grad_enabled() and (recorder.unsure or phase == "train"):
             witness.guarded("evaluation", witness.by_graph.returned, result, recorder.unsure)
         witness.guarded("populations", witness.passed, phase, self, (args, kwargs), result)
-        sources = witness.r.sources
-        if phase == "eval" and sources is not None and sources.log is not None:
-            given_back = [t for _, t in tensors_in(result)]
-            witness.guarded("sources", sources.log.answered, given_back)
         if torch.is_grad_enabled():
             witness.guarded(
                 "kept graphs",

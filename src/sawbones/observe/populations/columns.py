@@ -18,8 +18,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from sawbones.observe.populations.judged import Judged, cut
-from sawbones.observe.populations.log import PassLog, Values
+from sawbones.observe.populations.judged import Judged
+from sawbones.observe.populations.log import PassLog, Values, cut
 
 MAX_WIDTH = 200
 MAX_ROWS = 2000

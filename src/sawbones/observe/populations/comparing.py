@@ -70,6 +70,7 @@ def _described(one: Judged) -> dict[str, Any]:
         "known": one.known,
         "kind": one.kind,
         "score": one.score,
+        "new_score": one.new_score,
         "site": one.lines[0] if one.lines else None,
     }
 

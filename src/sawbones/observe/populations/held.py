@@ -92,9 +92,14 @@ def target_among(held: list[Held], answers: npt.NDArray[np.float32]) -> Any:
     if chosen is None or len(fits) != 1:
         return None
     (values,) = fits.values()
+    return values if agrees(chosen.astype(np.float32), values) else None
+
+
+def agrees(chosen: npt.NDArray[np.float32], values: npt.NDArray[np.float32]) -> bool:
+    """Whether answers are these values more often than chance would have it, by far."""
     agree = float(np.mean(chosen == values))
     chance = sum(
         float(np.mean(chosen == c)) * float(np.mean(values == c)) for c in np.unique(values)
     )
-    error = math.sqrt(max(chance * (1 - chance), 1e-9) / rows)
-    return values if agree - chance > BEYOND_CHANCE * error else None
+    error = math.sqrt(max(chance * (1 - chance), 1e-9) / len(values))
+    return agree - chance > BEYOND_CHANCE * error

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sawbones.observe.populations.held import LEAST_ROWS, Held
 from sawbones.observe.populations.likeness import Likeness
-from sawbones.observe.populations.log import Pass, Values
+from sawbones.observe.populations.log import Pass, Values, cut
 from sawbones.schema import Site
 
 Errors = npt.NDArray[np.float64]
@@ -29,6 +29,7 @@ class Judged:
     kind: str  # "classes", "quantity", or "" where it is not known what was asked for
     errors: Errors | None
     known: float  # share of the rows that were trained on
+    new_score: float | None = None  # over the rows that were not trained on
     held: tuple[Held, ...] = ()  # columns of the script's own, one value for each row
 
     @property
@@ -63,7 +64,12 @@ def judged(number: int, here: Pass, trained: set[int]) -> Judged | None:
         errors = (chosen != wanted).astype(np.float64)
     elif kind == "quantity" and wanted is not None:
         errors = np.abs(answers[:, 0].astype(np.float64) - wanted)
-    known = sum(h in trained for h in here.hashes) / len(here.hashes)
+    is_new = np.array([h not in trained for h in here.hashes])
+    known = float(1 - is_new.mean())
+    new_score = None
+    if errors is not None and is_new.any():
+        mean = float(errors[is_new].mean())
+        new_score = 1 - mean if kind == "classes" else mean
     return Judged(
         number,
         here.lines,
@@ -77,13 +83,9 @@ def judged(number: int, here: Pass, trained: set[int]) -> Judged | None:
         kind,
         errors,
         known,
+        new_score,
         tuple(h for h in here.held if len(h.codes) == len(here.hashes)),
     )
-
-
-def cut(scores: Values) -> float:
-    """Between two classes: of probabilities or of logits."""
-    return 0.5 if len(scores) and scores.min() >= 0 and scores.max() <= 1 else 0.0
 
 
 def _kind(answers: Values, wanted: Values | None) -> str:

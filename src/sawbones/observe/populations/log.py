@@ -20,7 +20,13 @@ import torch
 from torch import nn
 
 from sawbones.observe.fingerprints import tensors_in
-from sawbones.observe.populations.held import LEAST_ROWS, Held, held_columns, target_among
+from sawbones.observe.populations.held import (
+    LEAST_ROWS,
+    Held,
+    agrees,
+    held_columns,
+    target_among,
+)
 from sawbones.observe.populations.likeness import Likeness, likeness
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.sources.containers import hash_rows
@@ -146,8 +152,10 @@ class PassLog:
             if id(tensor) not in inputs and self.asked(tensor):
                 return
 
-    def asked(self, target: torch.Tensor) -> bool:
-        """The answers of the latest call were compared with this. True where it was taken."""
+    def asked(self, target: torch.Tensor, surely: bool = True) -> bool:
+        """The answers of the latest call were compared with this, or, not `surely`, only met it: then
+        they must agree. True where it was taken.
+        """
         if not self._waits or not self.passes:
             return False
         here = self.passes[-1]
@@ -156,6 +164,9 @@ class PassLog:
         if not plain or not (whole or target.numel() == here.sizes[-1]):
             return False
         values = target.detach().reshape(-1).float().numpy().copy()
+        answers = here.answers if whole else here.outputs[-1]
+        if not surely and not (target.dtype == torch.bool and _agrees(answers, values)):
+            return False
         if whole:
             here.targets = list(np.split(values, np.cumsum(here.sizes)[:-1]))
         else:
@@ -227,6 +238,20 @@ def _are_batches(sizes: Sequence[int], size: int) -> bool:
     """Rows that were put together call by call: of one usual size, but for the last."""
     usual = sizes[0] <= MAX_BATCH and len(set(sizes)) == 1
     return usual and (size == sizes[0] or (len(sizes) > 1 and size < sizes[0]))
+
+
+def _agrees(answers: Values | None, values: Values) -> bool:
+    """Whether what a yes or no of the model met is a yes or no that it was trained to give."""
+    if answers is None or answers.shape[1] > 2:
+        return False
+    one = answers[:, 0]
+    yes = answers.argmax(1) if answers.shape[1] > 1 else one > cut(one)
+    return agrees(yes.astype(np.float32), values)
+
+
+def cut(scores: Values) -> float:
+    """Between two classes: of probabilities or of logits."""
+    return 0.5 if len(scores) and scores.min() >= 0 and scores.max() <= 1 else 0.0
 
 
 def _state(module: nn.Module) -> int:

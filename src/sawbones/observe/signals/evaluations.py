@@ -22,6 +22,7 @@ from sawbones.observe.signals.met_values import (
     EQUALS,
     MAX_CLASSES,
     MAX_ELEMENTS,
+    MAY_MEET,
     MEETS,
     note_values,
 )
@@ -72,7 +73,7 @@ class EvaluationLog:
         ] = []  # rows of `active` that the latest model call led to
         self._num_inputs = {"train": 0, "eval": 0}
         # told what outputs are compared with
-        self.on_target: Callable[[torch.Tensor], Any] | None = None
+        self.on_target: Callable[..., Any] | None = None
         self.record: dict[str, Any] = {
             "active": [],
             "nodes": [],
@@ -275,11 +276,11 @@ class EvaluationLog:
             self._tag(tensor, role, (node["id"],))
 
     def _tell_targets(self, name: str, given: list[torch.Tensor], roles: tuple[str, ...]) -> None:
-        if self.on_target is None or name not in MEETS or "output" not in roles:
+        if self.on_target is None or "output" not in roles or name not in MEETS | MAY_MEET:
             return
         for tensor, role in zip(given, roles, strict=True):
             if role != "output":
-                self.on_target(tensor)
+                self.on_target(tensor, name in MEETS)
 
     def _same(self, args: Any, result: Any) -> None:
         """What `.data` or `.T` gives is still the output, or the target, that it was taken of."""

@@ -20,6 +20,8 @@ MEETS = (
     | {"ne", "__ne__", "cross_entropy", "nll_loss"}
     | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
 )
+# where a yes or no meets another one: hits, or a part of the rows
+MAY_MEET = frozenset({"bitwise_and", "__and__", "and_", "logical_and"})
 
 
 def note_values(

@@ -85,8 +85,6 @@ class SourceLog:
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
         self._width: int | None = None
         self._latest: Call | None = None
-        self._answers: dict[int, float] = {}  # class given to each row in the latest evaluation
-        self._phase = ""
 
     # lines
 
@@ -169,9 +167,6 @@ class SourceLog:
         if phase == "train":
             self.done = True
             self._known.clear()
-        if phase == "eval" and self._phase != "eval":
-            self._answers = {}
-        self._phase = phase
         given = _main_input(found)
         self._latest = None
         if given is None or phase not in self._seen:
@@ -199,21 +194,6 @@ class SourceLog:
         if self._latest is not None and self._latest.targets is None:
             self._take_target(self._latest, target)
 
-    def answered(self, result: Sequence[Any]) -> None:
-        """The tensors that the model gave back for the latest call, in an evaluation."""
-        call = self._latest
-        scores = next((t for t in result if t.is_floating_point()), None)
-        if call is None or scores is None or scores.device.type != "cpu":
-            return
-        plain = scores.detach()
-        if plain.dim() == 2 and plain.shape[1] > 1:
-            classes = plain.argmax(1)
-        else:
-            classes = plain.reshape(-1) > 0
-        if len(classes) == len(call.hashes) and len(self._answers) < MAX_ROWS_SEEN:
-            given = classes.float().tolist()
-            self._answers.update(zip(call.hashes.tolist(), given, strict=True))
-
     def _take_target(self, call: Call, target: Any) -> bool:
         if target.numel() != len(call.hashes) or target.device.type != "cpu":
             return False
@@ -237,7 +217,6 @@ class SourceLog:
             return {"why": self.why}
         matching = Matching(self._versions, self._seen, self._width or 0)
         found = matching.plan()
-        found["score"] = matching.score(self._answers)
         if "why" in found:
             return found
         found["strangers"] = matching.strangers()

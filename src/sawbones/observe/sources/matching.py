@@ -45,7 +45,6 @@ class Matching:
         self._space: list[int] = []  # -1: a list of row numbers, no data
         self._base: list[Places] = []
         self._tables: dict[int, dict[int, int]] = {}
-        self._answer_of: dict[int, float] = {}  # hash of a row -> its label
         self._known: Known | None = None  # once the rows of both phases were recognised
         for number in range(len(versions)):
             self._place(number)
@@ -115,7 +114,6 @@ class Matching:
         if any(i >= count for i in (only[-1], max(trained))):
             return {"why": "the table that holds all rows was not recognised"}
         labels = self._labels(space, count, rows_of)
-        self._answer_of = self._label_of_rows(labels, rows_of)
         moment = self._moment(space, count, labels)
         if moment is None:
             return {"why": "the line at which all rows and their labels are there was not found"}
@@ -178,32 +176,6 @@ class Matching:
             return {}
         of_eval = {h: known.rows_of.get(h, -1) for h in self._seen["eval"]}
         return {str(h): i for h, i in of_eval.items() if i >= 0}
-
-    def _label_of_rows(
-        self, labels: Sequence[tuple[int, int]], rows_of: Mapping[int, int]
-    ) -> dict[int, float]:
-        if not labels:
-            return {}
-        version, column = labels[-1]
-        values = self._versions[version].rows.numbers[:, column]
-        if not np.array_equal(values, np.round(values)):
-            return {}  # no classes
-        return {h: float(values[i]) for h, i in rows_of.items() if 0 <= i < len(values)}
-
-    def score(self, answers: Mapping[int, float]) -> dict[str, int] | None:
-        """Of the latest evaluation: distinct rows and how many are answered right, of all and of
-        those that are trained on as well. None where labels are no classes, or not known.
-        """
-        judged = {h: a == self._answer_of[h] for h, a in answers.items() if h in self._answer_of}
-        if len(judged) < LEAST_EVALUATED or len(judged) < RECOGNISED * len(answers):
-            return None
-        copies = [right for h, right in judged.items() if h in self._seen["train"]]
-        return {
-            "rows": len(judged),
-            "right": sum(judged.values()),
-            "copies": len(copies),
-            "copies_right": sum(copies),
-        }
 
     def _is_whole(self, number: int) -> bool:
         base = self._base[number]

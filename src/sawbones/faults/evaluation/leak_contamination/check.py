@@ -58,7 +58,7 @@ from sawbones.stats.splits import (
 )
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("samples", "source_lines", "loaders", "sources", "populations")
+USES = ("samples", "source_lines", "loaders", "populations")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_COPIES = 5  # samples: fewer may be real duplicates
@@ -169,16 +169,18 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
 
 def _without_copies(run: Run) -> Evidence | None:
     """The score beside the one over rows that were not trained on."""
-    score = (run.facts.get("sources") or {}).get("score")
-    if not score or score["rows"] - score["copies"] < MIN_COPIES:
-        return None
-    new, right = score["rows"] - score["copies"], score["right"] - score["copies_right"]
-    text = (
-        f"accuracy {score['right'] / score['rows']:.2f}; {right / new:.2f} over the {new} rows "
-        f"without the {score['copies']} copied ones"
-    )
-    claimed = score["right"] / score["rows"]
-    return context(text, signal="sources", value=claimed, expected=right / new)
+    passes = (run.facts.get("populations") or {}).get("passes") or ()
+    for seen in passes:
+        copies = round(seen["known"] * seen["rows"])
+        if seen["kind"] and copies >= MIN_COPIES and seen["rows"] - copies >= MIN_COPIES:
+            name = "accuracy" if seen["kind"] == "classes" else "mean distance"
+            text = (
+                f"{name} {seen['score']:.2f}; {seen['new_score']:.2f} over the "
+                f"{seen['rows'] - copies} rows without the {copies} copied ones"
+            )
+            claimed, honest = seen["score"], seen["new_score"]
+            return context(text, signal="populations", value=claimed, expected=honest)
+    return None
 
 
 def _rare_rows(run: Run, copies: int) -> bool:
