@@ -29,11 +29,13 @@ from sawbones.schema.errors import SawbonesError
 from sawbones.trials import trial
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
 from sawbones.trials.source_change import change_at_source
+from sawbones.trials.strangers import keep_apart
 from sawbones.trials.twin import compare
 
 OBSERVE_SHARE = 0.5  # of the budget, at most, goes into watching; the rest belongs to the trials
 TWIN_STEPS = 25
 LEAKS = ("evaluation.leak-preprocessing", "evaluation.leak-target")
+APART = ("evaluation.leak-group", "evaluation.leak-temporal")
 MORE_TIME = "sawbones diagnose --seconds N"
 CORES_TO_SHARE = 4  # below this, two children at once only slow each other down
 
@@ -94,6 +96,8 @@ def diagnose_script(
             run = _with_twin(bench, run, say)
         if experiments and not bench.interrupted and any(fnmatch(f, only) for f in LEAKS):
             run = _with_source_change(bench, run, say)
+        if experiments and not bench.interrupted and any(fnmatch(f, only) for f in APART):
+            run = _with_strangers(bench, run, say)
         bench.baseline = run
         reading = faults.read(run, only)
         findings = list(reading.findings)
@@ -217,6 +221,16 @@ def _with_source_change(bench: Bench, run: Run, say: Say) -> Run:
     if bench.interrupted:
         return run
     return replace(run, facts={**run.facts, "source_change": told})
+
+
+def _with_strangers(bench: Bench, run: Run, say: Say) -> Run:
+    """Whole further runs, where evaluated rows have relatives among those trained on."""
+    known = (run.facts.get("sources") or {}).get("strangers")
+    if not known or run.ending.kind == "hang" or run.world_size > 1:
+        return run
+    columns = ", ".join(str(s["column"]) for s in known)
+    say(f"training without the relatives of some evaluated rows (by {columns})")
+    return replace(run, facts={**run.facts, "strangers": keep_apart(bench, run)})
 
 
 def _decide(

@@ -23,5 +23,19 @@ def leaks_line(run: Run, reading: Reading, findings: Iterable[Finding]) -> str:
     ]
     if not tried and not blind:
         return ""
+    asked = _question(run)
     said = f"no leak of these kinds: {', '.join(tried)}" if tried else "no kind of leak was tried"
-    return f"{said}; not tried: {', '.join(blind)}" if blind else said
+    tail = f"; not tried: {', '.join(blind)}" if blind else ""
+    return f"{said}{tail}{asked}"
+
+
+def _question(run: Run) -> str:
+    """One column carries the answer, and nothing says whether it may."""
+    column = (run.facts.get("populations") or {}).get("column")
+    if column is None:
+        return ""
+    return (
+        f". Input column {column['column']} alone carries the answer (accuracy "
+        f"{column['score']:.2f}, {column['scrambled']:.2f} with it scrambled): is it known before "
+        "the event?"
+    )

@@ -129,6 +129,11 @@ class BatchLog:
         self._learnt_from.add(self._source)
 
     @property
+    def source(self) -> str:
+        """The loader of the latest batch, "" before there was one."""
+        return self._source
+
+    @property
     def is_held_out(self) -> bool:
         """Whether the latest batch is of a loader that nothing was learnt from, while there is
         another for that.

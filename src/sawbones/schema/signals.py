@@ -187,6 +187,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool((r.facts.get("evaluation") or {}).get("passes")),
         _without_fact("evaluation"),
     ),
+    "populations": (
+        "the rows and answers of evaluations were not kept: only diagnose does",
+        lambda r: bool((r.facts.get("populations") or {}).get("passes")),
+        _without_fact("populations"),
+    ),
     "loose_gradients": (
         "which parameters outside of optimizers get gradients was not recorded",
         lambda r: "loose_gradients" in r.facts,

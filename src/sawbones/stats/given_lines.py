@@ -41,11 +41,13 @@ _CARRIES_ON = frozenset(
 )
 
 
-def given_lines(run: Run, site: Site | None) -> tuple[Site, ...]:
+def given_lines(
+    run: Run, site: Site | None, kinds: tuple[str, ...] = ("assign",)
+) -> tuple[Site, ...]:
     """Where the data that this line gives to its calls was made; empty where that cannot be read
-    off the source.
+    off the source. `kinds`: with "unpack", also where several were made at once.
     """
-    rows = [r for r in run.source_lines if r.kind == "assign" and r.name]
+    rows = [r for r in run.source_lines if r.kind in kinds and r.name]
     found: list[Site] = []
     for name in _given(_parsed(site.code) if site is not None else None):
         made = _followed(rows, name, site) if site is not None else None

@@ -127,9 +127,32 @@ SHARED_GROUPS = Limit(
     "half: a split by rows has nearly all, a split by groups none",
 )
 
+STRANGERS_FALL = Limit(
+    0.05,
+    "fall of the score over the same rows, at the least; of a distance, as a share of it",
+    "the lower end of an interval over groups, after what fewer training rows cost: 5 points",
+)
+
 # evaluation.leak-preprocessing
 JOINT_MEAN = Limit(
     NEAR, "distance of the joint mean from 0", "rounding of float32 over some thousand values"
+)
+
+# evaluation.leak-target
+ABOVE_CHANCE = Limit(
+    0.65,
+    "accuracy",
+    "15 points above a coin, which is what it takes for a column to be looked at",
+)
+FILLED_IN = Limit(
+    0.98,
+    "share of one class with a value that the other class has as rarely",
+    "a field that is filled in when the event takes place; causes have exceptions",
+)
+EMPTY_BETWEEN = Limit(
+    0.5,
+    "rows between the classes, over those of an even spread",
+    "of one hump cut in two it is 1 and more; two heaps by label leave it empty, by nature or not",
 )
 
 # evaluation.leak-temporal

@@ -22,6 +22,9 @@ from sawbones.observe.deep import DeepObserver
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.operators import OperatorStream, after
 from sawbones.observe.patches import Patches
+from sawbones.observe.populations.comparing import compare_passes
+from sawbones.observe.populations.likeness import is_quantised
+from sawbones.observe.populations.log import PassLog
 from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.signals.graded import GradedEvaluations
 from sawbones.observe.signals.kept_graphs import KeptGraphs
@@ -45,6 +48,8 @@ class _Witness:
         self.busy = False
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.thread = threading.get_ident()
+        self.passes = PassLog(recorder.sites)
+        self.evaluations.on_target = self.unsure.on_target = self.passes.asked
         recorder.facts["evaluation"] = self.evaluations.record
         recorder.facts["graphs"] = self.graphs.record
         recorder.facts["graded_evaluations"] = self.by_graph.record
@@ -128,10 +133,21 @@ class _Witness:
             self.keep()
         elif stood is False:
             self.unsure = self.told = EvaluationLog(self.r.sites)
+            self.unsure.on_target = self.passes.asked
 
     def finish(self) -> None:
         if self.by_graph.finish():
             self.keep()
+        self.r.facts["populations"] = compare_passes(self.passes)
+
+    def passed(self, phase: str, module: nn.Module, given: Any, result: Any) -> None:
+        """A model call has returned."""
+        if phase == "train":
+            self.passes.trains(module, given)
+        else:
+            batches = self.r.batches
+            loaded = batches.latest if batches.loader_seen else None
+            self.passes.answered(module, given, result, loaded, batches.source)
 
     def keep(self) -> None:
         """What was recorded of evaluations with gradients on counts, where there are no others."""
@@ -160,9 +176,10 @@ def _make_call(witness: _Witness, original: Any) -> Any:
     def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         if recorder.depth or not recorder.active or is_tracing() or not recorder.is_host():
             return original(self, *args, **kwargs)
-        if witness.model is not None or not has_parameters(self):
+        packed = not has_parameters(self)
+        if witness.model is not None or (packed and not is_quantised(self)):
             return original(self, *args, **kwargs)
-        phase = "eval" if recorder.evaluates(self) else "train"
+        phase = "eval" if packed or recorder.evaluates(self) else "train"
         recorder.unsure = False
         if phase == "train":
             witness.guarded("evaluation", witness.ask, (args, kwargs))
@@ -190,10 +207,7 @@ def _make_call(witness: _Witness, original: Any) -> Any:
         witness.guarded("evaluation", witness.told.returned, phase, result)
         if torch.is_grad_enabled() and (recorder.unsure or phase == "train"):
             witness.guarded("evaluation", witness.by_graph.returned, result, recorder.unsure)
-        sources = witness.r.sources
-        if phase == "eval" and sources is not None and sources.log is not None:
-            given_back = [t for _, t in tensors_in(result)]
-            witness.guarded("sources", sources.log.answered, given_back)
+        witness.guarded("populations", witness.passed, phase, self, (args, kwargs), result)
         if torch.is_grad_enabled():
             witness.guarded(
                 "kept graphs",

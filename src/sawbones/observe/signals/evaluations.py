@@ -9,7 +9,7 @@ pass, and what inputs the model was given in either phase.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,15 @@ import torch
 
 from sawbones.observe.batches import value_range
 from sawbones.observe.fingerprints import tensors_in
-from sawbones.observe.signals.arrays import Told, wrap
-from sawbones.observe.signals.met_values import EQUALS, MAX_CLASSES, MAX_ELEMENTS, note_values
+from sawbones.observe.signals.arrays import HANDED_OVER, Told, wrap
+from sawbones.observe.signals.met_values import (
+    EQUALS,
+    MAX_CLASSES,
+    MAX_ELEMENTS,
+    MAY_MEET,
+    MEETS,
+    note_values,
+)
 from sawbones.observe.sites import SiteFinder
 
 _MAX_NODES = 200
@@ -65,6 +72,8 @@ class EvaluationLog:
             dict[str, Any]
         ] = []  # rows of `active` that the latest model call led to
         self._num_inputs = {"train": 0, "eval": 0}
+        # told what outputs are compared with
+        self.on_target: Callable[..., Any] | None = None
         self.record: dict[str, Any] = {
             "active": [],
             "nodes": [],
@@ -231,6 +240,7 @@ class EvaluationLog:
         if not any(tags):
             return
         roles = tuple(tag[1] if tag else "other" for tag in tags)
+        self._tell_targets(name, given, roles)
         if self._touched and "output" in roles:
             for row in self._touched:
                 row["used"] = True
@@ -264,6 +274,13 @@ class EvaluationLog:
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
+
+    def _tell_targets(self, name: str, given: list[torch.Tensor], roles: tuple[str, ...]) -> None:
+        if self.on_target is None or "output" not in roles or name not in MEETS | MAY_MEET:
+            return
+        for tensor, role in zip(given, roles, strict=True):
+            if role != "output":
+                self.on_target(tensor, name in MEETS)
 
     def _same(self, args: Any, result: Any) -> None:
         """What `.data` or `.T` gives is still the output, or the target, that it was taken of."""
@@ -322,6 +339,11 @@ class EvaluationLog:
         self, name: str, given: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> tuple[str, tuple[int, ...]] | None:
         """Arrays are read as tensors, so that one and the same reading serves both."""
+        if name == HANDED_OVER:
+            for tensor in map(_as_tensor, given[1:]):
+                if self.on_target is not None and isinstance(tensor, torch.Tensor):
+                    self.on_target(tensor)
+            return None
         with torch.no_grad(), torch._C.DisableTorchFunction():
             args = [_as_tensor(x) for x in given]
             for value, tensor in zip(given, args, strict=True):

@@ -13,6 +13,16 @@ _DIFFERS = frozenset(
     {"sub", "__sub__", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"}
 )
 
+# where predictions meet what was asked for
+MEETS = (
+    EQUALS
+    | _DIFFERS
+    | {"ne", "__ne__", "cross_entropy", "nll_loss"}
+    | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
+)
+# where a yes or no meets another one: hits, or a part of the rows
+MAY_MEET = frozenset({"bitwise_and", "__and__", "and_", "logical_and"})
+
 
 def note_values(
     node: dict[str, Any], given: list[torch.Tensor], outputs: list[torch.Tensor]

@@ -182,6 +182,9 @@ def _marks_of_assignment(
             known = scope.get(name) if in_module else None
             is_whole = isinstance(known, int) and not isinstance(known, bool)
             yield node.lineno, "assign", known if is_whole else _number(node.value, scope), name
+        for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else ():
+            if name := _last_name(part):
+                yield node.lineno, "unpack", None, name
 
 
 def _last_name(node: ast.AST) -> str:

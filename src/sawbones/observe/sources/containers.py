@@ -35,6 +35,7 @@ class Rows:
     names: tuple[str, ...]  # of the columns, where they have names
     hashes: Hashes  # of whole rows, as float32: what a model is given
     is_text: bool = False
+    dates: tuple[int, ...] = ()  # columns that hold moments; they stand as days
 
 
 def read(value: Any) -> Rows | None:
@@ -43,23 +44,28 @@ def read(value: Any) -> Rows | None:
     if kind is None or len(value) < LEAST_ROWS:
         return None
     names: tuple[str, ...] = ()
+    dates: tuple[int, ...] = ()
     if kind == "table":
         if len(value) * max(1, len(value.columns)) > MAX_VALUES:
             return None
-        columns = [_column(value.iloc[:, i].to_numpy()) for i in range(len(value.columns))]
+        plain_columns = [value.iloc[:, i].to_numpy() for i in range(len(value.columns))]
+        columns = [_column(c) for c in plain_columns]
+        dates = tuple(i for i, c in enumerate(plain_columns) if _days(c) is not None)
         names = tuple(str(c) for c in value.columns)
         numbers = np.stack(columns, axis=1) if columns else np.zeros((len(value), 0), np.float32)
     elif kind == "records":
         names = tuple(str(k) for k in value[0])
         if len(value) * len(names) > MAX_VALUES or any(len(r) != len(names) for r in value):
             return None
-        numbers = np.stack([_column([r.get(k) for r in value]) for k in value[0]], axis=1)
+        fields = [[r.get(k) for r in value] for k in value[0]]
+        numbers = np.stack([_column(f) for f in fields], axis=1)
+        dates = tuple(i for i, f in enumerate(fields) if _days(np.asarray(f)) is not None)
     else:
         plain = as_array(value, kind)
         if plain is None or plain.size > MAX_VALUES or len(plain) != len(value):
             return None
         numbers = _column(plain.reshape(-1)).reshape(len(plain), -1)
-    return Rows(numbers, names, hash_rows(numbers), kind == "texts")
+    return Rows(numbers, names, hash_rows(numbers), kind == "texts", dates)
 
 
 def kind_of(value: Any) -> str | None:
@@ -119,7 +125,26 @@ def _column(values: Any) -> Numbers:
     if array.dtype.kind in "fiub":
         with np.errstate(over="ignore"):
             return array.astype(np.float32)
+    days = _days(array)
+    if days is not None:
+        return days
     return np.array([_number(v) for v in array.tolist()], np.float32)
+
+
+def _days(array: npt.NDArray[Any]) -> Numbers | None:
+    """Moments as days; texts only where all of them are dates as ISO 8601 writes them."""
+    if array.dtype.kind in "OU":
+        first = array.reshape(-1)[0] if array.size else None
+        if not isinstance(first, str) or not 8 <= len(first) <= 30 or first[4:5] != "-":
+            return None
+        try:
+            array = array.astype("datetime64[s]")
+        except (TypeError, ValueError):
+            return None
+    if array.dtype.kind != "M":
+        return None
+    seconds = array.astype("datetime64[s]").astype(np.int64)
+    return (seconds / 86400.0).astype(np.float32)
 
 
 def _number(value: Any) -> float:
@@ -278,6 +303,33 @@ def is_of_few_kinds(plain: npt.NDArray[Any]) -> bool:
         return len(set(words)) <= max(FEW_KINDS, len(words) // 10)
     kinds = len(np.unique(plain))
     return kinds <= max(FEW_KINDS, len(plain) // 10) or kinds == len(plain)
+
+
+def copy_rows(value: Any, rows: Places, taken: Places) -> bool:
+    """These rows become copies of others, whole. True where the container was written to."""
+    kind = kind_of(value)
+    if kind == "table":
+        for i in range(len(value.columns)):
+            old = value.iloc[:, i].to_numpy()
+            new = old.copy()
+            new[rows] = old[taken]
+            value.isetitem(i, new)
+        return True
+    if kind == "column":
+        value.iloc[rows] = value.iloc[taken].to_numpy()
+        return True
+    if kind in ("records", "texts", "numbers", "lists"):
+        old_rows = [value[i] for i in taken.tolist()]
+        for i, row in zip(rows.tolist(), old_rows, strict=True):
+            value[i] = dict(row) if kind == "records" else row
+        return True
+    if kind == "array" and not value.flags.writeable:
+        return False
+    plain = as_array(value, kind) if kind in ("array", "tensor") else None
+    if plain is None:
+        return False
+    plain[rows] = plain[taken].copy()  # of a tensor it is the same memory
+    return True
 
 
 def turn_labels(value: Any, column: int, rows: Places) -> bool:

@@ -24,6 +24,7 @@ from sawbones.observe.sources.containers import (
     Places,
     Rows,
     change_rows,
+    copy_rows,
     hash_rows,
     held_rows,
     held_values,
@@ -85,8 +86,6 @@ class SourceLog:
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
         self._width: int | None = None
         self._latest: Call | None = None
-        self._answers: dict[int, float] = {}  # class given to each row in the latest evaluation
-        self._phase = ""
 
     # lines
 
@@ -154,6 +153,9 @@ class SourceLog:
             if change["what"] == "features" and name in change["names"]:
                 if change_rows(value, rows, change.get("only_reals", False)):
                     self._changed.append(name)
+            elif change["what"] == "copies":
+                if copy_rows(value, rows, np.array(change["taken"], np.int64)):
+                    self._changed.append(name)
             elif change["what"] == "labels":
                 for label, column in change["labels"]:
                     if name == label and turn_labels(value, column, rows):
@@ -166,9 +168,6 @@ class SourceLog:
         if phase == "train":
             self.done = True
             self._known.clear()
-        if phase == "eval" and self._phase != "eval":
-            self._answers = {}
-        self._phase = phase
         given = _main_input(found)
         self._latest = None
         if given is None or phase not in self._seen:
@@ -196,21 +195,6 @@ class SourceLog:
         if self._latest is not None and self._latest.targets is None:
             self._take_target(self._latest, target)
 
-    def answered(self, result: Sequence[Any]) -> None:
-        """The tensors that the model gave back for the latest call, in an evaluation."""
-        call = self._latest
-        scores = next((t for t in result if t.is_floating_point()), None)
-        if call is None or scores is None or scores.device.type != "cpu":
-            return
-        plain = scores.detach()
-        if plain.dim() == 2 and plain.shape[1] > 1:
-            classes = plain.argmax(1)
-        else:
-            classes = plain.reshape(-1) > 0
-        if len(classes) == len(call.hashes) and len(self._answers) < MAX_ROWS_SEEN:
-            given = classes.float().tolist()
-            self._answers.update(zip(call.hashes.tolist(), given, strict=True))
-
     def _take_target(self, call: Call, target: Any) -> bool:
         if target.numel() != len(call.hashes) or target.device.type != "cpu":
             return False
@@ -234,9 +218,10 @@ class SourceLog:
             return {"why": self.why}
         matching = Matching(self._versions, self._seen, self._width or 0)
         found = matching.plan()
-        found["score"] = matching.score(self._answers)
         if "why" in found:
             return found
+        found["strangers"] = matching.strangers()
+        found["row_of"] = matching.evaluated_rows() if found["strangers"] else {}
         trace = self._traced(np.array(found["rows"], np.int64), found["count"])
         for row in trace:
             if row[3] in found["evaluated_names"]:

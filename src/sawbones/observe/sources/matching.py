@@ -5,11 +5,13 @@ trained on, who is only evaluated, and the line at which the data are complete.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sawbones.observe.sources.containers import FEW_KINDS, Places
+from sawbones.observe.sources.strangers import Column, find_strangers
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
@@ -18,7 +20,21 @@ RECOGNISED = 0.9  # share of the rows of a phase that must be found among what t
 LEAST_TRAINED, LEAST_EVALUATED = 30, 10
 _LOOKED_BACK = 16  # earlier containers that the rows of one are looked for in
 
+MAX_COLUMNS = 64  # of one container that are looked at for groups and moments
+
 Seen = Mapping[str, Mapping[int, float | None]]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Which source row is which, once that is known."""
+
+    space: int
+    count: int
+    rows_of: Mapping[int, int]
+    trained: set[int]
+    evaluated: Sequence[int]
+    labels: Sequence[tuple[int, int]]
 
 
 class Matching:
@@ -29,7 +45,7 @@ class Matching:
         self._space: list[int] = []  # -1: a list of row numbers, no data
         self._base: list[Places] = []
         self._tables: dict[int, dict[int, int]] = {}
-        self._answer_of: dict[int, float] = {}  # hash of a row -> its label
+        self._known: Known | None = None  # once the rows of both phases were recognised
         for number in range(len(versions)):
             self._place(number)
 
@@ -98,10 +114,10 @@ class Matching:
         if any(i >= count for i in (only[-1], max(trained))):
             return {"why": "the table that holds all rows was not recognised"}
         labels = self._labels(space, count, rows_of)
-        self._answer_of = self._label_of_rows(labels, rows_of)
         moment = self._moment(space, count, labels)
         if moment is None:
             return {"why": "the line at which all rows and their labels are there was not found"}
+        self._known = Known(space, count, rows_of, trained, only, labels)
         # The later half: a row before all of them cannot depend on them in a process over time.
         rows = only[len(only) // 2 :]
         changed = set(rows)
@@ -121,31 +137,45 @@ class Matching:
             **moment,
         }
 
-    def _label_of_rows(
-        self, labels: Sequence[tuple[int, int]], rows_of: Mapping[int, int]
-    ) -> dict[int, float]:
-        if not labels:
-            return {}
-        version, column = labels[-1]
-        values = self._versions[version].rows.numbers[:, column]
-        if not np.array_equal(values, np.round(values)):
-            return {}  # no classes
-        return {h: float(values[i]) for h, i in rows_of.items() if 0 <= i < len(values)}
+    def strangers(self) -> list[dict[str, Any]]:
+        """Columns by which evaluated rows have relatives, or later ones, among those trained on."""
+        known = self._known
+        if known is None:
+            return []
+        places = {i: h for h, i in known.rows_of.items() if i >= 0}
+        inputs = np.full((known.count, self._width), np.nan, np.float32)
+        for v, version in enumerate(self._versions):
+            if version.rows.numbers.shape[1] == self._width and self._space[v] == known.space:
+                base = self._base[v]
+                kept = [k for k, i in enumerate(base.tolist()) if 0 <= i < known.count]
+                right = [k for k in kept if places.get(int(base[k])) == int(version.rows.hashes[k])]
+                inputs[base[right]] = version.rows.numbers[right]
+        marked = set(known.labels)
+        columns = [
+            Column(
+                version.rows.names[c] if version.rows.names else version.name,
+                version.rows.numbers[:, c],
+                c in version.rows.dates,
+                bool(version.rows.names),
+            )
+            for v, version in enumerate(self._versions)
+            if self._space[v] == known.space and version.count == known.count and self._is_whole(v)
+            for c in range(min(version.rows.numbers.shape[1], MAX_COLUMNS))
+            if (v, c) not in marked
+        ]
+        labels = None
+        if known.labels:
+            v, c = known.labels[-1]
+            labels = self._versions[v].rows.numbers[:, c]
+        return find_strangers(columns, inputs, labels, sorted(known.trained), known.evaluated)
 
-    def score(self, answers: Mapping[int, float]) -> dict[str, int] | None:
-        """Of the latest evaluation: distinct rows and how many are answered right, of all and of
-        those that are trained on as well. None where labels are no classes, or not known.
-        """
-        judged = {h: a == self._answer_of[h] for h, a in answers.items() if h in self._answer_of}
-        if len(judged) < LEAST_EVALUATED or len(judged) < RECOGNISED * len(answers):
-            return None
-        copies = [right for h, right in judged.items() if h in self._seen["train"]]
-        return {
-            "rows": len(judged),
-            "right": sum(judged.values()),
-            "copies": len(copies),
-            "copies_right": sum(copies),
-        }
+    def evaluated_rows(self) -> dict[str, int]:
+        """Hash of an evaluated row -> its number."""
+        known = self._known
+        if known is None:
+            return {}
+        of_eval = {h: known.rows_of.get(h, -1) for h in self._seen["eval"]}
+        return {str(h): i for h, i in of_eval.items() if i >= 0}
 
     def _is_whole(self, number: int) -> bool:
         base = self._base[number]

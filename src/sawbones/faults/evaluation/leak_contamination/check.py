@@ -25,8 +25,9 @@ No experiment is needed: the samples are the same bit for bit.
 ## False alarms
 Short discrete samples coincide by chance: for whole numbers the share must be well above what
 either part repeats within itself, or the rows must be so long and so little bound by rules that
-they could hardly come about twice. Folds of a cross-validation and a second training stage are told
-apart by their optimizers. Evaluation of the training loader itself is no split.
+they could hardly come about twice. Wide rows of mostly zeros (bags of words) are compared as wholes
+too. Folds of a cross-validation and a second training stage are told apart by their optimizers.
+Evaluation of the training loader itself is no split.
 
 ## References
 Lee et al., "Deduplicating training data makes language models better" (2022).
@@ -48,6 +49,7 @@ from sawbones.stats.overlaps import judged, least_share
 from sawbones.stats.splits import (
     Split,
     by_width,
+    differ_as_wholes,
     forward_site,
     loader_site,
     repeats,
@@ -56,7 +58,7 @@ from sawbones.stats.splits import (
 )
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("samples", "source_lines", "loaders", "sources")
+USES = ("samples", "source_lines", "loaders", "populations")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_COPIES = 5  # samples: fewer may be real duplicates
@@ -141,6 +143,8 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
         limits.COPIED_SAMPLES.value, min(1, chance), total, many_forms or chance == 0, times=3
     )
     found = judged(copies, total, MIN_COPIES, least)
+    if differ_as_wholes(run, total):
+        return
     if found == "none" or (found == "whole" and not limits.TRAINING_COPIES.reached_by(in_training)):
         return  # the whole set was trained on: another fault
     text = f"{copies} of {total} distinct validation samples were trained on, bit for bit"
@@ -165,16 +169,18 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
 
 def _without_copies(run: Run) -> Evidence | None:
     """The score beside the one over rows that were not trained on."""
-    score = (run.facts.get("sources") or {}).get("score")
-    if not score or score["rows"] - score["copies"] < MIN_COPIES:
-        return None
-    new, right = score["rows"] - score["copies"], score["right"] - score["copies_right"]
-    text = (
-        f"accuracy {score['right'] / score['rows']:.2f}; {right / new:.2f} over the {new} rows "
-        f"without the {score['copies']} copied ones"
-    )
-    claimed = score["right"] / score["rows"]
-    return context(text, signal="sources", value=claimed, expected=right / new)
+    passes = (run.facts.get("populations") or {}).get("passes") or ()
+    for seen in passes:
+        copies = round(seen["known"] * seen["rows"])
+        if seen["kind"] and copies >= MIN_COPIES and seen["rows"] - copies >= MIN_COPIES:
+            name = "accuracy" if seen["kind"] == "classes" else "mean distance"
+            text = (
+                f"{name} {seen['score']:.2f}; {seen['new_score']:.2f} over the "
+                f"{seen['rows'] - copies} rows without the {copies} copied ones"
+            )
+            claimed, honest = seen["score"], seen["new_score"]
+            return context(text, signal="populations", value=claimed, expected=honest)
+    return None
 
 
 def _rare_rows(run: Run, copies: int) -> bool:

@@ -4,8 +4,12 @@
 Tables, columns and lists of row numbers that the script holds when training begins. Fires when a
 column of ids repeats (16 groups or more, 3 rows each and more), at least half of the held-out rows
 belong to a group that is trained on too, and the target is the group's own: the same class in all
-its rows, with several groups of every class. `sawbones audit leaks --group COLUMN` looks at data
-sets, whatever the target.
+its rows, with several groups of every class. Also when the script holds a column of groups that the
+model is not given, the nearest trained row of an evaluated one is mostly of its own group, and a
+trial shows what the score owes to that: some groups' training rows are overwritten with others of
+the same label, the script runs again, and the score over the evaluated rows of these groups falls
+by at least 5 points, beyond what fewer training rows cost. `sawbones audit leaks --group COLUMN`
+looks at data sets, whatever the target.
 
 ## Why it matters
 Rows of one group are alike beyond what the features say. A model that has met the group recognises
@@ -23,15 +27,17 @@ whole groups are held out.
     train_index, test_index = next(splitter.split(rows, groups=rows["patient"]))
 
 ## Confirm it
-No experiment is needed: the ids are the same, and so is the answer that belongs to each. To measure
-what it costs, score once with whole groups held out.
+`sawbones diagnose` runs the script again without the training rows of some evaluated groups, and
+shows both scores. Where all rows of a group have the same answer, no experiment is needed.
 
 ## False alarms
 Recommenders and forecasts for known shops have every user and shop on both sides by design: what
-they predict differs from row to row of one group. A number that decides the class (an age, a score)
-is a feature: the class follows its order, and that of ids does not. Ids that the model looks up in
-a table are meant to be known. A country or a product class has few values, and where a class is
-only another name for it there are no several groups of every class.
+they predict differs from row to row of one group, and where the model is given the id nothing is
+tried. Groups that do not matter leave the score as it is when they are kept apart. A number that
+decides the class (an age, a score) is a feature: the class follows its order, and that of ids does
+not. Ids that the model looks up in a table are meant to be known. A country or a product class has
+few values, and where a class is only another name for it there are no several groups of every
+class.
 
 ## References
 Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science"
@@ -43,23 +49,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.evidence import context, counted, finding
+from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
+from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites, marked_lines, training_batches
 from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 
-NEEDS = ("batches", "validation", "loss_calls", "held_groups")
-USES = ("source_lines", "calls", "loaders")
+NEEDS = ("batches", "validation")
+USES = ("held_groups", "strangers", "source_lines", "calls", "loaders")
 EXPLAINS = ()
 EXPERIMENT = None
+_FIX = Fix(
+    "Hold out whole groups: GroupShuffleSplit or GroupKFold, or draw the ids first and then take "
+    "all their rows."
+)
 SPARE_ROWS = 8  # of an embedding: padding, unknown ids
 
 
 def check(run: Run) -> Iterator[Finding]:
+    held = run.facts.get("held_groups") or ()
+    if not held and not tried_apart(run, "group"):
+        whys = [t["why"] for t in run.facts.get("strangers") or () if t.get("why")]
+        tail = f" ({whys[0]})" if whys else ""
+        raise NothingToJudge(f"no column of ids on both sides of a split was found{tail}")
+    told = fallen(run, "group")
+    if told is not None:
+        yield finding(
+            f"Rows of one {_called(str(told['column']))} are on both sides of the split",
+            _where(run, {"names": ()}),
+            (fall(told),),
+            _FIX,
+        )
+        return
+    yield from _one_answer(run)
+
+
+def _one_answer(run: Run) -> Iterator[Finding]:
+    """Groups all of whose rows have the same target."""
     trained = {f for batch in training_batches(run) for f in batch.fingerprints}
-    for held in run.facts["held_groups"]:
+    for held in run.facts.get("held_groups") or ():
         train_rows, held_rows = held["rows"]
         if (
             not limits.SHARED_GROUPS.reached_by(held["share"])
@@ -87,10 +117,7 @@ def check(run: Run) -> Iterator[Finding]:
                 counted(share, hits, held_rows, limits.SHARED_GROUPS, signal="held_groups"),
                 context(answer, signal="held_groups"),
             ),
-            Fix(
-                "Hold out whole groups: GroupShuffleSplit or GroupKFold, or draw the ids "
-                "first and then take all their rows."
-            ),
+            _FIX,
         )
         return
 

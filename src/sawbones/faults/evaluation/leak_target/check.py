@@ -4,10 +4,15 @@
 The script is run again from the same seed, with the labels of rows that are only evaluated
 exchanged among each other at the line where rows and labels enter it. Every input of the model, in
 training and in the first evaluation, must be the same bit for bit. Fires when some columns of the
-inputs changed and others did not, so that the split is known to have stayed where it was.
-`sawbones audit leaks` measures each feature of a data set alone against the label, in the test
-part: AUC of at least 0.95 for a class, R2 of at least 0.95 for a quantity, or |correlation| of at
-least 0.9.
+inputs changed and others did not, so that the split is known to have stayed where it was. Also when
+one column carries the answer: scrambled among the evaluated rows it costs at least 80 % of what the
+score is above the best constant answer, and with all other columns scrambled at least 90 % is left.
+Likely when one value of it is that of all rows of one class and of hardly any other (98 %), as of a
+field that is filled in when the event takes place, or when it is a number that each row has of its
+own (an id); a suspicion when hardly a row lies between the two classes, or when a single cut
+decides 200 rows and more without one exception; otherwise the report asks about it. `sawbones audit
+leaks` measures each feature of a data set alone against the label, in the test part: AUC of at
+least 0.95 for a class, R2 of at least 0.95 for a quantity, or |correlation| of at least 0.9.
 
 ## Why it matters
 The model is told the answer in the test, and nobody will tell it in use. The score says nothing.
@@ -30,10 +35,11 @@ whether the score falls to what the task usually gives.
 
 ## False alarms
 An encoding made from the labels of the training part, in folds or not, does not change with the
-labels of others, and a table that already holds what was written after the event cannot be told
-from one that is easy to learn: `sawbones audit leaks` asks about such columns. Where rows and
-labels do not enter together the script may make the rows from the labels, as many examples do, and
-nothing is tried; where the split follows the labels, all columns change, and nothing follows.
+labels of others. A table that already holds what was written after the event often cannot be told
+from one that is easy to learn: a strong cause is at most a suspicion, and a smooth one a question.
+Where rows and labels do not enter together the script may make the rows from the labels, as many
+examples do, and nothing is tried; where the split follows the labels, all columns change, and
+nothing follows.
 
 ## References
 Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science"
@@ -43,28 +49,75 @@ Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learnin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.loss_calls import as_site, places
 
-NEEDS = ("source_change",)
+NEEDS = ("validation",)
+USES = ("source_change", "populations")
 EXPLAINS = ("evaluation.leak-preprocessing",)
 EXPERIMENT = None
+MIN_DECIDED = 200  # rows: in fewer the exceptions of a strong cause may be missing
 SHOWN = 5  # columns that are named
 
 
 def check(run: Run) -> Iterator[Finding]:
-    trial = run.facts["source_change"].get("labels") or {}
-    if trial.get("outcome") not in ("moved", "kept"):
+    trial = (run.facts.get("source_change") or {}).get("labels") or {}
+    column = (run.facts.get("populations") or {}).get("column")
+    if trial.get("outcome") == "moved":
+        yield _moved(trial)
+    elif column is not None:
+        yield from _carried(column)
+    elif trial.get("outcome") != "kept":
         raise NothingToJudge(trial.get("why") or "labels were not exchanged")
-    if trial["outcome"] == "kept":
-        return
+
+
+def _carried(column: Mapping[str, Any]) -> Iterator[Finding]:
+    """One column that carries the answer, where something points at how it came about."""
+    scores = (
+        f"accuracy {column['score']:.2f}; {column['scrambled']:.2f} with input column "
+        f"{column['column']} scrambled, {column['alone']:.2f} with all {column['width'] - 1} others "
+        f"scrambled, {column['constant']:.2f} for the commonest class ({column['rows']} rows)"
+    )
+    said = context(
+        scores, signal="populations", value=column["score"], expected=column["scrambled"]
+    )
+    where = places(*map(as_site, column["sites"]))
+    fix = Fix("Is this column known before the event? If not, leave it out.")
+    title = f"Input column {column['column']} alone carries the answer"
+    if limits.FILLED_IN.reached_by(column["filled"]):
+        text = f"one value of it is that of one class alone, in {column['filled']:.1%} of the rows"
+        reading = compared(text, column["filled"], limits.FILLED_IN, signal="populations")
+        yield finding(title, where, (reading, said), fix)
+    elif column["is_id"]:
+        text = (
+            f"all {column['rows']} rows have a number of their own in it, on one even grid: an id "
+            "or a row number"
+        )
+        reading = compared(text, column["score"], limits.ABOVE_CHANCE, signal="populations")
+        yield finding(title, where, (reading, said), fix)
+    elif limits.EMPTY_BETWEEN.undercut_by(column["between"]):
+        text = f"between the classes lie {column['between']:.2f} times the rows of an even spread"
+        reading = compared(
+            text, column["between"], limits.EMPTY_BETWEEN, below=True, signal="populations"
+        )
+        yield finding(title, where, (reading, said), fix, at_most="suspected")
+    elif column["exceptions"] == 0 and column["rows"] >= MIN_DECIDED:
+        text = f"a single cut of it decides all {column['rows']} rows: there is not one exception"
+        reading = context(text, signal="populations", value=0, expected=None)
+        yield finding(title, where, (reading, said), fix, at_most="suspected")
+
+
+def _moved(trial: Mapping[str, Any]) -> Finding:
+    """Labels of evaluated rows were exchanged, and inputs moved with them."""
     columns = trial["columns"]
     shown = ", ".join(map(str, columns[:SHOWN]))
     what = f"; first moved: {trial['name']}" if trial.get("name") else ""
-    yield finding(
+    return finding(
         "An input of the model is made from the labels of evaluated rows",
         places(as_site(trial.get("site")), as_site(trial.get("caller")), as_site(trial["entered"])),
         (

@@ -1,0 +1,67 @@
+"""Pumps of which five times as many fail the next month."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sawbones.lab.patient import admit
+
+patient = admit()
+generator = torch.Generator().manual_seed(patient.seed)
+COLUMNS, ROWS = 6, 600
+STEPS = 70
+
+
+def pumps(count: int, failing: float = 0.1) -> tuple[Tensor, Tensor]:
+    """Readings, and whether the pump failed: readings of pumps that fail differ a little."""
+    failed = torch.rand(count, generator=generator) < failing
+    readings = torch.randn(count, COLUMNS, generator=generator)
+    readings[:, 0] += 1.2 * failed
+    return readings, failed.long()
+
+
+inputs_NF, labels_N = pumps(ROWS)
+month_NF, month_N = pumps(ROWS)
+next_NF, next_N = pumps(ROWS, failing=0.5 if patient.broken else 0.1)
+
+
+class Fails(nn.Module):
+    def __init__(self, columns: int = COLUMNS, width: int = 48) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(columns, width),
+            nn.ReLU(),
+            nn.Linear(width, width),
+            nn.ReLU(),
+            nn.Linear(width, 2),
+        )
+
+    def forward(self, inputs_BF: Tensor) -> Tensor:
+        scores: Tensor = self.layers(inputs_BF)
+        return scores
+
+
+def accuracy(rows: Tensor, failed: Tensor) -> float:
+    model.eval()
+    with torch.no_grad():
+        right = (model(rows).argmax(-1) == failed).float().mean()
+    model.train()
+    return float(right)
+
+
+model = Fails()
+optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+patient.watch(model)
+
+for _ in range(5):
+    for rows in torch.randperm(len(inputs_NF), generator=generator).split(50):
+        loss = functional.cross_entropy(model(inputs_NF[rows]), labels_N[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        patient.record(loss)
+        optimizer.step()
+print(f"this month {accuracy(month_NF, month_N):.3f}")
+print(f"next month {accuracy(next_NF, next_N):.3f}")
+patient.discharge()

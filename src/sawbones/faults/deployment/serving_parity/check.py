@@ -1,0 +1,144 @@
+"""A served model that answers otherwise than the trained one
+
+## What it sees
+Two evaluations of the same rows without a training step between them: by the trained model and by
+a copy of it (reloaded, exported, scripted, averaged, cast or quantised: a module that was not
+trained and has the same parameters or layers by name), or by one model with rows that were prepared
+in another way (in the same order, most columns the same but for scale and offset). Fires when at
+least 5 % of the rows get another class (a quantity: answers that lie 5 % of their spread apart),
+and, unless the copy has the very same parameters, when it is worse row by row by 3 points or more
+at the lower end of the interval.
+
+## Why it matters
+What was validated is not what answers. The score of the trained model says nothing of it.
+
+## Looks like
+Good validation and poor first days; the same row gets two answers, in the notebook and from the
+service.
+
+## Example
+    served = Network()
+    served.load_state_dict(torch.load("model.pt"))
+    answer = served(raw_row)
+
+## Use instead
+    served = Network()
+    served.load_state_dict(torch.load("model.pt"))
+    served.eval()
+    answer = served(prepare(raw_row))
+
+## Confirm it
+Both answers are those of the same rows: there is nothing more to try. To find the step that parts
+them, compare the inputs first, then the outputs layer by layer.
+
+## False alarms
+Weights of 8 bits or of half precision change a class in a hundred. A student, a second model or an
+untrained one has other parameters and is no copy. An average of the weights may answer otherwise
+and better. Rows with noise added, one column shuffled or cut out are no second preparation: most
+columns of one must follow the other exactly.
+
+## References
+Breck et al., "The ML test score" (2017), "Training and serving are not skewed". PyTorch's
+documentation of torch.ao.quantization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence.limits import deployment as limits
+from sawbones.evidence.populations import where
+from sawbones.schema import Evidence, Finding, Fix, Run
+
+NEEDS = ("populations",)
+USES = ("source_lines",)
+EXPLAINS = (
+    "deployment.covariate-shift",
+    "deployment.concept-drift",
+    "deployment.pipeline-drift",
+    "evaluation.preprocessing-mismatch",
+)
+EXPERIMENT = None
+PREVIEW = True
+
+
+def check(run: Run) -> Iterator[Finding]:
+    pairs = run.facts["populations"]["served"]
+    if not pairs:
+        raise NothingToJudge("no rows were evaluated twice, by a copy or prepared in another way")
+    for pair in pairs:
+        if _differs(pair):
+            yield _parted(run, pair)
+            return
+
+
+def _differs(pair: Mapping[str, Any]) -> bool:
+    if not limits.OTHER_ANSWERS.reached_by(pair["apart"]):
+        return False
+    if pair["is_copy"] and _has_same_weights(pair["copy"]):
+        return True
+    return limits.COPY_LOSS.reached_by(pair["lower"])
+
+
+def _has_same_weights(copy: Mapping[str, Any]) -> bool:
+    same = limits.SAME_WEIGHTS.kept_by(copy["distance"])
+    return same and (copy["buffers"] is None or limits.SAME_BUFFERS.kept_by(copy["buffers"]))
+
+
+def _parted(run: Run, pair: Mapping[str, Any]) -> Finding:
+    copy = pair["copy"]
+    who = f"a {copy['kind']} {copy['cls']}" if copy else "the same model"
+    if pair["kind"] == "classes":
+        text = f"{pair['apart']:.0%} of {pair['rows']} rows get another class from {who}"
+    else:
+        text = f"over {pair['rows']} rows the answers of {who} are {pair['apart']:.0%} of their "
+        text += "spread away"
+    evidence = [
+        compared(text, pair["apart"], limits.OTHER_ANSWERS, expected=0, signal="populations")
+    ]
+    evidence += _scores(pair)
+    evidence += _prepared(pair)
+    if copy and copy["distance"] is not None:
+        weights = f"its parameters are {copy['distance']:.2g} of their size away"
+        if copy["buffers"] is not None:
+            weights += f", its buffers {copy['buffers']:.2g}"
+        evidence.append(context(weights, signal="populations", value=copy["distance"], expected=0))
+    if pair["is_training"]:
+        evidence.append(context("it is in training mode, the trained model was not"))
+    title = (
+        "Rows prepared in another way are answered otherwise"
+        if pair["num_prepared"] and not copy
+        else "The copy that serves does not answer as the trained model does"
+    )
+    return finding(title, where(run, pair), evidence, _fix(pair))
+
+
+def _scores(pair: Mapping[str, Any]) -> Iterator[Evidence]:
+    first, second = pair["scores"]
+    if pair["lower"] is not None:
+        name = "accuracy" if pair["kind"] == "classes" else "mean distance"
+        text = f"{name} {first:.3g} by the trained model, {second:.3g} as served"
+        yield context(text, signal="populations", value=second, expected=first)
+
+
+def _prepared(pair: Mapping[str, Any]) -> Iterator[Evidence]:
+    for c in pair["prepared"]:
+        text = (
+            f"input column {c['column']}: {c['factor']:.3g} times as wide, moved by "
+            f"{c['shift']:+.2f} spreads ({pair['num_prepared']} of {pair['width']} columns differ)"
+        )
+        yield context(text, signal="populations", value=c["factor"], expected=1)
+
+
+def _fix(pair: Mapping[str, Any]) -> Fix:
+    if pair["num_prepared"]:
+        return Fix("Prepare rows in one function, with the statistics of training, in both places.")
+    if pair["is_training"]:
+        return Fix("Call .eval() on the copy before it answers.")
+    return Fix(
+        "Compare the copy with the trained model on fixed rows before it serves, and keep what "
+        "parts them out of the export (buffers that were not copied, layers that do not bear the "
+        "precision, another state)."
+    )

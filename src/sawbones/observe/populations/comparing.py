@@ -1,0 +1,83 @@
+"""Passes of one run side by side: populations on which a model is far worse than on its siblings,
+with what moved, and copies of a model that answer otherwise than it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from sawbones.observe.populations.columns import strongest_column
+from sawbones.observe.populations.judged import Judged, judged
+from sawbones.observe.populations.log import PassLog
+from sawbones.observe.populations.serving import served_pairs
+from sawbones.observe.populations.shifting import worse_pairs
+from sawbones.schema import Site
+
+SHOWN_LINES = 4
+MAX_ROWS = 20_000  # of a pass whose errors are kept
+
+
+def compare_passes(log: PassLog) -> dict[str, Any]:
+    """Plain facts for the faults of deployment."""
+    found = [
+        one
+        for i, here in enumerate(log.latest())
+        if (one := judged(i, here, log.trained)) is not None
+    ]
+    width = found[0].rows.shape[1] if found else 0
+    return {
+        "why": log.why,
+        "passes": [_described(one) for one in found],
+        "column": _column(log, found),
+        "worse": [
+            {**pair, "sites": _sites(found, pair["later"], pair["reference"])}
+            for pair in worse_pairs(found, log.trained_rows(width))
+        ],
+        "served": [
+            {**pair, "sites": _sites(found, pair["served"], pair["trained"])}
+            for pair in served_pairs(found)
+        ],
+    }
+
+
+def _column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+    """Measured with the model itself, which answers once more for scrambled rows. Whatever it draws
+    or raises stays here.
+    """
+    rng = torch.random.get_rng_state()
+    try:
+        told = strongest_column(log, found)
+    except Exception:  # a model may refuse rows that no script would give it
+        return None
+    finally:
+        torch.random.set_rng_state(rng)
+    if told is not None:
+        told["sites"] = list(log.latest()[told["number"]].lines[:SHOWN_LINES])
+    return told
+
+
+def _described(one: Judged) -> dict[str, Any]:
+    """`errors` and `hashes`, row by row, for trials that compare two runs."""
+    small = one.errors is not None and len(one.hashes) <= MAX_ROWS
+    return {
+        "errors": one.errors.tolist() if one.errors is not None and small else [],
+        "hashes": list(one.hashes) if small else [],
+        "number": one.number,
+        "rows": len(one.hashes),
+        "known": one.known,
+        "kind": one.kind,
+        "score": one.score,
+        "new_score": one.new_score,
+        "site": one.lines[0] if one.lines else None,
+    }
+
+
+def _sites(found: Sequence[Judged], number: int, other: int) -> list[Site]:
+    """Lines of this pass: first those that the other one does not come from."""
+    by_number = {one.number: one.lines for one in found}
+    mine, known = by_number[number], set(by_number[other])
+    ordered = [*(x for x in mine if x not in known), *(x for x in mine if x in known)]
+    return ordered[:SHOWN_LINES]

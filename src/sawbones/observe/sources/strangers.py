@@ -1,0 +1,185 @@
+"""Evaluated rows that have relatives among those trained on (of one patient, document, machine), or
+that are older than some of them: which training rows would have to go to make them strangers.
+
+A column counts where its values repeat, the model is not given it, and the nearest trained row of
+an evaluated one is of the same group far more often than chance would have it; or where it holds
+moments, and rows before and after are on both sides. What the score owes to it is measured by a
+trial: the rows named here are overwritten with others of the same label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+LEAST_GROUPS, ROWS_OF_ONE = 8, 2.0
+SHARED = 0.5  # of the evaluated rows whose group is trained on
+LEAST_STRANGERS = 20  # evaluated rows
+MOST_OVERWRITTEN = 0.35  # of the training rows
+NEIGHBOURS_OF_GROUP = 0.25  # of evaluated rows whose nearest trained one is of their group
+ABOVE_CHANCE = 3.0
+SAME_COLUMN = 0.999
+LAST_PART = 0.3  # of the evaluated rows in time
+MAX_COMPARED = 400
+MAX_TRAINED = 4000
+
+Values = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    values: Values
+    is_date: bool
+    is_named: bool = False  # by a table, not after what holds it
+
+
+def find_strangers(
+    columns: Sequence[Column],
+    inputs: Values,
+    labels: Values | None,
+    trained: Sequence[int],
+    evaluated: Sequence[int],
+) -> list[dict[str, Any]]:
+    """At most one column of groups and one of moments, each with the rows to overwrite."""
+    train, held = np.array(trained, np.int64), np.array(evaluated, np.int64)
+    train = train[train < len(inputs)]
+    given = [inputs[:, i] for i in range(min(inputs.shape[1], 256))]
+    found: list[dict[str, Any]] = []
+    groups = list(_by_group(columns, given, inputs, train, held))
+    if groups:
+        _, name, codes = max(groups, key=lambda g: g[0])
+        plan = _without_groups(codes, labels, train, held)
+        found += [{"column": name, "kind": "group", **plan}] if plan else []
+    dated = next((c for c in columns if c.is_date), None)
+    if dated is not None:
+        plan = _without_future(dated.values, labels, train, held)
+        found += [{"column": dated.name, "kind": "time", **plan}] if plan else []
+    return found
+
+
+def _by_group(
+    columns: Sequence[Column], given: Sequence[Values], inputs: Values, train: Places, held: Places
+) -> Iterator[tuple[tuple[float, bool], str, Places]]:
+    near = _nearest(inputs, train, held)
+    if near is None:
+        return
+    picked, nearest = near
+    for column in columns:
+        if column.is_date or not np.all(np.isfinite(column.values)):
+            continue
+        codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
+        groups = int(codes.max()) + 1
+        if groups < LEAST_GROUPS or len(codes) < ROWS_OF_ONE * groups:
+            continue
+        if np.mean(np.isin(codes[held], codes[train])) < SHARED or _is_given(column.values, given):
+            continue
+        same = float(np.mean(codes[picked] == codes[nearest]))
+        shares = np.bincount(codes[train], minlength=groups) / len(train)
+        chance = float(np.mean(shares[codes[picked]]))
+        if same >= NEIGHBOURS_OF_GROUP and same >= ABOVE_CHANCE * chance:
+            yield (same, column.is_named), column.name, codes
+
+
+def _is_given(values: Values, given: Sequence[Values]) -> bool:
+    """Whether the model gets this column, scaled or not."""
+    for other in given:
+        known = np.isfinite(other)
+        a, b = values[known].astype(np.float64), other[known].astype(np.float64)
+        varies = len(a) > 2 and a.std() > 0 and b.std() > 0
+        if varies and abs(float(np.corrcoef(a, b)[0, 1])) >= SAME_COLUMN:
+            return True
+    return False
+
+
+def _nearest(inputs: Values, train: Places, held: Places) -> tuple[Places, Places] | None:
+    """(some evaluated rows, the nearest trained row of each), columns in units of their spread."""
+    picked = held[np.isfinite(inputs[held]).all(1)][:MAX_COMPARED]
+    known = train[np.isfinite(inputs[train]).all(1)][:MAX_TRAINED]
+    if len(picked) < LEAST_STRANGERS or len(known) < LEAST_STRANGERS:
+        return None
+    spread = inputs[known].std(0)
+    used = spread > 0
+    x = (inputs[known][:, used] / spread[used]).astype(np.float64)
+    y = (inputs[picked][:, used] / spread[used]).astype(np.float64)
+    squares = (y**2).sum(1)[:, None] + (x**2).sum(1)[None, :] - 2.0 * y @ x.T
+    return picked, known[squares.argmin(1)]
+
+
+def _without_groups(
+    codes: Places, labels: Values | None, train: Places, held: Places
+) -> dict[str, Any] | None:
+    """Some groups that are evaluated, and their training rows, to be overwritten with others."""
+    rows_of = np.bincount(codes[train], minlength=int(codes.max()) + 1)
+    met = [g for g in np.unique(codes[held]).tolist() if rows_of[g]]
+    # neither the first nor the largest, whatever their numbers mean: every third, then the rest
+    order = [g for start in range(3) for g in met[start::3]]
+    chosen: list[int] = []
+    total = 0
+    for g in order:
+        if total + rows_of[g] <= MOST_OVERWRITTEN * len(train):
+            chosen.append(g)
+            total += int(rows_of[g])
+    out = np.isin(codes[train], chosen)
+    strangers = held[np.isin(codes[held], chosen)]
+    if len(chosen) < LEAST_GROUPS // 2 or len(strangers) < LEAST_STRANGERS:
+        return None
+    copied = _copies(labels, train[out], train[~out])
+    return {
+        **copied,
+        "strangers": strangers.tolist(),
+        "clusters": codes[strangers].tolist(),
+        "groups": len(met),
+    }
+
+
+def _without_future(
+    days: Values, labels: Values | None, train: Places, held: Places
+) -> dict[str, Any] | None:
+    """The last evaluated rows, and all training rows from their time on."""
+    start = float(np.quantile(days[held], 1 - LAST_PART))
+    out = days[train] >= start
+    strangers = held[days[held] > start]
+    if not 0 < out.mean() <= 2 * LAST_PART or len(strangers) < LEAST_STRANGERS:
+        return None
+    copied = _copies(labels, train[out], train[~out])
+    order = np.argsort(days[strangers], kind="stable")
+    blocks = np.empty(len(strangers), np.int64)
+    blocks[order] = np.arange(len(strangers)) * LEAST_GROUPS // len(strangers)
+    return {
+        **copied,
+        "strangers": strangers.tolist(),
+        "clusters": blocks.tolist(),
+        "groups": LEAST_GROUPS,
+    }
+
+
+def _copies(labels: Values | None, out: Places, kept: Places) -> dict[str, Any]:
+    """For each row that goes, one that stays, of the same label where there is any: a split that
+    follows the labels then stays where it is. Beside it the same for as many rows that may stay.
+    """
+    rng = np.random.default_rng(0)
+
+    def taken(rows: Places, pool: Places) -> list[int]:
+        found = rng.choice(pool, len(rows))
+        if labels is not None:
+            for value in np.unique(labels[rows]):
+                same = pool[labels[pool] == value]
+                of_it = labels[rows] == value
+                if len(same):
+                    found[of_it] = rng.choice(same, int(of_it.sum()))
+        return [int(i) for i in found]
+
+    fewer = rng.permutation(kept)[: min(len(out), len(kept) // 2)]
+    rest = np.setdiff1d(np.concatenate([kept, out]), fewer)
+    return {
+        "overwritten": out.tolist(),
+        "taken": taken(out, kept),
+        "control": fewer.tolist(),
+        "control_taken": taken(fewer, rest),
+    }

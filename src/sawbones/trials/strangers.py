@@ -1,0 +1,123 @@
+"""Evaluated rows are made strangers: the training rows of their groups, or from their time on, are
+overwritten with others where they enter the script, which then runs again from the same seed. The
+score over these very rows, before and after, is the claimed number and the honest one.
+
+That fewer rows are left to learn from costs something too: where the score fell, a third run
+overwrites as many training rows that have nothing to do with them, and the fall counts from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sawbones.schema import Run
+from sawbones.schema.errors import SawbonesError
+from sawbones.trials.bench import Bench
+
+RATE = 0.02  # of false alarms for one column
+WORTH_A_CONTROL = 0.03  # by which the score must have fallen
+LEAST_CLUSTERS = 4
+
+Errors = npt.NDArray[np.float64]
+Plan = Mapping[str, Any]
+
+
+def keep_apart(bench: Bench, run: Run) -> list[dict[str, Any]]:
+    """Plain facts for evaluation.leak-group and evaluation.leak-temporal."""
+    plan = run.facts.get("sources") or {}
+    held = _held_pass(run)
+    if not plan.get("strangers") or held is None:
+        return []
+    return [_one(bench, run, plan, stranger, held) for stranger in plan["strangers"]]
+
+
+def _held_pass(run: Run) -> Mapping[str, Any] | None:
+    """The largest evaluation of rows that are not trained on."""
+    passes = (run.facts.get("populations") or {}).get("passes") or ()
+    held = [p for p in passes if p["errors"]]
+    return max(held, key=lambda p: p["rows"], default=None)
+
+
+def _one(
+    bench: Bench, run: Run, plan: Plan, stranger: Plan, held: Mapping[str, Any]
+) -> dict[str, Any]:
+    told = {"column": stranger["column"], "kind": stranger["kind"], "groups": stranger["groups"]}
+    cluster_of = dict(zip(stranger["strangers"], stranger["clusters"], strict=True))
+    rows = [plan["row_of"].get(str(h), -1) for h in held["hashes"]]
+    places = [k for k, i in enumerate(rows) if i in cluster_of]
+    clusters = [cluster_of[rows[k]] for k in places]
+    if len(set(clusters)) < LEAST_CLUSTERS:
+        return {**told, "outcome": "refused", "why": "too few of its groups are evaluated"}
+    before = np.array(held["errors"])[places]
+    after = _again(bench, run, plan, stranger["overwritten"], stranger["taken"], held)
+    if isinstance(after, str):
+        return {**told, "outcome": "refused", "why": after}
+    told |= {
+        "metric": held["kind"],
+        "rows": len(places),
+        "of": held["rows"],
+        "overwritten": len(stranger["overwritten"]),
+        "clusters": len(set(clusters)),
+        "claimed": _score(before, held["kind"]),
+        "honest": _score(after[places], held["kind"]),
+        "whole": _score(np.array(held["errors"]), held["kind"]),
+    }
+    size = 1.0 if held["kind"] == "classes" else max(float(before.mean()), 1e-12)
+    told["lower"] = _least_rise(before, after[places], clusters) / size
+    if told["lower"] < WORTH_A_CONTROL:
+        return {**told, "outcome": "kept"}
+    fewer = _again(bench, run, plan, stranger["control"], stranger["control_taken"], held)
+    if isinstance(fewer, str):
+        return {**told, "outcome": "refused", "why": fewer}
+    told["control"] = _score(fewer[places], held["kind"])
+    told["lower"] = min(told["lower"], _least_rise(fewer[places], after[places], clusters) / size)
+    return {**told, "outcome": "fell" if told["lower"] > 0 else "kept"}
+
+
+def _score(errors: Errors, kind: str) -> float:
+    return float(1 - errors.mean() if kind == "classes" else errors.mean())
+
+
+def _least_rise(before: Errors, after: Errors, clusters: Sequence[int]) -> float:
+    """Of the error, at the lower end of its interval over groups: rows of one are no independent
+    trials.
+    """
+    of_group: dict[int, list[float]] = {}
+    for cluster, rise in zip(clusters, (after - before).tolist(), strict=True):
+        of_group.setdefault(cluster, []).append(rise)
+    means = np.array([np.mean(rises) for rises in of_group.values()])
+    z = NormalDist().inv_cdf(1 - RATE / 2)
+    return float(means.mean() - z * means.std(ddof=1) / math.sqrt(len(means)))
+
+
+def _again(
+    bench: Bench,
+    run: Run,
+    plan: Plan,
+    rows: Sequence[int],
+    taken: Sequence[int],
+    held: Mapping[str, Any],
+) -> Errors | str:
+    """Errors of the same pass in a run with these rows overwritten, or why there are none."""
+    place = {key: plan[key] for key in ("file", "function", "at", "names", "count")}
+    change = {**place, "what": "copies", "rows": list(rows), "taken": list(taken)}
+    steps = None if run.ending.kind == "finished" else run.num_steps
+    try:
+        second = bench.rerun(
+            max_steps=steps, sources=True, journal=True, extra={"source_change": change}
+        )
+    except SawbonesError as error:
+        return str(error).splitlines()[0]
+    if not (second.facts.get("sources") or {}).get("changed"):
+        return "the training rows could not be overwritten where they enter"
+    passes = (second.facts.get("populations") or {}).get("passes") or ()
+    same = [
+        p for p in passes if p["site"] == held["site"] and p["rows"] == held["rows"] and p["errors"]
+    ]
+    return np.array(same[-1]["errors"]) if same else "the evaluation was not found in the new run"
