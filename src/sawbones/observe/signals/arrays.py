@@ -34,6 +34,8 @@ _NAMES = {
     "logical_or": "logical_or",
     "bitwise_or": "bitwise_or",
 }
+# Functions that put the arrays of several batches into one.
+_JOINS = (np.concatenate, np.stack, np.vstack, np.hstack, np.append, np.column_stack)
 
 
 class Told(np.ndarray):
@@ -62,6 +64,12 @@ class Told(np.ndarray):
             else f"{ufunc.__name__}.{method}"
         )
         return self._said(name, inputs, {}, result)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func not in _JOINS:
+            return super().__array_function__(func, types, args, kwargs)
+        parts = [part for part in _parts(args) if isinstance(part, np.ndarray)]
+        return self._said("cat", tuple(parts), {}, func(*_plain(args), **_plain(kwargs)))
 
     def __getitem__(self, key: Any) -> Any:
         return self._said("__getitem__", (self, key), {}, self.view(np.ndarray)[_plain(key)])
@@ -105,7 +113,16 @@ def wrap(array: npt.NDArray[Any], tell: Tell | None, role: str, nodes: tuple[int
     return told
 
 
+def _parts(given: Any) -> list[Any]:
+    """What stands in these lists and tuples."""
+    if isinstance(given, (list, tuple)):
+        return [part for one in given for part in _parts(one)]
+    return [given]
+
+
 def _plain(key: Any) -> Any:
-    if isinstance(key, tuple):
-        return tuple(_plain(k) for k in key)
+    if type(key) in (tuple, list):
+        return type(key)(_plain(k) for k in key)
+    if type(key) is dict:
+        return {name: _plain(value) for name, value in key.items()}
     return key.view(np.ndarray) if isinstance(key, Told) else key
