@@ -69,7 +69,8 @@ def parser() -> argparse.ArgumentParser:
         type=values.above_zero,
         default=600.0,
         metavar="N",
-        help="budget for everything together (default 600)",
+        help="budget for everything together (default 600); where other work has the cores it "
+        "takes up to three times as long",
     )
     p.add_argument(
         "--steps", type=values.whole(1), metavar="N", help="observe at most N optimizer steps"

@@ -160,10 +160,12 @@ def _said(asked: Asked) -> str:
 
 
 def _gone(cured: Run | None, symptom: Symptom) -> bool:
-    """The symptom is not seen any more, where the re-run lets it be looked for."""
+    """The symptom was looked for in the re-run, and is not there any more."""
     if cured is None:
         return False
-    return all(seen.symptom != symptom.symptom for seen in symptoms.read(cured).symptoms)
+    signs = symptoms.read(cured)
+    there = (*signs.symptoms, *signs.could_not_see)
+    return all(seen.symptom != symptom.symptom for seen in there)
 
 
 def _named(search: _Search) -> tuple[Finding, ...]:

@@ -31,9 +31,7 @@ from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
 from sawbones.trials.source_change import change_at_source
 from sawbones.trials.twin import compare
 
-OBSERVE_SHARE = (
-    0.35  # of the budget, at most, goes into watching; the rest belongs to the experiments
-)
+OBSERVE_SHARE = 0.5  # of the budget, at most, goes into watching; the rest belongs to the trials
 TWIN_STEPS = 25
 LEAKS = ("evaluation.leak-preprocessing", "evaluation.leak-target")
 MORE_TIME = "sawbones diagnose --seconds N"
@@ -307,6 +305,7 @@ def _report(
     good: Run | None = None,
 ) -> tuple[Report, Sorted]:
     compared = None if good is None else against_good(good, run)
+    findings = list(map(faults.as_far_as_known, findings))
     stand = [with_differences(finding, compared) for finding in settle(findings)[0]]
     root = patient.working_folder if patient is not None else Path.cwd()
     # An interrupted diagnosis has not looked for everything.

@@ -8,6 +8,8 @@ A check file holds
                 finding
     EXPERIMENT  the experiment that decides it (a file of sawbones.trials), or None when the
                 reading itself is proof
+    PREVIEW     True while the check is new: `suspected` is all that a report says of it, until a
+                round of programs by other hands has passed without a false alarm of it
     check(run)  a pure function that yields findings, or raises NothingToJudge: a check that found
                 nothing of the kind it judges has not looked
 A moved check has no number of its own and compares nothing that was measured: it makes readings
@@ -25,7 +27,7 @@ from fnmatch import fnmatch
 from functools import cache
 from types import ModuleType
 
-from sawbones.evidence import NothingToJudge
+from sawbones.evidence import NothingToJudge, context
 from sawbones.schema import LAYERS, CouldNotLook, Finding, Run
 from sawbones.schema.signals import missing_signal
 
@@ -39,6 +41,7 @@ class Check:
     page: str
     uses: tuple[str, ...]  # facts that help to find the line
     function: Callable[[Run], Iterable[Finding]]
+    preview: bool = False
 
     @property
     def layer(self) -> str:
@@ -67,6 +70,7 @@ def all_checks() -> tuple[Check, ...]:
             module.__doc__ or "",
             tuple(getattr(module, "USES", ())),
             module.check,
+            getattr(module, "PREVIEW", False),
         )
         for fault, module in _modules()
     )
@@ -121,3 +125,12 @@ def _complete(check: Check, finding: Finding) -> Finding:
     if finding.experiment is None and check.experiment is not None:
         finding = replace(finding, experiment=check.experiment)
     return finding
+
+
+def as_far_as_known(finding: Finding) -> Finding:
+    """A finding of a check that is still in preview is a suspicion, whatever its trial showed."""
+    new = any(check.preview and check.fault == finding.fault for check in all_checks())
+    if not new or finding.status == "suspected":
+        return finding
+    said = context("this check is new: a suspicion is the most that it may say", signal="preview")
+    return replace(finding, status="suspected", evidence=(*finding.evidence, said))

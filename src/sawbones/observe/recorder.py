@@ -24,6 +24,7 @@ from sawbones.observe.brief import Brief
 from sawbones.observe.calls import forward_facts
 from sawbones.observe.capturing import Capturing
 from sawbones.observe.census import Census, unwrap
+from sawbones.observe.cpu_time import Clock, cpu_time
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.detail import Detail
 from sawbones.observe.fingerprints import tensors_in
@@ -80,6 +81,8 @@ class Recorder:
         self.active = True
         self._closed = False
         self.began = time.perf_counter()
+        limit = options.max_seconds
+        self.clock = Clock(self.began, limit) if limit is not None else None
         self.threads = TrainingThread(self)
         self.guard = Guard(folder, lambda: self.step)
         self.guard.on_interrupt = self.drop_deep
@@ -493,10 +496,7 @@ class Recorder:
         if self.wants_deep():
             self.guard("deep", self.start_deep)
         over = self.options.max_steps is not None and self.step >= self.options.max_steps
-        late = (
-            self.options.max_seconds is not None
-            and time.perf_counter() - self.began > self.options.max_seconds
-        )
+        late = self.clock is not None and self.clock.is_over(time.perf_counter())
         if over or late:
             raise Finished("steps" if over else "seconds")
 
@@ -516,6 +516,8 @@ class Recorder:
         }
         self.facts["device"] = str(next((p.device for p in self.census.trainable()), "cpu"))
         self.facts["compiled"] = self.census.compiled
+        used = cpu_time()
+        self.facts["cpu_time"] = (used.ran, used.waited)
         self.facts["operators_heard"] = self.journal is not None
         self.facts["off"] = sorted(self.guard.off)
         self.facts["events_in_full"] = self.detail.in_full

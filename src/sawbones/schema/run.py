@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sawbones.schema.cpu import CpuTime
 from sawbones.schema.crash import Crash
 from sawbones.schema.deep import DeepStep
 from sawbones.schema.event import Event
@@ -212,6 +213,11 @@ class Run:
     @property
     def made_tensors(self) -> list[MadeTensors]:
         return list(map(made_tensors, self.facts.get("data_ops") or ()))
+
+    @property
+    def cpu_time(self) -> CpuTime:
+        """Of the training process; all zero where the system does not count it."""
+        return CpuTime(*(self.facts.get("cpu_time") or (0.0, 0.0)))
 
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind in kinds)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from sawbones.isolation.enter import REFUSED
 from sawbones.isolation.scratch import Room, Scratch
 from sawbones.masking.process import take_over
 from sawbones.observe import ctrl_c
+from sawbones.observe.cpu_time import LARGEST_STRETCH, Clock, own_seconds
 from sawbones.observe.options import Options
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
@@ -33,6 +34,7 @@ from sawbones.store import RunNotFound, read_run
 from sawbones.trials.child import Remedy, Spec
 
 GRACE_SECONDS = 5.0
+BUSY_SECONDS = 2.0  # between two looks at how long a child waits for a core
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class Bench:
         """
         self.patient = patient
         self.deadline = time.monotonic() + seconds
+        self._latest_end = time.monotonic() + LARGEST_STRETCH * seconds
         self.scratch = Scratch(patient.working_folder)
         try:
             self.isolation = choose(self.scratch, tuple(allow))
@@ -183,22 +186,28 @@ class Bench:
         progress: Callable[[Path], None] | None,
     ) -> bool:
         """Until it has ended or its time is up; True when it had to be ended."""
-        ends = time.monotonic() + limit + GRACE_SECONDS
+        began = time.monotonic()
+        clock = Clock(began, limit + GRACE_SECONDS, _Family(child.pid))
+        looked, waited = began, 0.0
         try:
             while (
                 child.poll() is None
-                and time.monotonic() < ends
-                and self.seconds_left > -GRACE_SECONDS
+                and not clock.is_over(time.monotonic())
                 and not self.interrupted
             ):
                 try:
                     child.wait(0.2)
                 except subprocess.TimeoutExpired:
+                    if time.monotonic() - looked > BUSY_SECONDS:
+                        looked = time.monotonic()
+                        waited = looked - began - own_seconds(looked - began, clock.processes)
                     if progress is not None:
                         progress(folder)
             return child.poll() is None
         finally:
             self._end(child)
+            # the budget counts seconds of a machine with cores to spare
+            self.deadline = min(self.deadline + waited, self._latest_end)
 
     def _read(self, folder: Path, status: int, cut: bool) -> Run:
         wanted = held_back.read(folder)
@@ -313,6 +322,16 @@ class Bench:
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         family.end(child, GRACE_SECONDS)
         self._children.discard(child)
+
+
+class _Family:
+    """The numbers of a process and of what it has started by now."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((self.pid, *family.descendants(self.pid)))
 
 
 def _leave(number: int, frame: Any) -> None:

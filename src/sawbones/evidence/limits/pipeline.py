@@ -219,6 +219,12 @@ WAITING_MS = Limit(
     "a shorter wait may come from a busy machine: then the measurement decides",
     weak=30,
 )
+BUSY_SHARE = Limit(
+    0.5,
+    "share of the time in which the process could have run",
+    "there is twice as much work as cores: data and model both come late, and which of them is "
+    "the slower one cannot be told",
+)
 LOW_WAIT_MS = Limit(10, "ms, lower quartile", "waits that only some steps have are no starvation")
 
 # pipeline.tokenizer-mismatch

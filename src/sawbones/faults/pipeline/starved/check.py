@@ -6,7 +6,7 @@ from one step to the next call of the model) and how long the whole step took, d
 Fires when the median of at least 20 steps waits longer than 60 ms and more than 85 % of its time,
 in a run whose operators were not listened to. Under `diagnose` they are, which slows down the
 model, and samples that are made of tensors: then, and from 30 ms and 60 % on, it is suspected and
-measured again.
+measured again. On a machine with more work than cores nothing more than that is said.
 
 ## Why it matters
 The model stands idle; the run takes several times as long as it has to.
@@ -52,7 +52,7 @@ from sawbones.stats.loss_calls import places
 from sawbones.stats.waiting import hears_operators, waiting
 
 NEEDS = ("steps",)
-USES = ("loaders", "data_code", "source_lines", "operators_heard", "calls")
+USES = ("loaders", "data_code", "source_lines", "operators_heard", "calls", "cpu_time")
 EXPLAINS = ()
 EXPERIMENT = "waiting_measured"
 
@@ -67,7 +67,8 @@ def check(run: Run) -> Iterator[Finding]:
         and limits.LOW_WAIT_MS.reached_by(found.low_ms)
     ):
         return
-    sure = limits.WAITING_MS.reached_by(found.wait_ms) and not hears_operators(run)
+    busy = limits.BUSY_SHARE.reached_by(run.cpu_time.waiting_share)
+    sure = limits.WAITING_MS.reached_by(found.wait_ms) and not hears_operators(run) and not busy
     loader = training_loader(run)
     reads = data_function(run, "reads")
     reading = Site(reads[0], reads[1], "", "") if reads is not None else None
