@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def install(recorder: Recorder, patches: Patches) -> None:
     threads, brief = recorder.threads, recorder.brief
-    passes = {"backward": 0}
+    # Under a function mode torch calls its own grad() by name once more, which is this wrapper.
+    passes = {"backward": 0, "asked": 0}
 
     def make(original: Any) -> Any:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
@@ -48,7 +49,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     def make_grad(original: Any) -> Any:
         def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-            if is_tracing() or HOLDING.depth or passes["backward"] or not recorder.trains_here():
+            if is_tracing() or HOLDING.depth or any(passes.values()) or not recorder.trains_here():
                 return original(outputs, inputs, *args, **kwargs)
             if not isinstance(inputs, (torch.Tensor, list, tuple)):
                 inputs = tuple(inputs)  # an iterator can be read once
@@ -60,11 +61,11 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 return original(outputs, inputs, *args, **kwargs)
             retain = kwargs.get("retain_graph", args[1] if len(args) > 1 else None)
             recorder.guard("backward", recorder.backward_begins, outputs, retain)
-            threads.in_backward = True
+            threads.in_backward, passes["asked"] = True, 1
             try:
                 result = original(outputs, inputs, *args, **kwargs)
             finally:
-                threads.in_backward = False
+                threads.in_backward, passes["asked"] = False, 0
             recorder.guard("backward", recorder.steps.got, result)
             recorder.guard("backward", recorder.backward_ends)
             return result
