@@ -84,7 +84,8 @@ def equal_reals(node: Node, everything: Sequence[Node]) -> tuple[float, int] | N
     if any(m.op in _ROUNDS for m in made_by(everything, node)):
         return None
     share = node.result.get("mean")
-    return (float(share), int(node.result.get("num", 0))) if share is not None else None
+    # What is equal at all is compared with something like itself: an earlier answer, a copy.
+    return (float(share), int(node.result.get("num", 0))) if share == 0 else None
 
 
 def _largest(summary: Mapping[str, Any]) -> tuple[int, ...]:

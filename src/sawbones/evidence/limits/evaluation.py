@@ -25,14 +25,9 @@ COMMONEST_TARGET = Limit(
     0.8, "share of the targets", "a class that is commoner may well be predicted everywhere"
 )
 ALIKE_BY_ROUNDING = Limit(
-    1e-6,
+    5e-7,
     "largest difference of scores between samples, in the largest score",
     "some units in the last place of float32: no input is left in them",
-)
-ALIKE_TO_TARGETS = Limit(
-    1e-3,
-    "largest difference of scores between samples, in that of the targets",
-    "a thousandth: what is said of a sample is the same for all",
 )
 DECAY_TAKEN = Limit(
     4.6,

@@ -34,7 +34,6 @@ def measure(graph: OpGraph, loss: Found) -> dict[str, Any] | None:
         "spread": _spread(scores),
         "scale": float(scores.abs().max()),
         "targets": _spread(target),
-        "target_is_index": not (loss.target is not None and loss.target.dtype.startswith("float")),
         "inputs": max(given, default=0.0),
     }
     if found["spread"] <= _rounding(scores):

@@ -5,8 +5,7 @@ The predictions that are compared with targets in evaluations, or the largest ou
 evaluated sample. Fires when the last two evaluations give one class for at least 99 % of 30 or more
 samples, although no class makes up more than 80 % of the targets. In training, on deep steps from
 step 5 on: the scores that the loss is given. Fires when on all of them, two or more, they are the
-same for every sample of the batch up to rounding (or differ by less than a thousandth of what the
-targets do), although inputs and targets differ.
+same for every sample of the batch up to rounding, although inputs and targets differ.
 
 ## Why it matters
 The score equals that of a constant. Nothing about the input is used.
@@ -102,10 +101,6 @@ def _in_training(trained: list[tuple[DeepStep, Mapping[str, Any]]]) -> Iterator[
         (deep, seen)
         for deep, seen in trained
         if limits.ALIKE_BY_ROUNDING.kept_by(seen["spread"] / max(seen["scale"], TINY))
-        or (
-            not seen["target_is_index"]
-            and limits.ALIKE_TO_TARGETS.kept_by(seen["spread"] / seen["targets"])
-        )
     ]
     if len(same) < LAST or len(same) < len(trained):
         return

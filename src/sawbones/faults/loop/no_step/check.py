@@ -7,8 +7,8 @@ not cut short by an error. Of several optimizers one is enough: likely when the 
 gradients before backward passes, the others step, and it never did until the run's end.
 
 Also a loop without any backward pass: the model was called with gradients on 10 times or more, an
-optimizer was built, and either the loop clears or steps it, or the same samples came three times
-over. Steps count only where no gradient was ever there.
+optimizer was built, and either the loop clears or steps it, or losses of the same samples were
+computed three times over. Steps count only where no gradient was ever there.
 
 ## Why it matters
 Gradients are computed and nothing ever uses them.
@@ -121,9 +121,10 @@ def _no_backward(run: Run) -> Iterator[Finding]:
     trained = [b for b in run.batches if b.phase == "train"]
     rounds = max(Counter(row for b in trained for row in b.fingerprints).values(), default=0)
     loop = min(len(cleared), len(calls)) >= MIN_PASSES or len(steps) >= MIN_PASSES
-    if not (loop or rounds >= MIN_ROUNDS) or _has_gradients(run):
-        return
     losses = [e for e in run.of_kind("loss") if e.phase == "train"]
+    again = rounds >= MIN_ROUNDS and len(losses) >= MIN_CALLS
+    if not (loop or again) or _has_gradients(run):
+        return
     seen = [f"{len(calls)} calls of the model with gradients on", "0 backward passes"]
     if steps:
         seen.append(f"{len(steps)} optimizer steps without any gradient")
