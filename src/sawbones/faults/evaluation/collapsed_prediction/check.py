@@ -53,7 +53,7 @@ from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.splits import forward_site, label_counts, told_apart
 
 NEEDS = ("steps",)
-USES = ("numbers", "data_ops", "validation", "evaluation", "deep")
+USES = ("numbers", "data_ops", "evaluation")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_STEPS = 20  # before an evaluation counts: a model first has to learn something

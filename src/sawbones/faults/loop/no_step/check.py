@@ -55,7 +55,7 @@ from sawbones.schema import NO_GRADIENT, Event, Finding, Fix, Run, Site
 from sawbones.stats.protocol import STEP_KINDS, numbers_equal_to, sites_in, sites_of
 
 NEEDS = ("events", "optimizers")
-USES = ("calls", "numbers", "backward", "batches", "tensor_statistics")
+USES = ("calls", "numbers")
 EXPLAINS = (
     "optimizer.lr-too-low",
     "model.frozen-params",
