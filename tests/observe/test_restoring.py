@@ -1,11 +1,12 @@
 """What counts as an archive cut short, and as a state that restores nothing."""
 
+import copy
 import io
 from pathlib import Path
 
 import torch
 
-from sawbones.observe.hooks.restoring import _is_cut, _is_empty
+from sawbones.observe.hooks.restoring import _is_cut, _is_empty, _taken
 
 
 def test_an_archive_without_its_directory_is_cut(tmp_path: Path) -> None:
@@ -26,3 +27,22 @@ def test_the_state_of_an_optimizer_that_has_not_stepped_is_empty() -> None:
     weight.sum().backward()
     optimizer.step()
     assert not _is_empty(optimizer.state_dict())
+
+
+def _taken_by(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> dict[str, object]:
+    return _taken(model, model.load_state_dict(state, strict=False), state)
+
+
+def test_weights_under_other_names_are_not_taken() -> None:
+    model = torch.nn.Linear(3, 2)
+    other = {f"net.{name}": value.clone() for name, value in model.state_dict().items()}
+    row = _taken_by(model, other)
+    assert (row["given"], row["taken"], row["missing"]) == (2, 0, 2)
+    assert (row["first_missing"], row["first_unexpected"]) == ("weight", "net.weight")
+
+
+def test_a_state_is_the_models_own_memory_until_it_is_copied() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    state = model.state_dict()
+    assert _taken_by(model, state)["same"] == len(state)
+    assert _taken_by(model, copy.deepcopy(state))["same"] == 0

@@ -164,8 +164,8 @@ def _gone(cured: Run | None, symptom: Symptom) -> bool:
     if cured is None:
         return False
     signs = symptoms.read(cured)
-    there = (*signs.symptoms, *signs.could_not_see)
-    return all(seen.symptom != symptom.symptom for seen in there)
+    there = {s.symptom for s in signs.symptoms} | {s.symptom for s in signs.could_not_see}
+    return symptom.symptom not in there
 
 
 def _named(search: _Search) -> tuple[Finding, ...]:

@@ -255,7 +255,9 @@ def _decide(
             if verdict.outcome == "refuted":
                 refuted.append(replace(finding, verdict=verdict))
             elif verdict.outcome == "confirmed":
-                decided[finding.fault] = replace(finding, verdict=verdict, status="proven")
+                # one that leaves another cause open makes it likely
+                status = "likely" if verdict.details.get("narrows") else "proven"
+                decided[finding.fault] = replace(finding, verdict=verdict, status=status)
             else:
                 notes.append(f"{finding.fault}: {verdict.result}")
                 decided[finding.fault] = replace(finding, verdict=verdict)

@@ -11,6 +11,7 @@ from sawbones.schema.cpu import CpuTime
 from sawbones.schema.crash import Crash
 from sawbones.schema.deep import DeepStep
 from sawbones.schema.event import Event
+from sawbones.schema.loaded import LoadedWeights, loaded_weights
 from sawbones.schema.loader import Loader, loader
 from sawbones.schema.site import Site
 from sawbones.schema.source import (
@@ -18,6 +19,7 @@ from sawbones.schema.source import (
     SourceCall,
     SourceLine,
     SourceNumber,
+    as_site,
     made_tensors,
     source_call,
     source_line,
@@ -218,6 +220,18 @@ class Run:
     def cpu_time(self) -> CpuTime:
         """Of the training process; all zero where the system does not count it."""
         return CpuTime(*(self.facts.get("cpu_time") or (0.0, 0.0)))
+
+    @property
+    def loaded_weights(self) -> list[LoadedWeights]:
+        """Each time weights were put into a model and torch said nothing."""
+        rows = self.facts.get("restored") or ()
+        return [loaded_weights(row) for row in rows if "given" in row]
+
+    @property
+    def states_taken(self) -> list[Site]:
+        """Lines that ask a model for its weights."""
+        sites = map(as_site, self.facts.get("states_taken") or ())
+        return [site for site in sites if site is not None]
 
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind in kinds)

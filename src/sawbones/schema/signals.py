@@ -226,6 +226,20 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
             r, ending=replace(r.ending, kind="finished", exception=None, message=None)
         ),
     ),
+    "loaded_weights": (
+        "no weights are put into a model. Nothing to do",
+        lambda r: bool(r.loaded_weights),
+        _without_fact("restored"),
+    ),
+    "loaded_states": (
+        "no weights are put into a model. Nothing to do",
+        lambda r: (
+            (r.ending.kind == "exception" and r.ending.crash is not None) or bool(r.loaded_weights)
+        ),
+        lambda r: replace(
+            _without_fact("restored")(r), ending=replace(r.ending, kind="finished", crash=None)
+        ),
+    ),
     "crash_record": (
         "the script did not die of an exception. Nothing to do",
         lambda r: r.ending.kind == "exception" and r.ending.crash is not None,

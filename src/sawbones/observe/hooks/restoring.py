@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         (torch, "set_rng_state", "rng"),
     ):
         patches.replace(owner, name, partial(_make_restore, recorder, kind))
+    patches.replace(torch.nn.Module, "state_dict", partial(_make_state, recorder))
     files = _Files(recorder)
     patches.replace(torch, "save", files.make_save)
     patches.replace(torch, "load", files.make_load)
@@ -93,13 +95,57 @@ def _make_restore(recorder: Recorder, kind: str, original: Any) -> Any:
         if recorder.is_host():
             index = recorder.census.optimizer_index(self) if kind == "optimizer" else -1
             empty = kind == "optimizer" and _is_empty(*args, **kwargs)
-            recorder.guard("restoring", _note_restored, recorder, kind, index, empty)
+            taken = _taken(self, result, *args, **kwargs) if kind == "model" else {}
+            recorder.guard("restoring", _note_restored, recorder, kind, index, empty, taken)
         return result
 
     return load_state_dict
 
 
-def _note_restored(recorder: Recorder, kind: str, index: int, empty: bool) -> None:
+def _make_state(recorder: Recorder, original: Any) -> Any:
+    def state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        if not args and kwargs.get("destination") is None and recorder.is_host():
+            recorder.guard("restoring", _note_state, recorder)
+        return result
+
+    return state_dict
+
+
+def _note_state(recorder: Recorder) -> None:
+    """Where the weights of a whole model are asked for."""
+    sites = recorder.facts.setdefault("states_taken", [])
+    site = recorder.sites.find()
+    if site is not None and site not in sites and len(sites) < _MAX_ROWS:
+        sites.append(site)
+
+
+def _taken(model: Any, result: Any, state_dict: Any = None, *_: Any, **__: Any) -> dict[str, Any]:
+    """How many of the tensors that a model was given it has taken, and how many were its own."""
+    missing = getattr(result, "missing_keys", None)
+    unexpected = getattr(result, "unexpected_keys", ())
+    if missing is None or not isinstance(state_dict, Mapping):
+        return {}
+    held = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    given = {name: held.get(name) for name in state_dict if name not in set(unexpected)}
+    return {
+        "given": len(state_dict),
+        "taken": len(given),
+        "missing": len(missing),
+        "same": sum(_is_same(state_dict[name], own) for name, own in given.items()),
+        "first_missing": missing[0] if missing else "",
+        "first_unexpected": unexpected[0] if unexpected else "",
+    }
+
+
+def _is_same(given: Any, own: torch.Tensor | None) -> bool:
+    """In the same memory; what a model holds twice, or is no tensor, is not asked."""
+    return own is None or (isinstance(given, torch.Tensor) and given.data_ptr() == own.data_ptr())
+
+
+def _note_restored(
+    recorder: Recorder, kind: str, index: int, empty: bool, taken: dict[str, Any]
+) -> None:
     rows = recorder.facts["restored"]
     if len(rows) < _MAX_ROWS:
         site = recorder.sites.find()
@@ -111,6 +157,7 @@ def _note_restored(recorder: Recorder, kind: str, index: int, empty: bool) -> No
                 "seq": recorder.seq,
                 "site": site,
                 "empty": empty,
+                **taken,
             }
         )
 

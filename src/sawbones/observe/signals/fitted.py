@@ -19,6 +19,7 @@ import torch
 
 from sawbones.observe.signals.held_series import HeldSeries, off_standard
 from sawbones.observe.sites import is_user_file
+from sawbones.observe.variables import variables_of
 
 _MAX_VALUES = 1 << 21  # of the rows kept, of each phase
 _MAX_WIDTH = 4096
@@ -82,7 +83,7 @@ class FittedLog:
         arrays: list[tuple[str, Rows]] = []
         while frame is not None:
             if is_user_file(frame.f_code.co_filename):
-                for scope in (frame.f_locals, frame.f_globals):
+                for scope in (variables_of(frame), frame.f_globals):
                     for name, value in list(scope.items()):
                         if not name.startswith("__"):
                             self._visit(name, value, visited, arrays, 0)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.sites import is_user_file
+from sawbones.observe.variables import variables_of
 
 _LEAST_ROWS, _MAX_ROWS = 60, 1 << 18
 _LEAST_GROUPS, _ROWS_OF_ONE = 16, 3.0  # fewer may be the kinds that made-up data is drawn from
@@ -100,12 +101,12 @@ def held_groups(frame: types.FrameType | None) -> list[dict[str, Any]]:
     hands = _Hands()
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
-            for scope in (frame.f_locals, frame.f_globals):
+            for scope in (variables_of(frame), frame.f_globals):
                 for name, value in list(scope.items()):
                     if not name.startswith("__"):
                         hands.visit(name, value, 0)
         else:
-            for name, value in list(frame.f_locals.items()):
+            for name, value in list(variables_of(frame).items()):
                 if isinstance(
                     value, (torch.utils.data.Dataset, torch.utils.data.DataLoader)
                 ) or _is_users(value):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.sites import is_user_file
+from sawbones.observe.variables import variables_of
 
 _LEAST_ROWS = 30
 _MAX_ROWS = 1 << 20
@@ -34,7 +35,7 @@ def held_times(frame: types.FrameType | None) -> list[dict[str, Any]]:
     visited: set[int] = set()
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
-            for scope in (frame.f_locals, frame.f_globals):
+            for scope in (variables_of(frame), frame.f_globals):
                 for name, value in list(scope.items()):
                     if not name.startswith("__"):
                         _visit(name, value, visited, found, 0)

@@ -15,6 +15,7 @@ import torch
 
 from sawbones.observe.signals.source_files import parsed
 from sawbones.observe.sites import SiteFinder, is_user_file
+from sawbones.observe.variables import variables_of
 from sawbones.schema import Site
 
 _LEAST = 8  # tensors in one container
@@ -76,7 +77,7 @@ def _names_of(container: Any, frames: list[Any]) -> set[str]:
     found = {
         name
         for frame in frames
-        for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]
+        for name, value in [*variables_of(frame).items(), *frame.f_globals.items()]
         if value is container
     }
     for holder in gc.get_referrers(container):

@@ -4,7 +4,8 @@ pairing?
 Two readings, each of at most 600 samples: `batches`, the pairs that reached the model and the loss
 while training; and `dataset`, the training loader's data set in its own order, read for at most two
 seconds after the run has ended. A nearest-neighbour vote and a ridge fit on half of the samples
-predict the other half; the score is compared with the same on permuted labels. Token targets of
+predict the other half; the score is compared with the same on permuted labels, for classes also how
+far the predicted share of a class goes with the class. Token targets of
 every position are judged by what one input token says about its target.
 """
 
@@ -228,14 +229,20 @@ def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> dict
     rng = np.random.default_rng(0)
     neighbours = _neighbours(x)
     own = score(x, y, neighbours)
-    null = np.array([score(x, rng.permutation(y), neighbours) for _ in range(NUM_PERMUTATIONS)])
+    others = [rng.permutation(y) for _ in range(NUM_PERMUTATIONS)]
+    null = np.array([score(x, labels, neighbours) for labels in others])
+    z = float((own - null.mean()) / (null.std() + 1e-3))
+    if classes:
+        # Where one class is common, answers hardly change while the odds do.
+        odds = np.array([_odds_score(x, labels, neighbours) for labels in (y, *others)])
+        z = max(z, float((odds[0] - odds[1:].mean()) / (odds[1:].std() + 1e-3)))
     found: dict[str, Any] = {
         "kind": "classes" if classes else "values",
         "num": len(y),
         "score": own,
         "chance": float(null.mean()),
         "spread": float(null.std() + 1e-9),
-        "z": float((own - null.mean()) / (null.std() + 1e-3)),
+        "z": z,
     }
     shares = np.unique(y, return_counts=True)[1] / len(y)
     found["baseline"] = (
@@ -280,6 +287,13 @@ def _class_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> flo
     fitted = _ridge(x[:half], onehot[:half], x[half:])
     linear = float(np.mean(fitted.argmax(1) == codes[half:]))
     return max(near, linear)
+
+
+def _odds_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> float:
+    """How far the share of a class goes with the class, over the classes."""
+    ids = np.unique(y)
+    rarer = ids[:1] if len(ids) == 2 else ids
+    return float(np.mean([_value_score(x, (y == c).astype(float), neighbours) for c in rarer]))
 
 
 def _value_score(x: Floats, y: Floats, neighbours: npt.NDArray[np.int64]) -> float:

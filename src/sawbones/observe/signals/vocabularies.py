@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sawbones.observe.sites import is_user_file
+from sawbones.observe.variables import variables_of
 
 MIN_SIZE = 6
 MAX_SIZE = 300_000
@@ -33,7 +34,7 @@ class Vocabularies:
         visited: set[int] = set()
         while frame is not None:
             if is_user_file(frame.f_code.co_filename):
-                for scope in (frame.f_locals, frame.f_globals):
+                for scope in (variables_of(frame), frame.f_globals):
                     for name, value in list(scope.items()):
                         if not name.startswith("__"):
                             self._root = name

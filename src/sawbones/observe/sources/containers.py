@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,7 +139,7 @@ def hash_rows(numbers: Numbers) -> Hashes:
     return found
 
 
-def held_rows(scope: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def held_rows(scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """(name, container) of the variables of a frame, of members of the script's own objects and of
     small collections.
     """
@@ -309,7 +309,7 @@ def turn_labels(value: Any, column: int, rows: Places) -> bool:
     return False
 
 
-def held_values(scope: dict[str, Any]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+def held_values(scope: Mapping[str, Any]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     """Real numbers and small arrays of them, held by a frame or by an object of it: what may have
     been fitted.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from sawbones.observe.sources.containers import (
     turn_labels,
 )
 from sawbones.observe.sources.matching import Matching
+from sawbones.observe.variables import variables_of
 
 MAX_VERSIONS = 600
 MAX_SECONDS = 6.0  # spent on looking, in all
@@ -94,7 +95,7 @@ class SourceLog:
         if self.done or self.why:
             return
         began = time.perf_counter()
-        scope = frame.f_locals
+        scope = variables_of(frame)
         if self._change is not None:
             self._apply(frame, scope)
         self._events += 1
@@ -136,7 +137,7 @@ class SourceLog:
             return None
         return [self._shown(outer.f_code.co_filename), outer.f_code.co_name, outer.f_lineno]
 
-    def _apply(self, frame: types.FrameType, scope: dict[str, Any]) -> None:
+    def _apply(self, frame: types.FrameType, scope: Mapping[str, Any]) -> None:
         change = self._change
         if change is None or self._changed or frame.f_lineno != change["at"]:
             return

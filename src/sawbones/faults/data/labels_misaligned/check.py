@@ -29,7 +29,8 @@ nothing.
 
 ## Confirm it
 Overfit one batch: the first batch is repeated. When model, loss and optimizer can memorise it, they
-work, and what is wrong is which label stands beside which input. Maps are compared with all
+work. Then it is likely that labels stand beside the wrong inputs; where the data set's own pairs are
+informative it is proven, else inputs that tell nothing about the labels look the same. Maps are compared with all
 pictures, and need no second run.
 
 ## False alarms

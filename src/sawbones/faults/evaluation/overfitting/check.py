@@ -35,7 +35,8 @@ stand before this one.
 
 ## False alarms
 A short rise at the end, noise of a small validation set, and a gap that stays constant are normal.
-A training loss that rises as well is divergence, not memory.
+A training loss that rises as well is divergence, not memory. A script that puts the weights of its
+best evaluation back into the model in the end is done with it.
 
 ## References
 Prechelt, "Early stopping - but when?" (1998).
@@ -56,7 +57,7 @@ from sawbones.stats.series import Floats
 from sawbones.stats.splits import shared, splits
 
 NEEDS = ("events", "validation", "losses")
-USES = ("evaluation", "numbers")
+USES = ("evaluation", "numbers", "restored")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_EVALUATIONS = 6  # fewer make no curve
@@ -83,6 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
         or not (limits.LEAST_RISE.reached_by(last - lowest) or enough is limits.RISE_BY_HEART)
         or limits.RISING_STEADILY.undercut_by(np.sum(rises > 0) / max(len(rises), 1))
         or not _is_clean(run)
+        or _is_put_back(run, int(steps[best]))
     ):
         return
     optimizers = (o.site for o in run.optimizers)
@@ -110,6 +112,13 @@ def check(run: Run) -> Iterator[Finding]:
             f"Stop at the best validation loss (step {steps[best]}), use a smaller model, "
             "regularise it, or add data."
         ),
+    )
+
+
+def _is_put_back(run: Run, best: int) -> bool:
+    """Weights of another time go into the model once training is over: those of its best."""
+    return any(
+        row.step >= run.num_steps > best and row.taken > row.same for row in run.loaded_weights
     )
 
 

@@ -4,7 +4,8 @@
 The record of a crash in load_state_dict: the keys of the checkpoint, those that the model misses
 and does not expect, and the shapes that differ. Recognises one prefix on all keys (module.,
 _orig_mod.), a checkpoint that holds the weights under a key of its own, and other widths. Fires on
-the line that loads.
+the line that loads. Where strict=False keeps torch silent: a model that was given weights and has
+taken none of them, and was given no others later.
 
 ## Why it matters
 The script ends here. With strict=False it goes on with weights that were never loaded.
@@ -24,7 +25,8 @@ RuntimeError: Error(s) in loading state_dict, with two long lists of keys.
 Nothing is left to confirm: torch compared the keys and shapes.
 
 ## False alarms
-A file that cannot be read at all is loop.checkpoint-corrupt.
+A file that cannot be read at all is loop.checkpoint-corrupt. A new head that is missing in the
+checkpoint, or weights that the model has no place for, are meant: one tensor that is taken is enough.
 
 ## References
 DataParallel puts module. in front of every key, torch.compile _orig_mod.
@@ -35,11 +37,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sawbones.evidence import NothingToJudge, explained
+from sawbones.evidence import NothingToJudge, exact, explained, finding
 from sawbones.schema import Bound, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crashes import crash, frame_of, inner_frame, makers
 
-NEEDS = ("crash", "crash_record")
+NEEDS = ("loaded_states",)
 EXPLAINS = ("loop.checkpoint-corrupt", "loop.resume-incomplete")
 EXPERIMENT = None
 # The shapes that torch names for one key: in the checkpoint, in the model.
@@ -49,6 +51,9 @@ _SHAPES = re.compile(
 
 
 def check(run: Run) -> Iterator[Finding]:
+    if run.ending.crash is None or run.ending.kind != "exception":
+        yield from _nothing_taken(run)
+        return
     died = crash(run)
     frame = frame_of(died, "load_state_dict")
     user = inner_frame(died)
@@ -67,6 +72,39 @@ def check(run: Run) -> Iterator[Finding]:
         yield _widths(run, user, sized)
     elif missing or unexpected:
         yield _names(run, user, given, missing, unexpected)
+
+
+def _nothing_taken(run: Run) -> Iterator[Finding]:
+    """A model that went on with the weights it had, as none of those it was given has its names."""
+    loads = run.loaded_weights
+    for number, row in enumerate(loads):
+        later = [other for other in loads[number + 1 :] if other.own == row.own]
+        if not row.given or row.taken or not row.missing or any(r.taken for r in later):
+            continue
+        text = (
+            f"none of {row.given} tensors was taken, and the model's own {row.missing} stayed as "
+            f"they were: {row.first_unexpected} was given, {row.first_missing} is wanted"
+        )
+        prefix = _prefix((row.first_missing,), (row.first_unexpected,))
+        extra = _prefix((row.first_unexpected,), (row.first_missing,))
+        how = (
+            f"take {prefix!r} off the keys"
+            if prefix
+            else f"put {extra!r} in front of the keys, or load it into that part of the model"
+            if extra
+            else "give the keys the names that the model has"
+        )
+        saved = [e.site for e in run.of_kind("save") if e.site is not None]
+        yield finding(
+            "Nothing of the checkpoint was loaded",
+            tuple(site for site in (row.site, *saved[-1:]) if site is not None),
+            (exact(text, 0, expected=row.given, signal="loaded_states", steps=(row.step,)),),
+            Fix(
+                f"Before load_state_dict, {how}; and leave strict=False away, so that torch says "
+                "what does not fit."
+            ),
+        )
+        return
 
 
 def _keys(frame: CrashFrame, name: str) -> tuple[str, ...]:

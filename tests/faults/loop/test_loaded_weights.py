@@ -1,0 +1,74 @@
+"""Weights that were put into a model without a word of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sawbones.evidence import NothingToJudge
+from sawbones.faults.evaluation.overfitting.check import _is_put_back
+from sawbones.faults.loop.snapshot_not_copied.check import check as snapshot
+from sawbones.faults.loop.state_dict_mismatch.check import check as mismatch
+from sawbones.schema import Ending, Run, Site
+
+SITE = Site("train.py", 9, "main", "model.load_state_dict(state, strict=False)")
+
+
+def _row(**changed: Any) -> dict[str, Any]:
+    row = {
+        "kind": "model",
+        "step": 0,
+        "site": SITE,
+        "given": 4,
+        "taken": 4,
+        "missing": 0,
+        "same": 0,
+        "first_missing": "",
+        "first_unexpected": "",
+    }
+    return row | changed
+
+
+NOTHING = {
+    "taken": 0,
+    "missing": 4,
+    "first_missing": "a.weight",
+    "first_unexpected": "net.a.weight",
+}
+
+
+def _run(*rows: dict[str, Any], steps: int = 20) -> Run:
+    numbers = {"step": np.arange(steps, dtype=float)}
+    return Run(
+        "train.py", (), "", {}, Ending("finished", 0), steps=numbers, facts={"restored": rows}
+    )
+
+
+def test_weights_of_which_none_is_taken_are_proven_with_the_prefix_that_is_too_much():
+    (found,) = mismatch(_run(_row(**NOTHING)))
+    assert found.status == "proven" and found.where == (SITE,)
+    assert "'net.'" in found.fix.summary
+
+
+def test_a_new_head_and_a_second_try_that_fits_are_meant():
+    assert not list(mismatch(_run(_row(taken=3, missing=1))))
+    assert not list(mismatch(_run(_row(**NOTHING), _row())))
+    assert not list(mismatch(_run(_row(**NOTHING | {"given": 0}))))
+
+
+def test_weights_that_are_the_models_own_are_proven():
+    (found,) = snapshot(_run(_row(step=12, same=4)))
+    assert found.status == "proven"
+
+
+def test_copies_are_silent_and_a_start_from_a_checkpoint_is_not_judged():
+    assert not list(snapshot(_run(_row(step=12))))
+    with pytest.raises(NothingToJudge):
+        list(snapshot(_run(_row(step=0, same=4))))
+
+
+@pytest.mark.parametrize(("row", "cured"), [({"step": 20}, True), ({"step": 20, "same": 4}, False)])
+def test_a_model_that_gets_its_best_weights_back_does_not_overfit(row, cured):
+    assert _is_put_back(_run(_row(**row)), best=5) is cured
