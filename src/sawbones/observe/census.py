@@ -188,6 +188,11 @@ class Census:
             self._tensor_refs.append(weakref.ref(tensor))
         return found
 
+    def takes_the_place(self, new: torch.Tensor, old: torch.Tensor) -> None:
+        """A parameter that the script has made anew keeps its number."""
+        found = self._tensor_ids[id(new)] = self.tensor_index(old)
+        self._tensor_refs[found] = weakref.ref(new)
+
     def trainable(self) -> list[torch.Tensor]:
         return [p for root in self.roots() for p in root.parameters() if p.requires_grad]
 

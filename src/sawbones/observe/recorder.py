@@ -49,6 +49,7 @@ from sawbones.store import RunWriter
 
 # backward passes without an optimizer step, after which live warnings look at what there is
 _MANY_PASSES = (64, 512)
+_CALLS_BEFORE_BACKWARD = 3  # a model may be called once or twice before training begins
 
 
 _num_forks = 0  # between the process that read this file and this one
@@ -106,6 +107,7 @@ class Recorder:
         self._deep_pace = deep_pace() if options.paced else None
         self.step = 0
         self.microstep = 0
+        self._calls_before_backward = 0
         self.seq = 0
         self.phase = "train"
         self.graded = False  # the latest model call was an evaluation, although with gradients
@@ -257,12 +259,22 @@ class Recorder:
         learns = self.phase == "train" and not self.unsure
         if learns:
             self.brief.trained(module)
+            if self.census.is_new and not self.step and not self.microstep:
+                self._called_before_backward()
         if self.wants("forward"):
             self.event("forward", forward_facts(module, inner, grad, (args, kwargs)))
         if learns:
             if self.capture is not None:
                 self.tell(self.capture.forward, module, args, kwargs, sys._getframe(1))
             self.start_deep()
+
+    def _called_before_backward(self) -> None:
+        """A loop without backward passes has no later moment to write down its optimizer, which may
+        be gone at the end.
+        """
+        self._calls_before_backward += 1
+        if self._calls_before_backward == _CALLS_BEFORE_BACKWARD:
+            self.guard("census", self.write_census)
 
     # deep steps
 
@@ -350,7 +362,7 @@ class Recorder:
         self.batches.learnt()
         tensors = [root] if isinstance(root, torch.Tensor) else [t for _, t in tensors_in(root)]
         loss = tensors[0] if tensors else None
-        self.steps.manual_step_check()
+        self.steps.manual_step_check(loss)
         scaled, shown = False, loss
         for result, source in self.scaled:
             if loss is not None and result is loss:

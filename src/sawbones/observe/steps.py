@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,8 @@ class StepLog:
             False  # an optimizer object has stepped: no hand-written update is looked for
         )
         self._hand = Handwork(recorder.census)
+        # gradients that torch.autograd.grad handed to the script, by identity of the parameter
+        self._asked: dict[int, torch.Tensor | None] = {}
         # told of the parameters, when the next backward pass begins
         self.on_manual_step: list[Callable[[list[torch.Tensor]], None]] = []
         self._updates = UpdateLog(recorder) if recorder.options.journal else None
@@ -167,6 +169,8 @@ class StepLog:
             self._r.guard("updates", self._updates.before, held.index, held.params, optimizer)
         deep = self._r.deep is not None
         grads = [p.grad for p in held.params]
+        if self._asked:
+            grads = [self._asked.get(id(p), p.grad) for p in held.params]
         if self._r.loss_scale is None:
             held.engine.before_step(
                 self._r.step, held.params, grads, full=True if deep else None, layout=held.layout
@@ -211,6 +215,20 @@ class StepLog:
         self.marks.stepped(held.index, held.params)
         self._row(held, lr, skipped=True)
 
+    def asks_for(self, params: list[torch.Tensor]) -> bool:
+        """Whether torch.autograd.grad is about to do the work of a backward pass: no optimizer
+        object is in use, and what it is asked about are the parameters, not the inputs of a model.
+        """
+        known = {id(p) for p in self._r.census.trainable()}
+        if self._stepped or (known and not known.issuperset(map(id, params))):
+            return False
+        self._hand.asked = params
+        return True
+
+    def got(self, gradients: Sequence[torch.Tensor | None]) -> None:
+        params = self._hand.asked
+        self._asked = {id(p): g for p, g in zip(params, gradients, strict=True)}
+
     def backward_done(self) -> None:
         self.marks.backward_ends()
         if not self._stepped:
@@ -225,13 +243,17 @@ class StepLog:
             self._use(held, params)
             self._before(held)
 
-    def manual_step_check(self) -> None:
+    def manual_step_check(self, root: torch.Tensor | None) -> None:
         if self._stepped:
             return
-        seen = self._hand.changes()
+        seen = self._hand.changes(root)
         if not seen.changed:
             return
         held = self._held[-1]
+        if seen.replaced:
+            for old, new in zip(held.params, seen.replaced, strict=True):
+                self._r.census.takes_the_place(new, old)
+            held.params = list(seen.replaced)
         held.engine.after_step(self._r.step, held.params)
         self._updated(held)
         self.marks.stepped(held.index, held.params)
@@ -375,7 +397,7 @@ class StepLog:
 
     def manual_close(self) -> None:
         """The last hand-written update has no backward after it to reveal it."""
-        if not self._stepped and self._hand.changes().changed:
+        if not self._stepped and self._hand.changes(None).changed:
             held = self._held[-1]
             held.engine.after_step(self._r.step, held.params)
             self._updated(held)

@@ -24,6 +24,11 @@ ONE_CLASS = Limit(
 COMMONEST_TARGET = Limit(
     0.8, "share of the targets", "a class that is commoner may well be predicted everywhere"
 )
+ALIKE_BY_ROUNDING = Limit(
+    5e-7,
+    "largest difference of scores between samples, in the largest score",
+    "some units in the last place of float32: no input is left in them",
+)
 DECAY_TAKEN = Limit(
     4.6,
     "LR times weight decay, summed over the steps",
@@ -195,6 +200,11 @@ PRINTED_APART = Limit(
     1.5,
     "units of the last printed digit",
     "two numbers further apart than that never print alike",
+)
+DIGITS_THAT_AGREE = Limit(
+    5,
+    "decimal digits, over all evaluations",
+    "some ten numbers and mistakes meet by chance once in 10,000 runs",
 )
 WRONG_EVALUATIONS = Limit(
     0.8,

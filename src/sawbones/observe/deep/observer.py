@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from sawbones.observe.deep import (
+    alike,
     attention,
     blanks,
     forecast,
@@ -274,6 +275,10 @@ class DeepObserver:
         fields["attention"] = self._contained(
             "attention", lambda: attention.find(graph, sources, paths), ()
         )
+        if main is not None and not self._brief:
+            self._probes["alike"] = self._contained(
+                "alike", lambda: alike.measure(graph, main), None
+            )
         if root is not None:
             self._reach(graph, paths, root, root_ref)
             self._influence(graph, root, main, frame, sources, paths)

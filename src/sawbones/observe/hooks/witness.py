@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -136,6 +137,8 @@ class _Witness:
             self.unsure.on_target = self.passes.asked
 
     def finish(self) -> None:
+        self.evaluations.finish()
+        self.unsure.finish()
         if self.by_graph.finish():
             self.keep()
         self.r.facts["populations"] = compare_passes(self.passes)
@@ -245,10 +248,16 @@ def _make_print(witness: _Witness, original: Any) -> Any:
                 if values
                 else ""
             )
-            numbers = " ".join(repr(v) for v in values if isinstance(v, float))
+            numbers = " ".join(_digits(v) for v in values if isinstance(v, (float, np.floating)))
             witness.guarded("evaluation", witness.told.printed, recorder.step, f"{text} {numbers}")
 
     return print
+
+
+def _digits(number: Any) -> str:
+    """A number that is printed in full: 0.57 is 0.570000 then, and no other that rounds to it."""
+    short = f"{float(number):.6f}"
+    return short if float(short) == float(number) else repr(float(number))
 
 
 def _make_handle(witness: _Witness, original: Any) -> Any:

@@ -38,11 +38,12 @@ _NAMES = {
     "logical_or": "logical_or",
     "bitwise_or": "bitwise_or",
 }
+# Functions that put the arrays of several batches into one.
+_JOINS = (np.concatenate, np.stack, np.vstack, np.hstack, np.append, np.column_stack)
 
 
 HANDED_OVER = "handed over"
 _SHAPE: Any = np.ndarray.shape
-_JOINING = {np.concatenate, np.hstack, np.stack, np.vstack, np.append}
 _METRICS = ("sklearn", "torchmetrics")  # others may hold anything: a plot has an axis
 _FRAMES = 6  # of a library that are looked into
 
@@ -73,6 +74,12 @@ class Told(np.ndarray):
             else f"{ufunc.__name__}.{method}"
         )
         return self._said(name, inputs, {}, result)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func not in _JOINS:
+            return super().__array_function__(func, types, args, kwargs)
+        parts = [part for part in _parts(args) if isinstance(part, np.ndarray)]
+        return self._said("cat", tuple(parts), {}, func(*_plain(args), **_plain(kwargs)))
 
     def __getitem__(self, key: Any) -> Any:
         return self._said("__getitem__", (self, key), {}, self.view(np.ndarray)[_plain(key)])
@@ -107,12 +114,6 @@ class Told(np.ndarray):
     @shape.setter
     def shape(self, value: Any) -> None:
         _SHAPE.__set__(self, value)
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        result = super().__array_function__(func, types, args, kwargs)
-        if func in _JOINING and isinstance(result, np.ndarray) and result.ndim:
-            return wrap(result.view(np.ndarray), self.tell, self.role, self.nodes)
-        return result
 
     def __reduce__(self) -> Any:
         return self.view(np.ndarray).__reduce__()  # a copy elsewhere tells nothing
@@ -161,7 +162,16 @@ def _is_partner(value: Any, length: int) -> bool:
     return isinstance(value, list) and len(value) == length and isinstance(value[0], (int, float))
 
 
+def _parts(given: Any) -> list[Any]:
+    """What stands in these lists and tuples."""
+    if isinstance(given, (list, tuple)):
+        return [part for one in given for part in _parts(one)]
+    return [given]
+
+
 def _plain(key: Any) -> Any:
-    if isinstance(key, tuple):
-        return tuple(_plain(k) for k in key)
+    if type(key) in (tuple, list):
+        return type(key)(_plain(k) for k in key)
+    if type(key) is dict:
+        return {name: _plain(value) for name, value in key.items()}
     return key.view(np.ndarray) if isinstance(key, Told) else key

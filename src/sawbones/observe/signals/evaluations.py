@@ -26,6 +26,7 @@ from sawbones.observe.signals.met_values import (
     MEETS,
     note_values,
 )
+from sawbones.observe.signals.scored import LABEL_READS, Scored
 from sawbones.observe.sites import SiteFinder
 
 _MAX_NODES = 200
@@ -81,7 +82,9 @@ class EvaluationLog:
             "inputs": [],
             "printed": [],
             "constant": [],
+            "scored": [],
         }
+        self._scored = Scored(sites, self.record["scored"])
 
     # the model
 
@@ -90,6 +93,12 @@ class EvaluationLog:
         self._note_inputs(phase, step, given)
         self._tags.clear()
         self._touched = []
+        inputs = {id(t) for _, t in tensors_in(given)}
+        loaded = [t for _, t in tensors_in(batch)] if batch is not None else []
+        beside = [t for t in loaded if id(t) not in inputs]
+        # The latest batch of a loader may be one of training.
+        is_fed = len(beside) < len(loaded)
+        self._scored.called(step, phase == "eval", beside if is_fed else [])
         if phase == "eval":
             if step != self._step:
                 self._step = step
@@ -103,10 +112,8 @@ class EvaluationLog:
                 and self.record["passes"][-1]["calls"] == 1
                 and len(self.record["passes"]) <= 20
             )
-            inputs = {id(t) for _, t in tensors_in(given)}
-            for _, tensor in tensors_in(batch) if batch is not None else ():
-                if id(tensor) not in inputs:
-                    self._tag(tensor, "target", ())
+            for tensor in beside:
+                self._tag(tensor, "target", ())
 
     def returned(self, phase: str, result: Any) -> None:
         if phase != "eval":
@@ -117,6 +124,7 @@ class EvaluationLog:
         main = next((t for t in found if t.is_floating_point() and t.dim() >= 1), None)
         if main is not None and main.device.type == "cpu" and 0 < main.numel() <= MAX_ELEMENTS:
             self._count_predictions(main.detach())
+            self._scored.answered(main)
 
     def _count_predictions(self, plain: torch.Tensor) -> None:
         if plain.dim() == 2 and 2 <= plain.shape[1] <= MAX_CLASSES:
@@ -232,11 +240,9 @@ class EvaluationLog:
         if name in _SILENT or not self._tags:
             return
         given = [t for _, t in tensors_in((args, dict(kwargs)))]
-        tags = [self._tags.get(id(t)) for t in given]
-        tags = [
-            tag if tag is not None and tag[0]() is tensor else None
-            for tag, tensor in zip(tags, given, strict=True)
-        ]
+        tags = self._tags_of(given)
+        if name in LABEL_READS:
+            self._note_labels(given, tags)
         if not any(tags):
             return
         roles = tuple(tag[1] if tag else "other" for tag in tags)
@@ -255,22 +261,12 @@ class EvaluationLog:
             node["sources"] += [n for n in (tag[2] if tag else ()) if n not in node["sources"]]
         outputs = [t for _, t in tensors_in(result)]
         self._sizes[node["id"]] = min((t.numel() for t in given[:2] if t.dim()), default=1)
-        if (
-            name in _TAKEN
-            and given[0].numel() == 1
-            and len(node.setdefault("reads", [])) < _MAX_READS
-        ):
-            size = max((self._sizes.get(n, 1) for tag in tags if tag for n in tag[2]), default=1)
-            node["reads"].append([self._step, float(given[0].detach()), size])
-            calls = self.record["passes"][-1]["calls"] if self.record["passes"] else 0
-            node.setdefault("read_calls", []).append(calls)
+        if name in _TAKEN and given[0].numel() == 1:
+            self._note_read(node, given[0], tags)
         if node["count"] <= 200:
             note_values(node, given, outputs)
-        # what outputs are compared with is the target, wherever it came from
         if name in EQUALS:
-            for tag, tensor in zip(tags, given, strict=True):
-                if tag is None:
-                    self._tag(tensor, "target", ())
+            self._tag_targets(given, tags)
         role = "output" if "output" in roles else "target"
         for tensor in outputs:
             self._tag(tensor, role, (node["id"],))
@@ -281,6 +277,33 @@ class EvaluationLog:
         for tensor, role in zip(given, roles, strict=True):
             if role != "output":
                 self.on_target(tensor, name in MEETS)
+
+    def _note_read(self, node: dict[str, Any], value: torch.Tensor, tags: list[Any]) -> None:
+        """A number is read off: its value, and how many values it was made of."""
+        reads = node.setdefault("reads", [])
+        if len(reads) >= _MAX_READS:
+            return
+        size = max((self._sizes.get(n, 1) for tag in tags if tag for n in tag[2]), default=1)
+        reads.append([self._step, float(value.detach()), size])
+        calls = self.record["passes"][-1]["calls"] if self.record["passes"] else 0
+        node.setdefault("read_calls", []).append(calls)
+
+    def _note_labels(self, given: list[torch.Tensor], tags: list[Any]) -> None:
+        for tag, tensor in zip(tags, given, strict=True):
+            self._scored.seen(tensor, tag is not None and tag[1] == "output")
+
+    def _tag_targets(self, given: list[torch.Tensor], tags: list[Any]) -> None:
+        """What outputs are compared with is the target, wherever it came from."""
+        for tag, tensor in zip(tags, given, strict=True):
+            if tag is None:
+                self._tag(tensor, "target", ())
+
+    def _tags_of(self, given: list[torch.Tensor]) -> list[Any]:
+        tags = [self._tags.get(id(t)) for t in given]
+        return [
+            tag if tag is not None and tag[0]() is tensor else None
+            for tag, tensor in zip(tags, given, strict=True)
+        ]
 
     def _same(self, args: Any, result: Any) -> None:
         """What `.data` or `.T` gives is still the output, or the target, that it was taken of."""
@@ -357,6 +380,9 @@ class EvaluationLog:
             for tensor in (*args, made):
                 self._tags.pop(id(tensor), None)
         return (tag[1], tag[2]) if tag is not None else None
+
+    def finish(self) -> None:
+        self._scored.finish()
 
     @property
     def has_passes(self) -> bool:

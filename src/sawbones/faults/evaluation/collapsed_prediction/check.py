@@ -3,7 +3,9 @@
 ## What it sees
 The predictions that are compared with targets in evaluations, or the largest output of every
 evaluated sample. Fires when the last two evaluations give one class for at least 99 % of 30 or more
-samples, although no class makes up more than 80 % of the targets.
+samples, although no class makes up more than 80 % of the targets. In training, on deep steps from
+step 5 on: the scores that the loss is given. Fires when on all of them, two or more, they are the
+same for every sample of the batch up to rounding, although inputs and targets differ.
 
 ## Why it matters
 The score equals that of a constant. Nothing about the input is used.
@@ -26,7 +28,9 @@ stands before this one.
 
 ## False alarms
 A model before it has learnt anything: at least 20 steps and two evaluations must have passed. Rare
-positives: a class that makes up more than 80 % of the targets may well be predicted everywhere.
+positives: a class that makes up more than 80 % of the targets may well be predicted everywhere. A
+last layer that starts at zero answers alike at first, and has moved by step 5; a batch of equal
+samples, or of equal targets as a discriminator is given, tells nothing.
 
 ## References
 The "majority class classifier" of imbalanced learning.
@@ -40,29 +44,34 @@ from typing import Any
 import numpy as np
 
 from sawbones.evidence import NothingToJudge, counted, finding
+from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
-from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.evidence.limits.loss import STEPS_AGREEING
+from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import EQUALS, nodes, passes
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.splits import forward_site, label_counts, told_apart
 
-NEEDS = ("steps", "validation", "evaluation")
-USES = ("numbers", "data_ops")
+NEEDS = ("steps",)
+USES = ("numbers", "data_ops", "evaluation")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_STEPS = 20  # before an evaluation counts: a model first has to learn something
 MIN_SAMPLES = 30  # in an evaluation
-LAST = 2  # evaluations that have to agree
+LAST = 2  # evaluations, or deep steps, that have to agree
+FIRST_STEP = 5  # before it a last layer that starts at zero may answer alike
 
 _Said = tuple[Evidence, Site | None]
 
 
 def check(run: Run) -> Iterator[Finding]:
     late = [p for p in passes(run) if p["step"] >= MIN_STEPS]
-    if run.num_steps < MIN_STEPS or not late:
-        raise NothingToJudge(f"no evaluation after {MIN_STEPS} steps")
-    found = _by_argmax(run, late[-LAST:]) or _by_comparison(run)
+    trained = _scores_of_training(run)
+    if run.num_steps < MIN_STEPS or (not late and len(trained) < LAST):
+        raise NothingToJudge(f"no evaluation after {MIN_STEPS} steps, and no scores of training")
+    found = (_by_argmax(run, late[-LAST:]) or _by_comparison(run)) if late else None
     if found is None:
+        yield from _in_training(trained)
         return
     reading, site = found
     yield finding(
@@ -72,6 +81,48 @@ def check(run: Run) -> Iterator[Finding]:
         Fix(
             "Look at what the last layer gets: its inputs, its initial weights, the loss, "
             "the class weights and the LR."
+        ),
+    )
+
+
+def _scores_of_training(run: Run) -> list[tuple[DeepStep, Mapping[str, Any]]]:
+    """Deep steps whose inputs and targets differ from sample to sample."""
+    measured = [(deep, deep.probes.get("alike")) for deep in run.deep if deep.step >= FIRST_STEP]
+    return [
+        (deep, seen)
+        for deep, seen in measured
+        if isinstance(seen, dict) and seen["inputs"] and seen["targets"]
+    ]
+
+
+def _in_training(trained: list[tuple[DeepStep, Mapping[str, Any]]]) -> Iterator[Finding]:
+    """The loss is given the same scores for every sample."""
+    same = [
+        (deep, seen)
+        for deep, seen in trained
+        if limits.ALIKE_BY_ROUNDING.kept_by(seen["spread"] / max(seen["scale"], TINY))
+    ]
+    if len(same) < LAST or len(same) < len(trained):
+        return
+    deep, seen = same[-1]
+    steps = [deep.step for deep, _ in same[:5]]
+    text = (
+        f"at step {deep.step} the scores of {seen['rows']} samples differ by {seen['spread']:.3g} "
+        f"at most; their inputs differ by {seen['inputs']:.3g}, their targets by "
+        f"{seen['targets']:.3g}"
+    )
+    lost = as_site(seen.get("site"))
+    if lost is not None:
+        text += f"; {seen['op']} at {lost} makes them alike"
+    losses = [call.site for call in deep.losses]
+    reading = counted(text, len(same), len(trained), STEPS_AGREEING, signal="deep", steps=steps)
+    yield finding(
+        "The output does not depend on the input: every sample gets the same answer",
+        places(lost, *losses),
+        (reading,),
+        Fix(
+            "Follow the input through the model: it is replaced, averaged over the batch, "
+            "multiplied by zero or saturated on the way."
         ),
     )
 
@@ -156,7 +207,7 @@ def _lost_at(run: Run) -> list[Site | None]:
     """Where the samples become alike: the operator whose result no longer depends on them, and the
     norm that stands before it.
     """
-    rows = run.facts["evaluation"].get("constant") or ()
+    rows = (run.facts.get("evaluation") or {}).get("constant") or ()
     if not rows:
         return []
     before = str(rows[-1].get("after", "")).replace("_", "")

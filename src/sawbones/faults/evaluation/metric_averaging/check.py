@@ -6,7 +6,10 @@ what the script prints afterwards. Fires when at two evaluations the plain mean 
 and the mean over all values is not, while one batch is at most 60 % of another and the two means
 differ by 2 % somewhere; also when roots or exponentials of batch means are averaged. Where that
 cannot be followed, a loader whose last batch is at most 60 % of the others is suspected, until the
-experiment has decided; so are outputs that leave torch batch by batch beside scikit-learn.
+experiment has decided; so are outputs that leave torch batch by batch beside scikit-learn. Answers
+and labels of an evaluation are scored again beside the script: it is likely when at two evaluations
+or more the score of the last batch alone is printed, or hits over batches or over full batches; so
+it is when a mean of every batch is computed and that of the last one alone is ever read.
 
 ## Why it matters
 Samples of the last batch count several times as much as the others, and the score depends on the
@@ -46,6 +49,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence import rescoring as scores
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run
@@ -84,10 +88,10 @@ class Averaged(NamedTuple):
 
 def check(run: Run) -> Iterator[Finding]:
     everything = nodes(run)
-    if not any(node.op in READS for node in everything):
+    if not any(node.op in READS for node in everything) and not scores.is_scored(run):
         raise NothingToJudge("no number is read off in an evaluation")
     averaged = {node.id: _evaluations(run, node, everything) for node in everything}
-    found = list(_printed(everything, averaged))
+    found = [*_printed(everything, averaged), *_scored_again(run), *_last_alone(run, everything)]
     if found or _weighted(run, averaged):
         yield from found[:1]
         return
@@ -98,6 +102,69 @@ def check(run: Run) -> Iterator[Finding]:
         list(_by_library(run, everything, loaders))[:1]
         or list(_unequal_batches(run, everything, loaders))[:1]
     )
+
+
+_MISTAKES = {
+    scores.LAST_BATCH: (
+        "The score of the last batch is taken for that of all",
+        "the share of right answers of the last batch",
+        Fix("Sum hits and samples over all batches: set both to 0 before the loop, not inside."),
+    ),
+    scores.HITS_PER_BATCH: (
+        "Hits are divided by the number of batches",
+        "the number of right answers per batch",
+        Fix("Divide the hits by the number of samples."),
+    ),
+    scores.TRAINING_ROWS: (
+        "Hits of the evaluation are divided by the number of training samples",
+        "the number of right answers over the samples of training",
+        Fix("Divide the hits by the number of samples that were evaluated."),
+    ),
+    scores.FULL_BATCHES: (
+        "Hits are divided as if every batch were full",
+        "the share of right answers with the last batch taken for a full one",
+        Fix("Divide the hits by the number of samples that were seen."),
+    ),
+}
+
+
+def _scored_again(run: Run) -> Iterator[Finding]:
+    found = scores.misscored(run, tuple(_MISTAKES))
+    if found is None:
+        return
+    title, what, fix = _MISTAKES[found.mistake]
+    reading = exact(
+        f"printed is {found.printed:.6g}, {what}; over all {found.rows} samples of "
+        f"{found.calls} batches it is {found.right:.6g}",
+        found.printed,
+        expected=found.right,
+        signal="evaluation",
+        steps=found.steps[:5],
+    )
+    yield finding(title, places(found.site), (reading,), fix, at_most="likely")
+
+
+def _last_alone(run: Run, everything: Sequence[Node]) -> Iterator[Finding]:
+    """A mean of each batch is computed, and that of the last one is all that is used."""
+    for node, last in scores.last_alone(run, everything):
+        yield finding(
+            "The score of the last batch is taken for that of all",
+            places(node.site, last.made.site),
+            (
+                exact(
+                    f"{last.made.op} is computed for each of {last.calls} batches and read off "
+                    f"once, after the last of them ({last.value:.6g}), in {len(last.steps)} "
+                    "evaluations",
+                    1,
+                    expected=last.calls,
+                    signal="evaluation",
+                    steps=last.steps[:5],
+                ),
+            ),
+            Fix("Add up what each batch gives, weighed by its size, and divide by the samples."),
+            at_most="likely",
+        )
+        return
 
 
 def _unequal_batches(run: Run, everything: Sequence[Node], loaders: list[int]) -> Iterator[Finding]:

@@ -5,8 +5,9 @@ The operators that evaluations apply to the model's outputs, with the range of t
 in. Fires when scores that are trained as logits are compared with a number inside (0, 1) or rounded
 although they leave [0, 1], when probabilities are cut at zero, when a sigmoid is applied to outputs
 that are probabilities already and the result is cut at 0.5, when the largest output is taken along
-an axis that is not the class axis, or when class numbers are compared with targets of another
-numbering.
+an axis that is not the class axis, along one of length 1 (it is always 0) or over the whole batch
+at once, when class numbers are compared with targets of another numbering, when (N, 1) guesses meet
+(N,) labels so that N x N pairs are averaged, or when real outputs are asked to equal real targets.
 
 ## Why it matters
 Training is fine and its score is wrong: good models are thrown away, and bad ones kept.
@@ -29,7 +30,9 @@ No experiment: the loss says what the scores are, and the values that were cut a
 ## False alarms
 A regression output may be cut anywhere: only outputs that a logit loss trains count. Probabilities
 never leave [0, 1]. A cut far from 0.5 on logits may have been tuned and stays silent, and so does
-one inside (0, 1) when the scores have stayed in [0, 1].
+one inside (0, 1) when the scores have stayed in [0, 1]. Pairs that are meant to meet are outputs
+with outputs, or are reduced along one axis; a batch of one sample may well be asked for its one
+largest output.
 
 ## References
 The PyTorch documentation of BCEWithLogitsLoss; a question asked on its forum every month.
@@ -42,8 +45,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence import rescoring as scores
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
+from sawbones.stats.comparisons import equal_reals, every_pair, largest_of_all, largest_of_one
 from sawbones.stats.evaluations import CASTS, EQUALS, Node, made_by, nodes, train_losses_called
 from sawbones.stats.loss_calls import places
 
@@ -92,14 +97,18 @@ def check(run: Run) -> Iterator[Finding]:
     trained = train_losses_called(run)
     everything = nodes(run)
     judged = (*CUTS, *ROUNDS, *LARGEST, *EQUALS)
-    if not any(n.op in judged and "output" in n.roles for n in everything):
+    seen = any(n.op in judged and "output" in n.roles for n in everything)
+    if not seen and not scores.is_scored(run):
         raise NothingToJudge("no evaluation cuts, rounds or compares the outputs of the model")
     for node in everything:
         said = (
             _cut(node, everything, trained)
             or _rounded(node, everything, trained)
+            or _largest(run, node, everything)
             or _axis(run, node, everything)
             or _coding(node, everything)
+            or _paired(node, everything)
+            or _equal(node, everything)
         )
         if said is not None:
             title, text, fix, value, expected = said
@@ -108,6 +117,49 @@ def check(run: Run) -> Iterator[Finding]:
             )
             yield finding(title, places(node.site), (reading,), fix)
             return
+    yield from _printed(run)
+
+
+_MISTAKES = {
+    scores.PAIRS: (
+        "that of all pairs of guesses and labels",
+        Fix("Compare guesses and labels sample by sample: give both the same shape first."),
+    ),
+    scores.BY_COLUMN: (
+        "that of the largest output down the samples of each batch",
+        Fix("Take the largest output along the class axis of each sample."),
+    ),
+    scores.FIRST_CLASS: (
+        "that of answering 0 to everything",
+        Fix("Cut the one score of each sample: logits > 0, or probabilities > 0.5."),
+    ),
+    scores.WHOLE_PART: (
+        "that of the whole part of each score",
+        Fix("Cut the score instead of int(): logits > 0, or probabilities > 0.5."),
+    ),
+    scores.OTHER_CUT: (
+        "that of cutting the scores where their loss does not",
+        Fix("Cut logits at 0 and probabilities at 0.5."),
+    ),
+}
+
+
+def _printed(run: Run) -> Iterator[Finding]:
+    """However it was computed: what is printed is the score of a mistake, at every evaluation."""
+    found = scores.misscored(run, tuple(_MISTAKES))
+    if found is None:
+        return
+    what, fix = _MISTAKES[found.mistake]
+    reading = exact(
+        f"printed is {found.printed:.6g}, {what}; {found.right:.6g} of {found.rows} answers are "
+        f"right, and so it is at {len(found.steps)} evaluations",
+        found.printed,
+        expected=found.right,
+        signal="evaluation",
+        steps=found.steps[:5],
+    )
+    title = "The printed score is not the share of right answers"
+    yield finding(title, places(found.site), (reading,), fix, at_most="likely")
 
 
 def _scores(node: Node, ops: Sequence[str]) -> Mapping[str, Any] | None:
@@ -197,12 +249,69 @@ def _is_compared(node: Node, everything: Sequence[Node]) -> bool:
     return any(n.op in EQUALS and node in made_by(everything, n, KEEPS_SCORES) for n in everything)
 
 
+def _largest(run: Run, node: Node, everything: Sequence[Node]) -> _Said | None:
+    """The largest of a single output, or one for a whole batch."""
+    if node.op not in LARGEST or node.roles[:1] != ("output",):
+        return None
+    axis = _axis_of(node.args)
+    shape = largest_of_one(node, axis)
+    if shape is not None and (node.op == "argmax" or _is_compared(node, everything)):
+        return (
+            "The predicted class is the largest of one output: always 0",
+            f"outputs of shape {shape} have one value on axis {axis}, and its place is taken for "
+            "the class",
+            Fix("Cut the one score instead: logits > 0, or probabilities > 0.5."),
+            1,
+            2,
+        )
+    shape = largest_of_all(node, axis)
+    if shape is not None and (_is_compared(node, everything) or _classes(run) == {shape[1]}):
+        return (
+            "One single class is predicted for a whole batch",
+            f"the largest of all {shape[0] * shape[1]} outputs of shape {shape} is taken, one "
+            f"place for {shape[0]} samples",
+            Fix("Take it along the class axis: argmax(dim=1)."),
+            1,
+            shape[0],
+        )
+    return None
+
+
+def _paired(node: Node, everything: Sequence[Node]) -> _Said | None:
+    pairs = every_pair(node, everything)
+    if pairs is None:
+        return None
+    return (
+        "Every guess is compared with the labels of all samples",
+        f"guesses {pairs.guesses} meet labels {pairs.labels}: {pairs.rows * pairs.rows} pairs are "
+        f"averaged where {pairs.rows} are meant",
+        Fix("Give both the same shape first: squeeze the guesses, or unsqueeze the labels."),
+        pairs.rows * pairs.rows,
+        pairs.rows,
+    )
+
+
+def _equal(node: Node, everything: Sequence[Node]) -> _Said | None:
+    found = equal_reals(node, everything)
+    if found is None:
+        return None
+    share, number = found
+    return (
+        "Real outputs are asked to equal real targets",
+        f"{share:.1%} of {number} comparisons are equal: the targets are no classes, and a real "
+        "number meets another by accident only",
+        Fix("Score a regression by its error (mean absolute or squared), or by a tolerance."),
+        0,
+        1,
+    )
+
+
 def _axis(run: Run, node: Node, everything: Sequence[Node]) -> _Said | None:
     if node.op not in LARGEST or node.roles[:1] != ("output",) or not node.given:
         return None
     axis = _axis_of(node.args)
     shapes = [s for s in node.given[0].get("shapes", ()) if len(s) >= 2]
-    classes = {int(e.data["input_shape"][1]) for e in _class_losses(run) if _dims(e) >= 2}
+    classes = _classes(run)
     if axis is None or not shapes or len(classes) != 1 or not _is_compared(node, everything):
         return None
     if made_by(everything, node, (*KEEPS_SCORES, "softmax", "log_softmax")):
@@ -221,6 +330,11 @@ def _axis(run: Run, node: Node, everything: Sequence[Node]) -> _Said | None:
         used,
         right,
     )
+
+
+def _classes(run: Run) -> set[int]:
+    """How many classes the losses of training tell apart."""
+    return {int(e.data["input_shape"][1]) for e in _class_losses(run) if _dims(e) >= 2}
 
 
 def _class_losses(run: Run) -> list[Event]:

@@ -6,6 +6,10 @@ Backward passes, an optimizer that was built, and not one step: neither of the o
 not cut short by an error. Of several optimizers one is enough: likely when the loop clears its
 gradients before backward passes, the others step, and it never did until the run's end.
 
+Also a loop without any backward pass: the model was called with gradients on 10 times or more, an
+optimizer was built, and either the loop clears or steps it, or losses of the same samples were
+computed three times over. Steps count only where no gradient was ever there.
+
 ## Why it matters
 Gradients are computed and nothing ever uses them.
 
@@ -32,7 +36,8 @@ The events are the proof: so many backward passes, no step, no parameter changed
 Saliency maps, attacks and gradient checks call backward without any optimizer and stay silent.
 Hand-written updates are seen as changed parameters. Optimizers that step inside of hooks during
 backward do step. An optimizer whose turn comes late, or every fifth batch, has stepped by the end;
-one that was replaced by another is no longer cleared.
+one that was replaced by another is no longer cleared. An evaluation runs without gradients, or goes
+over its samples once; a schedule that is drawn by stepping an empty optimizer calls no model.
 
 ## References
 `optimizer.step` without its brackets is a legal expression that does nothing; linters name it B018.
@@ -46,10 +51,10 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
-from sawbones.schema import Event, Finding, Fix, Run, Site
+from sawbones.schema import NO_GRADIENT, Event, Finding, Fix, Run, Site
 from sawbones.stats.protocol import STEP_KINDS, numbers_equal_to, sites_in, sites_of
 
-NEEDS = ("backward", "optimizers")
+NEEDS = ("events", "optimizers")
 USES = ("calls", "numbers")
 EXPLAINS = (
     "optimizer.lr-too-low",
@@ -62,17 +67,23 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 MIN_PASSES = 3  # a gradient check or a saliency map takes one or two
+MIN_CALLS = 10  # of the model, in a loop without backward passes
+MIN_ROUNDS = 3  # over the same samples: an evaluation takes one
+_ENDED = ("finished", "budget", "interrupted", "exit")
 WINDOW_WORDS = ("accum", "window", "every", "per_step", "per_update", "micro")
 
 
 def check(run: Run) -> Iterator[Finding]:
     backwards = [e for e in run.of_kind("backward") if e.phase == "train"]
+    if not run.of_kind("backward"):
+        yield from _no_backward(run)
+        return
     if len(backwards) < MIN_PASSES:
         raise NothingToJudge(f"fewer than {MIN_PASSES} backward passes of training")
     if run.of_kind(*STEP_KINDS):
         yield from _left_out(run, backwards)
         return
-    if run.ending.kind not in ("finished", "budget", "interrupted", "exit"):
+    if run.ending.kind not in _ENDED:
         raise NothingToJudge("the run ended by an error before its first step")
     held = [t for t in run.tensors if t.optimizer >= 0]
     if held and not any(t.in_model for t in held):
@@ -99,6 +110,41 @@ def check(run: Run) -> Iterator[Finding]:
             insert_after=None if unused or written else "optimizer.step()",
         ),
     )
+
+
+def _no_backward(run: Run) -> Iterator[Finding]:
+    """A loop that computes its loss and never differentiates it."""
+    calls = [e for e in run.of_kind("forward") if e.phase == "train"]
+    if len(calls) < MIN_CALLS or run.ending.kind not in _ENDED:
+        raise NothingToJudge(f"no backward pass, and fewer than {MIN_CALLS} calls with gradients")
+    cleared, steps = run.of_kind("zero_grad"), run.of_kind(*STEP_KINDS)
+    trained = [b for b in run.batches if b.phase == "train"]
+    rounds = max(Counter(row for b in trained for row in b.fingerprints).values(), default=0)
+    loop = min(len(cleared), len(calls)) >= MIN_PASSES or len(steps) >= MIN_PASSES
+    losses = [e for e in run.of_kind("loss") if e.phase == "train"]
+    again = rounds >= MIN_ROUNDS and len(losses) >= MIN_CALLS
+    if not (loop or again) or _has_gradients(run):
+        return
+    seen = [f"{len(calls)} calls of the model with gradients on", "0 backward passes"]
+    if steps:
+        seen.append(f"{len(steps)} optimizer steps without any gradient")
+    if rounds >= MIN_ROUNDS:
+        seen.append(f"the same samples came {rounds} times")
+    yield finding(
+        "backward() is never called: no gradient is computed, nothing trains",
+        sites_of(*losses[:1], *calls[:1], *steps[:1], *cleared[:1]),
+        (exact(", ".join(seen), 0, expected=len(calls), signal="events"),),
+        Fix("Call loss.backward() and then optimizer.step() for every batch."),
+    )
+
+
+def _has_gradients(run: Run) -> bool:
+    """Some parameter had a gradient on some step, however it was computed."""
+    gradients = run.statistics.get("grad_l2")
+    held = [t.index for t in run.tensors if t.optimizer >= 0]
+    if gradients is None or not gradients.size:
+        return False
+    return any(bool((gradients[:, index] != NO_GRADIENT).any()) for index in held)
 
 
 def _left_out(run: Run, backwards: list[Event]) -> Iterator[Finding]:

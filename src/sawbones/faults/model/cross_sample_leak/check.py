@@ -51,6 +51,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
+from sawbones.evidence.mixing import SUMMING, batch_size, is_graph, mixing, over_examples
 from sawbones.schema import (
     DeepStep,
     Evidence,
@@ -77,42 +78,18 @@ EXPLAINS = (
     "evaluation.overfitting",
     "model.causal-leak",
     "loss.label-shift",
+    "evaluation.collapsed-prediction",
 )
 EXPERIMENT = None
 MIN_GRAPHS = 4  # in a batch of merged graphs
 _SPREAD = frozenset({"var", "std", "var_mean", "std_mean"})
-_PRODUCTS = frozenset(
-    {
-        "matmul",
-        "mm",
-        "bmm",
-        "einsum",
-        "baddbmm",
-        "tensordot",
-        "cosine_similarity",
-        "softmax",
-        "spmm",
-    }
-)
-_SUMMING = frozenset(
-    {"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"}
-)
 _POOLING = frozenset({"mean", "sum", "amax", "max", "logsumexp"})
-_GRAPH = _SUMMING | {
-    "scatter",
-    "scatter_",
-    "index_select",
-    "index_reduce",
-    "index_reduce_",
-    "segment_reduce",
-    "cdist",
-}
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 
 def check(run: Run) -> Iterator[Finding]:
     pooled = [(deep, nodes) for deep in run.deep if (nodes := _pooled_nodes(deep))]
-    if not pooled and not any(d.influence or _batch_size(d) or d.tokens for d in run.deep):
+    if not pooled and not any(d.influence or batch_size(d) or d.tokens for d in run.deep):
         raise NothingToJudge("which dimension holds the examples of a batch is not known")
     for deep in run.deep[:4]:
         found = _swapped(run, deep) or _measured(run, deep) or _packed(deep)
@@ -135,7 +112,7 @@ def _merged_graphs(run: Run, pooled: list[tuple[DeepStep, int]]) -> Iterator[Fin
     nodes = pooled[0][1]
     yield _finding(
         exact(
-            f"{op.name} hands messages to {nodes} nodes of {_batch_size(deep)} graphs, but no edge "
+            f"{op.name} hands messages to {nodes} nodes of {batch_size(deep)} graphs, but no edge "
             f"goes beyond node {index.max:.0f}: every graph's edges count from zero, so that the "
             "first graphs get the messages of all",
             index.max or 0,
@@ -153,7 +130,7 @@ def _scattered(deep: DeepStep) -> Iterator[tuple[Op, Value, int]]:
     """Sums by index: the operator, its index, and the number of rows that are summed into."""
     for op in deep.ops:
         if (
-            op.name not in _SUMMING
+            op.name not in SUMMING
             or op.args.get("no_grad")
             or not op.outputs
             or not op.outputs[0].shape
@@ -169,7 +146,7 @@ def _scattered(deep: DeepStep) -> Iterator[tuple[Op, Value, int]]:
 
 def _pooled_nodes(deep: DeepStep) -> int | None:
     """How many rows are summed up into one row per example, when every example has some."""
-    batch = _batch_size(deep)
+    batch = batch_size(deep)
     for _, index, rows in _scattered(deep):
         if batch is None or rows != batch or rows < MIN_GRAPHS:
             continue
@@ -206,7 +183,7 @@ def _mixed(share: float, text: str, deep: DeepStep) -> Evidence:
 
 def _swapped(run: Run, deep: DeepStep) -> Finding | None:
     """A layer that takes the first dimension for time is given one in which it is the batch."""
-    batch, length = _batch_size(deep), _length(deep)
+    batch, length = batch_size(deep), _length(deep)
     if batch is None:
         return None
     modules = {m.path: m for m in run.modules}
@@ -257,13 +234,6 @@ def _built(run: Run, path: str) -> tuple[Site, ...]:
     return places(*(built.get(".".join(parts[:n])) for n in range(len(parts), 0, -1)))[:1]
 
 
-def _batch_size(deep: DeepStep) -> int | None:
-    call = main_call(deep)
-    if call is None or call.target is None or call.facts.get("sequence_shape"):
-        return None
-    return call.target.shape[0] if call.target.shape else None
-
-
 def _sequences(deep: DeepStep) -> list[TokenInput]:
     return [t for t in deep.tokens if t.role == "tokens" and t.time_dim is not None]
 
@@ -273,14 +243,8 @@ def _length(deep: DeepStep) -> int | None:
 
 
 def _measured(run: Run, deep: DeepStep) -> Finding | None:
-    for item in deep.influence:
-        share = item.other_examples
-        if share is None or not limits.OTHER_EXAMPLES.passed_by(share):
-            continue
-        if item.mixes or item.dependent < 2 or _compares(deep, item):
-            continue
-        if not _batch_is_known(run, deep, item) or _model_keeps_apart(deep):
-            continue
+    for item in mixing(run, deep):
+        share = item.other_examples or 0
         text = f"{100 * share:.2g} % of an example's dependence is on the inputs of other examples"
         sure = item.source.startswith("embedding:") and len(item.source_shape) == 3
         sure = sure and item.time_dim >= 0
@@ -317,55 +281,19 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
     return None
 
 
-def _batch_is_known(run: Run, deep: DeepStep, item: Influence) -> bool:
-    """It is certain which dimension of this input holds the examples."""
-    batch = item.source_shape[item.batch_dim]
-    layouts = {i.batch_dim for d in run.deep for i in d.influence if i.source == item.source}
-    alone = item.batch_dim > 0 and item.source_shape[0] == 1  # one example, or one moment of many
-    fits = _batch_size(deep) in (None, batch) and batch in item.output_shape
-    return fits and len(layouts) == 1 and not alone
-
-
-def _model_keeps_apart(deep: DeepStep) -> bool:
-    """Measured on the model alone: it is the loss that compares examples."""
-    probe = deep.probes.get("batch")
-    others = probe.get("others") if isinstance(probe, dict) else None
-    return isinstance(others, float) and limits.MODEL_UNMOVED.undercut_by(others)
-
-
 def _pooled_over_batch(deep: DeepStep, item: Influence) -> Op | None:
     """Inside of the model, an average or sum over the examples of values that have a time or space
     of their own as well.
     """
     batch, gap = item.source_shape[item.batch_dim], deep.probes.get("eval_gap")
-    if item.batch_dim != 0 or item.source_shape.count(batch) != 1 or _is_graph(deep, batch):
+    if item.batch_dim != 0 or item.source_shape.count(batch) != 1 or is_graph(deep, batch):
         return None
     if not isinstance(gap, dict) or gap.get("batchnorm"):
         return None
-    for op, value in _over_examples(deep, _POOLING, batch):
+    for op, value in over_examples(deep, _POOLING, batch):
         if len(value.shape) >= 3 and value.shape.count(batch) == 1:
             return op
     return None
-
-
-def _over_examples(deep: DeepStep, names: frozenset[str], batch: int) -> Iterator[tuple[Op, Value]]:
-    """Reductions over dimension 0, inside of the model, of values with a row per example."""
-    for op in deep.ops:
-        over = op.name in names and op.args.get("dim") in (0, [0], (0,)) and op.inputs
-        if over and op.module and not op.args.get("no_grad"):
-            value = op.inputs[0]
-            if value.requires_grad and value.shape[:1] == (batch,):
-                yield op, value
-
-
-def _is_graph(deep: DeepStep, batch: int) -> bool:
-    """The first dimension holds the nodes of a graph, or examples are compared on purpose."""
-    square = (batch, batch)
-    return any(
-        op.name in _GRAPH
-        or (op.name in _PRODUCTS and any(v.shape[-2:] == square for v in (*op.inputs, *op.outputs)))
-        for op in deep.ops
-    )
 
 
 def _standardising(deep: DeepStep, batch: int) -> Op | None:
@@ -376,26 +304,14 @@ def _standardising(deep: DeepStep, batch: int) -> Op | None:
     distance = gap.get("distance") if isinstance(gap, dict) else None
     if not isinstance(distance, float) or not limits.MODEL_UNMOVED.kept_by(distance):
         return None
-    if call is None or call.facts.get("target_requires_grad") or _is_graph(deep, batch):
+    if call is None or call.facts.get("target_requires_grad") or is_graph(deep, batch):
         return None
     means = [op for op in deep.ops if op.name == "mean" and op.inputs]
     centred = {op.inputs[0].id for op in means if op.args.get("dim") in (0, [0])}
-    for op, value in _over_examples(deep, _SPREAD, batch):
+    for op, value in over_examples(deep, _SPREAD, batch):
         if len(value.shape) == 2 and (op.name.endswith("_mean") or value.id in centred):
             return op
     return None
-
-
-def _compares(deep: DeepStep, item: Influence) -> bool:
-    """Scores of every example against every other one."""
-    call = main_call(deep)
-    if call is None or not call.input.shape:
-        return True
-    batch = item.source_shape[item.batch_dim]
-    rows, columns = call.input.shape[0], call.input.shape[-1]
-    around = {n * batch + d for n in (1, 2, 4) for d in (-2, -1, 0, 1)}
-    square = len(call.input.shape) >= 2 and columns in around
-    return square and batch > 2 and rows % batch in (0, batch - 1)
 
 
 def _mixing_sites(deep: DeepStep, item: Influence) -> list[Site]:

@@ -6,7 +6,9 @@ product or sum runs over: the weights have to add up to 1 along it. Fires from s
 softmax was taken along another dimension, when it was taken over a dimension of size 1 (its result
 is 1 everywhere), or when log-probabilities that enter a loss were normalised over another dimension
 than the classes. Also when the loss is given, on every deep step, the softmax over a dimension of
-size 1: the answer is the constant 1 (0 after log_softmax) and no gradient comes through it.
+size 1: the answer is the constant 1 (0 after log_softmax) and no gradient comes through it. Likely
+where a softmax inside of the model runs over the examples of the batch, and the influence map shows
+that an example's answer depends on the inputs of the others.
 
 ## Why it matters
 The weighted mean is no mean: its size depends on the other queries or on the batch, and the weights
@@ -31,7 +33,8 @@ The rows of weights as they entered the product, and their sums, are the proof.
 Slot attention takes the softmax over the slots on purpose and divides by the sum over keys
 afterwards; weights that are divided again are left alone. Scores laid out as (keys, queries) and
 transposed before the product are followed through the transposition. A length of 1 in a single
-batch does not count: it has to be so on every deep step.
+batch does not count: it has to be so on every deep step. Contrastive scores of all examples against
+all, and the nodes of a graph, are normalised over dimension 0 on purpose and stay silent.
 
 ## References
 `F.softmax` without dim, or with dim=1 copied from a 2-D example into a 4-D one, is a frequent
@@ -44,6 +47,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence.limits import model as limits
+from sawbones.evidence.mixing import is_graph, mixing
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import carrying, places
@@ -56,6 +61,7 @@ EXPLAINS = (
     "model.attention-scale",
     "model.vanishing-gradients",
     "loss.wrong-loss",
+    "evaluation.collapsed-prediction",
 )
 EXPERIMENT = None
 _CARRYING = frozenset(
@@ -90,6 +96,11 @@ def check(run: Run) -> Iterator[Finding]:
     if of_one is not None:
         yield of_one
         return
+    if not always and not into_loss:
+        over_batch = _over_the_batch(run)
+        if over_batch is not None:
+            yield over_batch
+            return
     if not looked and not into_loss:
         raise NothingToJudge("no softmax was taken of something learned")
     for deep, op, text, expected in (always or into_loss)[:1]:
@@ -141,6 +152,42 @@ def _constant(run: Run) -> Finding | None:
             "sigmoid to BCELoss), or make one output per class."
         ),
     )
+
+
+def _over_the_batch(run: Run) -> Finding | None:
+    """A softmax inside of the model along the dimension that holds the examples."""
+    for deep in run.deep[:4]:
+        for item in mixing(run, deep):
+            batch = item.source_shape[item.batch_dim]
+            if item.batch_dim != 0 or is_graph(deep, batch):
+                continue
+            for op in deep.ops:
+                if op.name not in _SOFTMAX or op.args.get("no_grad") or not op.inputs:
+                    continue
+                value = op.inputs[0]
+                several = len(value.shape) >= 2 and value.shape[1] > 1
+                whose = value.requires_grad and _axis(op) == 0 and value.shape[0] == batch
+                if not several or not whose or value.shape.count(batch) > 1:
+                    continue
+                own = [m for m in run.modules if m.path == op.module and "Softmax" in m.cls]
+                return finding(
+                    "Softmax is taken over the examples of the batch",
+                    places(*(m.built for m in own[:1]), op.site),
+                    (
+                        exact(
+                            f"{op.name} of {value.shape} over dimension 0, which holds the "
+                            f"{batch} examples: {100 * (item.other_examples or 0):.2g} % of an "
+                            "example's dependence is on the inputs of other examples",
+                            item.other_examples or 0,
+                            within=limits.OTHER_EXAMPLES.value,
+                            signal="influence",
+                            steps=(deep.step,),
+                        ),
+                    ),
+                    Fix("Take the softmax along the classes or features of each example: dim=-1."),
+                    at_most="likely",
+                )
+    return None
 
 
 def _of_one(op: Op) -> bool:
