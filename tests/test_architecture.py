@@ -88,7 +88,17 @@ MAY_IMPORT = {
         "report",
         "testing",
     },
-    "triage": {"schema", "store", "observe", "faults", "testing", "diagnosis"},
+    "fixing": {
+        "schema",
+        "stats",
+        "store",
+        "observe",
+        "faults",
+        "symptoms",
+        "trials",
+        "diagnosis",
+    },
+    "triage": {"schema", "store", "observe", "faults", "testing", "diagnosis", "fixing"},
     "scoring": {"schema", "store", "diagnosis", "lab"},
     "dashboard": {"schema", "store", "report"},
     "integrations": {
@@ -102,7 +112,7 @@ MAY_IMPORT = {
         "triage",
         "report",
     },
-    "__init__": {"schema", "store", "pages", "watching", "diagnosis", "triage", "audit"},
+    "__init__": {"schema", "store", "pages", "watching", "fixing", "triage", "audit"},
     "__main__": {"cli"},
 }
 WITHOUT_TORCH = {
@@ -142,10 +152,12 @@ def _files() -> list[Path]:
 
 
 def _part(path: Path) -> str:
-    """The folder it belongs to: a room's lab.py belongs to the lab, its trial.py to the trials."""
+    """The folder it belongs to: a room's lab.py belongs to the lab, its trial.py to the trials, its
+    fix.py to the fixing.
+    """
     parts = path.relative_to(SOURCE).parts
-    if parts[0] == "faults" and path.name in ("lab.py", "trial.py"):
-        return {"lab.py": "lab", "trial.py": "trials"}[path.name]
+    if parts[0] == "faults" and path.name in ("lab.py", "trial.py", "fix.py"):
+        return {"lab.py": "lab", "trial.py": "trials", "fix.py": "fixing"}[path.name]
     return parts[0] if len(parts) > 1 else path.stem
 
 
@@ -276,6 +288,7 @@ FLAGS = {
     "diagnose": "--allow --baseline --capture-limit --good --html --json --keep-run --no-capture --no-data "
     "--no-experiments --no-source "
     "--nproc-per-node --only --pin --quiet --seconds --steps --write-baseline",
+    "fix": "--allow --apply --check --html --json --only --quiet --seconds --steps --unsafe",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",
     "run": (

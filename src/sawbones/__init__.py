@@ -35,7 +35,7 @@ _HOMES = {
     "SawbonesError": "sawbones.schema.errors",
     "Subject": "sawbones.triage",
     "check": "sawbones.triage",
-    "diagnose": "sawbones.diagnosis",
+    "diagnose": "sawbones.fixing",
     "explain": "sawbones.pages",
     "read_run": "sawbones.store",
     "watch": "sawbones.watching",
@@ -43,7 +43,7 @@ _HOMES = {
 
 if TYPE_CHECKING:
     from sawbones import audit
-    from sawbones.diagnosis import diagnose
+    from sawbones.fixing import diagnose
     from sawbones.pages import explain
     from sawbones.schema import Finding, Report, Run
     from sawbones.schema.errors import SawbonesError

@@ -39,7 +39,7 @@ def test_nothing_is_started_after_an_interrupt(tmp_path: Path) -> None:
         with pytest.raises(ChildFailed, match="interrupted"):
             bench.rerun()
         finding = Finding("loss.label-shift", "likely", 0.9, "t", experiment="label_shift_scan")
-        findings, refuted, notes = engine._decide(
+        findings, refuted, notes = engine.decide(
             bench, Run("train.py", (), "", {}, Ending("finished")), [finding], lambda text: None
         )
     assert [f.verdict.outcome for f in findings if f.verdict] == ["open"]

@@ -7,7 +7,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from sawbones.report import render_terminal, with_patches
+from sawbones.report import render_terminal
+from sawbones.report.terminal import render_fixes
 from sawbones.schema import CouldNotLook, Evidence, Explanation, Finding, Fix, Site, Size
 
 
@@ -30,8 +31,8 @@ def test_the_verdict_comes_first(sick):
     assert rendered(sick).split("\n")[1].rstrip() == "SICK  2 root causes found"
 
 
-def test_a_finding_says_all_that_matters(sick, sources):
-    text = rendered(with_patches(sick, sources))
+def test_a_finding_says_all_that_matters(sick):
+    text = rendered(sick)
     for part in (
         "1 · model.causal-leak · proven",
         "train.py:20 in forward",
@@ -60,7 +61,7 @@ def test_findings_keep_their_order(sick):
 
 
 @pytest.mark.parametrize("width", [60, 100, 250])
-def test_no_line_is_wider_than_100_columns(sick, sources, width):
+def test_no_line_is_wider_than_100_columns(sick, width):
     long = dataclasses.replace(
         sick.findings[0],
         title="word " * 60 + "x" * 300,
@@ -70,7 +71,7 @@ def test_no_line_is_wider_than_100_columns(sick, sources, width):
         ),
         fix=Fix("w" * 300, replace=("a" * 200, "b" * 200)),
     )
-    report = with_patches(dataclasses.replace(sick, findings=(long, *sick.findings)), sources)
+    report = dataclasses.replace(sick, findings=(long, *sick.findings))
     assert max(cell_len(line) for line in rendered(report, width=width).split("\n")) <= min(
         width, 100
     )
@@ -147,3 +148,14 @@ def test_a_check_without_work_is_no_blind_spot(sick):
     text = rendered(dataclasses.replace(sick, could_not_look=blind))
     assert "nothing to do   1 check: the script did not crash (1)" in text
     assert "could not look  1 check: needs deep: no deep step was recorded (1)" in text
+
+
+def test_fixes_are_shown_whole_with_one_line_of_numbers(sick):
+    out = io.StringIO()
+    render_fixes(sick, Console(file=out, width=100))
+    text = out.getvalue()
+    assert "--- a/train.py\n+++ b/train.py\n" in text
+    assert "+            x = layer(x, src_mask=causal_mask(x), is_causal=True)\n" in text
+    assert "verified: applied, run from the same seed; the fault is gone" in text
+    assert "loss 0.031 → 2.14 (200 steps)" in " ".join(text.split())
+    assert "decay-on-norm-bias" not in text  # suspected

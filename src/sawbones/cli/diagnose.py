@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sqlite3
-import time
 from pathlib import Path
 
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
@@ -215,16 +213,11 @@ def _write_baseline(diagnosis, given: argparse.Namespace) -> None:  # type: igno
 
 
 def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
-    from rich.console import Console
-    from rich.markup import escape
-
     from sawbones.capture.keeping import Capture
+    from sawbones.cli.narration import narration
     from sawbones.diagnosis import diagnose_script
     from sawbones.isolation.allowing import split
-    from sawbones.isolation.choosing import ISOLATION
-    from sawbones.masking import shown_line
 
-    console = Console(stderr=True)
     settings = {
         "seconds": given.seconds,
         "steps": given.steps,
@@ -239,52 +232,10 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         if given.no_capture
         else Capture(not given.no_source, not given.no_data, given.capture_limit),
     }
-    if given.quiet or not console.is_terminal:
-
-        def said(text: str) -> None:
-            if not given.quiet or text.startswith(ISOLATION):
-                say(f"sawbones: {text}", error=True)
-
-        return diagnose_script(given.script, tuple(given.args), say=said, **settings)
-    began = time.monotonic()
-    with console.status("observing") as status:
-        doing = ["observing"]
-
-        def tell(text: str) -> None:
-            if text.startswith(ISOLATION):  # the first line of every diagnosis
-                console.print(shown_line(text), highlight=False, markup=False)
-                return
-            doing[0] = escape(shown_line(text))
-            status.update(f"{doing[0]}  ({time.monotonic() - began:.0f} s of {given.seconds:.0f})")
-
-        def progress(folder: Path) -> None:
-            steps, loss = _position(folder)
-            at = f" step {steps}, loss {loss}" if steps else ""
-            status.update(
-                f"{doing[0]}{at}  ({time.monotonic() - began:.0f} s of "
-                f"{given.seconds:.0f}; Ctrl-C: diagnosis so far)"
-            )
-
+    with narration(given.quiet, given.seconds) as told:
         return diagnose_script(
-            given.script, tuple(given.args), say=tell, progress=progress, **settings
+            given.script, tuple(given.args), say=told.say, progress=told.progress, **settings
         )
-
-
-def _position(folder: Path) -> tuple[int, str]:
-    from sawbones.store.opening import read_only
-
-    try:
-        db = sqlite3.connect(read_only(folder / "run.db"), uri=True, timeout=0.1)
-        row = db.execute(
-            "SELECT count(*), (SELECT loss FROM raw_steps ORDER BY row DESC LIMIT 1) FROM raw_steps"
-        ).fetchone()
-        db.close()
-    except sqlite3.Error:
-        return 0, ""
-    try:
-        return int(row[0]), f"{float(row[1]):.4g}"
-    except (TypeError, ValueError):
-        return int(row[0]), str(row[1])
 
 
 def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
@@ -299,10 +250,11 @@ def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
 
 def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyped-def]
     from sawbones.cli.screen import Screen
+    from sawbones.fixing import proposed
     from sawbones.report.json_report import exit_code, to_json
     from sawbones.report.terminal import render_terminal
 
-    report = diagnosis.report
+    report = proposed(diagnosis.report, diagnosis.run, Path.cwd())
     if given.pin:
         _pin(report, Path(given.pin))
     text = json.dumps(
@@ -310,7 +262,7 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
         indent=2,
         ensure_ascii=False,
     )
-    failed = _files_not_written(diagnosis, text, given)
+    failed = _files_not_written(report, diagnosis.run, text, given)
     with reader_may_leave():
         if given.json == "-":
             print(text)
@@ -325,7 +277,7 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
     return exit_code(report)
 
 
-def _files_not_written(diagnosis, text: str, given: argparse.Namespace) -> str:  # type: ignore[no-untyped-def]
+def _files_not_written(report, run, text: str, given: argparse.Namespace) -> str:  # type: ignore[no-untyped-def]
     """Writes the files that were asked for. Why one could not be written (a full disk, say) is for
     the end, after the diagnosis has been shown.
     """
@@ -335,10 +287,10 @@ def _files_not_written(diagnosis, text: str, given: argparse.Namespace) -> str: 
         path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
     def write_page(path: Path) -> None:
-        from sawbones.diagnosis.fixes import sources_of
+        from sawbones.diagnosis.source_files import sources_of
         from sawbones.report.html import write_html
 
-        write_html(diagnosis.report, diagnosis.run, path, sources_of(diagnosis.report, Path.cwd()))
+        write_html(report, run, path, sources_of(report, Path.cwd()))
 
     failed = []
     for path, write in ((given.json, write_json), (given.html, write_page)):

@@ -12,6 +12,7 @@ from sawbones.cli.guard import as_process, guarded, usage_error
 # name -> one line for the overview. The module sawbones.cli.<name> holds run(args).
 COMMANDS = {
     "diagnose": "Find the root cause of a sick training script, prove it, and give the fix.",
+    "fix": "The patch for each cause, in the script's own names, tried before it is shown.",
     "run": "Run a training script unchanged and record it.",
     "try": "Change one thing about a script, run it again, and say what that shows.",
     "profile": "Where the time and memory of a training step go, by line.",

@@ -86,11 +86,16 @@ def _pin_bundle(target: Path, given: argparse.Namespace) -> NoReturn:
 
 def _report(target: Path) -> Report:
     from sawbones.diagnosis import diagnose_run
-    from sawbones.report.json_report import ReportNotReadable, from_json
     from sawbones.store import read_run
 
     if target.is_dir():
         return diagnose_run(read_run(target)).report
+    return read_report(target)
+
+
+def read_report(target: Path) -> Report:
+    from sawbones.report.json_report import ReportNotReadable, from_json
+
     if not target.is_file():
         usage_error(
             f"no {target}. Give a run folder, a bundle, or a report: sawbones diagnose "

@@ -17,7 +17,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from sawbones.diagnosis.fixes import is_source
+from sawbones.diagnosis.source_files import is_source
 from sawbones.schema import Finding, Ignored, Run, Site, fault, faults
 from sawbones.schema.errors import SawbonesError
 from sawbones.schema.project import nearest_project

@@ -14,7 +14,6 @@ from sawbones import faults, symptoms
 from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.accepted import Accepted, Sorted, sort
 from sawbones.diagnosis.differential import Outcome, seek, standing
-from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.good import against_good, ill_itself, with_differences
 from sawbones.diagnosis.held_back import held_back
 from sawbones.diagnosis.leaks import leaks_line
@@ -93,18 +92,18 @@ def diagnose_script(
         )
         asked = fnmatch("loop.nondeterminism", only) and not _crash_is_explained(run, only)
         if experiments and asked and not bench.interrupted:
-            run = _with_twin(bench, run, say)
+            run = with_twin(bench, run, say)
         if experiments and not bench.interrupted and any(fnmatch(f, only) for f in LEAKS):
-            run = _with_source_change(bench, run, say)
+            run = with_source_change(bench, run, say)
         if experiments and not bench.interrupted and any(fnmatch(f, only) for f in APART):
-            run = _with_strangers(bench, run, say)
+            run = with_strangers(bench, run, say)
         bench.baseline = run
         reading = faults.read(run, only)
         findings = list(reading.findings)
         refuted: list[Finding] = []
         open_questions: list[str] = []
         if experiments and not bench.interrupted:
-            findings, refuted, open_questions = _decide(bench, run, findings, say)
+            findings, refuted, open_questions = decide(bench, run, findings, say)
         sought = _sought(bench, run, findings, say) if experiments else Outcome()
         findings += sought.findings
         open_questions += sought.notes
@@ -195,7 +194,7 @@ def _crash_is_explained(run: Run, only: str) -> bool:
     )
 
 
-def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
+def with_twin(bench: Bench, run: Run, say: Say) -> Run:
     """A short second run from the same start. Its comparison is a signal like any other."""
     if (not run.num_steps and not run.batches) or run.ending.kind == "hang":
         return run
@@ -211,7 +210,7 @@ def _with_twin(bench: Bench, run: Run, say: Say) -> Run:
     return replace(run, facts={**run.facts, "twin_run": compare(run, second)})
 
 
-def _with_source_change(bench: Bench, run: Run, say: Say) -> Run:
+def with_source_change(bench: Bench, run: Run, say: Say) -> Run:
     """Short further runs with other values in rows that are only evaluated: a signal as well."""
     if not run.num_steps or run.ending.kind == "hang" or run.world_size > 1:
         return run
@@ -223,7 +222,7 @@ def _with_source_change(bench: Bench, run: Run, say: Say) -> Run:
     return replace(run, facts={**run.facts, "source_change": told})
 
 
-def _with_strangers(bench: Bench, run: Run, say: Say) -> Run:
+def with_strangers(bench: Bench, run: Run, say: Say) -> Run:
     """Whole further runs, where evaluated rows have relatives among those trained on."""
     known = (run.facts.get("sources") or {}).get("strangers")
     if not known or run.ending.kind == "hang" or run.world_size > 1:
@@ -233,7 +232,7 @@ def _with_strangers(bench: Bench, run: Run, say: Say) -> Run:
     return replace(run, facts={**run.facts, "strangers": keep_apart(bench, run)})
 
 
-def _decide(
+def decide(
     bench: Bench, run: Run, findings: list[Finding], say: Say
 ) -> tuple[list[Finding], list[Finding], list[str]]:
     """Experiments on the findings that stand, best supported first; a consequence waits for its
@@ -385,4 +384,4 @@ def _report(
         ignored=found.ignored,
         against_good=compared,
     )
-    return with_fixes(report, root), found
+    return report, found

@@ -1,6 +1,5 @@
 """Report -> terminal, JSON and HTML. Sees the schema only."""
 
-from sawbones.report.diff import unified_diff, with_patches
 from sawbones.report.html import write_html
 from sawbones.report.json_report import exit_code, from_json, report_schema, to_json, write_json
 from sawbones.report.terminal import render_terminal
@@ -11,8 +10,6 @@ __all__ = [
     "render_terminal",
     "report_schema",
     "to_json",
-    "unified_diff",
-    "with_patches",
     "write_html",
     "write_json",
 ]

@@ -18,7 +18,6 @@ from typing import Any
 
 from sawbones.masking import mask, mask_json, shown_line
 from sawbones.report import wording
-from sawbones.report.diff import with_patches
 from sawbones.report.figures import Figure
 from sawbones.report.html_findings import (
     coverage_section,
@@ -57,7 +56,6 @@ def write_html(
     there are no plots.
     """
     plotly = _plotly()
-    report = with_patches(report, dict(sources or {}))
     # As a whole: a private key spans lines.
     texts = {name: mask(text) for name, text in (sources or {}).items()}
     plots: dict[str, Figure] = {}

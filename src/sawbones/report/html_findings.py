@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from sawbones.masking import masked_text, shown
 from sawbones.report import wording
-from sawbones.report.diff import source_of
 from sawbones.report.masked import masked_in
+from sawbones.report.sources import source_of
 from sawbones.schema import Evidence, Finding, Report, Site, Verdict
 
 EXCERPT_MARGIN = 4
@@ -178,7 +178,9 @@ def _fix(finding: Finding) -> str:
     if finding.fix is None:
         return ""
     patch = diff_block(finding.fix.patch) if finding.fix.patch else ""
-    return f'<div class="block"><h4>Fix</h4><p>{escape(finding.fix.summary)}</p>{patch}</div>'
+    told = f'<p class="quiet">{escape(wording.fix_told(finding.fix))}</p>' if patch else ""
+    summary = escape(finding.fix.summary)
+    return f'<div class="block"><h4>Fix</h4><p>{summary}</p>{patch}{told}</div>'
 
 
 def diff_block(patch: str) -> str:

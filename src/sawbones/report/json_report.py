@@ -259,8 +259,6 @@ def _fix_from_json(document: Mapping[str, Any]) -> Fix:
     return Fix(
         summary=document["summary"],
         replace=None if replace is None else (replace[0], replace[1]),
-        insert_before=document.get("insert_before"),
-        insert_after=document.get("insert_after"),
         patch=document["patch"],
         level=document["level"],
         measured=_revive(document["measured"]),

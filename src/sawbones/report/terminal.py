@@ -197,12 +197,10 @@ def _change(finding: Finding) -> list[Text]:
         return []
     if fix.patch:
         lines = _tightened(fix.patch)
-    elif fix.replace or fix.insert_before or fix.insert_after:
-        added = [*(fix.insert_before or "").splitlines(), *(fix.insert_after or "").splitlines()]
-        old, new = fix.replace or ("", "")
-        lines = [f"- {line}" for line in old.splitlines()] + [
-            f"+ {line}" for line in [*new.splitlines(), *added]
-        ]
+    elif fix.replace:
+        old, new = fix.replace
+        lines = [f"- {line}" for line in old.splitlines()]
+        lines += [f"+ {line}" for line in new.splitlines()]
     else:
         lines = []
     styles = {"+": "green", "-": "red"}
@@ -274,3 +272,38 @@ def _summary(report: Report) -> RenderableType:
     for note in report.notes:
         rows.add_row("note", Text(shown_line(note)))
     return rows
+
+
+def render_fixes(report: Report, console: Console, quiet: bool = False) -> None:
+    """One block for each cause: its fix, the whole diff, and a line of numbers."""
+    width = min(WIDTH, console.width)
+    for finding in report.findings:
+        if finding.status == "suspected" or finding.fix is None:
+            continue
+        if quiet:
+            print(finding.fix.patch or "", end="")
+            continue
+        place = wording.place(finding, report.script)
+        style = STATUS_STYLES.get(finding.status, "white")
+        head = Text.assemble((finding.fault, f"bold {style}"), f" · {finding.status} · {place}")
+        console.print(Text(), head, Text(shown_line(finding.title)), sep="\n", width=width)
+        console.print(Text(shown_line(finding.fix.summary), style="bold"), width=width)
+        for line in (finding.fix.patch or "").split("\n")[:-1]:
+            console.print(_diff_line(line), soft_wrap=True)
+        told = wording.fix_told(finding.fix)
+        console.print(Text(shown_line(told), style=_LEVEL_STYLES[finding.fix.level]), width=width)
+        for tried in finding.evidence:
+            if tried.text.startswith("tried, "):
+                console.print(Text(shown_line(tried.text), style="dim"), width=width)
+    for note in report.notes:
+        if not quiet:
+            console.print(Text(shown_line(note), style="dim"), width=width)
+
+
+_LEVEL_STYLES = {"verified": "bold green", "safe": "yellow", "unsafe": "yellow", "display": "dim"}
+
+
+def _diff_line(line: str) -> Text:
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    style = "bold" if line.startswith(("--- ", "+++ ")) else styles.get(line[:1], "")
+    return Text(shown(line), style=style)

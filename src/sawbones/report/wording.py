@@ -7,7 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from sawbones.masking import shown_line
-from sawbones.schema import AgainstGood, CouldNotLook, Evidence, Finding, Report, Symptom
+from sawbones.schema import (
+    AgainstGood,
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Fix,
+    Report,
+    Symptom,
+)
 
 
 def number(value: float | None) -> str:
@@ -178,3 +186,30 @@ def blind_spots(blind: Iterable[CouldNotLook]) -> list[tuple[str, list[str]]]:
     for item in blind:
         grouped.setdefault(shown_line(item.why), []).append(item.fault)
     return sorted(grouped.items(), key=lambda pair: -len(pair[1]))
+
+
+LEVELS = {
+    "verified": "verified: applied, run from the same seed",
+    "safe": "not run: the patch applies and compiles",
+    "unsafe": "read it first",
+    "display": "no patch: for a person to change",
+}
+
+
+def fix_told(fix: Fix) -> str:
+    """How far a fix may be trusted, and what was seen with it, in one line."""
+    told = LEVELS[fix.level]
+    if not fix.measured:
+        return told
+    before, after = fix.measured.get("before", {}), fix.measured.get("after", {})
+    numbers = [fix.measured.get("result", "")]
+    for name in ("loss", "evaluation"):
+        if name in before and name in after:
+            numbers.append(f"{name} {_short(before[name])} → {_short(after[name])}")
+        elif name in after:
+            numbers.append(f"{name} {_short(after[name])}")
+    return f"{told}; {'; '.join(filter(None, numbers))} ({after.get('steps', 0)} steps)"
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)

@@ -28,14 +28,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What to change. `replace` holds (old text, new text) on the finding's line, from which the
-    diff is made.
+    """What to change. `replace` holds (old text, new text) of the user's own source, where a check
+    has read it off the line that died.
     """
 
     summary: str
     replace: tuple[str, str] | None = None
-    insert_before: str | None = None
-    insert_after: str | None = None
     patch: str | None = None
     level: str = "display"  # one of FIX_LEVELS: how far the change may be trusted
     measured: Mapping[str, Any] | None = None  # what was seen with the change applied

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sawbones import faults
-from sawbones.diagnosis.fixes import with_fixes
 from sawbones.diagnosis.ordering import settle
+from sawbones.fixing import proposed
 from sawbones.observe.environment import describe_environment
 from sawbones.schema import CouldNotLook, Evidence, Finding, Report, Run, Site
 from sawbones.triage.grades import Grades
@@ -237,4 +237,4 @@ def _report(subject: Subject, state: _State, seconds: float) -> Report:
         describe_environment(),
         tuple(notes),
     )
-    return with_fixes(report, Path.cwd())
+    return report if state.run is None else proposed(report, state.run, Path.cwd())

@@ -86,6 +86,8 @@ class Bench:
         self._said = threading.local()
         self.baseline: Run | None = None
         self.latest: Run | None = None  # what the last re-run recorded
+        # What children find in place of the user's files, by their names in the working folder.
+        self.changed_files: dict[str, bytes] = {}
         self.out_of_time = False  # the latest child was ended at its time limit
         self._partial = partial
         self._collecting = ExitStack()
@@ -138,7 +140,10 @@ class Bench:
     def room(self) -> Room:
         """A place for one child, or for several that go on from what the one before them left."""
         isolation = self.isolation
-        return self.scratch.room(isolation.is_kernel, isolation.network, isolation.files)
+        room = self.scratch.room(isolation.is_kernel, isolation.network, isolation.files)
+        for name, data in self.changed_files.items():
+            room.put(name, data)
+        return room
 
     def execute(
         self,

@@ -35,10 +35,10 @@ class Judged:
     @property
     def given(self) -> Values:
         """The class that was chosen, or the quantity that was answered."""
-        if self.answers.shape[1] > 1:
-            return self.answers.argmax(1).astype(np.float32)
         one = self.answers[:, 0]
         chosen: Values = (one > cut(one)).astype(np.float32) if self.kind == "classes" else one
+        if self.answers.shape[1] > 1:
+            chosen = self.answers.argmax(1).astype(np.float32)
         return chosen
 
     @property

@@ -151,7 +151,7 @@ def _names_the_class(codes: npt.NDArray[np.int64], wanted: Rows | None) -> bool:
     if wanted is None:
         return True
     pairs = np.unique(np.stack([codes.astype(np.float64), wanted.astype(np.float64)]), axis=1)
-    return pairs.shape[1] == len(np.unique(codes))
+    return bool(pairs.shape[1] == len(np.unique(codes)))
 
 
 def _kinds(reference: Judged, later: Judged, trained: Rows) -> list[dict[str, Any]]:

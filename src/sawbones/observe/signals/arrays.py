@@ -102,7 +102,7 @@ class Told(np.ndarray):
             "round", (self, *args), kwargs, self.view(np.ndarray).round(*args, **kwargs)
         )
 
-    @property  # type: ignore[override]
+    @property
     def shape(self) -> Any:
         """Asked by libraries before they compare it with something: what that is, they hold."""
         if self.tell is not None and self.role == "output":

@@ -198,10 +198,7 @@ def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | N
             "Logits are cut as if they were probabilities",
             f"the outputs range from {low:.3g} to {high:.3g} and are cut at {cut:g}, a "
             f"probability of {probability:.2f}",
-            Fix(
-                "Compare the logits with 0.0, or pass them through a sigmoid first.",
-                replace=(f"{numbers[0]}", "0.0"),
-            ),
+            Fix("Compare the logits with 0.0, or pass them through a sigmoid first."),
             cut,
             0,
         )

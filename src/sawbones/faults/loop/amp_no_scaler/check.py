@@ -107,10 +107,7 @@ def check(run: Run) -> Iterator[Finding]:
         Fix(
             "Scale the loss: scaler.scale(loss).backward(); scaler.step(optimizer); "
             "scaler.update() with a torch.amp.GradScaler. "
-            "Or use bfloat16, which needs none.",
-            replace=("float16", "bfloat16")
-            if "float16" in (half.site.code if half.site else "")
-            else None,
+            "Or use bfloat16, which needs none."
         ),
         at_most="likely" if bad or limits.SMALL_PEAK.undercut_by(largest) else "suspected",
     )

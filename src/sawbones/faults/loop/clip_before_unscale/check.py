@@ -67,10 +67,7 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 MIN_STEPS = 8  # by chance two or three norms in a row are alike, not eight
-FIX = Fix(
-    "Call scaler.unscale_(optimizer) after backward() and before clipping.",
-    insert_before="scaler.unscale_(optimizer)",
-)
+FIX = Fix("Call scaler.unscale_(optimizer) after backward() and before clipping.")
 
 
 def check(run: Run) -> Iterator[Finding]:

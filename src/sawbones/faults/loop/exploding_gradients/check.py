@@ -117,8 +117,7 @@ def check(run: Run) -> Iterator[Finding]:
         readings,
         Fix(
             f"Clip: torch.nn.utils.clip_grad_norm_(model.parameters(), {leap.usual:.1g}) "
-            "between backward() and step().",
-            insert_after="torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+            "between backward() and step()."
         ),
         params={"max_norm": leap.usual},
     )

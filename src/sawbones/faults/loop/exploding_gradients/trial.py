@@ -30,5 +30,10 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         return Verdict(NAME, "open", "too few steps to compare")
     text = f"with gradients clipped to a norm of {limit:.3g} {pair}"
     return Verdict(
-        NAME, "confirmed" if pair.lower(CLEARLY) else "refuted", text, pair.was, pair.now
+        NAME,
+        "confirmed" if pair.lower(CLEARLY) else "refuted",
+        text,
+        pair.was,
+        pair.now,
+        details={"max_norm": limit},
     )

@@ -102,13 +102,7 @@ def check(run: Run) -> Iterator[Finding]:
                 signal="events",
             ),
         ),
-        Fix(
-            "Call optimizer.step() after backward().",
-            replace=(unused[0].code, unused[0].code + "()")
-            if unused and unused[0].code.endswith(".step")
-            else None,
-            insert_after=None if unused or written else "optimizer.step()",
-        ),
+        Fix("Call step() of the optimizer after backward()."),
     )
 
 

@@ -100,10 +100,7 @@ def _of(run: Run, optimizer: Optimizer, steps: list[Event]) -> Iterator[Finding]
         optimizer.index,
         steps,
         uncleared,
-        Fix(
-            "Call optimizer.zero_grad() once per optimizer step, before backward().",
-            insert_before="optimizer.zero_grad()",
-        ),
+        Fix("Call zero_grad() of the optimizer once per step, before backward()."),
     )
 
 

@@ -184,8 +184,7 @@ def _weights(
     """The model is drawn from an unseeded torch, or above the line that seeds it."""
     built = places(*(m.built for m in run.modules))[:1]
     if "torch" not in seeded:
-        text, call = "Call torch.manual_seed before the model is made.", "torch.manual_seed(0)"
-        advice = Fix(text, insert_after=call) if seed_lines else Fix(text, insert_before=call)
+        advice = Fix("Call torch.manual_seed before the model is made.")
         return "torch is never seeded", (*seed_lines[:1], *built), advice
     torch_seeds = [e.site for e in run.of_kind("seed") if e.data.get("library") == "torch"]
     seed = next((site for site in torch_seeds if site is not None), None)
@@ -215,7 +214,7 @@ def _stream(run: Run, seeded: set[str], seed_lines: tuple[Site, ...]) -> Cause |
             return (
                 f"{library} is drawn from and never seeded",
                 (*near[:1], calls[0].site, *near[1:2]),
-                Fix(f"Seed it beside the others: {call}.", insert_after=call),
+                Fix(f"Seed it beside the others: {call}."),
             )
     return None
 

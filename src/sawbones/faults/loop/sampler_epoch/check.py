@@ -81,10 +81,7 @@ def check(run: Run) -> Iterator[Finding]:
             "The distributed sampler gives every epoch the same order",
             _sites(run, source),
             (exact(text, len(epochs), expected=1, signal="batches"),),
-            Fix(
-                "Call sampler.set_epoch(epoch) at the start of every epoch.",
-                insert_before="sampler.set_epoch(epoch)",
-            ),
+            Fix("Call set_epoch(epoch) of the sampler at the start of every epoch."),
         )
         return
 

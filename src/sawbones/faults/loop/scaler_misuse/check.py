@@ -318,7 +318,7 @@ def _never_updated(run: Run, whole: list[Turn]) -> Finding | None:
                 steps=(0,),
             ),
         ),
-        Fix("Call scaler.update() once after scaler.step().", insert_after="scaler.update()"),
+        Fix("Call update() of the scaler once after its step()."),
     )
 
 

@@ -106,8 +106,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix(
             'Average instead of summing: reduction="mean" (the default), or divide by the '
-            "number of targets; else divide the LR.",
-            replace=_replacement(_where(seen)),
+            "number of targets; else divide the LR."
         ),
         at_most="likely" if reasons else "suspected",
         params={"count": number, "keep": bool(set(reasons) - {"scale"})},
@@ -236,11 +235,3 @@ def _where(seen: Seen) -> tuple[Site, ...]:
     whole = [o for o in seen.deep.ops if o.name == "sum" and o.outputs and not o.outputs[0].shape]
     sums = [o.site for o in whole if o.outputs[0].requires_grad]
     return places(*reversed(sums[-2:]), seen.call.site)
-
-
-def _replacement(where: tuple[Site, ...]) -> tuple[str, str] | None:
-    code = where[0].code if where else ""
-    for old in ('reduction="sum"', "reduction='sum'", ".sum()"):
-        if code.count(old) == 1:
-            return old, old.replace("sum", "mean")
-    return None

@@ -293,8 +293,7 @@ def _unmasked(run: Run, attention: Attention) -> tuple[tuple[Site, ...], Fix]:
     site = attention.site
     fix = Fix("Give this attention a causal mask: position t may see keys up to t, none after.")
     if attention.kind == "sdpa" and site is not None and site.code.endswith(")"):
-        causal = site.code[:-1] + ", is_causal=True)"
-        fix = Fix("Pass is_causal=True.", replace=(site.code, causal))
+        fix = Fix("Pass is_causal=True.")
     return places(*_not_causal(run, attention), site, *calls_of_model(run)[:1]), fix
 
 

@@ -72,6 +72,9 @@ EXPERIMENT = None
 MIN_LENGTH = 3  # positions: fewer do not show which side of the diagonal is hidden
 
 _Said = tuple[Evidence, tuple[Site, ...]]
+FIX = Fix(
+    "Invert the mask for this operator: padding and the future are to be left out, real tokens kept."
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -88,7 +91,7 @@ def check(run: Run) -> Iterator[Finding]:
         if said is not None:
             reading, sites = said
             where = places(*sites, *[loader.collate_site for loader in run.loaders])
-            yield finding("The attention mask is inverted", where, (reading,), _fix(where))
+            yield finding("The attention mask is inverted", where, (reading,), FIX)
             return
 
 
@@ -239,15 +242,3 @@ def _is_padded(token: TokenInput, keys: int) -> bool:
 def _places(deep: DeepStep, attention: Attention, op: Op) -> tuple[Site, ...]:
     made = mask_makers(deep, attention, op)
     return places(*made[:1], as_site(attention.mask.get("mask_site")), attention.site)
-
-
-def _fix(where: tuple[Site, ...]) -> Fix:
-    summary = (
-        "Invert the mask for this operator: padding and the future are to be left out, real "
-        "tokens kept."
-    )
-    code = where[0].code if where else ""
-    for old, new in (("!=", "=="), (".ne(", ".eq(")):
-        if code.count(old) == 1:
-            return Fix(summary, replace=(code, code.replace(old, new)))
-    return Fix(summary)

@@ -166,10 +166,7 @@ def _no_super(run: Run, frame: CrashFrame, module: Bound) -> Finding:
         run,
         f"{module.cls} assigns a layer before nn.Module is set up",
         (frame.site,),
-        Fix(
-            f"Call super().__init__() first in the constructor of {module.cls}.",
-            insert_before="super().__init__()",
-        ),
+        Fix(f"Call super().__init__() first in the constructor of {module.cls}."),
         expected="super().__init__() before the first assignment of a layer",
         got="none yet",
         because="nn.Module keeps layers and parameters in tables that its __init__ makes",

@@ -84,10 +84,7 @@ def _by_argument(optimizer: Optimizer, decay: float) -> Finding:
                 signal="optimizers",
             ),
         ),
-        Fix(
-            f"Use {optimizer.cls}W, or decoupled_weight_decay=True, with the same value.",
-            replace=("optim.Adam(", "optim.AdamW(") if optimizer.cls == "Adam" else None,
-        ),
+        Fix(f"Use {optimizer.cls}W, or decoupled_weight_decay=True, with the same value."),
         at_most="likely" if optimizer.cls in WITH_DECOUPLED_FORM else "suspected",
     )
 

@@ -44,6 +44,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
                 f"{tried[-1]} (it began at {begin:.4g})",
                 was,
                 now,
+                details={"factor": factor},
             )
         if finding.status != "likely":
             break  # a weak suspicion gets one try

@@ -1,18 +1,12 @@
-"""The minimal fix as a diff."""
+"""The files that findings name, as text."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from sawbones.report.diff import with_patches
 from sawbones.schema import Report
 
 SOURCE_BYTES = 4 << 20
-
-
-def with_fixes(report: Report, root: Path) -> Report:
-    """Diffs where a fix is local and the file is at hand."""
-    return with_patches(report, sources_of(report, root))
 
 
 def sources_of(report: Report, root: Path) -> dict[str, str]:

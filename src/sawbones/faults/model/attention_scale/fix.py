@@ -1,0 +1,62 @@
+"""Divide the scores by the root of the width of a head, once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from sawbones.fixing.editing import EditRefused, keyword_of, remove_keyword, replace
+from sawbones.fixing.expressions import operand
+from sawbones.fixing.names import is_simple
+from sawbones.fixing.recipes import Case, Change
+from sawbones.fixing.source import Source, called_name
+
+PRODUCTS = ("matmul", "bmm", "baddbmm", "einsum")
+
+
+def fix(case: Case) -> Iterator[Change]:
+    seen: set[tuple[str, int, int]] = set()
+    for source, site in case.places():
+        for node in source.nodes_at(site.line):
+            if not isinstance(node, ast.expr):
+                continue
+            key = (source.file, node.lineno, node.col_offset)
+            if isinstance(node, ast.Call) and called_name(node) == "scaled_dot_product_attention":
+                if keyword_of(node, "scale") is not None:
+                    yield Change(
+                        "Leave the scale of the attention to torch.",
+                        (remove_keyword(source, node, "scale"),),
+                    )
+            elif key not in seen and _is_product(node):
+                seen.add(key)
+                yield from _scaled(source, node)
+
+
+def _is_product(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.MatMult)
+    return isinstance(node, ast.Call) and called_name(node) in PRODUCTS
+
+
+def _scaled(source: Source, node: ast.expr) -> Iterator[Change]:
+    query = _query(source, node)
+    if query is None or not is_simple(query):
+        return
+    root = f"{source.text_of(query)}.shape[-1] ** 0.5"
+    text = source.text_of(node)
+    try:
+        edit = replace(source, node, f"({text} / {root})")
+    except EditRefused:
+        return
+    yield Change(f"Divide the scores by {root}.", (edit,))
+
+
+def _query(source: Source, node: ast.expr) -> ast.expr | None:
+    """The first of the two that are multiplied."""
+    if isinstance(node, ast.BinOp):
+        return node.left
+    if not isinstance(node, ast.Call):
+        return None
+    if called_name(node) == "einsum":
+        return node.args[1] if len(node.args) > 1 else None
+    return operand(source, node)

@@ -1,0 +1,275 @@
+"""Patch -> what it does: the script with the patch in it, from the same seed, read by all checks.
+
+A patch is *verified* when the fault is gone, the illness that it explains is gone, and nothing else
+has fired. One that was tried and did not heal is not offered; that it did not is evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from sawbones import faults, symptoms
+from sawbones.diagnosis.engine import decide, with_source_change, with_twin
+from sawbones.fixing.editing import EditRefused
+from sawbones.fixing.proposing import Patch, changed, propose
+from sawbones.fixing.recipes import Change
+from sawbones.observe.options import diagnosing
+from sawbones.schema import Evidence, Finding, Fix, Report, Run
+from sawbones.stats.evaluations import validation_curve
+from sawbones.stats.levels import level, part
+from sawbones.trials.bench import Bench, ChildFailed
+
+PAST_THE_SYMPTOM = 20  # steps that a script has to take beyond the place where it died
+PATIENCE = 3.0  # a patched run may take so many times as long as the one before
+LEAST_SECONDS = 60.0
+CURVE_POINTS = 40
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of one patch, or of several together."""
+
+    healed: bool  # the fault and its illness are gone
+    new: tuple[str, ...]  # what fires or is ill now and did not before
+    text: str
+    measured: dict[str, Any]
+
+    @property
+    def verified(self) -> bool:
+        return self.healed and not self.new
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A report with its patches tried, and the files as all verified patches make them."""
+
+    report: Report
+    patches: tuple[Patch, ...] = ()  # of the findings whose fix is verified
+    unverified: tuple[Patch, ...] = ()  # offered, at another level
+    together: Tried | None = None  # where there are several
+
+
+class Verifier:
+    def __init__(
+        self,
+        bench: Bench,
+        run: Run,
+        report: Report,
+        say: Say,
+        progress: Callable[[Path], None] | None = None,
+    ) -> None:
+        self.bench = bench
+        self.run = run
+        self.report = report
+        self.say = say
+        self.progress = progress
+        before = faults.read(run)
+        self.known = {f.fault for f in (*before.findings, *report.findings, *report.refuted)}
+        self.ill = {s.symptom for s in symptoms.read(run).symptoms if s.cls == "ill"}
+
+    def fix_all(self, root: Path) -> Fixed:
+        """One patch for each likely or proven finding, each tried alone, then all together."""
+        findings: list[Finding] = []
+        kept: list[tuple[Finding, Patch, Tried]] = []
+        certain = [f for f in self.report.findings if f.status != "suspected"]
+        proposals = {f.fault: propose(f, self.run, root) for f in certain}
+        count = sum(bool(p.patches) for p in proposals.values())
+        if count:
+            runs = count + (count > 1)
+            self.say(f"{count} patch{'es' * (count > 1)} to try: {runs} more runs at least")
+        for finding in self.report.findings:
+            proposal = proposals.get(finding.fault)
+            if proposal is None or not (proposal.patches or proposal.decide):
+                findings.append(replace(finding, fix=_without_patch(finding.fix)))
+                continue
+            if not proposal.patches:
+                assert proposal.decide is not None
+                findings.append(replace(finding, fix=Fix(proposal.decide.text)))
+                continue
+            mended, patch, tried = self._one(finding, proposal.patches)
+            findings.append(mended)
+            if patch is not None and tried is not None:
+                kept.append((mended, patch, tried))
+        together = self._together(kept) if len(kept) > 1 else None
+        findings = [self._with_company(f, together) for f in findings]
+        verified = {f.fault for f in findings if f.fix is not None and f.fix.level == "verified"}
+        return Fixed(
+            replace(self.report, findings=tuple(findings), notes=self._notes(together)),
+            tuple(p for f, p, _ in kept if f.fault in verified),
+            tuple(p for f, p, _ in kept if f.fault not in verified),
+            together,
+        )
+
+    def _one(
+        self, finding: Finding, patches: Sequence[Patch]
+    ) -> tuple[Finding, Patch | None, Tried | None]:
+        """The first patch that heals; what the others showed is evidence."""
+        learnt: list[Evidence] = []
+        for patch in patches:
+            if self.bench.interrupted or self.bench.seconds_left < 5:
+                fix = Fix(patch.change.summary, patch=patch.diff, level=patch.level)
+                return replace(finding, fix=fix), None, None
+            self.say(f"{finding.fault}: running it with the patch: {patch.change.summary}")
+            tried = self.try_patches([finding], [patch])
+            if tried is None:
+                fix = Fix(patch.change.summary, patch=patch.diff, level=patch.level)
+                return replace(finding, fix=fix), None, None
+            if tried.healed:
+                told = "verified" if tried.verified and patch.level != "unsafe" else "unsafe"
+                fix = Fix(
+                    patch.change.summary, patch=patch.diff, level=told, measured=tried.measured
+                )
+                mended = replace(finding, fix=fix, evidence=(*finding.evidence, *learnt))
+                return mended, patch, tried
+            learnt.append(
+                Evidence(f"tried, and it did not heal: {patch.change.summary} {tried.text}")
+            )
+        plain = _without_patch(finding.fix)
+        return replace(finding, fix=plain, evidence=(*finding.evidence, *learnt)), None, None
+
+    def _together(self, kept: list[tuple[Finding, Patch, Tried]]) -> Tried | None:
+        patches = [patch for _, patch, _ in kept]
+        if self.bench.interrupted or self.bench.seconds_left < 5:
+            return None
+        self.say(f"all {len(kept)} patches together")
+        try:
+            return self.try_patches([finding for finding, _, _ in kept], patches)
+        except EditRefused:
+            return None
+
+    def _with_company(self, finding: Finding, together: Tried | None) -> Finding:
+        """A fault whose illness has a second cause is healed by both patches together."""
+        if together is None or finding.fix is None or finding.fix.measured is None:
+            return finding
+        measured = {**finding.fix.measured, "together": together.measured}
+        return replace(finding, fix=replace(finding.fix, measured=measured))
+
+    def _notes(self, together: Tried | None) -> tuple[str, ...]:
+        if together is None:
+            return self.report.notes
+        return (*self.report.notes, f"all patches together: {together.text}")
+
+    def try_patches(self, findings: Sequence[Finding], patches: Sequence[Patch]) -> Tried | None:
+        """None where the patched script could not be run for a reason that is not its own."""
+        self.bench.changed_files = {new.file: new.raw for _, new in merged(patches)}
+        try:
+            return self._tried(findings)
+        except ChildFailed as error:
+            if self.bench.interrupted or self.bench.out_of_time:
+                return None
+            return Tried(False, (), f"(it does not run: {str(error).splitlines()[0]})", {})
+        finally:
+            self.bench.changed_files = {}
+            self.bench.baseline = self.run
+
+    def _tried(self, findings: Sequence[Finding]) -> Tried:
+        run = self._patched_run([f.fault for f in findings])
+        self.bench.baseline = run
+        reading = faults.read(run)
+        wanted = {f.fault for f in findings}
+        again = [f for f in reading.findings if f.fault in wanted]
+        new = [f for f in reading.findings if f.fault not in self.known and f.status != "suspected"]
+        stand, _, _ = decide(self.bench, run, [*again, *new], lambda text: None)
+        still = sorted({f.fault for f in stand if f.fault in wanted})
+        ill = {s.symptom for s in symptoms.read(run).symptoms if s.cls == "ill"}
+        own = {s.symptom for s in self.report.symptoms if s.explained_by in wanted}
+        sick = sorted(ill & self.ill & own)
+        fresh = sorted({f.fault for f in stand if f.fault in {n.fault for n in new}})
+        fresh += sorted(ill - self.ill)
+        crashed = run.ending.kind == "exception"
+        short = self._too_short(run) if not still else ""
+        told = _told(still, sick, fresh, short)
+        if crashed:
+            told = f"(the patched script ends with {run.ending.exception} at {run.ending.site})"
+        healed = not (still or sick or short or crashed)
+        return Tried(healed, tuple(fresh), told, measured(self.run, run, told))
+
+    def _patched_run(self, wanted: Iterable[str]) -> Run:
+        base = self.run
+        limit: int | None = None
+        if base.ending.kind == "exception":
+            limit = base.num_steps + PAST_THE_SYMPTOM
+        elif base.ending.kind != "finished":
+            limit = base.num_steps or None
+        seconds = max(LEAST_SECONDS, PATIENCE * base.seconds)
+        run = self.bench.execute(
+            diagnosing(max_steps=limit), seconds=seconds, progress=self.progress
+        )
+        needs = {s for c in faults.all_checks() if c.fault in wanted for s in c.needs}
+        if "twin_run" in needs:
+            run = with_twin(self.bench, run, lambda text: None)
+        if "source_change" in needs:
+            run = with_source_change(self.bench, run, lambda text: None)
+        return run
+
+    def _too_short(self, run: Run) -> str:
+        """A patched run that ends before the symptom showed has shown nothing."""
+        base = self.run
+        if base.ending.kind == "exception":
+            ended = run.ending.kind in ("finished", "budget") or run.num_steps > base.num_steps
+            return "" if ended else f"it ended after {run.num_steps} steps ({run.ending.kind})"
+        last = max(
+            (s for f in self.report.findings for e in f.evidence for s in e.steps), default=0
+        )
+        least = min(base.num_steps, last + 1)
+        if run.ending.kind in ("finished", "budget") or run.num_steps >= least:
+            return ""
+        return f"it ended after {run.num_steps} of {base.num_steps} steps ({run.ending.kind})"
+
+
+def merged(patches: Sequence[Patch]) -> tuple[tuple[Any, Any], ...]:
+    """All patches on the files as they are; EditRefused where two of them overlap."""
+    sources = {old.file: old for patch in patches for old, _ in patch.files}
+    edits = tuple(edit for patch in patches for edit in patch.change.edits)
+    return changed(list(sources.values()), Change("", edits))
+
+
+def _without_patch(fix: Fix | None) -> Fix | None:
+    return None if fix is None else Fix(fix.summary)
+
+
+def _told(still: list[str], sick: list[str], fresh: list[str], short: str) -> str:
+    if short:
+        return f"({short})"
+    gone = "the fault is gone" if not still else f"still there: {', '.join(still)}"
+    ill = f"; still ill: {', '.join(sick)}" if sick else ""
+    new = f"; new: {', '.join(fresh)}" if fresh else "; nothing new fired"
+    return f"{gone}{ill}{new}"
+
+
+def measured(before: Run, after: Run, text: str) -> dict[str, Any]:
+    """Baseline against patched, in plain numbers."""
+    return {
+        "result": text,
+        "on": f"the same seed, {after.num_steps} steps",
+        "before": _numbers(before),
+        "after": _numbers(after),
+    }
+
+
+def _numbers(run: Run) -> dict[str, Any]:
+    ending = level(part(run.losses, 0.75, 1.0)).mean
+    found: dict[str, Any] = {"steps": run.num_steps, "ending": run.ending.kind}
+    if math.isfinite(ending):
+        found["loss"] = round(ending, 6)
+    elif run.num_steps:
+        found["loss"] = "nan"
+    found["losses"] = _curve(run)
+    _, values, _ = validation_curve(run)
+    if len(values):
+        found["evaluation"] = float(values[-1])
+    return found
+
+
+def _curve(run: Run) -> list[float]:
+    losses = run.losses
+    width = min(CURVE_POINTS, len(losses))
+    cuts = [round(i * len(losses) / width) for i in range(width + 1)] if width else []
+    return [round(float(losses[a:b].mean()), 6) for a, b in pairwise(cuts) if b > a]
