@@ -95,7 +95,7 @@ class Clash:
 
 def check(run: Run) -> Iterator[Finding]:
     call = refusal(run)
-    if call is None or not _has_shapes(call, run):
+    if call is None or not (_has_shapes(call, run) or _flattens(call)):
         raise NothingToJudge("no operation of torch between values was refused")
     if call.module is not None and not call.module.home.startswith("torch.nn.modules.loss"):
         yield from _state(run, call)
@@ -355,9 +355,9 @@ def _viewed(call: Refusal) -> Clash | None:
     operands = call.expression.operands
     if call.name not in _VIEWING or not operands:
         return None
+    if operands[0].bound is None and _flattens(call):
+        return _in_pieces(operands[0].text, "a tensor")
     wanted = _asked([o.bound for o in operands[1:]])
-    if operands[0].bound is None and call.name == "view" and wanted == [-1]:
-        return _in_pieces(operands[0].text, "a tensor")  # a single axis fits any number of values
     if not wanted or operands[0].bound is None or operands[0].bound.kind != "tensor":
         return None
     shape = operands[0].bound.shape
@@ -375,6 +375,12 @@ def _viewed(call: Refusal) -> Clash | None:
         f"gives {first} x {total // max(first, 1)}.",
         (total, known),
     )
+
+
+def _flattens(call: Refusal) -> bool:
+    """view(-1): a single axis fits any number of values."""
+    sizes = [o.text.replace(" ", "") for o in call.expression.operands[1:]]
+    return call.name == "view" and sizes == ["-1"]
 
 
 def _in_pieces(name: str, what: str) -> Clash:
