@@ -28,6 +28,11 @@ class LoadedWeights:
         """Tensors of the model."""
         return self.taken + self.missing
 
+    @property
+    def is_own(self) -> bool:
+        """All that was taken is the model's own memory: nothing changes."""
+        return self.same == self.taken
+
 
 def loaded_weights(row: Mapping[str, Any]) -> LoadedWeights:
     return LoadedWeights(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from crash_runs import assert_named_by_one_finding, died, explanations
 
 HEAD = """
@@ -205,6 +206,31 @@ CASES = {
 }
 
 
+LOOP_VARIABLE = (
+    HEAD
+    + """
+floor = 0.02
+for number, floor in enumerate(["first", "second"]):  # ROOT
+    print(number, floor)
+loss = model(torch.randn(2, 5)).sum()
+loss = (loss - floor).abs()
+"""
+)
+SETTINGS = (
+    HEAD
+    + """
+from torch.utils.data import DataLoader, RandomSampler
+
+rows = list(range(20))
+loader = DataLoader(rows, sampler=RandomSampler(rows), shuffle=True)  # ROOT
+"""
+)
+CASES |= {
+    "loop variable": (LOOP_VARIABLE, "loop.shadowed-name", "another variable"),
+    "settings": (SETTINGS, "loop.api-misuse", "mutually exclusive"),
+}
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 def test_the_cause_its_line_and_the_fix_are_named_by_one_finding(name: str, tmp_path: Path) -> None:
@@ -228,3 +254,10 @@ def test_an_error_of_the_script_itself_is_not_explained_away(name: str, tmp_path
     run = died(tmp_path, HEAD + OWN_ERRORS[name] + "\n")
     assert run.ending.crash is not None
     assert explanations(run) == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_said_as_such(tmp_path: Path) -> None:
+    (found,) = explanations(died(tmp_path, HEAD + "model.cuda()\n"))
+    assert found.fault == "loop.device-mismatch" and found.fix is not None
+    assert "is_available" in found.fix.summary

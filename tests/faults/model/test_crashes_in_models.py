@@ -304,7 +304,15 @@ model = nn.Sequential(
 model(torch.randn(2, 5))
 """
 )
+SLICED = (
+    HEAD
+    + """
+top = torch.randn(4, 5).topk(3).indices.t()
+print(top[:2].view(-1))  # ROOT
+"""
+)
 CASES = {
+    "slice of a transposed tensor": (SLICED, "model.shape-mismatch", "top[:2].reshape("),
     "width after a flatten": (FLATTENED, "model.width-mismatch", "nn.Linear(144, 2)"),
     "channels": (CHANNELS, "model.width-mismatch", "nn.Conv2d(8, 4, 3)"),
     "kernel": (TOO_SMALL, "model.width-mismatch", "at most 3"),

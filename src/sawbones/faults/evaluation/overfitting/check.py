@@ -117,9 +117,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _is_put_back(run: Run, best: int) -> bool:
     """Weights of another time go into the model once training is over: those of its best."""
-    return any(
-        row.step >= run.num_steps > best and row.taken > row.same for row in run.loaded_weights
-    )
+    return any(row.step >= run.num_steps > best and not row.is_own for row in run.loaded_weights)
 
 
 def _rise_wanted(end: float, then: float, last: float | None, rises: Floats) -> Limit | None:

@@ -4,7 +4,7 @@
 The record of a crash at a call: NumPy asked of a tensor that needs a gradient or lies on a device,
 an array given to a layer, a module class called with values instead of an instance, a method that
 only the other library has, an attribute that is called, arguments that the function does not take.
-Fires on the step of the crash.
+What a trainer or a loader refuses in its own words is suspected. Fires on the step of the crash.
 
 ## Why it matters
 The script ends here.
@@ -33,6 +33,7 @@ nn.ReLU(x) where nn.ReLU()(x) or torch.relu(x) is meant.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -91,6 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
         or _result_called(run, frame, expression)
         or _not_callable(run, frame, expression)
         or _arguments(run, frame, expression)
+        or _settings(run, frame, expression)
     )
     if found is not None:
         yield found
@@ -449,6 +451,36 @@ def _arguments(run: Run, frame: CrashFrame, expression: Expression) -> Finding |
         because=f"{', '.join(broken)} is a float, and sizes are whole numbers" if broken else "",
         sizes=_rows(expression),
         at_most="likely",
+    )
+
+
+_REFUSALS = ("TypeError", "ValueError", "RuntimeError")  # of built-in exceptions
+_TRAINERS = ("lightning", "pytorch_lightning", "transformers", "accelerate")
+
+
+def _settings(run: Run, frame: CrashFrame, expression: Expression) -> Finding | None:
+    """A training library that checks what it is given says no: its own words are what is known."""
+    died = crash(run)
+    below = library_frames(died)
+    if not below or expression.kind != "call":
+        return None
+    first = died.classes[0] if died.classes else ""
+    checked = any(name in died.classes for name in _REFUSALS) or not hasattr(builtins, first)
+    home, last = below[-1].home, below[-1].site.function
+    data = home.startswith("torch.utils.data") and last == "__init__"
+    if not checked or not (data or home.partition(".")[0] in _TRAINERS):
+        return None  # what torch itself refuses has faults of its own
+    name = expression.text.partition("(")[0]
+    said = " ".join(died.message.split())[:200]
+    given = ", ".join(o.keyword or o.text for o in expression.operands)
+    return explained(
+        run,
+        f"{name} refuses how it is used",
+        (frame.site, *(a.site for o in expression.operands for a in makers(run, o.text)[:1])),
+        Fix(f"Give {name} what it asks for: {said}"),
+        expected=said,
+        got=f"{name}({given})",
+        at_most="suspected",
     )
 
 

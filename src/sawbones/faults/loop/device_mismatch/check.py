@@ -37,7 +37,16 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Assignment, Bound, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import written
-from sawbones.stats.crashes import Given, Refusal, crash, makers, names_of, refusal
+from sawbones.stats.crashes import (
+    Given,
+    Refusal,
+    crash,
+    frame_of,
+    inner_frame,
+    makers,
+    names_of,
+    refusal,
+)
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("model.wrong-dtype",)
@@ -45,6 +54,9 @@ EXPERIMENT = None
 
 
 def check(run: Run) -> Iterator[Finding]:
+    if frame_of(crash(run), "_lazy_init", "torch.cuda") is not None:
+        yield _no_gpu(run)
+        return
     call = refusal(run)
     if call is None:
         raise NothingToJudge("no operation of torch was refused")
@@ -58,6 +70,25 @@ def check(run: Run) -> Iterator[Finding]:
     else:
         return
     yield _finding(run, call, tensors, own)
+
+
+def _no_gpu(run: Run) -> Finding:
+    """torch was asked for CUDA where there is none."""
+    frame = inner_frame(crash(run))
+    expression = frame.expression
+    names = [n for o in expression.operands for n in names_of(o.text)] if expression else []
+    made = [a for name in names for a in makers(run, name) if a.how == "assign" and a.text]
+    chosen = [a for a in made if frame.values.get(a.name, Bound("none")).kind == "text"]
+    return explained(
+        run,
+        "A GPU is asked for, and torch finds none on this machine",
+        (*(a.site for a in chosen[:1]), frame.site),
+        Fix('Use it only where it is there: "cuda" if torch.cuda.is_available() else "cpu".'),
+        expected="a CUDA device, and a torch that was built for it",
+        got="neither, or only one of them",
+        because="the script decides for the GPU without asking torch whether there is one",
+        at_most="likely",
+    )
 
 
 def _named(call: Refusal) -> list[Given]:

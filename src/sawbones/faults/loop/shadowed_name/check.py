@@ -55,11 +55,37 @@ def check(run: Run) -> Iterator[Finding]:
     if deliberate(died) or not fits or expression is None or library_frames(died):
         raise NothingToJudge("no call or attribute was refused by Python itself")
     name, bound = _used(frame)
+    if expression.kind in ("binary", "augment"):
+        yield from _operand(run, frame)
+        return
     if not name or bound is None or bound.kind not in _VALUES:
         return
     over = _overwritten(frame, name)
     if over is not None:
         yield _finding(run, frame, name, bound, over)
+
+
+def _operand(run: Run, frame: CrashFrame) -> Iterator[Finding]:
+    """A number or tensor is computed with a name that a later line gave a text, a list or None."""
+    operands = frame.expression.operands if frame.expression is not None else ()
+    for operand in operands:
+        bound = operand.bound
+        if bound is None or bound.kind not in ("text", "none", "sequence", "mapping"):
+            continue
+        made = [a for a in frame.assignments if a.name == operand.text]
+        numbers = [a for a in made if _is_number(a.text)]
+        later = [a for a in made if numbers and a.site.line > numbers[0].site.line]
+        if later and not _is_number(later[-1].text):
+            yield _finding(run, frame, operand.text, bound, later[-1])
+            return
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _used(frame: CrashFrame) -> tuple[str, Bound | None]:
@@ -97,12 +123,18 @@ def _finding(run: Run, frame: CrashFrame, name: str, bound: Bound, over: Assignm
     of_python = hasattr(builtins, name)
     was = f"the function {name} of Python" if of_python else f"what line {_line(first)} made it"
     fresh = f"{name.rpartition('.')[2]}_value"
+    if over.how == "loop":
+        remedy = f"Give the loop at line {over.site.line} another variable than {name}."
+    else:
+        remedy = (
+            f"Give the result at line {over.site.line} a name of its own: {fresh} = {over.text}."
+        )
     where: tuple[Site | None, ...] = (over.site, frame.site, first.site if first else None)
     return explained(
         run,
         f"{name} is a {bound.cls} since line {over.site.line} and is used as what it was before",
         where,
-        Fix(f"Give the result at line {over.site.line} a name of its own: {fresh} = {over.text}."),
+        Fix(remedy),
         expected=was,
         got=f"a {bound.cls}",
         because=f"line {over.site.line} puts another value under the name: {over.site.code}",

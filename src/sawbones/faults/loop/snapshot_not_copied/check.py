@@ -52,7 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not loads:
         raise NothingToJudge("no weights are put into a model after its first step")
     for row in loads:
-        if row.same != row.taken:
+        if not row.is_own:
             continue
         saved = {e.site for e in run.of_kind("save")}
         kept = [site for site in run.states_taken if site not in saved]

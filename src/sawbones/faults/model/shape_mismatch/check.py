@@ -95,7 +95,7 @@ class Clash:
 
 def check(run: Run) -> Iterator[Finding]:
     call = refusal(run)
-    if call is None or not _has_shapes(call, run):
+    if call is None or not (_has_shapes(call, run) or _flattens(call)):
         raise NothingToJudge("no operation of torch between values was refused")
     if call.module is not None and not call.module.home.startswith("torch.nn.modules.loss"):
         yield from _state(run, call)
@@ -353,22 +353,18 @@ def _axis_squeezed(call: Refusal, shapes: Sequence[tuple[int, ...]]) -> Clash:
 
 def _viewed(call: Refusal) -> Clash | None:
     operands = call.expression.operands
-    if call.name not in _VIEWING or not operands or operands[0].bound is None:
+    if call.name not in _VIEWING or not operands:
+        return None
+    if operands[0].bound is None and _flattens(call):
+        return _in_pieces(operands[0].text, "a tensor")
+    wanted = _asked([o.bound for o in operands[1:]])
+    if not wanted or operands[0].bound is None or operands[0].bound.kind != "tensor":
         return None
     shape = operands[0].bound.shape
-    wanted = _asked([o.bound for o in operands[1:]])
-    if not wanted or operands[0].bound.kind != "tensor":
-        return None
     asked = " x ".join(map(str, wanted))
     total = prod(shape)
     if view_clash(shape, wanted) == "layout":
-        return Clash(
-            f"{operands[0].text} cannot be viewed without copying it",
-            "values that lie one after another",
-            f"{written(shape)} after a transpose or permute",
-            f"Use {operands[0].text}.reshape(...) in place of view(...).",
-            None,
-        )
+        return _in_pieces(operands[0].text, written(shape))
     known = prod(size for size in wanted if size != -1)
     first = shape[0] if shape else 1
     return Clash(
@@ -378,6 +374,22 @@ def _viewed(call: Refusal) -> Clash | None:
         f"Let the batch keep its size: {operands[0].text}.view({operands[0].text}.size(0), -1) "
         f"gives {first} x {total // max(first, 1)}.",
         (total, known),
+    )
+
+
+def _flattens(call: Refusal) -> bool:
+    """view(-1): a single axis fits any number of values."""
+    sizes = [o.text.replace(" ", "") for o in call.expression.operands[1:]]
+    return call.name == "view" and sizes == ["-1"]
+
+
+def _in_pieces(name: str, what: str) -> Clash:
+    return Clash(
+        f"{name} cannot be viewed without copying it",
+        "values that lie one after another",
+        f"{what} after a transpose, permute or slice",
+        f"Use {name}.reshape(...) in place of view(...).",
+        None,
     )
 
 
