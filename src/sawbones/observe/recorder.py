@@ -42,6 +42,7 @@ from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.sources.lines import LineWatch
+from sawbones.observe.stages import Stages
 from sawbones.observe.steps import StepLog, plain_lr
 from sawbones.observe.training_thread import TrainingThread
 from sawbones.schema import Ending, Site
@@ -104,6 +105,7 @@ class Recorder:
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
         self.num_deep = 0
+        self.stages = Stages()
         self._deep_pace = deep_pace() if options.paced else None
         self.step = 0
         self.microstep = 0
@@ -280,7 +282,8 @@ class Recorder:
 
     def wants_deep(self) -> bool:
         pace = self._deep_pace
-        return self.options.is_deep(self.step) or (pace is not None and pace.is_due)
+        wanted = self.options.is_deep(self.step) or self.step in self.stages.deep_steps
+        return wanted or (pace is not None and pace.is_due)
 
     def start_deep(self) -> None:
         if self.deep is not None or not self.wants_deep() or "deep" in self.guard.off:
@@ -446,6 +449,8 @@ class Recorder:
                 )
             self.event("step", data)
         self.steps.end(optimizer, lrs[0] if lrs else float("nan"))
+        if self.options.journal:
+            self.stages.stepped(self.census.optimizer_index(optimizer), self.step)
         self.next_step()
         self.brief.consider(optimizer)
 
