@@ -4,7 +4,8 @@
 On deep steps, trainable parameters that an optimizer holds, whose layers ran, and which the loss
 does not depend on, although values that they made went on: through detach, .data, .item(), numpy()
 or a region without gradients. Fires when they have no gradient on any recorded step and a cut is
-there. A loss that needs no gradient at all crashes in backward and is named by that. Also a draw
+there; also when an optimizer has taken five steps, nothing that it holds had a gradient on any, and
+its own steps cut what they use. A loss that needs no gradient at all crashes in backward and is named by that. Also a draw
 from a normal distribution of learned mean and spread, which hands no gradient back (sample() or
 torch.normal where rsample() is meant), when learned layers go on from the sample to the loss and
 nothing sets it against its own distribution.
@@ -58,13 +59,14 @@ EXPLAINS = (
 )
 EXPERIMENT = None
 _DETACHING = ("detach", "numpy", "data", "detach_", "item", "tolist", "__array__")
+MIN_TURNS = 5  # steps of an optimizer: before, a part may not have been needed yet
 _FRESH = frozenset({"tensor", "as_tensor", "from_numpy", "requires_grad_", "Variable"})
 
 
 def check(run: Run) -> Iterator[Finding]:
     if not any(deep.losses or deep.unreached for deep in run.deep):
         raise NothingToJudge("no loss was recognised on a deep step")
-    found = [*_never_reached(run)]
+    found = [*_never_reached(run)] or [*_starved_optimizer(run)]
     yield from found or _blind_draw(run)
 
 
@@ -102,6 +104,53 @@ def _never_reached(run: Run) -> Iterator[Finding]:
             "layers to the loss."
         ),
     )
+
+
+def _starved_optimizer(run: Run) -> Iterator[Finding]:
+    """One optimizer of several steps, and nothing that it holds ever gets a gradient: what its
+    model makes, perhaps in an earlier step, is taken out of the graph on the way to its loss.
+    """
+    without = _without_gradient(run)
+    turns = [int(i) for i in run.steps["optimizer"]]
+    for optimizer in run.optimizers:
+        index = optimizer.index
+        held = [t for t in run.tensors if t.requires_grad and t.optimizer == index]
+        mine = [d for d in run.deep if d.step < len(turns) and turns[d.step] == index]
+        cuts = [
+            (as_site(cut.get("site")), deep.step)
+            for deep in mine
+            for cut in deep.probes.get("cuts") or ()
+            if cut.get("name") in _DETACHING
+        ]
+        sites = [site for site, _ in cuts if site is not None]
+        if not held or not sites or turns.count(index) < MIN_TURNS:
+            continue
+        if any(t.name not in without for t in held):
+            continue
+        yield finding(
+            f"The graph is cut: none of the {len(held)} parameters of {optimizer.cls} gets a "
+            "gradient",
+            places(sites[0], optimizer.site),
+            (
+                exact(
+                    f"{len(held)} parameters ({held[0].name}, ...) are stepped "
+                    f"{turns.count(index)} times and have no gradient on any step",
+                    len(held),
+                    signal="tensor_statistics",
+                    steps=[d.step for d in mine[:5]],
+                ),
+                context(
+                    f"what they make is taken out of the graph at {sites[0]}",
+                    signal="deep",
+                    steps=[step for _, step in cuts[:1]],
+                ),
+            ),
+            Fix(
+                "Remove the cut (detach, .data, .item, numpy) in the step that is to train them; "
+                "keep it where the other model is trained."
+            ),
+        )
+        return
 
 
 def _blind_draw(run: Run) -> Iterator[Finding]:
