@@ -12,6 +12,7 @@ STAMP := $(VENV)/.ready
 
 demo: $(STAMP)
 	$(BIN)/sawbones diagnose examples/translate.py || test $$? -eq 1  # 1: sick, as it should be
+	$(BIN)/sawbones fix examples/translate.py || test $$? -eq 1  # 1: there is a patch
 
 # Tests of hangs, kills and time-outs depend on when processes get their turn: what fails beside others is judged once more, alone.
 test: $(STAMP)

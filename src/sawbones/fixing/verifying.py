@@ -83,7 +83,9 @@ class Verifier:
         count = sum(bool(p.patches) for p in proposals.values())
         if count:
             runs = count + (count > 1)
-            self.say(f"{count} patch{'es' * (count > 1)} to try: {runs} more runs at least")
+            self.say(
+                f"{count} patch{'es' * (count > 1)} to try: {runs} more run{'s' * (runs != 1)} at least"
+            )
         for finding in self.report.findings:
             proposal = proposals.get(finding.fault)
             if proposal is None or not (proposal.patches or proposal.decide):
