@@ -188,7 +188,7 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         _without_fact("evaluation"),
     ),
     "populations": (
-        "the rows and answers of evaluations were not kept: only diagnose does",
+        "no evaluation after training was kept with its rows and answers (diagnose does so)",
         lambda r: bool((r.facts.get("populations") or {}).get("passes")),
         _without_fact("populations"),
     ),
