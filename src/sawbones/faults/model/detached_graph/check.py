@@ -111,7 +111,7 @@ def _starved_optimizer(run: Run) -> Iterator[Finding]:
     model makes, perhaps in an earlier step, is taken out of the graph on the way to its loss.
     """
     without = _without_gradient(run)
-    turns = [int(i) for i in run.steps["optimizer"]]
+    turns = [int(i) for i in run.steps.get("optimizer", ())]
     for optimizer in run.optimizers:
         index = optimizer.index
         held = [t for t in run.tensors if t.requires_grad and t.optimizer == index]
