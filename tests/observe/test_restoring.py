@@ -46,3 +46,16 @@ def test_a_state_is_the_models_own_memory_until_it_is_copied() -> None:
     state = model.state_dict()
     assert _taken_by(model, state)["same"] == len(state)
     assert _taken_by(model, copy.deepcopy(state))["same"] == 0
+
+
+class _InOwnForm(torch.nn.Linear):
+    """Hands its weights out under names that it has no parameters of."""
+
+    def load_state_dict(self, state_dict, *args, **kwargs):
+        return torch.nn.modules.module._IncompatibleKeys([], [])
+
+
+def test_weights_under_names_of_their_own_are_not_taken_for_the_models_memory() -> None:
+    model = _InOwnForm(3, 2)
+    state = {"packed": torch.zeros(8)}
+    assert _taken(model, model.load_state_dict(state), state)["same"] == 0

@@ -127,20 +127,22 @@ def _taken(model: Any, result: Any, state_dict: Any = None, *_: Any, **__: Any) 
     if missing is None or not isinstance(state_dict, Mapping):
         return {}
     held = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    given = {name: held.get(name) for name in state_dict if name not in set(unexpected)}
+    given = [name for name in state_dict if name not in set(unexpected)]
+    # what a model holds under a second name, or keeps in a form of its own, is not asked
+    asked = [_is_same(state_dict[name], held[name]) for name in given if name in held]
     return {
         "given": len(state_dict),
         "taken": len(given),
         "missing": len(missing),
-        "same": sum(_is_same(state_dict[name], own) for name, own in given.items()),
+        "same": len(given) if asked and all(asked) else sum(asked),
         "first_missing": missing[0] if missing else "",
         "first_unexpected": unexpected[0] if unexpected else "",
     }
 
 
-def _is_same(given: Any, own: torch.Tensor | None) -> bool:
-    """In the same memory; what a model holds twice, or is no tensor, is not asked."""
-    return own is None or (isinstance(given, torch.Tensor) and given.data_ptr() == own.data_ptr())
+def _is_same(given: Any, own: torch.Tensor) -> bool:
+    """In the same memory; tensors without memory are in none."""
+    return isinstance(given, torch.Tensor) and given.data_ptr() == own.data_ptr() != 0
 
 
 def _note_restored(
