@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from sawbones.lab.patient import admit
+from sawbones.lab.pumps import Fails
 
 patient = admit()
 generator = torch.Generator().manual_seed(patient.seed)
@@ -27,22 +28,6 @@ month_NF, month_N = pumps(ROWS)
 next_NF, next_N = pumps(ROWS, hotter=3.0 if patient.broken else 0.0)
 
 
-class Fails(nn.Module):
-    def __init__(self, columns: int = COLUMNS, width: int = 48) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Linear(columns, width),
-            nn.ReLU(),
-            nn.Linear(width, width),
-            nn.ReLU(),
-            nn.Linear(width, 2),
-        )
-
-    def forward(self, inputs_BF: Tensor) -> Tensor:
-        scores: Tensor = self.layers(inputs_BF)
-        return scores
-
-
 def accuracy(rows: Tensor, failed: Tensor) -> float:
     model.eval()
     with torch.no_grad():
@@ -51,7 +36,7 @@ def accuracy(rows: Tensor, failed: Tensor) -> float:
     return float(right)
 
 
-model = Fails()
+model = Fails(COLUMNS)
 optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
 patient.watch(model)
 
