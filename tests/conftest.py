@@ -45,8 +45,16 @@ def no_global_hooks_are_left():
         assert not left, f"global module hooks left behind: {left}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not os.environ.get("SAWBONES_LONG"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="one of the long ones"))
+
+
 # What a skipped test says, and the command that runs it.
 _LEFT_OUT = {
+    "one of the long ones": "SAWBONES_LONG=1 pytest -m long -n 2",
     "CUDA": "pytest -m gpu, on a machine with a CUDA device",
     "Chromium": "apt-get install chromium && pytest -m browser",
     "pyspark": "pip install -e '.[spark]', a Java runtime, and pytest tests/audits/test_spark.py",

@@ -83,6 +83,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.long
 def test_no_graph_breaks_and_no_compilations_are_added(bench: Bench) -> None:
     bare, seen = bench.bare(SCRIPT), bench.watched(SCRIPT)
     assert bare.status == seen.status == 0, seen.stderr[-3000:]

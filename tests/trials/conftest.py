@@ -18,7 +18,8 @@ def one_thread_each() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def hospital(request: pytest.FixtureRequest, one_thread_each: None) -> Iterator[Hospital]:
-    specs = [item.callspec for item in request.session.items if hasattr(item, "callspec")]
+    items = [item for item in request.session.items if not item.get_closest_marker("skip")]
+    specs = [item.callspec for item in items if hasattr(item, "callspec")]
     chosen = [spec.params["case"] for spec in specs if "case" in spec.params]
     # A worker of pytest-xdist sees all tests but runs only its share: it must not make the cases of
     # the others.
