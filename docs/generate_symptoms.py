@@ -7,11 +7,11 @@ curve where the curve is what one sees.
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 
 from sawbones import symptoms
+from sawbones.lookup.curves import CURVES, STEPS
 
 PAGE = Path(__file__).resolve().parent / "reference" / "symptoms.md"
 HEAD = """# Symptoms
@@ -24,33 +24,7 @@ A symptom is what is wrong to see, measured on the recording, before anything is
 of a symptom is not known for a run, it says that it could not look, and why (`could_not_see` in
 the JSON report).
 """
-STEPS = range(60)
 WIDTH, HEIGHT = 180, 54
-# Height of the training curve at each step, 0 to 1; a second curve is the evaluation.
-CURVES = {
-    "non-finite": ([0.8 * math.exp(-s / 15) + 0.1 for s in STEPS[:30]],),
-    "diverges": ([0.25 + 0.7 * (s / 59) ** 2 for s in STEPS],),
-    "does-not-learn": ([0.6 + 0.04 * math.sin(2.1 * s) for s in STEPS],),
-    "does-not-generalise": (
-        [0.75 * math.exp(-s / 15) + 0.08 for s in STEPS],
-        [0.8 + 0.03 * math.sin(1.3 * s) for s in STEPS],
-    ),
-    "learns-slowly": ([0.85 - 0.15 * s / 59 + 0.02 * math.sin(2.1 * s) for s in STEPS],),
-    "spikes": ([0.6 * math.exp(-s / 20) + 0.1 + 0.7 * (s in (24, 44)) for s in STEPS],),
-    "saw-tooth": ([0.3 + 0.45 * (s % 15) / 15 for s in STEPS],),
-    "plateau-then-jump": (
-        [0.85 if s < 30 else 0.1 + 0.75 * math.exp(-(s - 30) / 4) for s in STEPS],
-    ),
-    "overfits": (
-        [0.8 * math.exp(-s / 15) + 0.03 for s in STEPS],
-        [0.5 * math.exp(-s / 8) + 0.3 + 0.35 * (s / 59) ** 1.5 for s in STEPS],
-    ),
-    "too-good": ([0.9 * math.exp(-s / 1.5) + 0.02 for s in STEPS],),
-    "evaluation-disagrees": (
-        [0.7 * math.exp(-s / 20) + 0.08 for s in STEPS],
-        [0.6 * math.exp(-s / 20) + 0.38 for s in STEPS],
-    ),
-}
 STROKES = ('stroke="#2563eb"', 'stroke="#d97706" stroke-dasharray="4 3"')
 
 

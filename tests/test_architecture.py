@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "trainer": set(),
     "lab": {"trainer"},
     "pages": {"schema", "faults", "audits"},
+    "lookup": {"schema", "faults", "symptoms", "pages", "diagnosis"},
     "properties": set(),
     "observe": {"schema", "masking", "stats", "store", "properties", "__version__"},
     "isolation": {"schema", "observe"},

@@ -38,6 +38,12 @@ def explain(fault_id: str) -> str:
     return f"# {known.id}\n\n{page}\n"
 
 
+def section(fault_id: str, heading: str) -> str:
+    """One section of the page as a single paragraph; empty where there is none."""
+    _, found, rest = explain(fault_id).partition(f"\n## {heading}\n")
+    return " ".join(rest.partition("\n## ")[0].split()) if found else ""
+
+
 def overview() -> list[tuple[str, str, str]]:
     """(fault, state, cause) of the whole taxonomy; state is "checked" (in runs), "audited" (in data
     sets) or "no check".

@@ -36,7 +36,7 @@ NOTABLE = {
     "memory-grows",
     "slows-down",
 }
-HEADINGS = ("## What it measures", "## Null", "## What it may mean")
+HEADINGS = ("## What it measures", "## Null", "## What it may mean", "## First commands")
 
 
 def test_the_list_is_closed() -> None:

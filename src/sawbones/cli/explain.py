@@ -1,4 +1,4 @@
-"""sawbones explain FAULT: the page of one fault."""
+"""sawbones explain: the page of a fault or a symptom, or a search over all pages."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from sawbones.cli.arguments import Parser, usage_error
 def run(args: list[str]) -> None:
     p = Parser(
         "sawbones explain",
-        "The catalogue page of a fault: what it is, how it is seen, how it is proven.",
+        "The page of a fault (model.causal-leak), of a symptom in your own words (nan, slow, overfits, "
+        '"loss does not fall"), or the pages that speak of something.',
     )
     p.add_argument(
-        "fault",
-        metavar="FAULT",
-        help="a fault id such as model.causal-leak; all of them: sawbones faults",
+        "words",
+        metavar="WORDS",
+        nargs="+",
+        help="a fault id (all of them: sawbones faults), a symptom, or words to search for",
     )
     given = p.parse_args(args)
-    from sawbones.pages import explain
+    from sawbones.lookup import look_up
     from sawbones.schema.errors import SawbonesError
 
     try:
-        page = explain(given.fault)
+        page = look_up(" ".join(given.words))
     except SawbonesError as error:
         usage_error(str(error))
     if sys.stdout.isatty():

@@ -25,7 +25,7 @@ COMMANDS = {
     "runs": "List recorded runs.",
     "scrub": "Mask the secrets that an older recording holds in clear.",
     "query": "SQL over a recorded run.",
-    "explain": "The catalogue page of one fault.",
+    "explain": "Look something up: a fault, a symptom in your own words, or any word.",
     "pin": "Findings become regression tests: pytest files that fail until the code is mended.",
     "check": "The ordered triage of a model, data, loss and optimizer given as factories.",
     "faults": "All faults, with the state of each.",

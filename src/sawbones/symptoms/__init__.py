@@ -4,6 +4,7 @@ symptoms/does_not_learn.py speaks for does-not-learn.
 A symptom file holds
     CLASS      "ill" bars the verdict `healthy`; "notable" is shown and changes nothing
     NEEDS      the signals it reads; when one is missing it could not look
+    CALLED     what people call it, for `sawbones explain`
     CAUSES     faults that can bring it about, as patterns; a finding of one of them explains it
     look(run)  a pure function that gives a symptom or None, or raises NothingToJudge: too little
                was seen to tell, or its null is not known for this run
@@ -45,6 +46,7 @@ class Watched:
     cls: str
     needs: tuple[str, ...]
     causes: tuple[str, ...]
+    called: tuple[str, ...]
     page: str
     function: Callable[[Run], Symptom | None]
 
@@ -66,6 +68,7 @@ def all_symptoms() -> tuple[Watched, ...]:
                 module.CLASS,
                 tuple(module.NEEDS),
                 tuple(module.CAUSES),
+                tuple(module.CALLED),
                 module.__doc__ or "",
                 module.look,
             )

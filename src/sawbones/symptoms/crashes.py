@@ -10,6 +10,12 @@ A script that is done ends by itself.
 ## What it may mean
 The traceback names the line that failed; the module chain with its shapes shows what went in. The
 cause often lies some lines earlier.
+
+## First commands
+- `sawbones diagnose train.py` reads the values that were bound when it died, and says what the
+  operation takes, what it got, and where that came from.
+- `sawbones try short train.py` reaches evaluation, checkpoint and resume within a minute, so that a
+  crash there does not wait for the end of an epoch.
 """
 
 from __future__ import annotations
@@ -18,6 +24,16 @@ from sawbones.schema import Run, Symptom
 from sawbones.stats.failures import ran_out_of_memory
 
 CLASS = "ill"
+CALLED = (
+    "crash",
+    "crashes",
+    "exception",
+    "traceback",
+    "error",
+    "runtimeerror",
+    "shape mismatch",
+    "stops with an error",
+)
 NEEDS = ()
 CAUSES = ("*",)
 

@@ -15,6 +15,11 @@ and losses that may be negative rise in healthy runs too.
 ## What it may mean
 A learning rate too high, a sign that is wrong, gradients that pile up, a schedule that peaks too
 late, a bad batch that threw the run.
+
+## First commands
+- `sawbones try lr=0.1 train.py`: healed by a tenth, it is the rate or something that makes
+  gradients too large; not healed, look at the sign of the loss and at gradients that pile up.
+- `sawbones try clip=1 train.py` heals rare large gradients and not a rate that is too high.
 """
 
 from __future__ import annotations
@@ -31,6 +36,16 @@ from sawbones.stats.protocol import share_the_run
 from sawbones.stats.supervised import NotSupervised, beginning, supervised
 
 CLASS = "ill"
+CALLED = (
+    "diverges",
+    "loss climbs",
+    "loss goes up",
+    "loss rises",
+    "loss explodes",
+    "loss increases",
+    "exploding loss",
+    "unstable",
+)
 NEEDS = ("steps", "losses")
 CAUSES = ("data.*", "pipeline.*", "model.*", "loss.*", "optimizer.*", "loop.*")
 FEWEST_LOSSES = 12

@@ -13,6 +13,12 @@ share. Fewer than 200 evaluated targets, or labels of which one class has four f
 ## What it may mean
 Evaluation prepares its data in another way than training, labels of one side are misaligned, the
 model evaluates in the wrong mode, or what was learned was learned by heart.
+
+## First commands
+- `sawbones try eval-mode train.py`: healed, evaluation runs in training mode.
+- `sawbones try tiny-set train.py` and compare the inputs of both sides: mean, spread, range, order
+  of the classes. Evaluate the training rows through the evaluation code: bad there too, the code is
+  at fault; good there, the rows are.
 """
 
 from __future__ import annotations
@@ -26,6 +32,15 @@ from sawbones.stats.levels import level, part
 from sawbones.stats.supervised import NotSupervised, Supervised, evaluated_targets, supervised
 
 CLASS = "ill"
+CALLED = (
+    "does not generalise",
+    "does not generalize",
+    "validation at chance",
+    "validation is bad",
+    "test accuracy at chance",
+    "bad on new data",
+    "train fine validation bad",
+)
 NEEDS = ("steps", "losses", "validation")
 CAUSES = ("data.*", "pipeline.*", "model.*", "loss.*", "evaluation.*", "loop.train-in-eval-mode")
 

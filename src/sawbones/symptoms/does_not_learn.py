@@ -15,6 +15,13 @@ that are computed) it could not look, nor while the learning rate still warms up
 Inputs and labels that do not belong together, outputs that do not depend on the inputs, gradients
 that do not arrive, a learning rate far too small or far too large, a loss given the wrong thing. A
 task may also hold nothing to learn, or need more steps than were seen.
+
+## First commands
+- `sawbones try overfit-one-batch train.py` parts the suspects in two: one batch that can be learned
+  clears model, loss and optimizer, and leaves data and pipeline; one that cannot clears the data.
+- `sawbones try zero-inputs train.py`: no worse without inputs, the inputs never reach the loss.
+- `sawbones try initial-loss train.py`: a first loss far from that of an even guess is the loss or
+  the initialisation.
 """
 
 from __future__ import annotations
@@ -37,6 +44,21 @@ from sawbones.stats.supervised import (
 )
 
 CLASS = "ill"
+CALLED = (
+    "loss does not fall",
+    "loss does not go down",
+    "loss is flat",
+    "loss stays",
+    "loss stuck",
+    "not learning",
+    "does not learn",
+    "does not converge",
+    "not converging",
+    "stuck at chance",
+    "accuracy at chance",
+    "constant loss",
+    "plateau",
+)
 NEEDS = ("steps", "losses")
 CAUSES = (
     "data.*",

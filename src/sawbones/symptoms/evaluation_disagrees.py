@@ -11,6 +11,13 @@ The training loss at the same time.
 ## What it may mean
 Evaluation prepares its data in another way, runs in the wrong mode, averages wrongly, or sees
 other data; far better than training: a leak, or a regulariser that is far too strong.
+
+## First commands
+- `sawbones try eval-mode train.py`: healed, evaluation runs in training mode.
+- `sawbones try no-dropout train.py`: training catches up, then dropout was the difference and
+  nothing is wrong.
+- `sawbones try batch-independence train.py`: answers that change with their neighbours are batch
+  statistics.
 """
 
 from __future__ import annotations
@@ -26,6 +33,15 @@ from sawbones.stats.protocol import epoch_starts
 from sawbones.stats.supervised import NotSupervised, evaluated_targets, supervised
 
 CLASS = "notable"
+CALLED = (
+    "evaluation disagrees",
+    "train and validation disagree",
+    "validation worse than training",
+    "validation better than training",
+    "validation loss lower than training",
+    "train eval gap",
+    "gap",
+)
 NEEDS = ("steps", "losses", "validation")
 CAUSES = ("evaluation.*", "data.*", "pipeline.*", "model.*", "loop.train-in-eval-mode")
 BEFORE = 10

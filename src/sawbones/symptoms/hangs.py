@@ -9,6 +9,11 @@ The run's own pace.
 ## What it may mean
 Ranks that wait for each other, a data loader whose workers wait for each other, a lock. The stacks
 at that moment are in the recording.
+
+## First commands
+- `sawbones diagnose train.py` ends a script that stands still and names the line at which it stood.
+- `num_workers=0` in the loader: if it runs then, the workers wait for each other.
+- On several ranks compare the last event of each rank: the one that is behind, or elsewhere, is it.
 """
 
 from __future__ import annotations
@@ -16,6 +21,17 @@ from __future__ import annotations
 from sawbones.schema import Run, Symptom
 
 CLASS = "ill"
+CALLED = (
+    "hangs",
+    "stands still",
+    "stuck",
+    "deadlock",
+    "freezes",
+    "frozen",
+    "no progress",
+    "nccl timeout",
+    "timeout",
+)
 NEEDS = ()
 CAUSES = ("loop.*", "pipeline.*")
 

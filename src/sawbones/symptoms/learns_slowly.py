@@ -9,6 +9,11 @@ The best constant answer, and the noise of the losses.
 
 ## What it may mean
 A learning rate too small, a hard task, a long warm-up, gradients that vanish on their way.
+
+## First commands
+- `sawbones try lr=10 train.py`: far better, the rate was too low.
+- `sawbones try constant-lr train.py`: far better, the schedule holds it down.
+- `sawbones try standard-inputs train.py`: far better, the inputs are on a raw scale.
 """
 
 from __future__ import annotations
@@ -20,6 +25,15 @@ from sawbones.stats.levels import apart, level, part
 from sawbones.stats.supervised import NotSupervised, beginning, latest_fall, supervised
 
 CLASS = "notable"
+CALLED = (
+    "learns slowly",
+    "slow",
+    "slow learning",
+    "slow convergence",
+    "converges slowly",
+    "loss falls slowly",
+    "takes too many epochs",
+)
 NEEDS = ("steps", "losses")
 CAUSES = ("data.*", "pipeline.*", "model.*", "loss.*", "optimizer.*", "loop.*")
 

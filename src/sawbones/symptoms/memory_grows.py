@@ -9,6 +9,11 @@ Memory after the first third, when caches have settled.
 
 ## What it may mean
 Losses or outputs kept with their graphs, a list that is never emptied, a growing cache.
+
+## First commands
+- `sawbones profile train.py` names the owners of the memory at the peak, by line.
+- Where it grows by a steady amount per step, a tensor with its graph is kept: look for sums and
+  lists of losses without `.item()` or `.detach()`.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from sawbones.stats.levels import part
 from sawbones.stats.series import finite
 
 CLASS = "notable"
+CALLED = ("memory grows", "memory leak", "leak of memory", "ram grows", "memory increases")
 NEEDS = ("steps",)
 CAUSES = ("loop.memory-leak", "loop.out-of-memory")
 

@@ -12,6 +12,13 @@ No loss may be non-finite.
 From then on the weights are usually NaN too, and nothing is learned any more. Look at the step and
 the operator named: a learning rate too high, a logarithm of zero, a division by zero, half
 precision, a bad row of the data.
+
+## First commands
+- `sawbones run train.py` stops at nothing and names the first operator whose output is not finite,
+  with its line; the failing step is kept and replays: `sawbones replay BUNDLE`.
+- `sawbones try no-amp train.py`: healed, it is precision. `sawbones try lr=0.1 train.py`: healed,
+  it is the size of the steps. Healed by neither, it is a value: a logarithm, a quotient, a row of
+  the data.
 """
 
 from __future__ import annotations
@@ -24,6 +31,16 @@ from sawbones.schema import Run, Symptom
 from sawbones.stats.failures import first_nonfinite
 
 CLASS = "ill"
+CALLED = (
+    "nan",
+    "inf",
+    "infinite",
+    "loss is nan",
+    "not a number",
+    "nonfinite",
+    "non finite",
+    "overflow",
+)
 NEEDS = ("steps", "losses")
 CAUSES = ("data.*", "pipeline.*", "model.*", "loss.*", "optimizer.*", "loop.*")
 

@@ -10,6 +10,12 @@ A seeded script repeats bit for bit on one machine.
 ## What it may mean
 A random stream that is not seeded, an order that depends on a set or a clock, operators that are
 not deterministic.
+
+## First commands
+- `sawbones try same-seed train.py` runs twice and names the first thing that differs: order, values
+  or loss.
+- `sawbones try deterministic train.py`: equal then, an operator is not deterministic; still
+  different, a random stream is not seeded.
 """
 
 from __future__ import annotations
@@ -19,6 +25,16 @@ from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 
 CLASS = "notable"
+CALLED = (
+    "not repeatable",
+    "not reproducible",
+    "two runs differ",
+    "different every time",
+    "nondeterministic",
+    "non deterministic",
+    "seed has no effect",
+    "reproducibility",
+)
 NEEDS = ("twin_run",)
 CAUSES = ("loop.nondeterminism", "pipeline.worker-seed")
 WORDS = {

@@ -10,6 +10,12 @@ The shares of the labels themselves.
 ## What it may mean
 The outputs do not depend on the inputs: dead units, a saturated layer, far too large a step, wrong
 class weights.
+
+## First commands
+- `sawbones try overfit-one-batch train.py`: learned, the answers can differ, so look at imbalance
+  and weights; not learned, the outputs do not depend on the inputs.
+- `sawbones try zero-inputs train.py`: no worse, the inputs never reach the outputs.
+- `sawbones try lr=0.1 train.py`: healed, a large step killed the units.
 """
 
 from __future__ import annotations
@@ -19,6 +25,16 @@ from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 
 CLASS = "notable"
+CALLED = (
+    "one class",
+    "always predicts the same",
+    "same prediction",
+    "constant prediction",
+    "predicts the majority",
+    "majority class",
+    "collapsed",
+    "recall zero",
+)
 NEEDS = ("steps",)
 CAUSES = ("data.*", "pipeline.*", "model.*", "loss.*", "optimizer.*", "loop.*", "evaluation.*")
 

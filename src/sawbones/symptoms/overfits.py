@@ -10,6 +10,13 @@ The best evaluation of the run itself.
 ## What it may mean
 The model learns its samples by heart: too large, trained too long, too little data. Harmless where
 the best checkpoint is kept.
+
+## First commands
+- Plot both losses by step and take the checkpoint at the best evaluation.
+- `sawbones try shuffled-labels train.py`: training falls as far with labels that mean nothing, so
+  the model has room to learn by heart.
+- `sawbones audit leaks` and a look at duplicates first: an evaluation set that is partly trained on
+  hides it.
 """
 
 from __future__ import annotations
@@ -23,6 +30,16 @@ from sawbones.stats.evaluations import validation_curve
 from sawbones.stats.levels import level
 
 CLASS = "notable"
+CALLED = (
+    "overfits",
+    "overfit",
+    "overfitting",
+    "validation rises",
+    "validation loss goes up",
+    "memorises",
+    "memorizes",
+    "learned by heart",
+)
 NEEDS = ("steps", "losses", "validation")
 CAUSES = ("evaluation.*", "data.*", "optimizer.*", "model.*", "pipeline.*")
 NEARBY = 10  # steps whose loss is the training level at an evaluation

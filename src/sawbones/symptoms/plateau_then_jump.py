@@ -10,6 +10,10 @@ The shape of the run's own smoothed curve.
 ## What it may mean
 A warm-up, units that were dead or saturated and come alive, a schedule that drops, a skill that is
 found all at once. Healthy on tasks such as copying or arithmetic.
+
+## First commands
+- `sawbones try constant-lr train.py`: the plateau is gone, it was the schedule.
+- `sawbones try default-init train.py`: gone, it was dead or saturated units.
 """
 
 from __future__ import annotations
@@ -22,6 +26,15 @@ from sawbones.schema import Run, Symptom
 from sawbones.stats.series import finite, running_median
 
 CLASS = "notable"
+CALLED = (
+    "plateau then jump",
+    "plateau",
+    "sudden drop",
+    "loss drops suddenly",
+    "grokking",
+    "phase transition",
+    "late start",
+)
 NEEDS = ("steps", "losses")
 CAUSES = ("model.*", "loss.*", "optimizer.*", "loop.*", "pipeline.*")
 

@@ -11,6 +11,11 @@ The change in the middle of the epochs, and the scatter of the jumps.
 ## What it may mean
 Samples come in the same order in each epoch (easy ones first, sorted by class), or are learned by
 heart from one epoch to the next, or something is reset at the boundary.
+
+## First commands
+- Look at the order of the labels in one epoch: sorted by class, it is the shuffling.
+- The jump is there with shuffling too: something is reset at the boundary (scheduler, sampler,
+  hidden state).
 """
 
 from __future__ import annotations
@@ -24,6 +29,15 @@ from sawbones.stats.levels import level
 from sawbones.stats.protocol import epoch_starts
 
 CLASS = "notable"
+CALLED = (
+    "saw tooth",
+    "sawtooth",
+    "periodic loss",
+    "loss jumps every epoch",
+    "epoch boundary",
+    "zigzag",
+    "oscillates by epoch",
+)
 NEEDS = ("steps", "losses", "batches")
 CAUSES = ("pipeline.no-shuffle", "data.*", "loop.resume-incomplete", "optimizer.schedule")
 

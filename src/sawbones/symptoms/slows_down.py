@@ -9,6 +9,10 @@ The run's own earlier pace and its noise.
 
 ## What it may mean
 Graphs that are kept and walked again, growing lists, longer sequences, a machine that is shared.
+
+## First commands
+- `sawbones profile train.py --steps 30`, then `--steps 300`: the line whose share grows is it.
+- `sawbones explain memory-grows`: graphs that are kept are walked again.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from sawbones.stats.levels import apart, level, part
 from sawbones.stats.waiting import hears_operators
 
 CLASS = "notable"
+CALLED = ("slow", "slower and slower", "slows down", "steps get slower", "step time grows")
 NEEDS = ("steps",)
 CAUSES = ("loop.memory-leak", "pipeline.*", "loop.sync-stall")
 

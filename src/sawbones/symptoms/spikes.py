@@ -10,6 +10,11 @@ The noise of the steps before. Several optimizers mean a game, whose losses leap
 ## What it may mean
 A bad batch, a far too long sequence, a learning rate at the edge, a loss that blows up on rare
 values.
+
+## First commands
+- Look at the batch of that step: its largest value, its longest row, its labels.
+- `sawbones try clip=1 train.py`: the spikes stay and nothing follows from them, one batch is bad
+  and clipping holds it; `sawbones try lr=0.1 train.py`: they are gone, the rate was at the edge.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from sawbones.stats.series import finite, start_level
 from sawbones.stats.series import spikes as standing_out
 
 CLASS = "notable"
+CALLED = ("spikes", "spike", "loss spike", "sudden jumps", "outlier loss")
 NEEDS = ("steps", "losses")
 CAUSES = ("data.*", "pipeline.*", "model.*", "loss.*", "optimizer.*", "loop.*")
 BEFORE = 20  # steps that a spike is compared with

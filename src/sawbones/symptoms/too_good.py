@@ -8,6 +8,13 @@ The best constant answer.
 
 ## What it may mean
 The answer is among the inputs, or the task is trivial.
+
+## First commands
+- `sawbones try causality train.py`: outputs that move with later tokens see the future.
+- `sawbones try zero-inputs train.py`: no worse, the label came by another way.
+- `sawbones try label-shift train.py`: best at shift 0 for a language model, it predicts its own
+  input.
+- `sawbones audit leaks` for rows on both sides of a split.
 """
 
 from __future__ import annotations
@@ -20,6 +27,18 @@ from sawbones.stats.series import finite
 from sawbones.stats.supervised import NotSupervised, supervised
 
 CLASS = "notable"
+CALLED = (
+    "too good",
+    "suspiciously good",
+    "solved at once",
+    "loss is zero",
+    "perfect score",
+    "accuracy 100",
+    "too good to be true",
+    "leak",
+    "data leak",
+    "leakage",
+)
 NEEDS = ("steps", "losses")
 CAUSES = ("model.causal-leak", "loss.*", "data.*", "pipeline.*", "evaluation.leak-*")
 EARLY = slice(10, 30)

@@ -8,6 +8,11 @@ Half of the step.
 
 ## What it may mean
 Too few workers, slow decoding or tokenising, files on a slow disk.
+
+## First commands
+- `sawbones profile train.py` shows how much of a step is waiting for its batch.
+- `num_workers` doubled: half the wait, it is work that parallelises; the same wait, it is the disk
+  or one lock.
 """
 
 from __future__ import annotations
@@ -19,6 +24,17 @@ from sawbones.stats.data_lines import training_loader
 from sawbones.stats.waiting import hears_operators, waiting
 
 CLASS = "notable"
+CALLED = (
+    "slow",
+    "waits for data",
+    "data loading",
+    "dataloader slow",
+    "gpu idle",
+    "low utilisation",
+    "low utilization",
+    "gpu not used",
+    "starved",
+)
 NEEDS = ("steps", "loaders")
 CAUSES = ("pipeline.starved",)
 

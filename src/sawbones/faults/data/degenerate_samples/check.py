@@ -16,10 +16,10 @@ sequence; a blank one that stands in for many teaches that nothing is something.
 NaN or a crash at a step that changes with the seed, long after the run went well.
 
 ## Example
-    rows = [encode(text) for text in texts]
+    pairs = [(encode(text), label) for text, label in zip(texts, labels)]
 
 ## Use instead
-    rows = [ids for ids in map(encode, texts) if ids]
+    pairs = [(ids, label) for ids, label in zip(map(encode, texts), labels) if ids]
 
 ## Confirm it
 Nothing is left to confirm: the sample, its place in the batch and what it led to are in the record.

@@ -14,12 +14,11 @@ The score equals that of a constant. Nothing about the input is used.
 Accuracy stands exactly at the share of one class and does not move.
 
 ## Example
-    logits = model(x)
-    probabilities = torch.softmax(logits * 0.0, dim=1)
-    loss = criterion(probabilities, y)
+    logits = torch.relu(head(features))  # all of them 0 as soon as the units are dead
+    loss = criterion(logits, y)
 
 ## Use instead
-    logits = model(x)
+    logits = head(features)
     loss = criterion(logits, y)
 
 ## Confirm it

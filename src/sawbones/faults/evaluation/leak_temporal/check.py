@@ -23,7 +23,8 @@ Good validation, bad first week in production; a back-test split by date gives a
     train, test = train_test_split(hours, test_size=0.2, shuffle=True)
 
 ## Use instead
-    train, test = train_test_split(hours, test_size=0.2, shuffle=False)  # in the order of time
+    hours = hours.sort_values("time")
+    train, test = train_test_split(hours, test_size=0.2, shuffle=False)
 
 ## Confirm it
 `sawbones diagnose` runs the script again without the training rows from after a moment, and shows

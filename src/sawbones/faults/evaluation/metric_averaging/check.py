@@ -22,7 +22,8 @@ The same checkpoint gives another score when it is evaluated with another batch 
     score = sum(accuracy(model(x), y).item() for x, y in loader) / len(loader)
 
 ## Use instead
-    score = sum(accuracy(model(x), y).item() * len(y) for x, y in loader) / len(loader.dataset)
+    parts = [(accuracy(model(x), y).item() * len(y), len(y)) for x, y in loader]
+    score = sum(hits for hits, _ in parts) / sum(count for _, count in parts)
 
 ## Confirm it
 The script runs again with evaluation loaders of batch size 1. Training is the same bit for bit;

@@ -22,6 +22,7 @@ then NaN.
     optimizer.step()
 
 ## Use instead
+    scaler = torch.amp.GradScaler("cuda")  # once; or bfloat16, which needs none
     with torch.autocast("cuda", dtype=torch.float16):
         loss = criterion(model(x), y)
     scaler.scale(loss).backward()

@@ -22,7 +22,7 @@ huge.
 
 ## Use instead
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    with torch.autocast("cuda", dtype=torch.float16):
+    with torch.autocast("cuda", dtype=torch.bfloat16):  # float16 needs a GradScaler as well
         loss = criterion(model(x), y)
 
 ## Confirm it

@@ -19,15 +19,22 @@ A spike, then a slow recovery; again at the same place of the next epoch.
     for x, y in loader:
         loss = criterion(model(x), y)
         loss.backward()
+        optimizer.step()
 
 ## Use instead
     for x, y in loader:
-        loss = criterion(model(x), y).clamp(max=10.0)
+        loss = criterion(model(x), y)
         loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
 
 ## Confirm it
 The script runs again without the updates of these batches. Confirmed when the loss of the steps
 after them is clearly lower.
+
+Look at the batch and mend or leave out its bad samples: clipping the norm only bounds what
+they do. A clamp of the loss is no remedy: where it acts the gradient is zero, so that the samples
+it was meant for are silently ignored and nobody hears of them.
 
 ## False alarms
 Losses of GANs and of reinforcement learning spike without worse steps after; a spike that nothing

@@ -17,8 +17,9 @@ A jump of the loss at every restart, and results that depend on how often the jo
     torch.save({"model": model.state_dict(), "epoch": epoch}, "last.pt")
 
 ## Use instead
-    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(), "epoch": epoch}
-    torch.save(state, "last.pt")
+    parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "scaler": scaler}
+    state = {name: part.state_dict() for name, part in parts.items()}
+    torch.save({**state, "epoch": epoch, "step": step, "random": torch.get_rng_state()}, "last.pt")
 
 ## Confirm it
 When the run only saves, it is started a second time in the folder it left. Confirmed when it loads

@@ -11,13 +11,19 @@ The reducer waits for gradients that never come: the second step fails, or hangs
 "Expected to have finished reduction in the prior iteration before starting a new one."
 
 ## Example
-    model = DistributedDataParallel(model_with_an_unused_head)
+    model = DistributedDataParallel(model)  # model.unused_head takes no part in the loss
 
 ## Use instead
-    model = DistributedDataParallel(model_with_an_unused_head, find_unused_parameters=True)
+    model.unused_head.requires_grad_(False)
+    model = DistributedDataParallel(model)
 
 ## Confirm it
 No experiment: the reducer said so.
+
+Find out why they are unused: a branch that is never taken, an output that is left out of the
+loss, a head of another task. Use them, remove them, or freeze them before wrapping. Only where the
+set of used parameters really changes from step to step (layer drop, mixtures, tasks in turn) pass
+find_unused_parameters=True: it walks the graph on every step, and hides a head that should train.
 
 ## False alarms
 None: only the reducer's own refusal counts. With find_unused_parameters it does not come.
@@ -62,8 +68,9 @@ def check(run: Run) -> Iterator[Finding]:
         places(wrapper.site if wrapper else None, *built, failed.ending.site)[:4],
         evidence,
         Fix(
-            "Use these parameters in the loss, remove them, freeze them before wrapping, "
-            "or pass find_unused_parameters=True."
+            "Find out why they are unused, then use them in the loss, remove them, or freeze them "
+            "before wrapping; find_unused_parameters=True only where the set changes from step "
+            "to step."
         ),
     )
 

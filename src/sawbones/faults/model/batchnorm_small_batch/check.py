@@ -2,8 +2,8 @@
 
 ## What it sees
 On deep steps, batch normalisations in training mode and how many values each of their channels
-sees: examples times positions. Fires when it is at most 4 on every step; with 2, every output is +1
-or -1 whatever the input was. A crash because there was only one value is named as well. Two or
+sees: examples times positions. Fires when it is at most 4 on every step, and is a suspicion up to
+8; with 2, every output is +1 or -1 whatever the input was. A crash because there was only one value is named as well. Two or
 fewer examples with many positions are only suspected.
 
 ## Why it matters
@@ -24,6 +24,8 @@ Training is slow and noisy; evaluation is far worse than training on the very sa
 ## Confirm it
 No experiment: the shapes that the layer got make it likely. Accumulating gradients over several
 small batches does not help: every one of them is normalised by itself.
+
+Where memory allows no larger batch, nn.GroupNorm or nn.LayerNorm instead of nn.BatchNorm.
 
 ## False alarms
 Convolutions over large images or long sequences see thousands of values with a batch of two. Layers
@@ -71,12 +73,12 @@ def check(run: Run) -> Iterator[Finding]:
     small = {
         path: seen
         for path, seen in shapes.items()
-        if limits.VALUES_PER_CHANNEL.kept_by(max(map(_per_channel, seen)))
+        if limits.VALUES_PER_CHANNEL.suspected_below(max(map(_per_channel, seen)))
     }
-    path, seen = next(iter((small or shapes).items()))
+    path, seen = min((small or shapes).items(), key=lambda item: max(map(_per_channel, item[1])))
     steps = [d.step for d in run.deep[:5]]
     if small:
-        count = _per_channel(seen[0])
+        count = max(map(_per_channel, seen))
         text = (
             f"{len(small)} batch normalisations see {count} values per channel ({path}: "
             f"{seen[0]}) on all {len(seen)} steps looked at"

@@ -17,7 +17,7 @@ Quality is below expectation, and results depend on how a batch was padded.
     mask = torch.arange(width) < lengths[:, None]  # lengths from before the batch was sorted
 
 ## Use instead
-    mask = input_ids != pad_id
+    mask = torch.arange(width) < lengths[order][:, None]  # the order the batch was sorted into
 
 ## Confirm it
 Nothing is left to confirm: both are compared position by position.

@@ -19,7 +19,8 @@ Low use of the processor or GPU, steps that take as long for a tiny model as for
         return decode(self.files[i]), self.labels[i]
 
 ## Use instead
-    loader = DataLoader(dataset, num_workers=8, persistent_workers=True, prefetch_factor=4)
+    workers = min(8, len(os.sched_getaffinity(0)))  # more than there are cores makes it slower
+    loader = DataLoader(dataset, num_workers=workers, persistent_workers=True, prefetch_factor=4)
 
 ## Confirm it
 The script runs again without its operators being watched: confirmed when it then waits for more

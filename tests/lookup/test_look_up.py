@@ -1,0 +1,71 @@
+"""What people type, and the page they get."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from sawbones.cli.main import main
+from sawbones.lookup import NothingFound, look_up, search
+from sawbones.lookup.search import matching_symptoms
+from sawbones.lookup.symptom_page import causes, seen
+from sawbones.schema import faults
+from sawbones.schema.errors import SawbonesError
+from sawbones.symptoms import all_symptoms
+from sawbones.trials.menu import parse
+
+
+@pytest.mark.parametrize(
+    ("typed", "symptoms"),
+    [
+        ("nan", ["non-finite"]),
+        ("Loss is NaN", ["non-finite"]),
+        ("loss does not fall", ["does-not-learn"]),
+        ("my loss doesn't go down at all", ["does-not-learn"]),
+        ("overfits", ["overfits"]),
+        ("overfitting", ["overfits"]),
+        ("slow", ["learns-slowly", "slows-down", "waits-for-data"]),
+        ("CUDA out of memory", ["out-of-memory"]),
+        ("saw-tooth", ["saw-tooth"]),
+        ("the kernel of the convolution", []),
+    ],
+)
+def test_a_symptom_is_found_by_what_people_call_it(typed: str, symptoms: list[str]) -> None:
+    assert [watched.symptom for watched in matching_symptoms(typed)] == symptoms
+
+
+@pytest.mark.parametrize("watched", all_symptoms(), ids=lambda w: w.symptom)
+def test_every_name_of_a_symptom_leads_to_its_page(watched) -> None:
+    for name in (watched.symptom, *watched.called):
+        assert f"# {watched.symptom}\n" in look_up(name), name
+    page = look_up(watched.symptom)
+    for heading in ("What it may mean", "First commands", "Causes", "All of it at once"):
+        assert f"\n## {heading}" in page
+    for asked in re.findall(r"`sawbones try (\S+) train\.py", page):
+        parse(asked)  # raises where there is no such trial
+
+
+def test_causes_are_faults_in_the_order_of_how_often_they_were_seen() -> None:
+    for symptom, found in seen().items():
+        assert set(found) <= set(faults()), symptom
+    watched = next(w for w in all_symptoms() if w.symptom == "non-finite")
+    counts = [count for _, count in causes(watched)]
+    assert counts == sorted(counts, reverse=True)
+    assert "optimizer.lr-too-high" in dict(causes(watched))  # only a trial names it
+
+
+def test_a_search_ranks_the_page_about_it_first() -> None:
+    assert search("dropout in evaluation")[0].name == "evaluation.eval-mode"
+    assert search("find_unused_parameters")[0].name == "loop.unused-parameters"
+    assert search("group norm small batches")[0].name == "model.batchnorm-small-batch"
+
+
+def test_what_nobody_speaks_of_and_an_unknown_id_are_refused(capsys) -> None:
+    with pytest.raises(NothingFound, match="no page speaks of 'xyzzy'"):
+        look_up("xyzzy")
+    with pytest.raises(SawbonesError, match=r"Nearest: loop\.no-step"):
+        look_up("loop.no-stp")
+    with pytest.raises(SystemExit) as end:
+        main(["explain", "loss", "does", "not", "fall"])
+    assert end.value.code == 0 and "overfit-one-batch" in capsys.readouterr().out
