@@ -286,9 +286,9 @@ def test_public_names() -> None:
 
 
 FLAGS = {
-    "diagnose": "--allow --baseline --capture-limit --good --html --json --keep-run --no-capture --no-data "
-    "--no-experiments --no-source "
-    "--nproc-per-node --only --pin --quiet --seconds --steps --write-baseline",
+    "diagnose": "--allow --baseline --capture-limit --format --good --html --json --junit --keep-run "
+    "--no-capture --no-data --no-experiments --no-source "
+    "--nproc-per-node --only --pin --quiet --sarif --seconds --steps --summary --write-baseline",
     "fix": "--allow --apply --check --html --json --only --quiet --seconds --steps --unsafe",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",
@@ -320,9 +320,11 @@ FLAGS = {
     "explain": "",
     "pin": "--only --out --verify",
     "check": (
-        "--hard --json --junit --keep-going --layer --only --quiet --sarif --seed --skip "
-        "--soft --steps"
+        "--format --hard --json --junit --keep-going --layer --only --quiet --sarif --seed --skip "
+        "--soft --steps --summary"
     ),
+    "help": "",
+    "completion": "",
     "faults": "",
     "lab": "",
     "lab list": "",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sawbones.cli import values
+from sawbones.cli import outputs, values
 from sawbones.cli.arguments import Parser, usage_error
 from sawbones.cli.guard import reader_may_leave
 
@@ -75,12 +75,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="seed of every fresh start (default 0)",
     )
-    for flag, written in (
-        ("--json", "the report as JSON (- for standard output)"),
-        ("--junit", "JUnit XML"),
-        ("--sarif", "SARIF 2.1.0"),
-    ):
-        p.add_argument(flag, type=values.file_to_write, metavar="FILE", help=f"write {written}")
+    p.add_argument(
+        "--json",
+        type=values.file_to_write,
+        metavar="FILE",
+        help="write the report as JSON (- for standard output)",
+    )
+    outputs.add_flags(p)
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
         "subject", metavar="SUBJECT", help="my.module:subject, or path/to/file.py:subject"
@@ -90,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: list[str]) -> None:
     given = parser().parse_args(args)
+    outputs.reject_clashes(given)
     from sawbones.schema.errors import SawbonesError
     from sawbones.triage import check, load_subject
 
@@ -139,28 +141,22 @@ def _progress(quiet: bool) -> Callable[[str, str], None]:
 
 
 def _show(triage: Triage, given: argparse.Namespace) -> int:
-    from sawbones import __version__
-    from sawbones.cli.screen import Screen
     from sawbones.report.json_report import exit_code, to_json, write_json
-    from sawbones.report.junit import to_junit
-    from sawbones.report.sarif import to_sarif
-    from sawbones.report.terminal import render_terminal
 
     report = triage.report
     if given.json and given.json != "-":
         write_json(report, given.json)
-    if given.junit:
-        Path(given.junit).write_text(to_junit(report), encoding="utf-8")
-    if given.sarif:
-        Path(given.sarif).write_text(to_sarif(report, __version__), encoding="utf-8")
+    failed = outputs.write_files(report, given)
     with reader_may_leave():
         if given.json == "-":
             print(json.dumps(to_json(report), indent=2, ensure_ascii=False))
             return exit_code(report)
-        render_terminal(report, Screen(), quiet=given.quiet)
-        if triage.not_reached and not given.quiet:
+        outputs.print_report(report, given)
+        if triage.not_reached and not given.quiet and given.format != "lines":
             print(
                 f"Not looked at yet: {', '.join(triage.not_reached)}. Go on in spite of "
                 "this: --keep-going"
             )
+    if failed:
+        usage_error("; ".join(failed))
     return exit_code(report)

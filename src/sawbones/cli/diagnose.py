@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
-from sawbones.cli import values
+from sawbones.cli import outputs, values
 from sawbones.cli.arguments import (
     Parser,
     existing_script,
@@ -41,6 +41,7 @@ _WITH_VALUE = {
     "--keep-run",
     "--pin",
     "--capture-limit",
+    *outputs.WITH_VALUE,
 }
 CAPTURE_LIMIT_HELP = (
     f"memory and disk for a failing step (default {DIAGNOSE_LIMIT_MB}); larger weights stay "
@@ -62,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write a self-contained HTML report",
     )
+    outputs.add_flags(p)
     p.add_argument(
         "--seconds",
         type=values.above_zero,
@@ -158,8 +160,7 @@ def run(args: list[str]) -> None:
         readable_source(given.script)
     if given.keep_run and is_run_folder(Path(given.keep_run)):
         usage_error(f"--keep-run {given.keep_run} holds a recorded run already: name another")
-    if given.json == given.html and given.json:
-        usage_error(f"--json and --html both name {given.json}")
+    outputs.reject_clashes(given)
     if given.baseline and given.write_baseline:
         usage_error("--baseline reads and --write-baseline writes: give one of them")
     if given.good and not is_run_folder(Path(given.good)):
@@ -249,10 +250,8 @@ def _pin(report, folder: Path) -> None:  # type: ignore[no-untyped-def]
 
 
 def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyped-def]
-    from sawbones.cli.screen import Screen
     from sawbones.fixing import proposed
     from sawbones.report.json_report import exit_code, to_json
-    from sawbones.report.terminal import render_terminal
 
     report = proposed(diagnosis.report, diagnosis.run, Path.cwd())
     if given.pin:
@@ -267,7 +266,7 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
         if given.json == "-":
             print(text)
         else:
-            render_terminal(report, Screen(), quiet=given.quiet)
+            outputs.print_report(report, given)
             for path in diagnosis.bundles:
                 say(f"Captured step: {path}   (sawbones replay {path})")
             if report.verdict == "crashed" and diagnosis.output and not given.quiet:
@@ -292,7 +291,7 @@ def _files_not_written(report, run, text: str, given: argparse.Namespace) -> str
 
         write_html(report, run, path, sources_of(report, Path.cwd()))
 
-    failed = []
+    failed = outputs.write_files(report, given)
     for path, write in ((given.json, write_json), (given.html, write_page)):
         if path and path != "-":
             try:

@@ -31,6 +31,8 @@ COMMANDS = {
     "faults": "All faults, with the state of each.",
     "lab": "Scripts with known faults: list, run, or score diagnose on them.",
     "train": "Train the reference Transformer pipeline.",
+    "help": "Help on a command, a fault, a symptom or the exit status.",
+    "completion": "Tab completion for bash, zsh or fish.",
 }
 
 USAGE = """Usage: sawbones [--version] [--help] COMMAND [ARGS]...

@@ -5,7 +5,9 @@ lines.
 from __future__ import annotations
 
 import json
+from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
 from sawbones.masking import mask_all
 from sawbones.report.masked import masked_in
@@ -15,7 +17,8 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {"proven": "error", "likely": "error", "suspected": "note"}
 
 
-def to_sarif(report: Report, version: str) -> str:
+def to_sarif(report: Report, version: str, folder: str = "") -> str:
+    """`folder`: where the report's paths begin, seen from the root of the repository."""
     masked = masked_in(report)
     report = mask_all(report)
     known = faults()
@@ -32,7 +35,8 @@ def to_sarif(report: Report, version: str) -> str:
     run: dict[str, Any] = {
         "tool": {"driver": {"name": "sawbones", "version": version, "rules": rules}},
         "results": [
-            _result(finding, report, named.index(finding.fault)) for finding in report.findings
+            _result(finding, report, named.index(finding.fault), folder)
+            for finding in report.findings
         ],
         "invocations": [
             {
@@ -50,7 +54,7 @@ def to_sarif(report: Report, version: str) -> str:
     )
 
 
-def _result(finding: Finding, report: Report, rule: int) -> dict[str, Any]:
+def _result(finding: Finding, report: Report, rule: int, folder: str) -> dict[str, Any]:
     told = [finding.title, *(evidence.text for evidence in finding.evidence)]
     told += [f"Fix: {finding.fix.summary}"] if finding.fix is not None else []
     places = finding.where or (Site(report.script, 1),)
@@ -59,19 +63,21 @@ def _result(finding: Finding, report: Report, rule: int) -> dict[str, Any]:
         "ruleIndex": rule,
         "level": LEVELS.get(finding.status, "note"),
         "message": {"text": "\n".join(told)},
-        "locations": [_location(places[0])],
-        "relatedLocations": [_location(site) for site in places[1:]],
+        "locations": [_location(places[0], folder)],
+        "relatedLocations": [_location(site, folder) for site in places[1:]],
         "properties": {"status": finding.status, "confidence": finding.confidence},
     }
 
 
-def _location(site: Site) -> dict[str, Any]:
+def _location(site: Site, folder: str) -> dict[str, Any]:
     region: dict[str, Any] = {"startLine": max(site.line, 1)}
     if site.code:
         region["snippet"] = {"text": site.code}
+    path = PurePosixPath(folder) / site.file.replace("\\", "/")
+    # Spaces and the like are not allowed in a URI; an absolute path stays one.
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": site.file.replace("\\", "/")},
+            "artifactLocation": {"uri": quote(str(path), safe="/:")},
             "region": region,
         }
     }
