@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ended import Patient, moments
 
 from sawbones.report.json_report import report_schema
 
+IMPORTED = 5.0  # seconds: by then the script has imported torch
 UNTIL = 14.0  # by then a diagnosis is watching its script, however busy the machine
 
 
@@ -57,9 +59,17 @@ def test_run_ends_by_the_signal_as_bare_python_does(
     patient = Patient.admitted(tmp_path)
     before = patient.state("last.pt", "log.txt")
     running = patient.start("-m", "sawbones", "run", "--out", "kept", "train.py")
-    status, _, err = _interrupted(running, moment, times)
+    try:
+        status, _, err = _interrupted(running, moment, times)
+    except subprocess.TimeoutExpired:
+        # torch drops an interrupt that comes while its extension imports NumPy (some 40 ms): bare
+        # Python trains on as well, and ends by the next one.
+        assert moment < IMPORTED
+        running.send(signal.SIGINT)
+        status, _, err = running.ended()
     assert status == -signal.SIGINT, err
-    assert err.count("Traceback (most recent call last)") <= 1, "the script's own, if it had begun"
+    # The script's own, if it had begun; the second signal may come while the first is told.
+    assert err.count("Traceback (most recent call last)") <= times
     assert "sawbones/cli" not in err and "sawbones/observe" not in err
     assert patient.state("last.pt", "log.txt", "kept") == before
     assert running.left_alive() == []
