@@ -2,13 +2,15 @@
 # make test   set up and pass the tests
 # make harm   wrong calls, kills, interrupts, hostile files: all of them (long)
 # make check  lint, format and types
+# make package  build the sdist and the wheel, install that, and use it
+# make matrix   the quick tests over versions of Python and torch (long, gigabytes)
 # make bench  the scored run over lab and corpus, and the overhead table (long)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test harm check bench format docs clean
+.PHONY: demo test harm check package matrix bench format docs clean
 
 demo: $(STAMP)
 	$(BIN)/sawbones diagnose examples/translate.py || test $$? -eq 1  # 1: sick, as it should be
@@ -26,6 +28,13 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+package: $(STAMP)
+	.ci/package
+
+# CELLS="3.11:2.6.0 3.12:newest" chooses.
+matrix:
+	.ci/matrix $(CELLS)
 
 bench: $(STAMP)
 	$(BIN)/sawbones lab bench --out benchmarks/results/lab.md

@@ -89,6 +89,9 @@ def test_hooks_name_commands_that_exist() -> None:
     [
         ("action.yml", "vendor.github-actions"),
         (".github/workflows/tests.yml", "vendor.github-workflows"),
+        (".github/ISSUE_TEMPLATE/bug.yml", "vendor.github-issue-forms"),
+        (".github/ISSUE_TEMPLATE/false-alarm.yml", "vendor.github-issue-forms"),
+        (".github/ISSUE_TEMPLATE/missed-fault.yml", "vendor.github-issue-forms"),
     ],
 )
 def test_files_follow_the_schemas_of_github(file: str, schema: str) -> None:
@@ -100,3 +103,19 @@ def test_files_follow_the_schemas_of_github(file: str, schema: str) -> None:
         timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_workflow_runs_what_a_developer_runs() -> None:
+    """Every step is a target of the Makefile, and every Python of the matrix is supported."""
+    workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8"))
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    commands = [step["run"] for step in steps if "run" in step]
+    assert commands == ["make check", "make test", "make package"]
+    for command in commands:
+        asked = subprocess.run(
+            [*command.split(), "--dry-run"], cwd=ROOT, capture_output=True, text=True
+        )
+        assert asked.returncode == 0, asked.stderr
+    classifiers = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for version in workflow["jobs"]["test"]["strategy"]["matrix"]["python"]:
+        assert f"Python :: {version}" in classifiers

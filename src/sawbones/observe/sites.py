@@ -31,6 +31,12 @@ def _library_folders() -> tuple[str, ...]:
     folders.add(
         site.getusersitepackages() if hasattr(site, "getusersitepackages") else paths["purelib"]
     )
+    # An environment that stands on another one (a .pth file, `uv run --with`) has its libraries too.
+    folders.update(
+        entry
+        for entry in sys.path
+        if os.path.basename(entry.rstrip(os.sep)) in ("site-packages", "dist-packages")
+    )
     return tuple(
         sorted({os.path.realpath(f) + os.sep for f in folders} | {f + os.sep for f in folders})
     )
