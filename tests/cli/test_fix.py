@@ -64,6 +64,8 @@ def test_a_verified_patch_is_written_and_the_original_kept(tmp_path):
     (finding,) = [f for f in report["findings"] if f["status"] != "suspected"]
     assert (finding["fault"], finding["fix"]["level"]) == ("loop.no-zero-grad", "verified")
     assert finding["fix"]["measured"]["after"]["steps"] == 60
+    told = finding["fix"]["measured"]["test"]
+    assert (told["before"], told["after"]) == ("fails", "passes")
     assert '+            self.opts["main"].zero_grad()' in text
 
 

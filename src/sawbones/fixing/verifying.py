@@ -1,7 +1,9 @@
 """Patch -> what it does: the script with the patch in it, from the same seed, read by all checks.
 
-A patch is *verified* when the fault is gone, the illness that it explains is gone, and nothing else
-has fired. One that was tried and did not heal is not offered; that it did not is evidence.
+A patch is *verified* when the fault is gone, the illness that it explains is gone, nothing else has
+fired, and the fault's regression test fails without it and passes with it. Where an illness has
+several causes, their patches are judged together. One that was tried and did not heal is not
+offered; that it did not is evidence.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import Any
 from sawbones import faults, symptoms
 from sawbones.diagnosis.engine import decide, with_source_change, with_twin
 from sawbones.fixing.editing import EditRefused
-from sawbones.fixing.proposing import Patch, changed, propose
+from sawbones.fixing.pinned import Kept, PinnedTests
+from sawbones.fixing.proposing import Patch, Proposal, changed, propose
 from sawbones.fixing.recipes import Change
 from sawbones.observe.options import diagnosing
 from sawbones.schema import Evidence, Finding, Fix, Report, Run
@@ -36,14 +39,59 @@ Say = Callable[[str], None]
 class Tried:
     """What came of one patch, or of several together."""
 
-    healed: bool  # the fault and its illness are gone
+    gone: bool  # the fault: the patched script runs, and its check no longer fires
+    sick: tuple[str, ...]  # illness that the fault explained and that is still there
     new: tuple[str, ...]  # what fires or is ill now and did not before
     text: str
     measured: dict[str, Any]
 
     @property
+    def healed(self) -> bool:
+        return self.gone and not self.sick
+
+    @property
     def verified(self) -> bool:
         return self.healed and not self.new
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A patch whose fault is gone with it."""
+
+    finding: Finding
+    patch: Patch
+    tried: Tried
+    test: Kept
+    learnt: tuple[Evidence, ...] = ()  # of the patches that were tried before it
+
+    def judged(self, together: Tried | None) -> Finding:
+        """The finding with its fix, which heals, alone or in company."""
+        level = self._level(together)
+        told = {**self.tried.measured, "test": self.test.to_plain()}
+        told["result"] = f"{self.tried.text}; {self.test.text}"
+        if together is not None:
+            told["together"] = together.measured
+        fix = Fix(self.patch.change.summary, patch=self.patch.diff, level=level, measured=told)
+        evidence = (*self.finding.evidence, *self.learnt)
+        return replace(self.finding, fix=fix, evidence=evidence)
+
+    def _level(self, together: Tried | None) -> str:
+        alone = self.tried.verified
+        shared = not self.tried.new and together is not None and together.verified
+        tested = self.test.tells_them_apart
+        return "verified" if (alone or shared) and tested and not self._risky else "unsafe"
+
+    @property
+    def _risky(self) -> bool:
+        return self.patch.level == "unsafe"
+
+    @property
+    def refuted(self) -> Finding:
+        return replace(
+            self.finding,
+            fix=_without_patch(self.finding.fix),
+            evidence=(*self.finding.evidence, *self.learnt, _not_healed(self.patch, self.tried)),
+        )
 
 
 @dataclass(frozen=True)
@@ -73,85 +121,98 @@ class Verifier:
         before = faults.read(run)
         self.known = {f.fault for f in (*before.findings, *report.findings, *report.refuted)}
         self.ill = {s.symptom for s in symptoms.read(run).symptoms if s.cls == "ill"}
+        self.tests = PinnedTests(bench, run, say)
+        self.untried: list[Patch] = []  # for want of time
 
     def fix_all(self, root: Path) -> Fixed:
         """One patch for each likely or proven finding, each tried alone, then all together."""
-        findings: list[Finding] = []
-        kept: list[tuple[Finding, Patch, Tried]] = []
-        certain = [f for f in self.report.findings if f.status != "suspected"]
-        proposals = {f.fault: propose(f, self.run, root) for f in certain}
-        count = sum(bool(p.patches) for p in proposals.values())
-        if count:
-            runs = count + (count > 1)
-            self.say(
-                f"{count} patch{'es' * (count > 1)} to try: {runs} more run{'s' * (runs != 1)} at least"
-            )
-        for finding in self.report.findings:
-            proposal = proposals.get(finding.fault)
-            if proposal is None or not (proposal.patches or proposal.decide):
-                findings.append(replace(finding, fix=_without_patch(finding.fix)))
-                continue
-            if not proposal.patches:
-                assert proposal.decide is not None
-                findings.append(replace(finding, fix=Fix(proposal.decide.text)))
-                continue
-            mended, patch, tried = self._one(finding, proposal.patches)
-            findings.append(mended)
-            if patch is not None and tried is not None:
-                kept.append((mended, patch, tried))
-        together = self._together(kept) if len(kept) > 1 else None
-        findings = [self._with_company(f, together) for f in findings]
-        verified = {f.fault for f in findings if f.fix is not None and f.fix.level == "verified"}
+        asked = [
+            Proposal() if f.status == "suspected" else propose(f, self.run, root)
+            for f in self.report.findings
+        ]
+        self._announce(sum(bool(p.patches) for p in asked))
+        judged = [
+            self._one(finding, proposal)
+            for finding, proposal in zip(self.report.findings, asked, strict=True)
+        ]
+        together, chosen = self._together([f for f in judged if isinstance(f, Candidate)])
+        findings = tuple(
+            f if isinstance(f, Finding) else f.judged(together) if f in chosen else f.refuted
+            for f in judged
+        )
+        pairs = zip(judged, findings, strict=True)
+        offered = [(c.patch, f.fix) for c, f in pairs if isinstance(c, Candidate)]
         return Fixed(
-            replace(self.report, findings=tuple(findings), notes=self._notes(together)),
-            tuple(p for f, p, _ in kept if f.fault in verified),
-            tuple(p for f, p, _ in kept if f.fault not in verified),
+            replace(self.report, findings=findings, notes=self._notes(together)),
+            tuple(p for p, fix in offered if fix is not None and fix.level == "verified"),
+            (
+                *(p for p, fix in offered if fix is not None and fix.level == "unsafe"),
+                *self.untried,
+            ),
             together,
         )
 
-    def _one(
-        self, finding: Finding, patches: Sequence[Patch]
-    ) -> tuple[Finding, Patch | None, Tried | None]:
-        """The first patch that heals; what the others showed is evidence."""
-        learnt: list[Evidence] = []
-        for patch in patches:
-            if self.bench.interrupted or self.bench.seconds_left < 5:
-                fix = Fix(patch.change.summary, patch=patch.diff, level=patch.level)
-                return replace(finding, fix=fix), None, None
-            self.say(f"{finding.fault}: running it with the patch: {patch.change.summary}")
-            tried = self.try_patches([finding], [patch])
-            if tried is None:
-                fix = Fix(patch.change.summary, patch=patch.diff, level=patch.level)
-                return replace(finding, fix=fix), None, None
-            if tried.healed:
-                told = "verified" if tried.verified and patch.level != "unsafe" else "unsafe"
-                fix = Fix(
-                    patch.change.summary, patch=patch.diff, level=told, measured=tried.measured
-                )
-                mended = replace(finding, fix=fix, evidence=(*finding.evidence, *learnt))
-                return mended, patch, tried
-            learnt.append(
-                Evidence(f"tried, and it did not heal: {patch.change.summary} {tried.text}")
+    def _announce(self, count: int) -> None:
+        if count:
+            runs = count + (count > 1)
+            self.say(
+                f"{count} patch{'es' * (count > 1)} to try: at least {runs} more "
+                f"run{'s' * (runs != 1)}, and {2 * count} of regression tests"
             )
-        plain = _without_patch(finding.fix)
-        return replace(finding, fix=plain, evidence=(*finding.evidence, *learnt)), None, None
 
-    def _together(self, kept: list[tuple[Finding, Patch, Tried]]) -> Tried | None:
-        patches = [patch for _, patch, _ in kept]
-        if self.bench.interrupted or self.bench.seconds_left < 5:
+    def _one(self, finding: Finding, proposal: Proposal) -> Candidate | Finding:
+        """The first patch that heals, else the first with which the fault is gone: its illness may
+        have a second cause. What the others showed is evidence.
+        """
+        learnt: list[Evidence] = []
+        waiting: tuple[Patch, Tried] | None = None
+        if proposal.decide is not None and not proposal.patches:
+            return replace(finding, fix=Fix(proposal.decide.text))
+        for patch in proposal.patches:
+            tried = None
+            if not self.bench.interrupted and self.bench.seconds_left >= 5:
+                self.say(f"{finding.fault}: running it with the patch: {patch.change.summary}")
+                tried = self.try_patches([finding], [patch])
+            if tried is None:
+                self.untried.append(patch)
+                fix = Fix(patch.change.summary, patch=patch.diff, level=patch.level)
+                return replace(finding, fix=fix, evidence=(*finding.evidence, *learnt))
+            if tried.healed:
+                return self._candidate(finding, patch, tried, learnt)
+            if tried.gone and waiting is None:
+                waiting = patch, tried
+            else:
+                learnt.append(_not_healed(patch, tried))
+        if waiting is not None:
+            return self._candidate(finding, *waiting, learnt)
+        plain = _without_patch(finding.fix)
+        return replace(finding, fix=plain, evidence=(*finding.evidence, *learnt))
+
+    def _candidate(
+        self, finding: Finding, patch: Patch, tried: Tried, learnt: Sequence[Evidence]
+    ) -> Candidate:
+        changed_files = {new.file: new.raw for _, new in patch.files}
+        test = self.tests.kept_out(finding, changed_files)
+        return Candidate(finding, patch, tried, test, tuple(learnt))
+
+    def _together(self, candidates: list[Candidate]) -> tuple[Tried | None, list[Candidate]]:
+        """What all patches do in one run. Those that heal only in company are left out where even
+        all do not heal, and the others are looked at without them.
+        """
+        together = self._all(candidates)
+        alone = [c for c in candidates if c.tried.healed]
+        if len(alone) == len(candidates) or (together is not None and together.healed):
+            return together, candidates
+        return self._all(alone), alone
+
+    def _all(self, candidates: Sequence[Candidate]) -> Tried | None:
+        if len(candidates) < 2 or self.bench.interrupted or self.bench.seconds_left < 5:
             return None
-        self.say(f"all {len(kept)} patches together")
+        self.say(f"all {len(candidates)} patches together")
         try:
-            return self.try_patches([finding for finding, _, _ in kept], patches)
+            return self.try_patches([c.finding for c in candidates], [c.patch for c in candidates])
         except EditRefused:
             return None
-
-    def _with_company(self, finding: Finding, together: Tried | None) -> Finding:
-        """A fault whose illness has a second cause is healed by both patches together."""
-        if together is None or finding.fix is None or finding.fix.measured is None:
-            return finding
-        measured = {**finding.fix.measured, "together": together.measured}
-        return replace(finding, fix=replace(finding.fix, measured=measured))
 
     def _notes(self, together: Tried | None) -> tuple[str, ...]:
         if together is None:
@@ -166,7 +227,7 @@ class Verifier:
         except ChildFailed as error:
             if self.bench.interrupted or self.bench.out_of_time:
                 return None
-            return Tried(False, (), f"(it does not run: {str(error).splitlines()[0]})", {})
+            return Tried(False, (), (), f"(it does not run: {str(error).splitlines()[0]})", {})
         finally:
             self.bench.changed_files = {}
             self.bench.baseline = self.run
@@ -190,8 +251,8 @@ class Verifier:
         told = _told(still, sick, fresh, short)
         if crashed:
             told = f"(the patched script ends with {run.ending.exception} at {run.ending.site})"
-        healed = not (still or sick or short or crashed)
-        return Tried(healed, tuple(fresh), told, measured(self.run, run, told))
+        gone = not (still or short or crashed)
+        return Tried(gone, tuple(sick), tuple(fresh), told, measured(self.run, run, told))
 
     def _patched_run(self, wanted: Iterable[str]) -> Run:
         base = self.run
@@ -231,6 +292,10 @@ def merged(patches: Sequence[Patch]) -> tuple[tuple[Any, Any], ...]:
     sources = {old.file: old for patch in patches for old, _ in patch.files}
     edits = tuple(edit for patch in patches for edit in patch.change.edits)
     return changed(list(sources.values()), Change("", edits))
+
+
+def _not_healed(patch: Patch, tried: Tried) -> Evidence:
+    return Evidence(f"tried, and it did not heal: {patch.change.summary} {tried.text}")
 
 
 def _without_patch(fix: Fix | None) -> Fix | None:

@@ -284,7 +284,22 @@ class Bench:
         )
         spec_file = room.box / "spec.json"
         spec_file.write_text(spec.to_json(), encoding="utf-8")
-        command = ["sawbones.trials.child", str(spec_file)]
+        return self._launch(["sawbones.trials.child", str(spec_file)], room, folder)
+
+    def run_module(self, arguments: Sequence[str], room: Room, seconds: float) -> int | None:
+        """`python -m ARGUMENTS` in a room: its exit status, None where it had to be ended. What it
+        printed is `log_tail`.
+        """
+        child, log = self._launch(arguments, room, room.box)
+        cut = self._wait(child, min(seconds, self.seconds_left), room.box, None)
+        self._said.tail = room.as_the_user_knows_it(_tail(log))
+        return None if cut or self.interrupted else child.returncode
+
+    def _launch(
+        self, arguments: Sequence[str], room: Room, folder: Path
+    ) -> tuple[subprocess.Popen[bytes], Path]:
+        """`folder`: what the child shares with us beside its room."""
+        command = list(arguments)
         if room.layers is not None:
             command = ["sawbones.isolation.enter", str(room.write_plan(folder)), *command]
         temporary = room.box / "tmp"

@@ -84,7 +84,7 @@ def _remedied(label: str, remedy: str, parameter: str | None = None) -> Act:
         if pair.is_short:
             return Verdict(remedy, "open", f"{pair.steps} steps are too few to compare")
         outcome = "confirmed" if pair.is_better else "refuted"
-        details = {"sigmas": pair.sigmas}
+        details = {"sigmas": pair.sigmas, **params}
         return Verdict(remedy, outcome, f"{shown} {pair}", pair.was, pair.now, details=details)
 
     return act

@@ -54,7 +54,9 @@ def compare(run: Run, cured: Run) -> Pair:
     known = finite(run.losses[:steps])
     begin = start_level(known) if len(known) else math.nan
     was, now = run.losses[:steps], cured.losses[:steps]
-    return Pair(steps, begin, end_level(was), end_level(now), _sigmas(was - now))
+    with np.errstate(invalid="ignore"):  # both may be infinite: no gain to speak of
+        gains = was - now
+    return Pair(steps, begin, end_level(was), end_level(now), _sigmas(gains))
 
 
 def _sigmas(gains: npt.NDArray[np.float64]) -> float:
