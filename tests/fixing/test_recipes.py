@@ -10,7 +10,7 @@ import pytest
 from sawbones.faults import all_checks
 from sawbones.fixing.proposing import propose
 from sawbones.fixing.recipes import recipes
-from sawbones.schema import Ending, Event, Finding, Optimizer, Run, Site
+from sawbones.schema import Ending, Event, Finding, Optimizer, Run, Site, Verdict
 
 
 def event(seq: int, kind: str, line: int, **data: object) -> Event:
@@ -120,7 +120,27 @@ def test_the_rate_is_changed_where_its_number_stands(tmp_path, written, changed)
         ),
         ("model.unstable-norm", "y = x / torch.sqrt(v)", "y = x / torch.sqrt(v + 1e-5)"),
         ("loss.unstable-log", "l = torch.log(p).mean()", "l = torch.log(p.clamp_min(1e-7)).mean()"),
+        ("model.unstable-norm", "y = x / (d + g)", "y = x / (d + g + 1e-5)"),
+        ("model.unstable-norm", "y = x / (x - m).sqrt()", "y = x / (x - m + 1e-5).sqrt()"),
         ("model.mask-polarity", "m = ids != PAD", "m = ids == PAD"),
+        ("model.mask-polarity", "h = a(x, attn_mask=word)", "h = a(x, attn_mask=~word)"),
+        ("model.mask-polarity", "h = a(x, attn_mask=i != 0)", "h = a(x, attn_mask=i == 0)"),
+        (
+            "model.head-mixing",
+            "c = y.view(b, t, h * d)",
+            "c = y.transpose(1, 2).reshape(b, t, h * d)",
+        ),
+        ("model.mask-shape", "m = k[:, None, :, None]", "m = k[:, None, None, :]"),
+        ("model.mask-shape", "m = k.repeat(H, 1, 1)", "m = k.repeat_interleave(H, dim=0)"),
+        ("model.detached-graph", "z = q.rsample().detach()", "z = q.rsample()"),
+        ("model.detached-graph", "z = torch.normal(m, s)", "z = (m + s * torch.randn_like(m))"),
+        ("model.inplace-modified", "x += y", "x = x + y"),
+        ("model.inplace-modified", "x.relu_()", "x = x.relu()"),
+        ("model.inplace-modified", "x = F.relu(x, inplace=True)", "x = F.relu(x, inplace=False)"),
+        ("loop.memory-leak", "total += crit(x)", "total += crit(x).detach()"),
+        ("loop.memory-leak", "self.h.append(x)", "self.h.append(x.detach())"),
+        ("pipeline.truncation", "y = (x + [EOS])[:N]", "y = x[: N - 1] + [EOS]"),
+        ("loss.weighting", "l = F.nll_loss(x, y, weight=w)", "l = F.nll_loss(x, y, weight=1 / w)"),
         ("model.causal-leak", "m = torch.tril(a, diagonal=1)", "m = torch.tril(a, diagonal=0)"),
         ("model.attention-scale", "s = q @ k.mT", "s = (q @ k.mT / q.shape[-1] ** 0.5)"),
     ],
@@ -152,3 +172,39 @@ def test_every_recipe_belongs_to_a_fault_and_survives_a_run_without_anything(tmp
     for fault in recipes():
         found = Finding(fault, "proven", 1.0, "", (Site("gone.py", 3),))
         assert propose(found, run(), tmp_path, strict=True).patches == (), fault
+
+
+def test_an_assignment_that_does_nothing_is_not_left_behind(tmp_path):
+    text = "def f(s):\n    s = s.softmax(-1)\n    return s\n"
+    new = patched(tmp_path, text, "loss.double-softmax", 2, run())
+    assert new == "def f(s):\n    return s\n"
+    text = "def f(s):\n    s = s.softmax(-1)  # why\n    return s\n"
+    new = patched(tmp_path, text, "loss.double-softmax", 2, run())
+    assert new == "def f(s):\n    s = s  # why\n    return s\n"
+
+
+def test_numbers_of_a_trial_are_used_as_they_were_tried(tmp_path):
+    made = Optimizer(0, "SGD", {"lr": 2.0}, ({"lr": 2.0},), Site("train.py", 1))
+    text = "o = SGD(p, lr=2.0)\nl.backward()\no.step()\n"
+    ran = run(event(1, "backward", 2), event(2, "step", 3, optimizer=0), optimizers=(made,))
+    for fault, details, changed in (
+        ("optimizer.lr-too-high", {"factor": 0.01}, "lr=0.02)"),
+        ("optimizer.lr-too-low", {"factor": 10.0}, "lr=20.0)"),
+        ("loop.exploding-gradients", {"max_norm": 1.0}, "max_norm=1)"),
+    ):
+        (tmp_path / "train.py").write_text(text)
+        verdict = Verdict("t", "confirmed", "", details=details)
+        found = Finding(fault, "proven", 1.0, "", (Site("train.py", 1),), verdict=verdict)
+        patches = propose(found, ran, tmp_path, strict=True).patches
+        assert changed in patches[0].files[0][1].text
+
+
+def test_what_a_person_has_to_decide_names_choices_and_their_cost(tmp_path):
+    asked = 0
+    for fault in recipes():
+        found = Finding(fault, "proven", 1.0, "", (Site("gone.py", 3),))
+        decide = propose(found, run(), tmp_path, strict=True).decide
+        if decide is not None:
+            asked += 1
+            assert decide.text.startswith(("Decide ", "Choose ")) and len(decide.text) > 100, fault
+    assert asked >= 20

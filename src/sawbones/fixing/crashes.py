@@ -1,11 +1,17 @@
-"""Changes that the check of a crash has read off the user's own line: old text, new text."""
+"""Changes that the record of a crash asks for: at the line that died, or where its value is made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Callable, Iterator
 
-from sawbones.fixing.editing import Edit
+from sawbones.fixing.editing import Edit, replace
+from sawbones.fixing.expressions import in_brackets
+from sawbones.fixing.names import bindings, bound_in, is_scope
+from sawbones.fixing.numbers import literal
 from sawbones.fixing.recipes import Case, Change
+from sawbones.fixing.source import Source
+from sawbones.stats.crashes import inner_frame
 
 
 def written_change(case: Case) -> Iterator[Change]:
@@ -24,3 +30,65 @@ def written_change(case: Case) -> Iterator[Change]:
             at = start + text.index(old.encode())
             yield Change(fix.summary, (Edit(source.file, at, at + len(old.encode()), new),))
             return
+
+
+def died_at(case: Case) -> tuple[Source, int] | None:
+    """The user's innermost line, where the file is at hand."""
+    died = case.run.ending.crash
+    site = inner_frame(died).site if died is not None else None
+    source = case.source(site)
+    return (source, site.line) if source is not None and site is not None else None
+
+
+def written_as(source: Source, line: int, text: str) -> Iterator[ast.expr]:
+    """Expressions of a line that are written just so, and read."""
+    for node in source.nodes_at(line):
+        reads = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        if isinstance(node, ast.expr) and reads and source.text_of(node) == text:
+            yield node
+
+
+def rewritten_value(
+    case: Case, name: str, rewrite: Callable[[str], str], summary: str
+) -> Iterator[Change]:
+    """A value in another form: where its name is bound once, then where it is used."""
+    found = died_at(case)
+    if found is None:
+        return
+    source, line = found
+    used = next(written_as(source, line, name), None)
+    if used is None:
+        return
+    if isinstance(used, ast.Name):
+        for value in _only_binding(source, used):
+            text = rewrite(in_brackets(source, value))
+            yield Change(summary.format(text), (replace(source, value, text),))
+    text = rewrite(in_brackets(source, used))
+    yield Change(summary.format(text), (replace(source, used, text),))
+
+
+def _only_binding(source: Source, used: ast.Name) -> list[ast.expr]:
+    for scope in source.around(used):
+        if is_scope(scope) and used.id in bound_in(scope):
+            found = bindings(source, used.id, scope)
+            return found if len(found) == 1 else []
+    return []
+
+
+def larger_table(case: Case, size: int, needed: int) -> Iterator[Change]:
+    """The number of rows of a table, where it is written as a number or set as one argument."""
+    for source, site in case.places():
+        for node in source.nodes_at(site.line):
+            if isinstance(node, ast.expr) and literal(node) == size:
+                yield Change(
+                    f"Give the table {needed} rows.", (replace(source, node, str(needed)),)
+                )
+                return
+        for call in source.calls_at(site.line, "Embedding", "EmbeddingBag"):
+            if call.args and not isinstance(call.args[0], ast.Starred):
+                yield Change(
+                    f"Give the table {needed} rows.",
+                    (replace(source, call.args[0], str(needed)),),
+                    unsafe="the size is computed, and a number takes its place",
+                )
+                return

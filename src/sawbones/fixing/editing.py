@@ -225,6 +225,40 @@ def _indented(source: Source, text: str, lead: str) -> str:
 # applying
 
 
+def without_idle(source: Source, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """Where an assignment would be left that gives a name its own value (`x = x`), the statement
+    goes; one with a comment of its own stays.
+    """
+    kept = list(edits)
+    for statement in ast.walk(source.tree):
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        start, stop = source.span(statement)
+        own = [e for e in kept if e.file == source.file and start <= e.start and e.stop <= stop]
+        rest = source.utf8[stop : source.line_stop(statement.end_lineno or statement.lineno)]
+        if own and not rest.strip() and _is_idle(source, own, start, stop):
+            kept = [e for e in kept if e not in own]
+            kept.append(remove(source, statement))
+    return tuple(kept)
+
+
+def _is_idle(source: Source, edits: list[Edit], start: int, stop: int) -> bool:
+    parts, at = [], start
+    for edit in sorted(edits):
+        if edit.start < at:
+            return False
+        parts += [source.utf8[at : edit.start], edit.text.encode()]
+        at = edit.stop
+    text = textwrap.dedent(b"".join([*parts, source.utf8[at:stop]]).decode())
+    try:
+        (found,) = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return False
+    if not isinstance(found, ast.Assign):
+        return False
+    return ast.unparse(found.targets[0]) == ast.unparse(found.value)
+
+
 def apply(source: Source, edits: Sequence[Edit]) -> Source:
     """The file with the edits in it, or EditRefused and nothing."""
     own = sorted(dict.fromkeys(e for e in edits if e.file == source.file), key=lambda e: e.start)

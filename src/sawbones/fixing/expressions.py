@@ -19,6 +19,17 @@ def in_brackets(source: Source, node: ast.expr) -> str:
     return text if isinstance(node, _WHOLE) else f"({text})"
 
 
+def plus(source: Source, node: ast.expr, text: str) -> Edit:
+    """`node + text`, in the brackets that stand around it already where there are any."""
+    start, stop = source.span(node)
+    around = source.utf8[:start].rstrip()[-1:] + source.utf8[stop:].lstrip()[:1]
+    parent = source.parents.get(node)
+    argument = isinstance(parent, ast.Call) and node in parent.args
+    if around == b"()" or argument:
+        return Edit(source.file, stop, stop, f" + {text}")
+    return Edit(source.file, start, stop, f"({source.text_of(node)} + {text})")
+
+
 def is_library_call(source: Source, call: ast.Call) -> bool:
     """`torch.softmax(x)` and `F.softmax(x)`, not `x.softmax()`."""
     return full_name(source, call.func).startswith(("torch.", "numpy.", "math."))
@@ -86,8 +97,10 @@ def in_comparison(source: Source, line: int) -> Iterator[ast.Compare]:
             yield node
 
 
-def turned(source: Source, node: ast.Compare) -> Edit:
+def turned(source: Source, node: ast.expr) -> Edit:
     """`==` for `!=` and the other way round, and the like for orders."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        raise EditRefused("no comparison")
     left, right = source.text_of(node.left), source.text_of(node.comparators[0])
     opposite = {
         ast.Eq: "!=",

@@ -47,14 +47,14 @@ def means_the_same(source: Source, node: ast.expr, there: ast.AST) -> bool:
             _class_of(source, home) is _class_of(source, goal)
         )
     # From an enclosing scope, by names that are bound nowhere in between.
-    scopes = [s for s in source.around(there) if _is_scope(s)]
+    scopes = [s for s in source.around(there) if is_scope(s)]
     if home not in scopes:
         return False
     inner = scopes[: scopes.index(home)]
     return not any(names & bound_in(scope) for scope in inner)
 
 
-def _is_scope(node: ast.AST) -> bool:
+def is_scope(node: ast.AST) -> bool:
     return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module))
 
 
@@ -85,7 +85,7 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        if not _is_scope(node) and not isinstance(node, ast.ClassDef):
+        if not is_scope(node) and not isinstance(node, ast.ClassDef):
             waiting += ast.iter_child_nodes(node)
 
 
@@ -131,7 +131,7 @@ def value_of(source: Source, node: ast.expr) -> ast.expr:
 
 
 def _assigned_to_name(source: Source, node: ast.Name) -> list[ast.expr]:
-    scopes = [s for s in source.around(node) if _is_scope(s)]
+    scopes = [s for s in source.around(node) if is_scope(s)]
     for scope in scopes:
         if node.id in bound_in(scope):
             return bindings(source, node.id, scope) if _bound_once(scope, node.id) else []

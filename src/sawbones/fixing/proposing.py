@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-from sawbones.fixing.editing import EditRefused, apply, loses_a_comment, unified_diff
+from sawbones.fixing.editing import EditRefused, apply, loses_a_comment, unified_diff, without_idle
 from sawbones.fixing.recipes import Case, Change, Decide, recipes
 from sawbones.fixing.source import Source
 from sawbones.schema import Finding, Fix, Report, Run
@@ -67,6 +67,8 @@ def propose(finding: Finding, run: Run, root: Path, strict: bool = False) -> Pro
 
 def _patch(fault: str, change: Change, case: Case) -> Patch | None:
     try:
+        for source in case.sources(change):
+            change = dataclasses.replace(change, edits=without_idle(source, change.edits))
         return Patch(fault, change, changed(case.sources(change), change))
     except EditRefused:
         return None

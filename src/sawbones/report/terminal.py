@@ -289,7 +289,7 @@ def render_fixes(report: Report, console: Console, quiet: bool = False) -> None:
         console.print(Text(), head, Text(shown_line(finding.title)), sep="\n", width=width)
         console.print(Text(shown_line(finding.fix.summary), style="bold"), width=width)
         for line in (finding.fix.patch or "").split("\n")[:-1]:
-            console.print(_diff_line(line), soft_wrap=True)
+            console.print(_diff_line(line.removesuffix("\r")), soft_wrap=True)
         told = wording.fix_told(finding.fix)
         console.print(Text(shown_line(told), style=_LEVEL_STYLES[finding.fix.level]), width=width)
         for tried in finding.evidence:

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from sawbones.fixing.editing import EditRefused, keyword_of, remove_keyword, replace
 from sawbones.fixing.expressions import operand
 from sawbones.fixing.names import is_simple
+from sawbones.fixing.numbers import literal
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import Source, called_name
+from sawbones.stats.sequences import attention_ops
 
 PRODUCTS = ("matmul", "bmm", "baddbmm", "einsum")
 
@@ -29,7 +31,10 @@ def fix(case: Case) -> Iterator[Change]:
                     )
             elif key not in seen and _is_product(node):
                 seen.add(key)
-                yield from _scaled(source, node)
+                yield from _scaled(source, node, _head_width(case))
+            elif key not in seen and isinstance(node, ast.BinOp) and _is_factor(node):
+                seen.add(key)
+                yield from _other_factor(source, node, _head_width(case))
 
 
 def _is_product(node: ast.expr) -> bool:
@@ -38,17 +43,43 @@ def _is_product(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and called_name(node) in PRODUCTS
 
 
-def _scaled(source: Source, node: ast.expr) -> Iterator[Change]:
+def _head_width(case: Case) -> int | None:
+    """As the attention of the first deep step has it."""
+    widths = {a.head_dim for deep in case.run.deep[:1] for a, _ in attention_ops(deep)}
+    return widths.pop() if len(widths) == 1 else None
+
+
+def _is_factor(node: ast.BinOp) -> bool:
+    """Scores times or over a number that is written there."""
+    return isinstance(node.op, (ast.Mult, ast.Div)) and literal(node.right) is not None
+
+
+def _other_factor(source: Source, node: ast.BinOp, width: int | None) -> Iterator[Change]:
+    if width is not None:
+        text = f"{source.text_of(node.left)} / {width} ** 0.5"
+        yield Change(
+            f"Divide the scores by the root of a head's width: {width} ** 0.5.",
+            (replace(source, node, text),),
+        )
+
+
+def _scaled(source: Source, node: ast.expr, width: int | None) -> Iterator[Change]:
     query = _query(source, node)
-    if query is None or not is_simple(query):
+    if query is None or (not is_simple(query) and (width is None or _is_weights(query))):
         return
-    root = f"{source.text_of(query)}.shape[-1] ** 0.5"
+    simple = is_simple(query)
+    root = f"{source.text_of(query)}.shape[-1] ** 0.5" if simple else f"{width} ** 0.5"
     text = source.text_of(node)
     try:
         edit = replace(source, node, f"({text} / {root})")
     except EditRefused:
         return
     yield Change(f"Divide the scores by {root}.", (edit,))
+
+
+def _is_weights(node: ast.expr) -> bool:
+    """Scores that have become shares: what they are multiplied with are the values."""
+    return isinstance(node, ast.Call) and called_name(node) in ("softmax", "dropout")
 
 
 def _query(source: Source, node: ast.expr) -> ast.expr | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from sawbones.fixing.editing import keyword_of, replace
-from sawbones.fixing.expressions import calls_near, in_brackets, operand, with_operand
+from sawbones.fixing.expressions import calls_near, operand, plus
 from sawbones.fixing.recipes import Case, Change
 
 NORMS = ("LayerNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "RMSNorm")
@@ -18,17 +18,12 @@ def fix(case: Case) -> Iterator[Change]:
         if given is not None:
             yield Change("Give the normalisation an eps: 1e-5.", (replace(source, given, "1e-5"),))
     for source, call in calls_near(case, "sqrt", "rsqrt"):
-        given = operand(source, call)
-        if given is not None:
-            method = given is getattr(call.func, "value", None)
-            inner = f"{in_brackets(source, given)} + 1e-5"
-            edit = with_operand(source, call, f"({inner})" if method else inner)
+        under = operand(source, call)
+        if under is not None:
+            edit = plus(source, under, "1e-5")
             yield Change("Add a small number under the root: 1e-5.", (edit,))
     for source, site in case.places():
         for node in source.nodes_at(site.line):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-                divisor = in_brackets(source, node.right)
-                yield Change(
-                    "Add a small number to the divisor: 1e-5.",
-                    (replace(source, node.right, f"({divisor} + 1e-5)"),),
-                )
+                edit = plus(source, node.right, "1e-5")
+                yield Change("Add a small number to the divisor: 1e-5.", (edit,))

@@ -1,0 +1,17 @@
+"""Which order is the right one, a person decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.fixing.recipes import Case, Decide
+
+CHOICES = (
+    "Decide which order is the right one: shuffle inputs and labels by one and the same index, or "
+    "neither. If the file itself is out of order it has to be made again: no change of the script "
+    "finds the labels back."
+)
+
+
+def fix(case: Case) -> Iterator[Decide]:
+    yield Decide(CHOICES)

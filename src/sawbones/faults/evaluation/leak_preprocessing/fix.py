@@ -1,0 +1,17 @@
+"""Which rows statistics may be made of: those that are trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.fixing.recipes import Case, Decide
+
+CHOICES = (
+    "Decide which rows are known when the model is made, split first, and make mean, spread, "
+    "vocabulary or selection of those alone; then apply them to all. The score falls to what use "
+    "will show; nothing else is lost."
+)
+
+
+def fix(case: Case) -> Iterator[Decide]:
+    yield Decide(CHOICES)

@@ -1,0 +1,17 @@
+"""How texts share a batch, a person decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.fixing.recipes import Case, Decide
+
+CHOICES = (
+    "Decide how texts share a batch: pad to the longest of each batch (no change of results), sort "
+    "by length into buckets (least padding, batches less mixed), or pack several texts into one "
+    "row (no padding, and the attention needs a block mask)."
+)
+
+
+def fix(case: Case) -> Iterator[Decide]:
+    yield Decide(CHOICES)
