@@ -294,7 +294,7 @@ FLAGS = {
     "try": "--json --list --nproc-per-node --seconds --steps",
     "run": (
         "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node "
-        "--out --quiet"
+        "--on-finding --out --quiet --stop-on"
     ),
     "replay": "--approximate --deep --device --dtype --seconds --trust",
     "shrink": "--out --seconds --trust",

@@ -31,8 +31,8 @@ from sawbones.capture.protocol import Protocol, raised_in_scaler
 from sawbones.capture.substitution import overwrite, put_in_place
 from sawbones.capture.writing import numerics
 from sawbones.observe.census import has_parameters
+from sawbones.observe.endings import Finished
 from sawbones.observe.environment import describe_environment
-from sawbones.observe.recorder import Finished
 
 if TYPE_CHECKING:
     from sawbones.observe.launch import Session

@@ -21,8 +21,8 @@ import torch
 
 from sawbones.capture import edits as changes
 from sawbones.capture.minimise import shortest_window, smallest
+from sawbones.observe.endings import Finished
 from sawbones.observe.fingerprints import tensors_in
-from sawbones.observe.recorder import Finished
 
 if TYPE_CHECKING:
     from sawbones.capture.stage import Stage

@@ -17,6 +17,7 @@ from sawbones.cli.arguments import Parser, existing_script, split_script, usage_
 from sawbones.cli.guard import reader_may_leave
 
 if TYPE_CHECKING:
+    from sawbones.live.stopping import StopOn
     from sawbones.schema import Finding
 
 DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, and record it.
@@ -30,6 +31,18 @@ CAPTURE_LIMIT_HELP = (
 )
 
 
+WITH_VALUES = {"--out", "--nproc-per-node", "--capture-limit", "--on-finding", "--stop-on"}
+
+
+def _stop_on(text: str) -> StopOn:
+    from sawbones.live.stopping import StopOn
+
+    try:
+        return StopOn.parsed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def parser() -> argparse.ArgumentParser:
     p = Parser("sawbones run", DESCRIPTION)
     p.add_argument(
@@ -40,6 +53,20 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--quiet", action="store_true", help="no live warnings and no summary at the end"
+    )
+    p.add_argument(
+        "--on-finding",
+        action="append",
+        default=[],
+        metavar="COMMAND|URL",
+        help="give each thing that is found, as JSON, to a command or post it; may be repeated",
+    )
+    p.add_argument(
+        "--stop-on",
+        type=_stop_on,
+        metavar="WHAT",
+        help="end the script, as Ctrl-C does, with status 1 at nonfinite, likely, proven or "
+        "a fault id; several with commas",
     )
     p.add_argument(
         "--no-deep",
@@ -75,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: list[str]) -> None:
-    own, theirs = split_script(args, {"--out", "--nproc-per-node", "--capture-limit"}, parser())
+    own, theirs = split_script(args, WITH_VALUES, parser())
     with reader_may_leave():
         given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
@@ -87,6 +114,7 @@ def run(args: list[str]) -> None:
     from sawbones.observe.launch import Session, run_script
     from sawbones.observe.options import Options, running
     from sawbones.observe.printing import die_of_interrupt
+    from sawbones.observe.saying import say
     from sawbones.store.recordings import new_run_folder
 
     named = (
@@ -101,15 +129,15 @@ def run(args: list[str]) -> None:
             f"--out FOLDER {given.script}"
         )
     options = Options(deep_steps=(), deep_every=0) if given.no_deep else running()
-    from sawbones.live import attach_live_warnings
+    from sawbones.live import Alerts, attach_live_warnings
 
     def prepare(session: Session) -> None:
         if not given.quiet and rank == 0:
             session.on_finish.append(
                 lambda ended: _summary(folder, ended.recorder is not None, given.capture_limit)
             )
-        if not given.quiet:
-            attach_live_warnings(session)
+        if not given.quiet or given.on_finding or given.stop_on:
+            attach_live_warnings(session, given.stop_on, Alerts(given.on_finding), given.quiet)
         if not given.no_capture:
             attach(
                 session,
@@ -121,6 +149,9 @@ def run(args: list[str]) -> None:
     status, session = run_script(
         given.script, given.args, folder, options, rank=rank, prepare=prepare
     )
+    if session.recorder is not None and session.recorder.stop_wanted:
+        say(f"sawbones: ended by --stop-on: {session.recorder.stop_wanted}")
+        raise SystemExit(1)
     if session.ending is not None and session.ending.kind == "interrupted":
         die_of_interrupt()
     raise SystemExit(status)
@@ -234,6 +265,8 @@ def _torchrun(given: argparse.Namespace) -> int:
         str(folder),
         *(["--quiet"] if given.quiet else []),
         *(["--no-deep"] if given.no_deep else []),
+        *(f"--on-finding={target}" for target in given.on_finding),
+        *([f"--stop-on={','.join(given.stop_on.words)}"] if given.stop_on else []),
         *(f"--no-{name}" for name in ("capture", "source", "data") if getattr(given, f"no_{name}")),
         f"--capture-limit={given.capture_limit:g}",
         given.script,

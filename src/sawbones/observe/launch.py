@@ -250,6 +250,8 @@ def _execute(run_main: Callable[[], None], session: Session) -> Ending:
     except SystemExit as leaving:
         return exited(leaving, speak=True)
     except KeyboardInterrupt as error:
+        if session.recorder is not None and session.recorder.stop_wanted:
+            return Ending("interrupted", 1, message=session.recorder.stop_wanted)
         print_exception(error)
         return Ending("interrupted", 130)
     except BaseException as error:

@@ -27,6 +27,7 @@ from sawbones.observe.census import Census, unwrap
 from sawbones.observe.cpu_time import Clock, cpu_time
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.detail import Detail
+from sawbones.observe.endings import Finished, Stopped
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard, is_from_outside
 from sawbones.observe.journal import Journal
@@ -64,12 +65,6 @@ def _forked() -> None:
 # a system call for the process number in every hook would cost more
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
-
-
-class Finished(BaseException):
-    """Raised inside the host to end a run whose step or time budget is used up. Not an Exception:
-    user code must not swallow it.
-    """
 
 
 class Recorder:
@@ -120,6 +115,8 @@ class Recorder:
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
         # called after every step, for live warnings
         self.listeners: list[Callable[[Recorder], None]] = []
+        self.stop_wanted = ""  # why a listener wants the run to end after this step
+        self._stop_told = False
         self.at_the_end: list[Callable[[], None]] = []  # called before the facts are written
         # called when many backward passes went by without a step
         self.on_waiting: list[Callable[[Recorder], None]] = []
@@ -395,6 +392,9 @@ class Recorder:
         if self.microstep in _MANY_PASSES:
             for listener in self.on_waiting:
                 self.guard("live warnings", listener, self)
+        if self.stop_wanted and not self._stop_told:
+            self._stop_told = True  # a script that goes on after Ctrl-C is not asked twice
+            raise Stopped(self.stop_wanted)
         if self.capture is not None:
             self.tell(self.capture.backward_ends)
         if (
@@ -498,6 +498,9 @@ class Recorder:
             )
         for listener in self.listeners:
             self.guard("live warnings", listener, self)
+        if self.stop_wanted and not self._stop_told:
+            self._stop_told = True  # a script that goes on after Ctrl-C is not asked twice
+            raise Stopped(self.stop_wanted)
         if self.wants_deep():
             self.guard("deep", self.start_deep)
         over = self.options.max_steps is not None and self.step >= self.options.max_steps
