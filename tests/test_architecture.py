@@ -62,6 +62,7 @@ MAY_IMPORT = {
         "__version__",
     },
     "watching": {"schema", "store", "observe", "capture"},
+    "attach": {"schema"},
     "live": {"schema", "masking", "store", "observe", "diagnosis"},
     "testing": {
         "schema",
@@ -108,6 +109,7 @@ MAY_IMPORT = {
         "observe",
         "capture",
         "watching",
+        "attach",
         "live",
         "diagnosis",
         "triage",
@@ -292,6 +294,7 @@ FLAGS = {
     "fix": "--allow --apply --check --html --json --only --quiet --seconds --steps --unsafe",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",
+    "attach": "--json --seconds --stacks",
     "run": (
         "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node "
         "--on-finding --out --quiet --stop-on"

@@ -20,6 +20,7 @@ COMMANDS = {
     "shrink": (
         "Make a captured failure small: fewest examples, shortest sequence, a script of its own."
     ),
+    "attach": "Look at a training that hangs and was never watched: who waits for whom.",
     "audit": "Find leaks and shifts in the data sets themselves.",
     "show": "Summarise a recorded run.",
     "runs": "List recorded runs.",
