@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
+    from sawbones.observe.recorder import Recorder
+
 
 class Watch:
     """Records from construction until close(), or for the length of a with block."""
@@ -58,6 +60,12 @@ class Watch:
             census.saw_root(thing)
         else:
             census.built(thing, None)
+
+    @property
+    def recorder(self) -> Recorder:
+        """What writes the recording; for integrations."""
+        recorder: Recorder = self._session.recorder
+        return recorder
 
     @property
     def step(self) -> int:

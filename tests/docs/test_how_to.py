@@ -77,3 +77,19 @@ def test_the_script_of_the_tutorial_fails_where_the_tutorial_says(tmp_path: Path
         "first at step 16" in done.stderr
         and (tmp_path / "run" / "bundles" / "step-000016.sawbones").is_file()
     )
+
+
+def test_the_callbacks_of_trainers_are_where_the_page_says() -> None:
+    import ast
+
+    text = (HOW_TO / "trainers.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 3
+    folder = DOCS.parent / "src"
+    for block in blocks:
+        (imported, use) = ast.parse(block).body
+        assert isinstance(imported, ast.ImportFrom) and imported.module is not None
+        source = (folder / imported.module.replace(".", "/")).with_suffix(".py")
+        (name,) = (alias.name for alias in imported.names)
+        assert f"class {name}(" in source.read_text(encoding="utf-8")
+        assert f"{name}()" in ast.unparse(use), "two lines each"

@@ -182,6 +182,11 @@ class Session:
             adopt(self.folder)
 
 
+def current_recorder() -> Any:
+    """Of the session that watches this process; None where there is none."""
+    return next((session.recorder for session in reversed(_here) if session.recorder), None)
+
+
 def forget_parent() -> None:
     """In a forked process: what watches the parent lets go of this one."""
     while _here:

@@ -1,0 +1,74 @@
+"""A callback for Lightning:
+
+from sawbones.integrations.lightning import SawbonesCallback
+
+Trainer(max_epochs=3, callbacks=[SawbonesCallback()]).fit(module, data)
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sawbones.integrations.recording import Recording
+from sawbones.schema import Run
+from sawbones.schema.errors import SawbonesError
+
+
+def _callback_class() -> Any:
+    """Of the package that the program uses: it goes by two names."""
+    names = sorted(("lightning.pytorch", "pytorch_lightning"), key=lambda n: n not in sys.modules)
+    for name in names:
+        try:
+            return importlib.import_module(name).Callback
+        except ImportError:
+            continue
+    raise SawbonesError(
+        "sawbones.integrations.lightning needs lightning or pytorch-lightning: "
+        "pip install lightning"
+    )
+
+
+if TYPE_CHECKING:
+    _Callback = object
+else:
+    _Callback = _callback_class()
+
+
+class SawbonesCallback(_Callback):
+    """Records the fit as `sawbones run` does, with live warnings and a summary at the end.
+
+    out: the folder of the recording (default: a new one in .sawbones/). summary: whether anything
+    is printed. After the fit, `run` holds the recording and `folder` says where it is.
+    """
+
+    def __init__(self, out: str | Path | None = None, summary: bool = True) -> None:
+        super().__init__()
+        self._recording = Recording("lightning.Trainer", out, summary)
+        self.run: Run | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        return self._recording.folder
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self._recording.begin()
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if not trainer.sanity_checking:
+            self._log(trainer)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self._log(trainer)
+
+    def _log(self, trainer: Any) -> None:
+        metrics = dict(trainer.callback_metrics)
+        self._recording.log(metrics, trainer.global_step, trainer.current_epoch)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        self.run = self._recording.end()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self.run = self._recording.end(exception)
