@@ -101,6 +101,7 @@ MAY_IMPORT = {
         "diagnosis",
     },
     "triage": {"schema", "store", "observe", "faults", "testing", "diagnosis", "fixing"},
+    "parity": {"schema", "evidence"},
     "scoring": {"schema", "store", "diagnosis", "lab"},
     "dashboard": {"schema", "store", "report"},
     "integrations": {

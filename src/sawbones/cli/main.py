@@ -22,6 +22,7 @@ COMMANDS = {
     ),
     "attach": "Look at a training that hangs and was never watched: who waits for whom.",
     "audit": "Find leaks and shifts in the data sets themselves.",
+    "parity": "Where what serves parts from what was trained, on golden rows.",
     "show": "Summarise a recorded run.",
     "runs": "List recorded runs.",
     "scrub": "Mask the secrets that an older recording holds in clear.",

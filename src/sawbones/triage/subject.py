@@ -97,18 +97,24 @@ def load_subject(spec: str) -> Subject:
     """`my.module:subject` or `path/to/file.py:subject`; without a name after the colon,
     `subject`.
     """
+    return as_subject(load_named(spec, "check"), spec)
+
+
+def load_named(spec: str, command: str) -> Any:
+    """What `my.module:name` or `path/to/file.py:name` stands for, for this command of ours."""
     place, _, attribute = spec.partition(":")
     attribute = attribute or "subject"
     names = [attribute] if place.endswith(".py") else [attribute, *place.split(".")]
     if not all(name.isidentifier() for name in names):
         raise SubjectNotFound(
-            f"{spec!r} names no subject. As in: sawbones check my.module:subject, or "
+            f"{spec!r} names no subject. As in: sawbones {command} my.module:subject, or "
             "path/to/file.py:subject"
         )
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place, spec)
+        path = Path(place)
+        module = _from_file(path, command) if place.endswith(".py") else _from_name(place, command)
     except SawbonesError:
         raise
     except (Exception, SystemExit) as error:  # the user's own code
@@ -116,36 +122,31 @@ def load_subject(spec: str) -> Subject:
         raise SubjectNotFound(
             f"{place} cannot be imported: {type(error).__name__}: {said}"
         ) from error
-    try:
-        return as_subject(getattr(module, attribute), spec)
-    except AttributeError as error:
-        if not hasattr(module, attribute):
-            near = sorted(
-                n
-                for n, v in vars(module).items()
-                if not n.startswith("_") and not inspect.ismodule(v)
-            )[:8]
-            raise SubjectNotFound(
-                f"{place} has no {attribute!r}. It has: {', '.join(near) or 'nothing'}"
-            ) from error
-        raise
+    if not hasattr(module, attribute):
+        near = sorted(
+            n for n, v in vars(module).items() if not n.startswith("_") and not inspect.ismodule(v)
+        )[:8]
+        raise SubjectNotFound(
+            f"{place} has no {attribute!r}. It has: {', '.join(near) or 'nothing'}"
+        )
+    return getattr(module, attribute)
 
 
-def _from_name(place: str, spec: str) -> Any:
+def _from_name(place: str, command: str) -> Any:
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         if error.name is None or not (place + ".").startswith(error.name + "."):
             raise  # the module is there; something that it imports is not
         raise SubjectNotFound(
-            f"no module {place!r} from {os.getcwd()}. As in an import: sawbones check "
+            f"no module {place!r} from {os.getcwd()}. As in an import: sawbones {command} "
             "my.module:subject"
         ) from error
 
 
-def _from_file(path: Path) -> Any:
+def _from_file(path: Path, command: str) -> Any:
     if not path.is_file():
-        raise SubjectNotFound(f"no file {path}. As in: sawbones check {path.name}:subject")
+        raise SubjectNotFound(f"no file {path}. As in: sawbones {command} {path.name}:subject")
     name = path.stem
     sys.path.insert(0, str(path.absolute().parent))
     found = importlib.util.spec_from_file_location(name, path)
