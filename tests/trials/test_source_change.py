@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sawbones.diagnosis import diagnose_script
-from sawbones.trials.source_change import first_moved, judge_features, judge_labels
+from sawbones.trials.source_change import first_moved, judge_features, judge_future, judge_labels
 
 
 def _call(rows: list[int], columns: list[int], phase: str = "train") -> dict[str, Any]:
@@ -92,6 +92,31 @@ def test_the_first_value_that_moved_holds_none_of_the_changed_rows() -> None:
         ["a.py", "f", 3, "mean", "value", "2", "", None],
     ]
     assert first_moved(before, after) == ["a.py", "f", 3, "mean", None]
+
+
+def _series(moved: list[int], reach: int = 60) -> dict[str, Any]:
+    """40 evaluated rows, of which those from 30 on were changed, and `moved` with them."""
+    rows = [1000 + i for i in range(40)]
+    after = [r + 7 if i >= 30 or i in moved else r for i, r in enumerate(rows)]
+    plan = {
+        **_side(_call(rows, [1], "eval")),
+        "row_of": {str(r): i for i, r in enumerate(rows)},
+        "future": {"rows": list(range(30, reach)), "trace": []},
+    }
+    return judge_future(plan, {**_side(_call(after, [2], "eval")), "changed": ["x"]})
+
+
+def test_rows_shortly_before_the_change_that_move_look_ahead() -> None:
+    told = _series([27, 28, 29])
+    assert (told["outcome"], told["moved"], told["compared"], told["reach"]) == ("moved", 3, 30, 3)
+
+
+def test_rows_before_the_change_that_stay_look_only_back() -> None:
+    assert _series([])["outcome"] == "kept"
+
+
+def test_rows_that_all_move_are_scaled_together_and_prove_nothing() -> None:
+    assert _series(list(range(30)))["outcome"] == "refused"
 
 
 SCRIPT = """

@@ -28,7 +28,7 @@ from sawbones.schema.errors import SawbonesError
 from sawbones.trials import trial
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
 from sawbones.trials.source_change import change_at_source
-from sawbones.trials.strangers import keep_apart
+from sawbones.trials.strangers import keep_apart, without_filled
 from sawbones.trials.twin import compare
 
 OBSERVE_SHARE = 0.5  # of the budget, at most, goes into watching; the rest belongs to the trials
@@ -217,6 +217,8 @@ def with_source_change(bench: Bench, run: Run, say: Say) -> Run:
     if (run.facts.get("sources") or {}).get("rows"):
         say("changing rows that are only evaluated where they enter the script")
     told = change_at_source(bench, run)
+    if not bench.interrupted and (filled := without_filled(bench, run)) is not None:
+        told["filled"] = filled
     if bench.interrupted:
         return run
     return replace(run, facts={**run.facts, "source_change": told})

@@ -253,7 +253,7 @@ class Recorder:
             self.guard("fitted", self.fitted.saw, tensors_in((args, kwargs)), self.phase)
         if self.sources is not None and not self.unsure:
             loaded = self.batches.latest if self.batches.loader_seen else None
-            self.guard("sources", self.sources.called, (args, kwargs), self.phase, loaded)
+            self.guard("sources", self.sources.called, (args, kwargs), self.phase, loaded, inner)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
         learns = self.phase == "train" and not self.unsure
         if learns:

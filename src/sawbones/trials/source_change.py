@@ -3,7 +3,8 @@ again from the same seed: what it trains on must stay as it was, bit for bit.
 
 Real numbers are moved far and texts scrambled; the number of rows, their order, labels, groups and
 missing values stay. A second run leaves the rows and exchanges their labels: then every input must
-stay. Calls of the model are compared up to the first evaluation, so that a score that steers the
+stay. Where the rows are those of a series, a further run changes all rows from one moment on, where
+they first appear: what is evaluated from before that moment must stay. Calls of the model are compared up to the first evaluation, so that a score that steers the
 training cannot be mistaken for a leak. Where something moved, a third run without any change must
 repeat the first.
 """
@@ -21,18 +22,27 @@ from sawbones.trials.bench import Bench
 STEPS = 24  # compared of the training, at most
 LATEST_EVALUATION = 600  # steps: an evaluation that comes later is not waited for
 LEAST_ROWS = 20  # compared
+TOO_LATE = "the first evaluation comes too late to be repeated"
 SPLIT_MOVED = "the split, or the labels of the training rows, moved with the change"
+
+KINDS = ("features", "labels", "future")
+MOST_MOVED = 0.5  # of rows before the moment: more is a statistic of them all, no look ahead
 
 Plan = Mapping[str, Any]
 Calls = Sequence[Mapping[str, Any]]
 
 
 def change_at_source(bench: Bench, run: Run) -> dict[str, Any]:
-    """Plain facts for evaluation.leak-preprocessing and evaluation.leak-target."""
+    """Plain facts for evaluation.leak-preprocessing, leak-target and leak-temporal."""
     plan = run.facts.get("sources") or {"why": "the script's data were not followed"}
     if plan.get("why"):
-        return {kind: {"outcome": "refused", "why": plan["why"]} for kind in ("features", "labels")}
-    return {"features": _features(bench, run, plan), "labels": _labels(bench, run, plan)}
+        return {kind: {"outcome": "refused", "why": plan["why"]} for kind in KINDS}
+    features = _features(bench, run, plan)
+    return {
+        "features": features,
+        "labels": _labels(bench, run, plan),
+        "future": _future(bench, run, plan, features),
+    }
 
 
 def _features(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
@@ -66,15 +76,61 @@ def judge_features(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
     return {"outcome": "moved", **told, "first": first_moved(plan["trace"], other["trace"])}
 
 
+def _future(bench: Bench, run: Run, plan: Plan, features: Plan) -> dict[str, Any]:
+    place = plan.get("future")
+    if place is None:
+        return {"outcome": "refused", "why": "the rows are no series in the order they stand in"}
+    if features["outcome"] == "moved":
+        return {"outcome": "refused", "why": "training rows follow the evaluated ones already"}
+    steps = _first_evaluation(run)
+    if steps is None:
+        return {"outcome": "refused", "why": TOO_LATE}
+    other = _again(bench, {**_place(place), "what": "features"}, steps)
+    told = judge_future(plan, other)
+    return _with_line(bench, place, _if_repeatable(bench, plan, told, steps))
+
+
+def judge_future(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
+    """Evaluated rows from before a moment, against the same with everything changed after it."""
+    start, row_of = plan["future"]["rows"][0], plan["row_of"]
+    pairs = _pairs(plan, other, "eval")
+    why = other.get("why") or ("" if other.get("changed") else "no later value could be changed")
+    if why or any(len(a["rows"]) != len(b["rows"]) for a, b in pairs):
+        return {"outcome": "refused", "why": why or "other rows are evaluated after the change"}
+    before: dict[int, bool] = {}  # row -> whether it moved
+    for a, b in pairs:
+        for old, new in zip(a["rows"], b["rows"], strict=True):
+            row = row_of.get(str(old), -1)
+            if 0 <= row < start:
+                before[row] = before.get(row, False) or old != new
+    if len(before) < LEAST_ROWS:
+        return {"outcome": "refused", "why": "too few rows from before the moment are evaluated"}
+    moved = [row for row, has_moved in before.items() if has_moved]
+    told = {"moved": len(moved), "compared": len(before), "changed": len(plan["future"]["rows"])}
+    if not moved:
+        return {"outcome": "kept", **told}
+    if len(moved) > MOST_MOVED * len(before):
+        why = "all evaluated rows move together: each part has statistics of its own"
+        return {"outcome": "refused", "why": why}
+    told["reach"] = start - min(moved)
+    first = first_moved(plan["future"]["trace"], other["trace"])
+    return {"outcome": "moved", **told, "first": first}
+
+
+def _first_evaluation(run: Run) -> int | None:
+    """Steps up to the end of the first evaluation; None where that comes too late."""
+    evaluated = [e.step for e in run.of_kind("forward") if e.phase == "eval" and e.step > 0]
+    return evaluated[0] + 1 if evaluated and evaluated[0] <= LATEST_EVALUATION else None
+
+
 def _labels(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
     if not plan["together"] or not plan["labels"]:
         why = "rows and labels do not enter the script together: it may make one from the other"
         return {"outcome": "refused", "why": why}
-    evaluated = [e.step for e in run.of_kind("forward") if e.phase == "eval" and e.step > 0]
-    if not evaluated or evaluated[0] > LATEST_EVALUATION:
-        return {"outcome": "refused", "why": "the first evaluation comes too late to be repeated"}
+    steps = _first_evaluation(run)
+    if steps is None:
+        return {"outcome": "refused", "why": TOO_LATE}
     change = {**_place(plan), "what": "labels", "labels": plan["labels"]}
-    steps = evaluated[0] + 1
     told = judge_labels(plan, _again(bench, change, steps))
     return _with_line(bench, plan, _if_repeatable(bench, plan, told, steps))
 

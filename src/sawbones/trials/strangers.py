@@ -31,15 +31,40 @@ Plan = Mapping[str, Any]
 def keep_apart(bench: Bench, run: Run) -> list[dict[str, Any]]:
     """Plain facts for evaluation.leak-group and evaluation.leak-temporal."""
     plan = run.facts.get("sources") or {}
-    held = _held_pass(run)
+    held = held_pass(scored_passes(run))
     if not plan.get("strangers") or held is None:
         return []
     return [_one(bench, run, plan, stranger, held) for stranger in plan["strangers"]]
 
 
-def _held_pass(run: Run) -> Mapping[str, Any] | None:
-    """The largest evaluation of rows that are not trained on."""
+def scored_passes(run: Run) -> list[Mapping[str, Any]]:
+    """Evaluations with an error for each row. Where the script compares answers in a way that was
+    not seen, what was asked for is read off the labels of the source.
+    """
     passes = (run.facts.get("populations") or {}).get("passes") or ()
+    wanted = (run.facts.get("sources") or {}).get("answer_of") or {}
+    return [_with_errors(p, wanted) for p in passes]
+
+
+def _with_errors(one: Mapping[str, Any], wanted_of: Mapping[str, float]) -> Mapping[str, Any]:
+    wanted = np.array([wanted_of.get(str(h), math.nan) for h in one["hashes"]])
+    if one["errors"] or not one.get("given") or not len(wanted) or not np.all(np.isfinite(wanted)):
+        return one
+    given = np.array(one["given"])
+    if one["scores"] > 1:
+        return {**one, "kind": "classes", "errors": (given != wanted).astype(float).tolist()}
+    if set(np.unique(wanted)) <= {0.0, 1.0}:
+        cut = 0.5 if given.min() >= 0 and given.max() <= 1 else 0.0
+        return {
+            **one,
+            "kind": "classes",
+            "errors": ((given > cut) != wanted).astype(float).tolist(),
+        }
+    return {**one, "kind": "quantity", "errors": np.abs(given - wanted).tolist()}
+
+
+def held_pass(passes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The largest evaluation of rows that are not trained on."""
     held = [p for p in passes if p["errors"]]
     return max(held, key=lambda p: p["rows"], default=None)
 
@@ -64,9 +89,9 @@ def _one(
         "of": held["rows"],
         "overwritten": len(stranger["overwritten"]),
         "clusters": len(set(clusters)),
-        "claimed": _score(before, held["kind"]),
-        "honest": _score(after[places], held["kind"]),
-        "whole": _score(np.array(held["errors"]), held["kind"]),
+        "claimed": score_of(before, held["kind"]),
+        "honest": score_of(after[places], held["kind"]),
+        "whole": score_of(np.array(held["errors"]), held["kind"]),
     }
     size = 1.0 if held["kind"] == "classes" else max(float(before.mean()), 1e-12)
     told["lower"] = _least_rise(before, after[places], clusters) / size
@@ -75,12 +100,12 @@ def _one(
     fewer = _again(bench, run, plan, stranger["control"], stranger["control_taken"], held)
     if isinstance(fewer, str):
         return {**told, "outcome": "refused", "why": fewer}
-    told["control"] = _score(fewer[places], held["kind"])
+    told["control"] = score_of(fewer[places], held["kind"])
     told["lower"] = min(told["lower"], _least_rise(fewer[places], after[places], clusters) / size)
     return {**told, "outcome": "fell" if told["lower"] > 0 else "kept"}
 
 
-def _score(errors: Errors, kind: str) -> float:
+def score_of(errors: Errors, kind: str) -> float:
     return float(1 - errors.mean() if kind == "classes" else errors.mean())
 
 
@@ -96,6 +121,26 @@ def _least_rise(before: Errors, after: Errors, clusters: Sequence[int]) -> float
     return float(means.mean() - z * means.std(ddof=1) / math.sqrt(len(means)))
 
 
+def without_filled(bench: Bench, run: Run) -> dict[str, Any] | None:
+    """Plain facts for evaluation.leak-target: the score when columns that are filled in for one
+    class alone are scrambled where they enter, in training and in evaluation.
+    """
+    plan = run.facts.get("sources") or {}
+    filled, held = plan.get("filled"), held_pass(scored_passes(run))
+    if not filled:
+        return None
+    told = {key: filled[key] for key in ("names", "filled", "rows")}
+    if held is None:
+        return {**told, "why": "no evaluation with known answers was seen"}
+    change = {"what": "scrambled", "columns": filled["columns"], "rows": [0]}
+    after = _changed(bench, run, plan, change, held)
+    if isinstance(after, str):
+        return {**told, "why": after}
+    kind = held["kind"]
+    claimed = score_of(np.array(held["errors"]), kind)
+    return {**told, "metric": kind, "claimed": claimed, "honest": score_of(after, kind)}
+
+
 def _again(
     bench: Bench,
     run: Run,
@@ -105,8 +150,15 @@ def _again(
     held: Mapping[str, Any],
 ) -> Errors | str:
     """Errors of the same pass in a run with these rows overwritten, or why there are none."""
+    change = {"what": "copies", "rows": list(rows), "taken": list(taken)}
+    return _changed(bench, run, plan, change, held)
+
+
+def _changed(
+    bench: Bench, run: Run, plan: Plan, what: Mapping[str, Any], held: Mapping[str, Any]
+) -> Errors | str:
     place = {key: plan[key] for key in ("file", "function", "at", "names", "count")}
-    change = {**place, "what": "copies", "rows": list(rows), "taken": list(taken)}
+    change = {**place, **what}
     steps = None if run.ending.kind == "finished" else run.num_steps
     try:
         second = bench.rerun(
@@ -115,9 +167,10 @@ def _again(
     except SawbonesError as error:
         return str(error).splitlines()[0]
     if not (second.facts.get("sources") or {}).get("changed"):
-        return "the training rows could not be overwritten where they enter"
-    passes = (second.facts.get("populations") or {}).get("passes") or ()
+        return "the rows could not be changed where they enter"
     same = [
-        p for p in passes if p["site"] == held["site"] and p["rows"] == held["rows"] and p["errors"]
+        p
+        for p in scored_passes(second)
+        if p["site"] == held["site"] and p["rows"] == held["rows"] and p["errors"]
     ]
     return np.array(same[-1]["errors"]) if same else "the evaluation was not found in the new run"

@@ -125,6 +125,17 @@ EARLY_REPEATS = Limit(
     "samples of a data set come again after all have come; windows of few words at once",
 )
 
+ROWS_BETWEEN = Limit(
+    0.05,
+    "share of the evaluated rows that lie on the line between two trained ones",
+    "rows of four real columns and more lie there to rounding only when they were interpolated",
+)
+IN_LINE_BY_CHANCE = Limit(
+    0,
+    "trained rows in line with two others that were taken at random",
+    "one is enough to say that these rows vary in one direction, where every row is in line",
+)
+
 # evaluation.leak-group
 SHARED_GROUPS = Limit(
     0.5,

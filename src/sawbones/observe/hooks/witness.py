@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 
+DIFFERENCES = ("sub", "__sub__", "rsub", "__rsub__", "subtract")  # a loss written by hand
+
+
 class _Witness:
     def __init__(self, recorder: Recorder) -> None:
         self.r = recorder
@@ -81,6 +84,9 @@ class _Witness:
         if name == "__getitem__" and self.model is None and self.thread == threading.get_ident():
             self.guarded("streams", self.streams.sliced, args, result, self.r.sites.find())
         if torch.is_grad_enabled() and not self.graded:
+            sources = self.r.sources
+            if sources is not None and name in DIFFERENCES and sources.waits:
+                self.guarded("sources", sources.met, args)
             carries = (
                 isinstance(result, torch.Tensor)
                 and result.requires_grad

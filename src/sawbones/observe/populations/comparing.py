@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from sawbones.observe.populations.between import rows_between
 from sawbones.observe.populations.columns import strongest_column
 from sawbones.observe.populations.judged import Judged, judged
 from sawbones.observe.populations.log import PassLog
@@ -17,6 +18,7 @@ from sawbones.observe.populations.shifting import worse_pairs
 from sawbones.schema import Site
 
 SHOWN_LINES = 4
+MOST_KNOWN = 0.5  # share of the rows of a pass that are trained on: more is a training score
 MAX_ROWS = 20_000  # of a pass whose errors are kept
 
 
@@ -32,6 +34,7 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
         "why": log.why,
         "passes": [_described(one) for one in found],
         "column": _column(log, found),
+        "between": _between(log, found),
         "worse": [
             {**pair, "sites": _sites(found, pair["later"], pair["reference"])}
             for pair in worse_pairs(found, log.trained_rows(width))
@@ -59,11 +62,24 @@ def _column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
     return told
 
 
+def _between(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+    """Of the largest pass over rows that are not trained on."""
+    held = [one for one in found if one.likeness is None and one.known < MOST_KNOWN]
+    if not held:
+        return None
+    one = max(held, key=lambda p: len(p.hashes))
+    return rows_between(one, log.trained_rows(one.rows.shape[1]))
+
+
 def _described(one: Judged) -> dict[str, Any]:
-    """`errors` and `hashes`, row by row, for trials that compare two runs."""
-    small = one.errors is not None and len(one.hashes) <= MAX_ROWS
+    """`errors` and `hashes`, row by row, for trials that compare two runs; `given` where it is not
+    known what was asked for.
+    """
+    small = len(one.hashes) <= MAX_ROWS
     return {
         "errors": one.errors.tolist() if one.errors is not None and small else [],
+        "given": one.given.tolist() if one.errors is None and small else [],
+        "scores": one.answers.shape[1],
         "hashes": list(one.hashes) if small else [],
         "number": one.number,
         "rows": len(one.hashes),

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_ROWS = 30
-MAX_VALUES = 1 << 20  # of one container
+MAX_VALUES = 1 << 22  # of one container
 FEW_KINDS = 20  # values of whole numbers: labels, groups or categories rather than measurements
 FAR = 10.0  # spreads by which real numbers are moved
 _HELD = 64  # members of an object that are looked at
@@ -36,6 +36,7 @@ class Rows:
     hashes: Hashes  # of whole rows, as float32: what a model is given
     is_text: bool = False
     dates: tuple[int, ...] = ()  # columns that hold moments; they stand as days
+    index: Hashes | None = None  # of pandas: one number for each label, where none comes twice
 
 
 def read(value: Any) -> Rows | None:
@@ -53,11 +54,12 @@ def read(value: Any) -> Rows | None:
         dates = tuple(i for i, c in enumerate(plain_columns) if _days(c) is not None)
         names = tuple(str(c) for c in value.columns)
         numbers = np.stack(columns, axis=1) if columns else np.zeros((len(value), 0), np.float32)
-    elif kind == "records":
-        names = tuple(str(k) for k in value[0])
+    elif kind in ("records", "tuples"):
+        keys = _keys(value)
+        names = tuple(str(k) for k in keys)
         if len(value) * len(names) > MAX_VALUES or any(len(r) != len(names) for r in value):
             return None
-        fields = [[r.get(k) for r in value] for k in value[0]]
+        fields = [_field(value, k) for k in keys]
         numbers = np.stack([_column(f) for f in fields], axis=1)
         dates = tuple(i for i, f in enumerate(fields) if _days(np.asarray(f)) is not None)
     else:
@@ -65,11 +67,54 @@ def read(value: Any) -> Rows | None:
         if plain is None or plain.size > MAX_VALUES or len(plain) != len(value):
             return None
         numbers = _column(plain.reshape(-1)).reshape(len(plain), -1)
-    return Rows(numbers, names, hash_rows(numbers), kind == "texts", dates)
+    is_text = kind in ("texts", "tokens")
+    return Rows(numbers, names, hash_rows(numbers), is_text, dates, _index_of(value, kind))
+
+
+def _index_of(value: Any, kind: str) -> Hashes | None:
+    """Labels of rows follow them through every selection, sort and join of pandas."""
+    if kind not in ("table", "column") or not value.index.is_unique:
+        return None
+    labels = value.index.to_numpy()
+    if labels.dtype.kind in "iuM":
+        return np.asarray(labels.astype(np.int64))
+    words = [zlib.crc32(str(v).encode("utf-8", "replace")) for v in labels.tolist()]
+    return np.array(words, np.int64) if len(set(words)) == len(words) else None
+
+
+def _keys(value: Sequence[Any]) -> list[Any]:
+    return list(value[0]) if isinstance(value[0], dict) else list(range(len(value[0])))
+
+
+def _field(value: Sequence[Any], key: Any) -> list[Any]:
+    if isinstance(value[0], dict):
+        return [r.get(key) for r in value]
+    return [r[key] for r in value]
+
+
+def _set_field(value: Any, row: int, key: Any, new: Any) -> None:
+    """Of a record, or of a tuple, which is replaced by another."""
+    if isinstance(value[row], dict):
+        value[row][key] = new
+    else:
+        changed = list(value[row])
+        changed[key] = new
+        value[row] = type(value[row])(changed)
+
+
+def raw_digest(value: Any) -> int | None:
+    """Of the memory of a large array or tensor: cheaper than its rows where nothing has changed."""
+    kind = kind_of(value)
+    if kind not in ("array", "tensor"):
+        return None
+    plain = as_array(value, kind)
+    if plain is None or plain.dtype.kind == "O" or not 1 << 18 < plain.size <= MAX_VALUES:
+        return None
+    return zlib.crc32(np.ascontiguousarray(plain).view(np.uint8).data)
 
 
 def kind_of(value: Any) -> str | None:
-    """array, tensor, table, column, texts, numbers or records."""
+    """array, tensor, table, column, texts, tokens, numbers, lists, records or tuples."""
     torch = sys.modules.get("torch")
     if isinstance(value, np.ndarray):
         return "array" if value.ndim and value.dtype.kind in "fiubOU" else None
@@ -95,10 +140,27 @@ def _kind_of_list(value: Sequence[Any]) -> str | None:
         return "numbers" if all(isinstance(v, (int, float)) for v in value) else None
     if isinstance(first, dict) and first:
         return "records" if all(isinstance(v, dict) for v in value) else None
-    if isinstance(first, (list, tuple)) and first and isinstance(first[0], (int, float)):
-        same = all(isinstance(v, (list, tuple)) and len(v) == len(first) for v in value)
-        return "lists" if same else None
+    if isinstance(first, (list, tuple)) and first:
+        return _kind_of_nested(value)
     return None
+
+
+def _kind_of_nested(value: Sequence[Any]) -> str | None:
+    """Of a list of lists or tuples: lists of numbers, texts cut into tokens, or tuples of a text
+    and what belongs to it.
+    """
+    first = value[0]
+    if not all(isinstance(v, (list, tuple)) for v in value):
+        return None
+    same = all(len(v) == len(first) for v in value)
+    if same and isinstance(first, tuple) and any(isinstance(x, str) for x in first):
+        plain = all(isinstance(x, (str, int, float)) for v in value for x in v)
+        if plain:
+            return "tuples"
+    if isinstance(first[0], (int, float)):
+        return "lists" if same else None
+    words = isinstance(first[0], str) and all(isinstance(x, str) for v in value for x in v)
+    return "tokens" if words else None
 
 
 def as_array(value: Any, kind: str) -> npt.NDArray[Any] | None:
@@ -113,6 +175,8 @@ def as_array(value: Any, kind: str) -> npt.NDArray[Any] | None:
         return np.asarray(value.to_numpy())
     if kind == "lists":
         return np.asarray(value, np.float64) if _all_numbers(value) else None
+    if kind == "tokens":
+        return np.array(["\0".join(v) for v in value], object)
     return np.asarray(value)
 
 
@@ -211,8 +275,10 @@ def change_rows(value: Any, rows: Places, only_reals: bool = False) -> bool:
                 value.isetitem(i, new)
                 changed = True
         return changed
-    if kind == "records":
+    if kind in ("records", "tuples"):
         return _change_records(value, rows, only_reals)
+    if kind == "tokens":
+        return not only_reals and _change_tokens(value, rows)
     if kind in ("texts", "numbers", "lists"):
         new = _moved(as_array(value, kind), rows, only_reals)
         if new is None:
@@ -223,14 +289,24 @@ def change_rows(value: Any, rows: Places, only_reals: bool = False) -> bool:
     return kind is not None and _change_array(value, kind, rows, only_reals)
 
 
-def _change_records(value: list[dict[Any, Any]], rows: Places, only_reals: bool) -> bool:
+def _change_tokens(value: list[Any], rows: Places) -> bool:
+    """Every token loses its order, so that a bag of them is another one."""
     changed = False
-    for key in list(value[0]):
-        column = np.asarray([r.get(key) for r in value])
-        new = _moved(column, rows, only_reals)
+    for i in rows.tolist():
+        new = type(value[i])(word[::-1] for word in value[i])
+        changed |= new != value[i]
+        value[i] = new
+    return changed
+
+
+def _change_records(value: list[Any], rows: Places, only_reals: bool) -> bool:
+    changed = False
+    for key in _keys(value):
+        new = _moved(np.asarray(_field(value, key)), rows, only_reals)
         if new is not None:
             for i in rows.tolist():
-                value[i][key] = new[i].item()
+                plain = new[i].item() if isinstance(new[i], np.generic) else new[i]
+                _set_field(value, i, key, plain)
             changed = True
     return changed
 
@@ -318,7 +394,7 @@ def copy_rows(value: Any, rows: Places, taken: Places) -> bool:
     if kind == "column":
         value.iloc[rows] = value.iloc[taken].to_numpy()
         return True
-    if kind in ("records", "texts", "numbers", "lists"):
+    if kind in ("records", "tuples", "texts", "tokens", "numbers", "lists"):
         old_rows = [value[i] for i in taken.tolist()]
         for i, row in zip(rows.tolist(), old_rows, strict=True):
             value[i] = dict(row) if kind == "records" else row
@@ -332,6 +408,28 @@ def copy_rows(value: Any, rows: Places, taken: Places) -> bool:
     return True
 
 
+def scramble_columns(value: Any, columns: Sequence[int]) -> bool:
+    """The values of these columns change places among all rows, together."""
+    kind = kind_of(value)
+    order = np.random.default_rng(0).permutation(len(value))
+    if kind == "table":
+        for i in columns:
+            value.isetitem(i, value.iloc[:, i].to_numpy()[order])
+        return True
+    if kind in ("records", "tuples"):
+        for key in (_keys(value)[i] for i in columns):
+            field = _field(value, key)
+            for i, j in enumerate(order.tolist()):
+                _set_field(value, i, key, field[j])
+        return True
+    plain = as_array(value, kind) if kind in ("array", "tensor") else None
+    if plain is None or not plain.flags.writeable or plain.ndim > 2:
+        return False
+    flat = plain.reshape(len(plain), -1)
+    flat[:, list(columns)] = flat[order][:, list(columns)]  # of a tensor it is the same memory
+    return True
+
+
 def turn_labels(value: Any, column: int, rows: Places) -> bool:
     """The values of one column change places among these rows."""
     kind = kind_of(value)
@@ -342,11 +440,11 @@ def turn_labels(value: Any, column: int, rows: Places) -> bool:
         new[rows] = old[rolled]
         value.isetitem(column, new)
         return bool(np.any(new[rows] != old[rows]))
-    if kind == "records":
-        key = list(value[0])[column]
-        old_values = [value[i][key] for i in rolled.tolist()]
-        for i, new_value in zip(rows.tolist(), old_values, strict=True):
-            value[i][key] = new_value
+    if kind in ("records", "tuples"):
+        key = _keys(value)[column]
+        field = _field(value, key)
+        for i, j in zip(rows.tolist(), rolled.tolist(), strict=True):
+            _set_field(value, i, key, field[j])
         return True
     if kind == "column":
         value.iloc[rows] = value.iloc[rolled].to_numpy()

@@ -115,12 +115,12 @@ class LineWatch:
             self.log = self._make_log()
         self.log.look(frame, line, self._depth.get(frame, 0))
 
-    def called(self, given: Any, phase: str, loaded: Any) -> None:
+    def called(self, given: Any, phase: str, loaded: Any, model: Any = None) -> None:
         """A top-level model call began, after a loader gave `loaded`."""
         from sawbones.observe.fingerprints import tensors_in  # torch: by now the script has it
 
         if self.log is not None:
-            self.log.called(tensors_in(given), phase, [t for _, t in tensors_in(loaded)])
+            self.log.called(tensors_in(given), phase, [t for _, t in tensors_in(loaded)], model)
             if self.log.done:
                 self.stop()
 
@@ -128,6 +128,20 @@ class LineWatch:
         """A loss was given this target for the latest model call."""
         if self.log is not None:
             self.log.asked(target)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the targets of the latest training call are not known yet."""
+        return self.log is not None and self.log.waits
+
+    def met(self, operands: Any) -> None:
+        """Answers of the latest call and something else were subtracted, in a loss by hand."""
+        pair = list(operands[:2])
+        if self.log is None or len(pair) < 2 or not all(hasattr(t, "requires_grad") for t in pair):
+            return
+        plain = [t for t in pair if not t.requires_grad]
+        if len(plain) == 1 and plain[0].numel() == (pair[0].numel() or pair[1].numel()):
+            self.log.asked(plain[0])
 
     def record(self) -> dict[str, Any]:
         self.stop()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 import types
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,9 @@ from sawbones.observe.sources.containers import (
     hash_rows,
     held_rows,
     held_values,
+    raw_digest,
     read,
+    scramble_columns,
     turn_labels,
 )
 from sawbones.observe.sources.matching import Matching
@@ -36,7 +39,9 @@ from sawbones.observe.variables import variables_of
 
 MAX_VERSIONS = 600
 MAX_SECONDS = 6.0  # spent on looking, in all
+LARGE, MAX_LARGE = 1 << 20, 1 << 25  # values of one large container, and of all of them together
 MAX_ROWS_SEEN = 1 << 17
+SCORED = ("copies", "scrambled")  # changes after which the score is looked at
 CALLS_COMPARED = 24
 COLUMNS_COMPARED = 256
 
@@ -77,6 +82,9 @@ class SourceLog:
         self.why = ""  # nothing was looked at, or not to the end
         self._versions: list[Version] = []
         self._known: dict[tuple[Any, int], tuple[Any, bytes]] = {}
+        self._raw: dict[tuple[Any, int], int] = {}
+        self._large = 0
+        self._filled: dict[tuple[Any, int], int] = {}  # large ones -> their version
         self._values: dict[tuple[Any, str], bytes] = {}
         self._trace: list[list[Any]] = []
         self._spent = 0.0
@@ -86,6 +94,8 @@ class SourceLog:
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
         self._width: int | None = None
         self._latest: Call | None = None
+        self._trained: list[weakref.ref[Any]] = []  # models
+        self._is_next_fold = False  # another model is trained, after an evaluation
 
     # lines
 
@@ -113,10 +123,17 @@ class SourceLog:
             self.why = "the script holds more data than could be followed line by line"
 
     def _note(self, frame: types.FrameType, line: int, depth: int, name: str, value: Any) -> None:
+        key = (frame.f_code, id(value))
+        raw = raw_digest(value)
+        if raw is not None and key in self._known and self._raw.get(key) == raw:
+            return
         rows = read(value)
         if rows is None:
             return
-        key = (frame.f_code, id(value))
+        if raw is not None:
+            self._raw[key] = raw
+        if rows.numbers.size > LARGE and not self._has_room(key, rows):
+            return
         digest = _digest(rows.hashes)
         if key in self._known and self._known[key][1] == digest:
             return
@@ -126,6 +143,19 @@ class SourceLog:
         self._versions.append(here)
         number, caller = len(self._versions) - 1, self._caller(frame)
         self._trace.append([file, frame.f_code.co_name, line, name, number, caller])
+
+    def _has_room(self, key: tuple[Any, int], rows: Rows) -> bool:
+        """Whether a large container is noted by itself. One that is filled row by row is noted
+        once, as it is in the end.
+        """
+        if key in self._filled:
+            self._versions[self._filled[key]].rows = rows
+            return False
+        self._large += rows.numbers.size
+        if self._large > MAX_LARGE:
+            return False
+        self._filled[key] = len(self._versions)
+        return True
 
     def _caller(self, frame: types.FrameType) -> list[Any] | None:
         """[file, function, line] of the script's own code that called this."""
@@ -156,6 +186,10 @@ class SourceLog:
             elif change["what"] == "copies":
                 if copy_rows(value, rows, np.array(change["taken"], np.int64)):
                     self._changed.append(name)
+            elif change["what"] == "scrambled":
+                columns = [column for held, column in change["columns"] if held == name]
+                if columns and scramble_columns(value, columns):
+                    self._changed.append(name)
             elif change["what"] == "labels":
                 for label, column in change["labels"]:
                     if name == label and turn_labels(value, column, rows):
@@ -163,13 +197,24 @@ class SourceLog:
 
     # the model
 
-    def called(self, found: Sequence[tuple[str, Any]], phase: str, loaded: Sequence[Any]) -> None:
+    def called(
+        self,
+        found: Sequence[tuple[str, Any]],
+        phase: str,
+        loaded: Sequence[Any],
+        model: Any = None,
+    ) -> None:
         """A top-level model call began with these tensors; `loaded`: those that a loader gave."""
+        self._latest = None
         if phase == "train":
             self.done = True
             self._known.clear()
+            if self._is_new(model):
+                self._is_next_fold |= self._evaluated_after_training
+                self._trained.append(weakref.ref(model))
+        if self._is_next_fold:
+            return
         given = _main_input(found)
-        self._latest = None
         if given is None or phase not in self._seen:
             return
         numbers = _as_rows(given)
@@ -189,6 +234,15 @@ class SourceLog:
         for tensor in loaded:
             if all(tensor is not t for _, t in found) and self._take_target(call, tensor):
                 return
+
+    def _is_new(self, model: Any) -> bool:
+        """Trained for the first time. Rows that one model is evaluated on train the next one."""
+        return model is not None and all(known() is not model for known in self._trained)
+
+    @property
+    def waits(self) -> bool:
+        here = self._latest
+        return here is not None and here.phase == "train" and here.targets is None
 
     def asked(self, target: Any) -> None:
         """A loss was given this target for the latest model call."""
@@ -212,6 +266,7 @@ class SourceLog:
                 "changed": self._changed,
                 "calls": [_plain(c) for c in self._calls],
                 "trace": self._traced(np.array(self._change["rows"], np.int64)),
+                "answer_of": self._answers() if self._change["what"] in SCORED else {},
                 "why": self.why,
             }
         if self.why:
@@ -221,12 +276,23 @@ class SourceLog:
         if "why" in found:
             return found
         found["strangers"] = matching.strangers()
-        found["row_of"] = matching.evaluated_rows() if found["strangers"] else {}
+        future = matching.future()
+        found["row_of"] = matching.evaluated_rows() if found["strangers"] or future else {}
+        found["filled"] = matching.filled()
+        is_scored = found["strangers"] or found["filled"]
+        found["answer_of"] = matching.answers() if is_scored else {}
+        if future is not None:
+            trace = self._traced(np.array(future["rows"], np.int64), found["count"])
+            found["future"] = {**future, "trace": trace}
         trace = self._traced(np.array(found["rows"], np.int64), found["count"])
         for row in trace:
             if row[3] in found["evaluated_names"]:
                 row[4] = "evaluated"
         return {**found, "trace": trace, "calls": [_plain(c) for c in self._calls]}
+
+    def _answers(self) -> dict[str, float]:
+        matching = Matching(self._versions, self._seen, self._width or 0)
+        return matching.answers() if "why" not in matching.plan() else {}
 
     def _traced(self, rows: Places, count: int | None = None) -> list[list[Any]]:
         """[file, function, line, name, kind, digest, digest of the rows that were not changed,

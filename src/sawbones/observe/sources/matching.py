@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sawbones.observe.sources.containers import FEW_KINDS, Places
-from sawbones.observe.sources.strangers import Column, find_strangers
+from sawbones.observe.sources.answers import as_asked, follows_answer, is_answer
+from sawbones.observe.sources.containers import Numbers
+from sawbones.observe.sources.filled import is_filled_for_one_class
+from sawbones.observe.sources.placing import RECOGNISED, Placing
+from sawbones.observe.sources.series import is_interleaved, is_series
+from sawbones.observe.sources.strangers import Column, find_strangers, is_given
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
 
-RECOGNISED = 0.9  # share of the rows of a phase that must be found among what the script holds
 LEAST_TRAINED, LEAST_EVALUATED = 30, 10
-_LOOKED_BACK = 16  # earlier containers that the rows of one are looked for in
-
+MAX_GIVEN = 256  # inputs of the model that a column is compared with
 MAX_COLUMNS = 64  # of one container that are looked at for groups and moments
 
 Seen = Mapping[str, Mapping[int, float | None]]
@@ -42,58 +44,11 @@ class Matching:
         self._versions = versions
         self._seen = seen
         self._width = width
-        self._space: list[int] = []  # -1: a list of row numbers, no data
-        self._base: list[Places] = []
-        self._tables: dict[int, dict[int, int]] = {}
+        placing = Placing(versions)
+        self._space, self._base = placing.space, placing.base
+        self._is_whole = placing.is_whole
+        self._at: dict[str, Any] | None = None  # where rows and labels are there
         self._known: Known | None = None  # once the rows of both phases were recognised
-        for number in range(len(versions)):
-            self._place(number)
-
-    def _place(self, number: int) -> None:
-        here = self._versions[number]
-        if _is_index(here):
-            self._space.append(-1)
-            self._base.append(np.zeros(0, np.int64))
-            return
-        found = self._by_rows(number)
-        if found is None:
-            earlier = [
-                u
-                for u in range(number)
-                if self._versions[u].count == here.count and self._space[u] >= 0
-            ]
-            found = (self._space[earlier[-1]], self._base[earlier[-1]]) if earlier else None
-        if found is None:
-            found = (number, np.arange(here.count))
-        self._space.append(found[0])
-        self._base.append(found[1])
-
-    def _by_rows(self, number: int) -> tuple[int, Places] | None:
-        """Where the rows themselves are found in an earlier container of the same width."""
-        here = self._versions[number]
-        hashes = here.rows.hashes
-        alone = here.rows.numbers.shape[1] == 1  # single values repeat, whole rows are copies
-        if alone and len(np.unique(hashes)) < RECOGNISED * len(hashes):
-            return None
-        looked = 0
-        for u in range(number - 1, -1, -1):
-            other = self._versions[u]
-            same = other.rows.numbers.shape[1] == here.rows.numbers.shape[1]
-            if self._space[u] < 0 or not same or looked >= _LOOKED_BACK:
-                continue
-            looked += 1
-            table = self._table(u)
-            places = np.array([table.get(h, -1) for h in hashes.tolist()], np.int64)
-            if np.mean(places >= 0) >= RECOGNISED:
-                base = np.where(places >= 0, self._base[u][places], -1)
-                return self._space[u], base
-        return None
-
-    def _table(self, number: int) -> dict[int, int]:
-        if number not in self._tables:
-            hashes = self._versions[number].rows.hashes.tolist()
-            self._tables[number] = {h: i for i, h in reversed(list(enumerate(hashes)))}
-        return self._tables[number]
 
     def plan(self) -> dict[str, Any]:
         """What to change, and where; or why nothing can be."""
@@ -117,6 +72,7 @@ class Matching:
         moment = self._moment(space, count, labels)
         if moment is None:
             return {"why": "the line at which all rows and their labels are there was not found"}
+        self._at = moment
         self._known = Known(space, count, rows_of, trained, only, labels)
         # The later half: a row before all of them cannot depend on them in a process over time.
         rows = only[len(only) // 2 :]
@@ -142,14 +98,7 @@ class Matching:
         known = self._known
         if known is None:
             return []
-        places = {i: h for h, i in known.rows_of.items() if i >= 0}
-        inputs = np.full((known.count, self._width), np.nan, np.float32)
-        for v, version in enumerate(self._versions):
-            if version.rows.numbers.shape[1] == self._width and self._space[v] == known.space:
-                base = self._base[v]
-                kept = [k for k, i in enumerate(base.tolist()) if 0 <= i < known.count]
-                right = [k for k in kept if places.get(int(base[k])) == int(version.rows.hashes[k])]
-                inputs[base[right]] = version.rows.numbers[right]
+        inputs = self._inputs(known)
         marked = set(known.labels)
         columns = [
             Column(
@@ -158,16 +107,94 @@ class Matching:
                 c in version.rows.dates,
                 bool(version.rows.names),
             )
-            for v, version in enumerate(self._versions)
-            if self._space[v] == known.space and version.count == known.count and self._is_whole(v)
+            for v, version in self._wholes(known.space, known.count)
             for c in range(min(version.rows.numbers.shape[1], MAX_COLUMNS))
             if (v, c) not in marked
         ]
-        labels = None
-        if known.labels:
-            v, c = known.labels[-1]
-            labels = self._versions[v].rows.numbers[:, c]
-        return find_strangers(columns, inputs, labels, sorted(known.trained), known.evaluated)
+        return find_strangers(
+            columns,
+            inputs,
+            self._label_values(),
+            sorted(known.trained),
+            known.evaluated,
+            in_order=self._is_series() and is_interleaved(sorted(known.trained), known.evaluated),
+        )
+
+    def _inputs(self, known: Known) -> Numbers:
+        """What the model is given for each row of the source; NaN for rows it never met."""
+        places = {i: h for h, i in known.rows_of.items() if i >= 0}
+        inputs = np.full((known.count, self._width), np.nan, np.float32)
+        for v, version in enumerate(self._versions):
+            if version.rows.numbers.shape[1] == self._width and self._space[v] == known.space:
+                base = self._base[v]
+                kept = [k for k, i in enumerate(base.tolist()) if 0 <= i < known.count]
+                right = [k for k in kept if places.get(int(base[k])) == int(version.rows.hashes[k])]
+                inputs[base[right]] = version.rows.numbers[right]
+        return inputs
+
+    def filled(self) -> dict[str, Any] | None:
+        """Columns that the model is given and that are filled in for one class alone."""
+        known, labels, at = self._known, self._label_values(), self._at
+        if known is None or labels is None or at is None:
+            return None
+        inputs = self._inputs(known)
+        given = [inputs[:, i] for i in range(min(inputs.shape[1], MAX_GIVEN))]
+        marked = set(known.labels)
+        columns, names, most = [], [], 0
+        for v, version in self._wholes(known.space, known.count):
+            if version.name not in at["names"] or version.file != at["file"]:
+                continue
+            for c in range(min(version.rows.numbers.shape[1], MAX_COLUMNS)):
+                values = version.rows.numbers[:, c]
+                rows = 0 if (v, c) in marked else is_filled_for_one_class(values, labels)
+                if rows and is_given(values, given) and [version.name, c] not in columns:
+                    columns.append([version.name, c])
+                    names.append(
+                        version.rows.names[c] if version.rows.names else f"{version.name}[:, {c}]"
+                    )
+                    most = max(most, rows)
+        if not columns:
+            return None
+        return {"columns": columns, "names": names, "filled": most, "rows": known.count}
+
+    def _label_values(self) -> Numbers | None:
+        if self._known is None or not self._known.labels:
+            return None
+        v, c = self._known.labels[-1]
+        return self._versions[v].rows.numbers[:, c]
+
+    def _is_series(self) -> bool:
+        known = self._known
+        if known is None:
+            return False
+        marked = {v for v, _ in known.labels}
+        tables = [
+            x.rows.numbers
+            for v, x in self._wholes(known.space, known.count)
+            if not x.rows.is_text and (v not in marked or x.rows.numbers.shape[1] > 1)
+        ]
+        return is_series(tables, self._label_values())
+
+    def future(self) -> dict[str, Any] | None:
+        """For a series: the first line at which all rows are there in any form, and all rows from
+        one on, before which some evaluated ones stand. What these are made of must not change.
+        """
+        known = self._known
+        if known is None or not self._is_series():
+            return None
+        wholes = [x for _, x in self._wholes(known.space, known.count)]
+        start = min(wholes, key=lambda x: (x.depth, x.event))
+        names = {x.name for x in wholes if x.event == start.event and x.code is start.code}
+        middle = known.evaluated[len(known.evaluated) // 2]
+        return {
+            "file": start.file,
+            "function": start.code.co_name,
+            "line": start.line,
+            "at": start.at,
+            "names": sorted(names),
+            "count": known.count,
+            "rows": list(range(middle, known.count)),
+        }
 
     def evaluated_rows(self) -> dict[str, int]:
         """Hash of an evaluated row -> its number."""
@@ -177,9 +204,20 @@ class Matching:
         of_eval = {h: known.rows_of.get(h, -1) for h in self._seen["eval"]}
         return {str(h): i for h, i in of_eval.items() if i >= 0}
 
-    def _is_whole(self, number: int) -> bool:
-        base = self._base[number]
-        return bool(np.array_equal(base, np.arange(len(base))))
+    def answers(self) -> dict[str, float]:
+        """Hash of an evaluated row -> what the model should answer, as it is asked in training."""
+        known, labels = self._known, self._label_values()
+        if known is None or labels is None:
+            return {}
+        asked = [
+            (labels[known.rows_of[h]], t)
+            for h, t in self._seen["train"].items()
+            if t is not None and known.rows_of.get(h, -1) >= 0
+        ]
+        column, targets = (np.array(side, np.float32) for side in zip(*asked, strict=True))
+        rows = self.evaluated_rows()
+        wanted = as_asked(labels[list(rows.values())], column, targets)
+        return dict(zip(rows, wanted.tolist(), strict=True))
 
     def _recognise(self) -> tuple[int, dict[int, int]]:
         """The set of rows that batches of both phases come from: hash of a row -> its number."""
@@ -211,15 +249,24 @@ class Matching:
             return []
         places = np.array([i for i, _ in pairs])
         values = np.array([t for _, t in pairs], np.float32)
-        found = []
-        for v, version in enumerate(self._versions):
-            if self._space[v] != space or version.count != count or not self._is_whole(v):
-                continue
-            numbers = version.rows.numbers
-            for column in range(min(numbers.shape[1], 512)):
-                if np.array_equal(numbers[places, column], values):
-                    found.append((v, column))
-        return found
+        for is_same in (is_answer, follows_answer):
+            found = []
+            for v, version in self._wholes(space, count):
+                numbers = version.rows.numbers
+                for column in range(min(numbers.shape[1], 512)):
+                    if is_same(numbers[places, column], values):
+                        found.append((v, column))
+            if found:
+                return found
+        return []
+
+    def _wholes(self, space: int, count: int) -> list[tuple[int, Version]]:
+        """Containers of all rows, in their order."""
+        return [
+            (v, version)
+            for v, version in enumerate(self._versions)
+            if self._space[v] == space and version.count == count and self._is_whole(v)
+        ]
 
     def _moment(
         self, space: int, count: int, labels: Sequence[tuple[int, int]]
@@ -230,14 +277,7 @@ class Matching:
         best: dict[str, Any] | None = None
         rank: tuple[int, int] | None = None
         for code in dict.fromkeys(v.code for v in self._versions):
-            held = [
-                (v, version)
-                for v, version in enumerate(self._versions)
-                if version.code is code
-                and self._space[v] == space
-                and version.count == count
-                and self._is_whole(v)
-            ]
+            held = [(v, x) for v, x in self._wholes(space, count) if x.code is code]
             marked = dict(reversed(labels))
             first = next((version for v, version in held if v in marked), None)
             if first is None:
@@ -265,13 +305,3 @@ class Matching:
                     "together": together,
                 }
         return best
-
-
-def _is_index(version: Version) -> bool:
-    """Row numbers, each once: a permutation or a part of one."""
-    numbers = version.rows.numbers
-    if version.rows.is_text or numbers.shape[1] != 1 or len(numbers) <= FEW_KINDS:
-        return False
-    column = numbers[:, 0]
-    whole = bool(np.all(np.isfinite(column)) and np.all(column == np.round(column)))
-    return whole and column.min() >= 0 and len(np.unique(column)) == len(column)

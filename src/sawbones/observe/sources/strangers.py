@@ -3,7 +3,8 @@ that are older than some of them: which training rows would have to go to make t
 
 A column counts where its values repeat, the model is not given it, and the nearest trained row of
 an evaluated one is of the same group far more often than chance would have it; or where it holds
-moments, and rows before and after are on both sides. What the score owes to it is measured by a
+moments, and rows before and after are on both sides; or where the rows themselves follow each other
+like moments of a process. What the score owes to it is measured by a
 trial: the rows named here are overwritten with others of the same label.
 """
 
@@ -24,6 +25,7 @@ NEIGHBOURS_OF_GROUP = 0.25  # of evaluated rows whose nearest trained one is of 
 ABOVE_CHANCE = 3.0
 SAME_COLUMN = 0.999
 LAST_PART = 0.3  # of the evaluated rows in time
+ROW_ORDER = "the order of the rows"
 MAX_COMPARED = 400
 MAX_TRAINED = 4000
 
@@ -45,8 +47,11 @@ def find_strangers(
     labels: Values | None,
     trained: Sequence[int],
     evaluated: Sequence[int],
+    in_order: bool = False,
 ) -> list[dict[str, Any]]:
-    """At most one column of groups and one of moments, each with the rows to overwrite."""
+    """At most one column of groups and one of moments, each with the rows to overwrite. `in_order`:
+    the rows are those of a series, as they stand, and its moments were dealt out to both sides.
+    """
     train, held = np.array(trained, np.int64), np.array(evaluated, np.int64)
     train = train[train < len(inputs)]
     given = [inputs[:, i] for i in range(min(inputs.shape[1], 256))]
@@ -57,6 +62,8 @@ def find_strangers(
         plan = _without_groups(codes, labels, train, held)
         found += [{"column": name, "kind": "group", **plan}] if plan else []
     dated = next((c for c in columns if c.is_date), None)
+    if dated is None and in_order and not found:
+        dated = Column(ROW_ORDER, np.arange(len(inputs), dtype=np.float32), True)
     if dated is not None:
         plan = _without_future(dated.values, labels, train, held)
         found += [{"column": dated.name, "kind": "time", **plan}] if plan else []
@@ -77,7 +84,7 @@ def _by_group(
         groups = int(codes.max()) + 1
         if groups < LEAST_GROUPS or len(codes) < ROWS_OF_ONE * groups:
             continue
-        if np.mean(np.isin(codes[held], codes[train])) < SHARED or _is_given(column.values, given):
+        if np.mean(np.isin(codes[held], codes[train])) < SHARED or is_given(column.values, given):
             continue
         same = float(np.mean(codes[picked] == codes[nearest]))
         shares = np.bincount(codes[train], minlength=groups) / len(train)
@@ -86,7 +93,7 @@ def _by_group(
             yield (same, column.is_named), column.name, codes
 
 
-def _is_given(values: Values, given: Sequence[Values]) -> bool:
+def is_given(values: Values, given: Sequence[Values]) -> bool:
     """Whether the model gets this column, scaled or not."""
     for other in given:
         known = np.isfinite(other)

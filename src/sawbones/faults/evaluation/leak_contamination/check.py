@@ -4,7 +4,9 @@
 A 64-bit fingerprint of every sample of every batch. Fires when between 2 % and 90 % of the distinct
 samples of a validation source (at least five of them) were also trained on by the same model, or
 more when the training set holds many copies of its own samples. Also when a quarter of the
-validation samples lies five times nearer to one trained sample than to the tenth-nearest.
+validation samples lies five times nearer to one trained sample than to the tenth-nearest; or when a
+twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
+(SMOTE before the split), and rows taken at random do not.
 
 ## Why it matters
 The share of copies is answered from memory, so the validation score is too good by an unknown
@@ -27,7 +29,8 @@ Short discrete samples coincide by chance: for whole numbers the share must be w
 either part repeats within itself, or the rows must be so long and so little bound by rules that
 they could hardly come about twice. Wide rows of mostly zeros (bags of words) are compared as wholes
 too. Folds of a cross-validation and a second training stage are told apart by their optimizers.
-Evaluation of the training loader itself is no split.
+Evaluation of the training loader itself is no split. Rows that vary in one direction, or on a
+grid, are in line with others by chance: rows taken at random then are, too, and nothing is said.
 
 ## References
 Lee et al., "Deduplicating training data makes language models better" (2022).
@@ -73,9 +76,41 @@ NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
     near = (run.facts.get("samples") or {}).get("copies") or {}
-    if not parts and not near:
+    between = (run.facts.get("populations") or {}).get("between")
+    if not parts and not near and not between:
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
-    yield from list(_exact(run, parts))[:1] or _near(run, parts, near)
+    found = list(_exact(run, parts))[:1] or list(_near(run, parts, near))
+    yield from found or _interpolated(run, between)
+
+
+def _interpolated(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """Evaluated rows that were made from two trained ones each."""
+    if seen is None or not limits.IN_LINE_BY_CHANCE.kept_by(seen["by_chance"]):
+        return
+    share = seen["between"] / seen["rows"]
+    if seen["between"] < MIN_COPIES or not limits.ROWS_BETWEEN.reached_by(share):
+        return
+    text = (
+        f"{seen['between']} of {seen['rows']} evaluated rows lie on the straight line between two "
+        "trained ones, to rounding: they were interpolated"
+    )
+    evidence = [
+        counted(text, seen["between"], seen["rows"], limits.ROWS_BETWEEN, signal="populations")
+    ]
+    if seen["score"] is not None:
+        name = "accuracy" if seen["kind"] == "classes" else "mean distance"
+        scores = f"{name} {seen['score']:.2f}; {seen['new_score']:.2f} over the other rows"
+        if seen.get("constant") is not None:
+            scores += f", of which {seen['constant']:.0%} are of one class"
+        claimed, honest = seen["score"], seen["new_score"]
+        evidence.append(context(scores, signal="populations", value=claimed, expected=honest))
+    halves = outside_of_models(run, marked_lines(run, "split"))
+    yield finding(
+        f"{share:.0%} of the evaluated rows were interpolated from trained ones",
+        places(*halves[:2], forward_site(run, "eval")),
+        evidence,
+        Fix("Split first, then oversample or fill in the training part alone."),
+    )
 
 
 def _near(run: Run, parts: list[Split], seen: Mapping[str, Any]) -> Iterator[Finding]:

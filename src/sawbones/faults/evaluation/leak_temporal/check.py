@@ -9,7 +9,10 @@ least half of the evaluated windows are overlapped, bit by bit, by a trained win
 into their future, and the targets are later steps of that same series. Or, where rows bear a date
 of any spacing, by a trial: training rows from the time of the last evaluated ones on are
 overwritten with earlier ones, the script runs again, and the score over these evaluated rows falls
-by at least 5 points, beyond what fewer training rows cost. `sawbones audit leaks --time COLUMN`
+by at least 5 points, beyond what fewer training rows cost. Rows without a date are tried in the
+order in which they stand where they are like moments of a process. Proven where all rows from one
+moment on are changed at their source and evaluated rows from shortly before it change with them
+(centred windows, filling from behind). `sawbones audit leaks --time COLUMN`
 looks at data sets, whatever their spacing, and shows the score of a small model under both splits.
 
 ## Why it matters
@@ -35,7 +38,8 @@ Records that merely bear a date (orders, patients, pictures) are answered as wel
 from after their time: the trial leaves them alone. Parts of a split by time follow each other once,
 those of a rolling back-test a few times. Windows of parts cut at one moment overlap at the cut
 alone. Folds that each train a model of their own are left alone, and so are windows that are
-classified. Rows that are neither trained on nor evaluated do not count.
+classified. Rows that are sorted by their label, or are points of a formula, are no process over
+time, and no trial is made. Rows that are neither trained on nor evaluated do not count.
 
 ## References
 Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learning-based science"
@@ -47,17 +51,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sawbones.evidence import NothingToJudge, compared, context, finding
+from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import marked_lines
-from sawbones.stats.loss_calls import places
+from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.protocol import sites_in
 from sawbones.stats.splits import Split, loader_site, splits
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("held_times", "samples", "strangers", "source_lines", "calls", "loaders")
+USES = ("held_times", "samples", "strangers", "source_change", "source_lines", "calls", "loaders")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a few
@@ -66,11 +70,16 @@ MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a
 def check(run: Run) -> Iterator[Finding]:
     pairs = run.facts.get("held_times") or ()
     windows = (run.facts.get("samples") or {}).get("later_windows") or {}
+    ahead = (run.facts.get("source_change") or {}).get("future") or {}
+    if ahead.get("outcome") == "moved":
+        yield _looks_ahead(ahead)
+        return
     told = fallen(run, "time")
     if told is not None:
         yield _of_trial(run, told)
         return
-    if not pairs and not windows and not tried_apart(run, "time"):
+    tried = tried_apart(run, "time") or ahead.get("outcome") == "kept"
+    if not pairs and not windows and not tried:
         raise NothingToJudge("the script holds no dates of two parts, and no windows of a series")
     parts = splits(run)
     found = (
@@ -85,6 +94,26 @@ def check(run: Run) -> Iterator[Finding]:
         yield _of_dates(run, *dealt)
     elif len(parts) == 1 and limits.LATER_WINDOWS.reached_by(windows.get("later")):
         yield _of_windows(run, parts[0], windows)
+
+
+def _looks_ahead(told: Mapping[str, Any]) -> Finding:
+    """Rows from one moment on were changed, and evaluated rows from before it moved."""
+    moved, caller = as_site(told.get("site")), as_site(told.get("caller"))
+    what = f"; first moved: {told['name']}" if told.get("name") else ""
+    text = (
+        f"all {told['changed']} rows from one moment on were changed where they enter the script: "
+        f"{told['moved']} of {told['compared']} evaluated rows from before it changed with them, "
+        f"up to {told['reach']} rows back{what}"
+    )
+    return finding(
+        "Features of a row are made from later rows",
+        places(moved, caller, as_site(told["entered"])),
+        (exact(text, told["moved"], expected=0, signal="source_change"),),
+        Fix(
+            "Make features from rows up to their own moment: no centred windows, no filling or "
+            "joining from behind; shift what is known only later."
+        ),
+    )
 
 
 def _dealt_out(pair: Mapping[str, Any]) -> bool:

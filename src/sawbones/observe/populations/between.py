@@ -1,0 +1,95 @@
+"""Evaluated rows that were made from trained ones: each lies on the straight line between two of
+them, to rounding. Rows of several real columns do not come to lie there by chance; interpolation
+(SMOTE, a series that was filled in) puts them there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sawbones.observe.populations.judged import Judged
+from sawbones.observe.populations.log import Values
+
+LEAST_COLUMNS = 4  # real ones that vary: in fewer directions rows are in line by chance
+OWN_VALUES = 0.5  # of the rows that have a value of their own in a real column
+MAX_ROWS = 300  # evaluated rows that are looked at
+NEIGHBOURS = 12
+ROUNDING = 1e-4  # distance from the line, over the length of the stretch
+LEAST_TRAINED = 50
+
+Numbers = npt.NDArray[np.float64]
+
+
+def rows_between(one: Judged, trained: Values) -> dict[str, Any] | None:
+    """Of this pass: how many rows lie between two trained ones; None where that says nothing."""
+    if one.rows.shape[1] != trained.shape[1] or len(trained) < LEAST_TRAINED:
+        return None
+    known = np.unique(trained, axis=0)
+    real = _real_columns(known)
+    if real.sum() < LEAST_COLUMNS or len(known) < LEAST_TRAINED:
+        return None
+    spread = known[:, real].std(0)
+    x = (known[:, real] / spread).astype(np.float64)
+    y = (one.rows[:, real] / spread).astype(np.float64)
+    picked = np.linspace(0, len(y) - 1, min(MAX_ROWS, len(y))).astype(np.int64)
+    inside = np.array([_is_between(y[i], x) for i in picked.tolist()])
+    told: dict[str, Any] = {
+        "number": one.number,
+        "rows": len(picked),
+        "between": int(inside.sum()),
+        "by_chance": _by_chance(x),
+        "kind": one.kind,
+        "score": None,
+        "new_score": None,
+    }
+    if one.errors is not None and inside.any() and not inside.all():
+        errors = one.errors[picked]
+        told["score"] = _score(errors, one.kind)
+        told["new_score"] = _score(errors[~inside], one.kind)
+        told["constant"] = _constant(one, picked[~inside])
+    return told
+
+
+def _score(errors: Numbers, kind: str) -> float:
+    return float(1 - errors.mean() if kind == "classes" else errors.mean())
+
+
+def _constant(one: Judged, rows: npt.NDArray[np.int64]) -> float | None:
+    """Share of the commonest class among these rows."""
+    if one.kind != "classes" or one.wanted is None:
+        return None
+    counts = np.unique(one.wanted[rows], return_counts=True)[1]
+    return float(counts.max() / counts.sum())
+
+
+def _real_columns(rows: Values) -> npt.NDArray[np.bool_]:
+    own = np.array([len(np.unique(column)) for column in rows.T])
+    finite = np.isfinite(rows).all(0)
+    found: npt.NDArray[np.bool_] = finite & (own >= OWN_VALUES * len(rows))
+    return found
+
+
+def _is_between(row: Numbers, known: Numbers) -> bool:
+    """Whether the directions to two of the nearest trained rows are opposite, or the same."""
+    away = known - row
+    length = np.sqrt((away**2).sum(1))
+    near = np.argsort(length)[: NEIGHBOURS + 1]
+    near = near[length[near] > 0]
+    directions = away[near] / length[near][:, None]
+    cosines = directions @ directions.T
+    np.fill_diagonal(cosines, 0.0)
+    # 1 - cos is half the square of the angle: the distance from the line over the length
+    return bool((1 - np.abs(cosines)).min(initial=1.0) <= ROUNDING**2 / 2 + 1e-9)
+
+
+def _by_chance(known: Numbers) -> int:
+    """Of trained rows taken at random, how many are in line with two others taken at random."""
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(MAX_ROWS):
+        row, *others = known[rng.choice(len(known), 1 + NEIGHBOURS, replace=False)]
+        hits += _is_between(row, np.array(others))
+    return hits

@@ -1,0 +1,163 @@
+"""Which container holds rows of which other one, and where: by the labels of pandas, by the rows
+themselves, by a list of row numbers or a mask that the script holds, or by their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sawbones.observe.sources.containers import FEW_KINDS, LEAST_ROWS, Numbers, Places
+
+if TYPE_CHECKING:
+    from sawbones.observe.sources.log import Version
+
+RECOGNISED = 0.9  # share of rows that must be found
+SAME_COLUMN = 0.9999  # correlation of a column with itself, scaled
+_LOOKED_BACK = 16  # earlier containers that the rows of one are looked for in
+_COLUMNS_COMPARED = 8
+_MAPS = 24  # lists of row numbers and masks that are tried
+
+
+class Placing:
+    def __init__(self, versions: Sequence[Version]) -> None:
+        self._versions = versions
+        self.space: list[int] = []  # the container that holds all rows; -1: row numbers, no data
+        self.base: list[Places] = []  # the number of each row in that container
+        self._tables: dict[int, dict[int, int]] = {}
+        self._maps: list[Places] = []
+        for number in range(len(versions)):
+            self._place(number)
+
+    def is_whole(self, number: int) -> bool:
+        base = self.base[number]
+        return bool(np.array_equal(base, np.arange(len(base))))
+
+    def _place(self, number: int) -> None:
+        here = self._versions[number]
+        self._maps = [*self._maps, *_maps_in(here)][-_MAPS:]
+        if _is_index(here):
+            self.space.append(-1)
+            self.base.append(np.zeros(0, np.int64))
+            return
+        found = self._by_labels(number) or self._by_rows(number) or self._by_map(number)
+        if found is None:
+            earlier = [
+                u
+                for u in range(number)
+                if self._versions[u].count == here.count and self.space[u] >= 0
+            ]
+            found = (self.space[earlier[-1]], self.base[earlier[-1]]) if earlier else None
+        if found is None:
+            found = (number, np.arange(here.count))
+        self.space.append(found[0])
+        self.base.append(found[1])
+
+    def _by_labels(self, number: int) -> tuple[int, Places] | None:
+        """Where an earlier container of pandas has all labels of this one. Labels that only count
+        the rows say nothing.
+        """
+        labels = self._versions[number].rows.index
+        if labels is None or np.array_equal(labels, np.arange(len(labels))):
+            return None
+        for u in range(number - 1, -1, -1):
+            other = self._versions[u].rows.index
+            if other is None or self.space[u] < 0 or len(other) < len(labels):
+                continue
+            order = np.argsort(other, kind="stable")
+            places = np.minimum(np.searchsorted(other[order], labels), len(other) - 1)
+            if np.array_equal(other[order][places], labels):
+                return self.space[u], self.base[u][order[places]]
+        return None
+
+    def _by_rows(self, number: int) -> tuple[int, Places] | None:
+        """Where the rows themselves are found in an earlier container of the same width."""
+        here = self._versions[number]
+        hashes = here.rows.hashes
+        alone = here.rows.numbers.shape[1] == 1  # single values repeat, whole rows are copies
+        if alone and len(np.unique(hashes)) < RECOGNISED * len(hashes):
+            return None
+        for u in self._as_wide(number):
+            table = self._table(u)
+            places = np.array([table.get(h, -1) for h in hashes.tolist()], np.int64)
+            if np.mean(places >= 0) >= RECOGNISED:
+                base = np.where(places >= 0, self.base[u][places], -1)
+                return self.space[u], base
+        return None
+
+    def _by_map(self, number: int) -> tuple[int, Places] | None:
+        """Where row numbers that the script holds pick rows of an earlier container of the same
+        width, of which these are a scaled copy.
+        """
+        here = self._versions[number]
+        for places in reversed(self._maps):
+            if len(places) != here.count:
+                continue
+            for u in self._as_wide(number):
+                other = self._versions[u]
+                fits = other.count > here.count and int(places.max()) < other.count
+                if fits and _is_scaled(here.rows.numbers, other.rows.numbers[places]):
+                    return self.space[u], self.base[u][places]
+        return None
+
+    def _as_wide(self, number: int) -> Iterator[int]:
+        """Earlier containers of the same width, the latest first. Smaller ones cannot hold it."""
+        here = self._versions[number]
+        looked = 0
+        for u in range(number - 1, -1, -1):
+            other = self._versions[u]
+            if looked >= _LOOKED_BACK:
+                return
+            holds = self.space[u] >= 0 and other.count >= RECOGNISED * here.count
+            if holds and other.rows.numbers.shape[1] == here.rows.numbers.shape[1]:
+                looked += 1
+                yield u
+
+    def _table(self, number: int) -> dict[int, int]:
+        if number not in self._tables:
+            hashes = self._versions[number].rows.hashes.tolist()
+            self._tables[number] = {h: i for i, h in reversed(list(enumerate(hashes)))}
+        return self._tables[number]
+
+
+def _is_index(version: Version) -> bool:
+    """Row numbers, each once: a permutation or a part of one."""
+    numbers = version.rows.numbers
+    if version.rows.is_text or numbers.shape[1] != 1 or len(numbers) <= FEW_KINDS:
+        return False
+    column = numbers[:, 0]
+    whole = bool(np.all(np.isfinite(column)) and np.all(column == np.round(column)))
+    return whole and column.min() >= 0 and len(np.unique(column)) == len(column)
+
+
+def _maps_in(version: Version) -> list[Places]:
+    """Row numbers that a container stands for: its own, or those where a mask is set and where it
+    is not.
+    """
+    if _is_index(version):
+        return [version.rows.numbers[:, 0].astype(np.int64)]
+    numbers = version.rows.numbers
+    if version.rows.is_text or numbers.shape[1] != 1:
+        return []
+    column = numbers[:, 0]
+    if not np.array_equal(np.unique(column), [0.0, 1.0]):
+        return []
+    both = [np.flatnonzero(column == 1), np.flatnonzero(column == 0)]
+    return [places for places in both if len(places) >= LEAST_ROWS]
+
+
+def _is_scaled(ours: Numbers, theirs: Numbers) -> bool:
+    """Whether columns are the same but for scale and offset, as far as they vary."""
+    step = 1 + ours.shape[1] // _COLUMNS_COMPARED
+    compared = 0
+    for column in range(0, ours.shape[1], step):
+        a, b = ours[:, column].astype(np.float64), theirs[:, column].astype(np.float64)
+        known = np.isfinite(a) & np.isfinite(b)
+        if known.sum() < LEAST_ROWS or a[known].std() == 0 or b[known].std() == 0:
+            continue
+        compared += 1
+        if abs(float(np.corrcoef(a[known], b[known])[0, 1])) < SAME_COLUMN:
+            return False
+    return compared > 0

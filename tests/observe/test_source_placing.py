@@ -1,0 +1,169 @@
+"""Rows found again behind a split by row numbers, masks and labels of pandas; folds; scaled labels;
+texts in tokens; and rows that are moments of a series.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sawbones.observe.sources.answers import as_asked, follows_answer
+from sawbones.observe.sources.containers import change_rows, kind_of, read, scramble_columns
+from sawbones.observe.sources.filled import is_filled_for_one_class
+from sawbones.observe.sources.lines import LineWatch
+from sawbones.observe.sources.log import SourceLog
+from sawbones.observe.sources.series import is_interleaved, is_series
+
+RNG = np.random.default_rng(5)
+
+
+def _plan(tmp_path: Path, script: str, parts: list[tuple[str, str, str]]) -> dict[str, Any]:
+    """`parts`: phase, expressions for inputs and targets; every training after an evaluation is by
+    a model of its own.
+    """
+    file = tmp_path / "script.py"
+    file.write_text(textwrap.dedent(script), encoding="utf-8")
+    watch = LineWatch(lambda: SourceLog(lambda name: Path(name).name))
+    scope: dict[str, Any] = {}
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        watch.start()
+        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), scope)
+    finally:
+        watch.stop()
+        sys.settrace(before)
+    assert watch.log is not None, watch.failed
+    models = [nn.Linear(1, 1) for _ in parts]
+    number = 0
+    for (phase, given, target), last in zip(parts, ["", *(p[0] for p in parts)], strict=False):
+        number += last == "eval"
+        rows, wanted = (torch.tensor(np.asarray(eval(e, scope))).float() for e in (given, target))
+        watch.log.called([("[0]", rows)], phase, [wanted], models[number])
+    return watch.record()
+
+
+FOLDS = """
+import numpy as np
+
+rng = np.random.default_rng(0)
+x, y = rng.normal(size=(120, 6)), rng.integers(0, 2, 120)
+order = rng.permutation(120)
+test, train = order[:40], order[40:]
+mean = x[train].mean(0)
+xtr, xte = (x[train] - mean) / 2, (x[test] - mean) / 2
+"""
+
+
+def test_rows_behind_a_list_of_row_numbers_are_found_although_they_are_scaled(
+    tmp_path: Path,
+) -> None:
+    parts = [("train", "xtr", "y[train]"), ("eval", "xte", "y[test]")]
+    plan = _plan(tmp_path, FOLDS, parts)
+    assert (plan["count"], plan["trained"], plan["evaluated"]) == (120, 80, 40)
+
+
+def test_the_next_fold_does_not_count(tmp_path: Path) -> None:
+    parts = [("train", "xtr", "y[train]"), ("eval", "xte", "y[test]")]
+    plan = _plan(tmp_path, FOLDS, [*parts, ("train", "xte + 1", "y[test]")])
+    assert plan["trained"] == 80
+
+
+def test_rows_behind_a_mask_are_found(tmp_path: Path) -> None:
+    masked = FOLDS.replace(
+        "test, train = order[:40], order[40:]", "train = order < 70\ntest = ~train"
+    )
+    plan = _plan(tmp_path, masked, [("train", "xtr", "y[train]"), ("eval", "xte", "y[test]")])
+    assert (plan["trained"], plan["evaluated"]) == (70, 50)
+
+
+TABLE = """
+import numpy as np
+import pandas as pd
+
+rng = np.random.default_rng(0)
+price = pd.DataFrame({"close": rng.normal(size=400).cumsum()}, index=range(1000, 1400))
+mean = price["close"].rolling(5{center}).mean()
+data = pd.DataFrame({"gap": price["close"] - mean, "step": price["close"].diff()})
+data["up"] = (price["close"].shift(-1) > price["close"]).astype(int)
+data = data.dropna()
+train, test = data[data.index < 1300], data[data.index >= 1300]
+"""
+
+
+def test_labels_of_pandas_lead_back_to_the_first_table_and_its_series(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    features = "[['gap', 'step']].to_numpy()"
+    parts = [("train", f"train{features}", "train.up"), ("eval", f"test{features}", "test.up")]
+    plan = _plan(tmp_path, TABLE.replace("{center}", ""), parts)
+    assert plan["count"] == 400
+    assert plan["future"]["names"] == ["price"]
+    assert plan["future"]["rows"][-1] == 399
+
+
+def test_labels_that_are_scaled_or_numbered_otherwise_are_recognised() -> None:
+    values = RNG.normal(size=80).astype(np.float32)
+    assert follows_answer(values, (values - 3) / np.float32(2))
+    assert not follows_answer(values, values + RNG.normal(0, 0.1, 80).astype(np.float32))
+    kinds = np.repeat(np.float32([17, 4, 99]), 20)
+    numbers = np.repeat(np.float32([0, 1, 2]), 20)
+    assert follows_answer(kinds, numbers)
+    assert not follows_answer(kinds, np.roll(numbers, 1))
+    assert as_asked(np.float32([4, 99]), kinds, numbers).tolist() == [1, 2]
+
+
+def test_texts_in_tokens_and_tuples_are_read_and_changed() -> None:
+    tokens = [[f"w{i}", "and", f"v{i + 1}x"] for i in range(40)]
+    pairs = [(f"text {i} of many", i % 3, float(i) / 7) for i in range(40)]
+    assert (kind_of(tokens), kind_of(pairs)) == ("tokens", "tuples")
+    assert len(set(read(tokens).hashes.tolist())) == 40  # type: ignore[union-attr]
+    for value in (tokens, pairs):
+        before = list(value)
+        assert change_rows(value, np.arange(30, 40))
+        assert value[:30] == before[:30]
+        assert all(a != b for a, b in zip(value[30:], before[30:], strict=True))
+    assert [p[1] for p in pairs] == [i % 3 for i in range(40)]
+
+
+def test_a_process_is_a_series_and_sorted_labels_or_a_formula_are_not() -> None:
+    walk = RNG.normal(size=(400, 1)).cumsum(0).astype(np.float32)
+    assert is_series([walk], None)
+    labels = np.repeat(np.float32([0, 1, 2, 3]), 100)
+    by_class = (labels[:, None] * 3 + RNG.normal(size=(400, 1))).astype(np.float32)
+    assert not is_series([by_class], labels)
+    grid = np.linspace(0, 6, 400, dtype=np.float32)[:, None]
+    assert not is_series([grid, np.sin(grid), RNG.normal(size=(400, 2)).astype(np.float32)], None)
+
+
+def test_only_a_split_row_by_row_is_interleaved() -> None:
+    order = RNG.permutation(200).tolist()
+    assert is_interleaved(order[:150], order[150:])
+    assert not is_interleaved(range(150), range(150, 200))
+
+
+def test_a_column_filled_in_for_one_class_is_told_from_a_cause() -> None:
+    label = np.float32(RNG.random(600) < 0.3)
+    amounts = RNG.gamma(2, 50, 600).astype(np.float32)
+    late = label * amounts * (RNG.random(600) < 0.8)
+    assert is_filled_for_one_class(late.astype(np.float32), label) > 100
+    cause = np.where(RNG.random(600) < 0.02, amounts, late).astype(np.float32)
+    assert not is_filled_for_one_class(cause, label)
+    word = (label * (RNG.random(600) < 0.8)).astype(np.float32)  # a flag, no amount
+    assert not is_filled_for_one_class(word, label)
+
+
+def test_columns_are_scrambled_together_and_others_stay() -> None:
+    value = RNG.normal(size=(50, 3))
+    before = value.copy()
+    assert scramble_columns(value, [0, 2])
+    assert np.array_equal(value[:, 1], before[:, 1])
+    order = [int(np.flatnonzero(before[:, 0] == v)[0]) for v in value[:, 0]]
+    assert order != list(range(50))
+    assert np.array_equal(value[:, 2], before[order, 2])
