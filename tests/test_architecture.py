@@ -307,9 +307,9 @@ FLAGS = {
     "--memory-limit --no-model "
     "--quiet --redact --show-data --test "
     "--text --threshold --time --train --valid",
-    "audit shift": "--current --engine --html --ignore --json --label --memory-limit --prediction "
-    "--quiet --redact --reference "
-    "--segment --show-data --threshold --time",
+    "audit shift": "--by --current --engine --false-alarms --html --ignore --json --label "
+    "--memory-limit --prediction --quiet --redact --reference "
+    "--segment --show-data --state --threshold --time",
     "audit tokens": "--answer --checkpoint-tokenizer --data --engine --html --json --max-length "
     "--memory-limit --quiet --redact "
     "--show-data --test --text --threshold --tokenizer --vocab-size",
@@ -317,6 +317,7 @@ FLAGS = {
         "--engine --html --ignore --json --label --memory-limit --quiet --redact "
         "--show-data --threshold --train"
     ),
+    "parity": "--batch --inputs --json --quiet --tolerance --write",
     "show": "",
     "runs": "",
     "scrub": "--value",

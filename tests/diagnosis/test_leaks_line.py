@@ -24,6 +24,13 @@ def test_kinds_that_were_tried_and_those_that_could_not_be_are_named() -> None:
     )
 
 
+def test_a_kind_whose_trial_was_refused_was_tried_in_part() -> None:
+    refused = {"labels": {"outcome": "refused", "why": "the rows were not found"}}
+    line = leaks_line(replace(RUN, facts={"source_change": refused}), SEEN, ())
+    assert line.startswith("no leak of these kinds: contamination, target (in part); not tried:")
+    assert line.endswith("; no trial for target: the rows were not found")
+
+
 def test_a_run_without_evaluation_has_no_score_to_doubt() -> None:
     assert leaks_line(replace(RUN, events=()), SEEN, ()) == ""
 

@@ -14,6 +14,7 @@ from sawbones.audits.engine.session import Session, ibis_module
 from sawbones.audits.engine.split import Split
 from sawbones.audits.options import AuditError, Options, Thresholds, from_pyproject
 from sawbones.audits.runner import run
+from sawbones.audits.watching import Watched, run_windows
 from sawbones.schema import Report
 
 
@@ -59,6 +60,9 @@ def shift(
     prediction: str | None = None,
     segment: Iterable[str] = (),
     time: str | None = None,
+    by: str | None = None,
+    false_alarms: float = 0.01,
+    state: str | None = None,
     ignore: Iterable[str] = (),
     redact: bool = False,
     engine: Any = "duckdb",
@@ -66,7 +70,8 @@ def shift(
     thresholds: Mapping[str, float] | None = None,
 ) -> Report:
     """How production differs from the reference: inputs, labels, predictions, the relation between
-    them, and the worst segment.
+    them, and the worst segment. With `by` ("hour", "day", "week") window by window: `false_alarms`
+    is the share of windows that may alert by chance, `state` a file that remembers those judged.
     """
     segments = tuple(segment.split(",")) if isinstance(segment, str) else tuple(segment)
     options = Options(
@@ -77,6 +82,10 @@ def shift(
         ignore=tuple(ignore),
         redact=redact,
     )
+    if by is not None:
+        sources = {"reference": reference, "current": current}
+        watched = Watched(by, false_alarms, state)
+        return _audit("shift", sources, options, engine, memory_limit, thresholds, watched)
     return _audit(
         "shift",
         {"reference": reference, "current": current},
@@ -148,6 +157,7 @@ def _audit(
     engine: Any,
     memory_limit: str | None,
     thresholds: Mapping[str, float] | None,
+    watched: Watched | None = None,
 ) -> Report:
     from dataclasses import replace
 
@@ -160,7 +170,11 @@ def _audit(
         }
         case = Case(session, splits, replace(options, thresholds=limits))
         origin = " against ".join(split.origin for split in splits.values())
-        return run(command, case, origin, began)
+        return (
+            run(command, case, origin, began)
+            if watched is None
+            else run_windows(case, origin, began, watched)
+        )
 
 
 def _engine_of(sources: Mapping[str, Any], engine: Any) -> Any:

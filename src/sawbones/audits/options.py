@@ -52,6 +52,7 @@ class Thresholds:
     significance: float = (
         0.001  # p-value after correction for the number of columns, asked for beside the effect
     )
+    window: float = 0.1  # rows of one window that would have to change their bin
     null_rate: float = 0.05  # change of the share of missing values
     new_category: float = 0.01  # rows in categories that the other side never has
     label_shift: float = 0.05  # rows that would have to change their class

@@ -115,12 +115,12 @@ def run(command: str, case: Case, origin: str, began: float, strict: bool = Fals
         looked=tuple(
             dict.fromkeys(fault for fault in looked if fault not in fired and fault not in unseen)
         ),
-        environment={"audit": _facts(command, case)},
+        environment={"audit": facts_of(command, case)},
         notes=tuple(dict.fromkeys(case.notes)),
     )
 
 
-def _facts(command: str, case: Case) -> Mapping[str, Any]:
+def facts_of(command: str, case: Case) -> Mapping[str, Any]:
     return {
         "command": command,
         "engine": case.session.name,

@@ -81,6 +81,24 @@ def parser() -> argparse.ArgumentParser:
     shift.add_argument(
         "--time", metavar="COLUMN", help="moment of a row, to find the date of a jump"
     )
+    shift.add_argument(
+        "--by",
+        choices=("hour", "day", "week"),
+        help="window by window, against the windows of the reference (needs --time)",
+    )
+    shift.add_argument(
+        "--false-alarms",
+        type=values.above_zero,
+        default=0.01,
+        metavar="SHARE",
+        help="of windows that may alert by chance, with --by (default 0.01)",
+    )
+    shift.add_argument(
+        "--state",
+        type=values.file_to_write,
+        metavar="FILE",
+        help="remembers the windows that were judged, with --by: each alerts once",
+    )
     tokens = actions.add_parser(
         "tokens",
         help="what a tokenizer makes of the texts",
@@ -175,6 +193,8 @@ def _shared(action: argparse.ArgumentParser) -> None:
 
 def run(args: list[str]) -> None:
     given = parser().parse_args(args)
+    if given.action == "shift" and given.state and not given.by:
+        usage_error("--state remembers windows: say which, e.g. --by day --time COLUMN")
     if given.redact and given.show_data:
         usage_error("--redact and --show-data contradict each other: give one of them")
     from sawbones.schema.errors import SawbonesError
@@ -221,6 +241,9 @@ def _report(given: argparse.Namespace) -> Any:
             prediction=given.prediction,
             segment=_columns(given.segment),
             time=given.time,
+            by=given.by,
+            false_alarms=given.false_alarms,
+            state=given.state,
             **shared,
         )
     if given.action == "tokens":

@@ -9,13 +9,17 @@ from sawbones.schema import Finding, Run
 from sawbones.schema.signals import missing_signal
 
 KIND = "evaluation.leak-"
+# the trial that a kind of leak is proven by
+TRIALS = {"preprocessing": "features", "target": "labels"}
 
 
 def leaks_line(run: Run, reading: Reading, findings: Iterable[Finding]) -> str:
     """Empty where a leak was found, or where nothing was evaluated that could be too good."""
     if missing_signal(run, ("validation",)) or any(f.fault.startswith(KIND) for f in findings):
         return ""
-    tried = [fault.removeprefix(KIND) for fault in reading.silent if fault.startswith(KIND)]
+    silent = [fault.removeprefix(KIND) for fault in reading.silent if fault.startswith(KIND)]
+    refused = {kind: why for kind in silent if (why := _refused(run, kind))}
+    tried = [f"{kind} (in part)" if kind in refused else kind for kind in silent]
     blind = [
         f"{missed.fault.removeprefix(KIND)} ({missed.why.partition('. ')[0]})"
         for missed in reading.could_not_look
@@ -26,7 +30,14 @@ def leaks_line(run: Run, reading: Reading, findings: Iterable[Finding]) -> str:
     asked = _question(run)
     said = f"no leak of these kinds: {', '.join(tried)}" if tried else "no kind of leak was tried"
     tail = f"; not tried: {', '.join(blind)}" if blind else ""
+    tail += "".join(f"; no trial for {kind}: {why}" for kind, why in refused.items())
     return f"{said}{tail}{asked}"
+
+
+def _refused(run: Run, kind: str) -> str:
+    """Why the trial of this kind could not decide, although its check found nothing; else empty."""
+    told = (run.facts.get("source_change") or {}).get(TRIALS.get(kind, "")) or {}
+    return str(told["why"]) if told.get("outcome") == "refused" else ""
 
 
 def _question(run: Run) -> str:

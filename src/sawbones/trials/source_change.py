@@ -12,6 +12,7 @@ repeat the first.
 from __future__ import annotations
 
 import linecache
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ TOO_LATE = "the first evaluation comes too late to be repeated"
 SPLIT_MOVED = "the split, or the labels of the training rows, moved with the change"
 
 KINDS = ("features", "labels", "future")
+SAME_LINE = 3  # containers of one name, not of all rows: more are single rows, in a loop over them
 MOST_MOVED = 0.5  # of rows before the moment: more is a statistic of them all, no look ahead
 
 Plan = Mapping[str, Any]
@@ -222,10 +224,13 @@ def first_moved(before: Iterable[Sequence[Any]], after: Iterable[Sequence[Any]])
     seen: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
     for row in after:
         seen.setdefault(tuple(row[:4]), []).append(row)
+    before = list(before)
+    times = Counter(tuple(row[:4]) for row in before if row[4] == "rows")
     for row in before:
         others = seen.get(tuple(row[:4]))
         other = others.pop(0) if others else None
-        if other is None or row[4] == "evaluated":
+        is_one_row = not row[6] and times[tuple(row[:4])] > SAME_LINE
+        if other is None or row[4] == "evaluated" or is_one_row:
             continue
         if row[6] and other[6]:
             if row[6] != other[6]:

@@ -38,8 +38,8 @@ def keep_apart(bench: Bench, run: Run) -> list[dict[str, Any]]:
 
 
 def scored_passes(run: Run) -> list[Mapping[str, Any]]:
-    """Evaluations with an error for each row. Where the script compares answers in a way that was
-    not seen, what was asked for is read off the labels of the source.
+    """Evaluations with an error for each row. What was asked for is read off the labels of the
+    source where they are known: scripts also compare answers in another unit, or unseen.
     """
     passes = (run.facts.get("populations") or {}).get("passes") or ()
     wanted = (run.facts.get("sources") or {}).get("answer_of") or {}
@@ -48,7 +48,7 @@ def scored_passes(run: Run) -> list[Mapping[str, Any]]:
 
 def _with_errors(one: Mapping[str, Any], wanted_of: Mapping[str, float]) -> Mapping[str, Any]:
     wanted = np.array([wanted_of.get(str(h), math.nan) for h in one["hashes"]])
-    if one["errors"] or not one.get("given") or not len(wanted) or not np.all(np.isfinite(wanted)):
+    if not one.get("given") or not len(wanted) or not np.all(np.isfinite(wanted)):
         return one
     given = np.array(one["given"])
     if one["scores"] > 1:

@@ -84,3 +84,8 @@ SAME_WEIGHTS = Limit(
 SAME_BUFFERS = Limit(
     1e-3, "relative distance of the buffers", "as for parameters: running statistics were copied"
 )
+OTHER_CHANNELS = Limit(
+    0.1,
+    "difference of the correlation of two channels",
+    "and six times what two halves of the same pictures differ by: see observe/populations",
+)

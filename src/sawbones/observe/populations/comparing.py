@@ -10,9 +10,11 @@ from typing import Any
 import torch
 
 from sawbones.observe.populations.between import rows_between
+from sawbones.observe.populations.channels import swapped_channels
 from sawbones.observe.populations.columns import strongest_column
 from sawbones.observe.populations.judged import Judged, judged
 from sawbones.observe.populations.log import PassLog
+from sawbones.observe.populations.near_texts import joined, near_texts
 from sawbones.observe.populations.serving import served_pairs
 from sawbones.observe.populations.shifting import worse_pairs
 from sawbones.schema import Site
@@ -35,6 +37,8 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
         "passes": [_described(one) for one in found],
         "column": _column(log, found),
         "between": _between(log, found),
+        "near_texts": _near_texts(log, found),
+        "channels": _channels(log, found),
         "worse": [
             {**pair, "sites": _sites(found, pair["later"], pair["reference"])}
             for pair in worse_pairs(found, log.trained_rows(width))
@@ -64,21 +68,47 @@ def _column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
 
 def _between(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
     """Of the largest pass over rows that are not trained on."""
-    held = [one for one in found if one.likeness is None and one.known < MOST_KNOWN]
-    if not held:
+    one = _held_out(found)
+    return None if one is None else rows_between(one, log.trained_rows(one.rows.shape[1]))
+
+
+def _near_texts(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+    one = _held_out(found)
+    bags = log.latest()[one.number].bags if one is not None else []
+    if one is None or not bags:
         return None
-    one = max(held, key=lambda p: len(p.hashes))
-    return rows_between(one, log.trained_rows(one.rows.shape[1]))
+    return near_texts(one, joined(bags), joined(log.trained_bags))
+
+
+def _channels(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+    """The first pass of the trained model whose channels are not in the order of its largest."""
+    own = [one for one in found if one.likeness is None]
+    if len(own) < 2:
+        return None
+    largest = max(own, key=lambda one: len(one.hashes))
+    shape = log.latest()[largest.number].shape
+    for one in own:
+        if one is largest or log.latest()[one.number].shape != shape:
+            continue
+        told = swapped_channels(largest, one, shape)
+        if told is not None:
+            return {**told, "sites": _sites(found, one.number, largest.number)}
+    return None
+
+
+def _held_out(found: list[Judged]) -> Judged | None:
+    held = [one for one in found if one.likeness is None and one.known < MOST_KNOWN]
+    return max(held, key=lambda p: len(p.hashes), default=None)
 
 
 def _described(one: Judged) -> dict[str, Any]:
-    """`errors` and `hashes`, row by row, for trials that compare two runs; `given` where it is not
-    known what was asked for.
+    """`errors` and `hashes`, row by row, for trials that compare two runs; `given`: the class or
+    number that was answered.
     """
     small = len(one.hashes) <= MAX_ROWS
     return {
         "errors": one.errors.tolist() if one.errors is not None and small else [],
-        "given": one.given.tolist() if one.errors is None and small else [],
+        "given": _given(one) if small else [],
         "scores": one.answers.shape[1],
         "hashes": list(one.hashes) if small else [],
         "number": one.number,
@@ -89,6 +119,13 @@ def _described(one: Judged) -> dict[str, Any]:
         "new_score": one.new_score,
         "site": one.lines[0] if one.lines else None,
     }
+
+
+def _given(one: Judged) -> list[float]:
+    """Classes where several are scored, else the one number as it is."""
+    several = one.answers.shape[1] > 1
+    chosen: list[float] = (one.answers.argmax(1) if several else one.answers[:, 0]).tolist()
+    return chosen
 
 
 def _sites(found: Sequence[Judged], number: int, other: int) -> list[Site]:

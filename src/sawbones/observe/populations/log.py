@@ -28,6 +28,7 @@ from sawbones.observe.populations.held import (
     target_among,
 )
 from sawbones.observe.populations.likeness import Likeness, likeness
+from sawbones.observe.populations.words import bags_of
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.observe.sources.containers import hash_rows
 from sawbones.schema import Site
@@ -56,6 +57,7 @@ class Pass:
     outputs: list[Values] = field(default_factory=list)
     targets: list[Values | None] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+    bags: list[Any] = field(default_factory=list)  # words of texts, where the model is given ids
     held: list[Held] = field(default_factory=list)  # by the script, while it was evaluated
 
     @property
@@ -84,6 +86,7 @@ class PassLog:
         self.trained: set[int] = set()  # hashes of rows
         self._trained_rows: list[Values] = []
         self._num_trained = 0
+        self.trained_bags: list[Any] = []
         self._modules: list[weakref.ref[nn.Module]] = []
         self._trained_module: weakref.ref[nn.Module] | None = None
         self._frame: types.FrameType | None = None
@@ -104,7 +107,10 @@ class PassLog:
         self._trained_module = weakref.ref(module)
         if self._held_before is None:
             self._held_before = {h.digest for h in held_columns(sys._getframe(1))}
-        numbers = _main_rows(given)
+        bags = bags_of(given)
+        if bags is not None and sum(map(len, self.trained_bags)) < KEPT_TRAINED:
+            self.trained_bags.append(bags)
+        numbers = _main_rows(given, bags)
         if numbers is None or len(self.trained) >= MAX_TRAINED:
             return
         self.trained.update(hash_rows(numbers).tolist())
@@ -126,7 +132,8 @@ class PassLog:
     ) -> None:
         """An evaluating call has returned; `loaded`: the latest batch, and its loader's name."""
         self._waits = False
-        numbers = _main_rows(given)
+        bags = bags_of(given)
+        numbers = _main_rows(given, bags)
         scores = _scores(result)
         if numbers is None or scores is None or len(scores) != len(numbers) or self.why:
             return
@@ -143,6 +150,7 @@ class PassLog:
         self._values += numbers.size
         here.batches.append(numbers.copy())
         here.hashes += hashes
+        here.bags += [] if bags is None else [bags]
         here.outputs.append(scores)
         here.targets.append(None)
         here.sizes.append(len(numbers))
@@ -258,7 +266,8 @@ def _state(module: nn.Module) -> int:
     return sum(p._version for p in module.parameters() if not p.is_inference())
 
 
-def _main_rows(given: Any) -> Values | None:
+def _main_rows(given: Any, bags: Any = None) -> Values | None:
+    """`bags`: stand for texts whose ids are given one after the other."""
     found = [
         t
         for _, t in tensors_in(given)
@@ -266,6 +275,8 @@ def _main_rows(given: Any) -> Values | None:
     ]
     real = [t for t in found if t.is_floating_point()]
     main = max(real or found, key=lambda t: t.numel(), default=None)
+    if main is None and bags is not None:
+        return np.asarray(bags, np.float32)
     if main is None or main.is_complex() or main[0].numel() > MAX_WIDTH:
         return None
     rows: Values = main.detach().float().reshape(len(main), -1).numpy()

@@ -249,16 +249,13 @@ class Matching:
             return []
         places = np.array([i for i, _ in pairs])
         values = np.array([t for _, t in pairs], np.float32)
-        for is_same in (is_answer, follows_answer):
-            found = []
-            for v, version in self._wholes(space, count):
-                numbers = version.rows.numbers
-                for column in range(min(numbers.shape[1], 512)):
-                    if is_same(numbers[places, column], values):
-                        found.append((v, column))
-            if found:
-                return found
-        return []
+        return [
+            (v, column)
+            for v, version in self._wholes(space, count)
+            for column in range(min(version.rows.numbers.shape[1], 512))
+            if is_answer(version.rows.numbers[places, column], values)
+            or follows_answer(version.rows.numbers[places, column], values)
+        ]
 
     def _wholes(self, space: int, count: int) -> list[tuple[int, Version]]:
         """Containers of all rows, in their order."""

@@ -61,7 +61,7 @@ def _without(column: Column, labels: Numbers | None) -> Column:
         return np.asarray(column - means[codes])
     y = labels.astype(np.float64) - labels.mean()
     slope = float(np.mean(y * (column - column.mean()))) / max(float(y.var()), 1e-30)
-    return column - slope * y
+    return np.asarray(column - slope * y)
 
 
 def is_interleaved(trained: Sequence[int], evaluated: Sequence[int]) -> bool:

@@ -7,7 +7,8 @@ trained and has the same parameters or layers by name), or by one model with row
 in another way (in the same order, most columns the same but for scale and offset). Fires when at
 least 5 % of the rows get another class (a quantity: answers that lie 5 % of their spread apart),
 and, unless the copy has the very same parameters, when it is worse row by row by 3 points or more
-at the lower end of the interval.
+at the lower end of the interval. Also when pictures of one evaluation vary together in their
+channels as those of the other do only once the channels are put into another order (BGR for RGB).
 
 ## Why it matters
 What was validated is not what answers. The score of the trained model says nothing of it.
@@ -35,7 +36,8 @@ them, compare the inputs first, then the outputs layer by layer.
 Weights of 8 bits or of half precision change a class in a hundred. A student, a second model or an
 untrained one has other parameters and is no copy. An average of the weights may answer otherwise
 and better. Rows with noise added, one column shuffled or cut out are no second preparation: most
-columns of one must follow the other exactly.
+columns of one must follow the other exactly. Pictures of another kind differ in any order of their
+channels, and grey ones in none.
 
 ## References
 Breck et al., "The ML test score" (2017), "Training and serving are not skewed". PyTorch's
@@ -66,12 +68,35 @@ PREVIEW = True
 
 def check(run: Run) -> Iterator[Finding]:
     pairs = run.facts["populations"]["served"]
+    channels = run.facts["populations"].get("channels")
+    if channels is not None:
+        yield _swapped(run, channels)
+        return
     if not pairs:
         raise NothingToJudge("no rows were evaluated twice, by a copy or prepared in another way")
     for pair in pairs:
         if _differs(pair):
             yield _parted(run, pair)
             return
+
+
+def _swapped(run: Run, seen: Mapping[str, Any]) -> Finding:
+    order = ", ".join(map(str, seen["order"]))
+    text = (
+        f"over {seen['rows']} pictures the correlations between channels are {seen['apart']:.2f} "
+        f"from those of the other evaluation; in the order {order} only {seen['left']:.2f} "
+        f"(chance: {seen['noise']:.2f})"
+    )
+    return finding(
+        "Pictures are given with their channels in another order",
+        where(run, seen),
+        (compared(text, seen["apart"], limits.OTHER_CHANNELS, expected=0, signal="populations"),),
+        Fix(
+            f"Put the channels into the order of training before anything else is done to them: "
+            f"channels {order} of what comes (BGR to RGB: frame[..., ::-1]). Best in the one "
+            "function that training uses."
+        ),
+    )
 
 
 def _differs(pair: Mapping[str, Any]) -> bool:

@@ -6,7 +6,8 @@ samples of a validation source (at least five of them) were also trained on by t
 more when the training set holds many copies of its own samples. Also when a quarter of the
 validation samples lies five times nearer to one trained sample than to the tenth-nearest; or when a
 twentieth of the evaluated rows lies, to rounding, on the straight line between two trained ones
-(SMOTE before the split), and rows taken at random do not.
+(SMOTE before the split), and rows taken at random do not; or when a tenth of the evaluated texts
+shares 70 % of its words with a trained text and less than 40 % with the tenth-nearest.
 
 ## Why it matters
 The share of copies is answered from memory, so the validation score is too good by an unknown
@@ -31,6 +32,7 @@ they could hardly come about twice. Wide rows of mostly zeros (bags of words) ar
 too. Folds of a cross-validation and a second training stage are told apart by their optimizers.
 Evaluation of the training loader itself is no split. Rows that vary in one direction, or on a
 grid, are in line with others by chance: rows taken at random then are, too, and nothing is said.
+Texts made by a template are near to many others, not to one.
 
 ## References
 Lee et al., "Deduplicating training data makes language models better" (2022).
@@ -76,11 +78,45 @@ NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
     near = (run.facts.get("samples") or {}).get("copies") or {}
-    between = (run.facts.get("populations") or {}).get("between")
-    if not parts and not near and not between:
+    passes = run.facts.get("populations") or {}
+    between, texts = passes.get("between"), passes.get("near_texts")
+    if not parts and not near and not between and not texts:
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
     found = list(_exact(run, parts))[:1] or list(_near(run, parts, near))
-    yield from found or _interpolated(run, between)
+    yield from found or list(_near_texts(run, texts)) or _interpolated(run, between)
+
+
+def _near_texts(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """Evaluated texts with all but a few words of one trained text, and few of any other."""
+    if seen is None or not limits.NEAR_TEXTS.reached_by(seen["near"] / seen["rows"]):
+        return
+    share = seen["near"] / seen["rows"]
+    text = (
+        f"{seen['near']} of {seen['rows']} evaluated texts share most of their words with one or "
+        "a few trained texts and less than half with all others"
+    )
+    evidence = [counted(text, seen["near"], seen["rows"], limits.NEAR_TEXTS, signal="populations")]
+    halves = outside_of_models(run, marked_lines(run, "split"))
+    yield finding(
+        f"{share:.0%} of the evaluated texts are nearly trained texts",
+        places(*halves[:2], forward_site(run, "eval")),
+        [*evidence, *_other_score(seen, "over the other texts")],
+        Fix(
+            "Remove texts that differ in a few words, in their order or punctuation only, before "
+            "splitting; or split by the text that they are copies of."
+        ),
+    )
+
+
+def _other_score(seen: Mapping[str, Any], which: str) -> list[Evidence]:
+    """The claimed number, and the one without the rows concerned."""
+    if seen.get("score") is None:
+        return []
+    name = "accuracy" if seen["kind"] == "classes" else "mean distance"
+    text = f"{name} {seen['score']:.2f}; {seen['new_score']:.2f} {which}"
+    if seen.get("constant") is not None:
+        text += f", of which {seen['constant']:.0%} are of one class"
+    return [context(text, signal="populations", value=seen["score"], expected=seen["new_score"])]
 
 
 def _interpolated(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
@@ -97,18 +133,11 @@ def _interpolated(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]
     evidence = [
         counted(text, seen["between"], seen["rows"], limits.ROWS_BETWEEN, signal="populations")
     ]
-    if seen["score"] is not None:
-        name = "accuracy" if seen["kind"] == "classes" else "mean distance"
-        scores = f"{name} {seen['score']:.2f}; {seen['new_score']:.2f} over the other rows"
-        if seen.get("constant") is not None:
-            scores += f", of which {seen['constant']:.0%} are of one class"
-        claimed, honest = seen["score"], seen["new_score"]
-        evidence.append(context(scores, signal="populations", value=claimed, expected=honest))
     halves = outside_of_models(run, marked_lines(run, "split"))
     yield finding(
         f"{share:.0%} of the evaluated rows were interpolated from trained ones",
         places(*halves[:2], forward_site(run, "eval")),
-        evidence,
+        [*evidence, *_other_score(seen, "over the other rows")],
         Fix("Split first, then oversample or fill in the training part alone."),
     )
 
