@@ -146,7 +146,7 @@ ONLY = {
     "faults": {"numpy"},
     "symptoms": {"numpy"},
     "oracles": {"numpy"},
-    "report": {"numpy", "rich", "plotly"},
+    "report": {"numpy", "rich"},
     "lab": {"numpy", "torch", "safetensors"},
 }
 

@@ -134,7 +134,8 @@ def sample_report() -> Report:
             baseline=0.47,
             with_remedy=0.0,
             seconds=3.4,
-            details={"positions": [0, 8], "largest": 0.47},
+            details={"positions": [0, 8], "largest": 0.47, "curves": _side_by_side()},
+            title="Change every token from the middle on, on a copy of the model",
         ),
         test=(
             "def test_no_output_depends_on_later_tokens():\n    assert "
@@ -217,6 +218,18 @@ def sample_report() -> Report:
     )
 
 
+def _side_by_side() -> list[dict]:
+    """The loss with the mask stops where the data's entropy is; at step 30 one was not finite."""
+    steps = list(range(0, NUM_STEPS, 2))
+    cured = [round(2.1 + 3.5 * math.exp(-step / 25), 4) for step in steps]
+    cured[15] = None
+    as_is = [round(0.03 + 5.6 * math.exp(-step / 28), 4) for step in steps]
+    return [
+        {"name": "as it is", "steps": steps, "losses": as_is},
+        {"name": "with causal mask", "steps": steps, "losses": cured},
+    ]
+
+
 def sample_run() -> Run:
     return Run(
         script="train.py",
@@ -232,6 +245,8 @@ def sample_run() -> Run:
         statistics={"grad_l2": _gradients()},
         deep=(_deep(0), _deep(100)),
         signals={"loss": "", "events": "", "influence": ""},
+        # Of the 31 ms between forward and loss of every step 6.5 were ours.
+        facts={"own_ms": [[12 * step + 3, 6.5] for step in range(NUM_STEPS)]},
     )
 
 
@@ -366,8 +381,8 @@ def _deep(step: int) -> DeepStep:
         influence=(
             Influence(
                 source="embedding:0",
-                source_shape=(32, 64),
-                output_shape=(32, 64, 512),
+                source_shape=(32, size),
+                output_shape=(32, size, 512),
                 site=site("x = self.tokens(ids)", "forward"),
                 batch_dim=0,
                 time_dim=1,
@@ -378,7 +393,8 @@ def _deep(step: int) -> DeepStep:
                 padding=None,
                 nonpadding=None,
                 probes=8,
-                map=tuple(tuple(float(value) for value in row) for row in influence),
+                map=tuple(tuple(float(value) for value in row) for row in influence[::3]),
+                rows=tuple(range(0, size, 3)),
             ),
         ),
     )

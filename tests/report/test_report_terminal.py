@@ -39,9 +39,9 @@ def test_a_finding_says_all_that_matters(sick):
         "20 │ x = layer(x)",
         "measured 0.47, expected 0 · steps 0–1, 100",
         "measured nan, expected 2.3 · steps 137–139",
-        "causality: confirmed in 3.4 s",
+        "on a copy of the model: confirmed in 3.4 s",
         "as it is 0.47 → with the remedy 0",
-        "unscale-first would decide it; it was not run",
+        "unscale first would decide it; it was not run",
         "Pass a causal mask to every layer.",
         "+     x = layer(x, src_mask=causal_mask(x), is_causal=True)",
     ):

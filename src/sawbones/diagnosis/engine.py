@@ -25,8 +25,9 @@ from sawbones.masking import learn_arguments
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Cleared, Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
-from sawbones.trials import trial
+from sawbones.trials import title_of, trial
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
+from sawbones.trials.side_by_side import with_curves
 from sawbones.trials.source_change import change_at_source
 from sawbones.trials.strangers import keep_apart, without_filled
 from sawbones.trials.twin import compare
@@ -300,11 +301,14 @@ def _verdicts(bench: Bench, findings: list[Finding], run: Run) -> list[Verdict]:
 def _verdict(bench: Bench, finding: Finding, run: Run) -> Verdict:
     began = time.monotonic()
     name = finding.experiment or ""
+    bench.reruns.clear()
     try:
         verdict = trial(name)(bench, finding, run)
     except ChildFailed as error:
         verdict = Verdict(name, "open", f"could not be run: {str(error).splitlines()[0]}")
-    return replace(verdict, seconds=time.monotonic() - began)
+    details = {**verdict.details, **with_curves(run, bench.reruns)}
+    took = time.monotonic() - began
+    return replace(verdict, seconds=took, details=details, title=title_of(name))
 
 
 def _report(

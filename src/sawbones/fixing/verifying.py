@@ -25,6 +25,7 @@ from sawbones.observe.options import diagnosing
 from sawbones.schema import Evidence, Finding, Fix, Report, Run
 from sawbones.stats.evaluations import validation_curve
 from sawbones.stats.levels import level, part
+from sawbones.stats.loss_curve import loss_curve
 from sawbones.trials.bench import Bench, ChildFailed
 
 PAST_THE_SYMPTOM = 20  # steps that a script has to take beyond the place where it died
@@ -318,6 +319,7 @@ def measured(before: Run, after: Run, text: str) -> dict[str, Any]:
         "on": f"the same seed, {after.num_steps} steps",
         "before": _numbers(before),
         "after": _numbers(after),
+        "curves": [loss_curve(before, "as it is"), loss_curve(after, "with the patch")],
     }
 
 

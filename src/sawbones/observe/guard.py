@@ -30,6 +30,8 @@ class Guard:
     def __init__(self, folder: Path | None = None, step: Callable[[], int] = lambda: 0) -> None:
         self.off: set[str] = set()
         self.spent_s = 0.0  # time spent in own code since the last reading
+        self.total_s = 0.0  # the same since the run began
+        self.entered = 0.0  # when own code was last begun
         self.stopped = False  # nothing is watched any more
         self.on_interrupt: Callable[[], None] = lambda: None
         self._folder = folder
@@ -56,6 +58,8 @@ class Guard:
         grad = self._grad_mode()
         began = time.perf_counter()
         holding.depth += 1
+        if holding.depth == 1:
+            self.entered = began
         try:
             if self.stopped:
                 return None
@@ -67,7 +71,9 @@ class Guard:
         finally:
             holding.depth -= 1
             if not holding.depth:
-                self.spent_s += time.perf_counter() - began
+                passed = time.perf_counter() - began
+                self.spent_s += passed
+                self.total_s += passed
                 if holding.waiting:
                     holding.deliver()
 

@@ -15,10 +15,11 @@ from typing import Any
 
 from sawbones.masking import shown_line
 from sawbones.report import wording
-from sawbones.report.html_findings import coverage_section, escape, findings_section
+from sawbones.report.html_findings import coverage_section, findings_section
+from sawbones.report.html_parts import escape
 from sawbones.schema import Report
 
-COLOURS = ("--line", "--line2", "--line3", "--line4")
+COLOURS = ("--line0", "--line1", "--line2", "--line3")
 WIDTH, HEIGHT, FLOOR = 420, 120, 104
 SECTIONS = (
     ("findings", "Findings"),

@@ -1,18 +1,18 @@
-"""Run -> figures for plotly.js, as plain JSON values.
+"""Run -> figures for draw.js, as plain JSON values.
 
-Colours are written as names (`@line`): the page puts in the values of its style sheet, so that one
-file serves a light and a dark screen. Text in a figure is read by plotly as HTML, so everything of
-the user's is escaped here.
+A figure is a dict with its `kind` (curve, map, bars, columns), its `height` and its numbers. All
+text is put into the page as text, never as HTML.
 """
 
 from __future__ import annotations
 
-import html
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sawbones.masking import shown_line
 from sawbones.report import series, wording
@@ -27,316 +27,218 @@ CURVES = (
     ("scale", "Loss scale", "of the gradient scaler"),
 )
 USUAL_UPDATE_RATIO = 1e-3
-LINE_COLOURS = ("@line", "@line2", "@line3", "@line4")
 MOST_BANDS = 60
-LABEL_WIDTH = 22
+CURVE_HEIGHT = 216
+MARK_NAMES = ("no gradient", "exactly zero", "not finite")
+# They say that something was called, and nothing that lasts until the next event.
+_MOMENTS = {"seed"}
 
 
-def escaped(text: str) -> str:
-    return html.escape(shown_line(text))
+def short(value: float) -> float:
+    """Five digits: more than a screen shows, in a third of the bytes."""
+    return float(f"{value:.5g}")
 
 
 def curve(run: Run, column: str, findings: Sequence[Finding]) -> Figure | None:
     found = series.curves(run, column)
     if not found:
         return None
-    traces = []
-    for index, line in enumerate(found):
-        name = f"optimizer {line.optimizer}" if len(found) > 1 else column.replace("_", " ")
-        colour = LINE_COLOURS[index % len(LINE_COLOURS)]
-        traces.append(
+    name = column.replace("_", " ")
+    named = [
+        (f"{name}, optimizer {line.optimizer}" if len(found) > 1 else name, line) for line in found
+    ]
+    figure = lines(named)
+    figure["log"] = _spans_magnitudes(found, column)
+    figure["bands"] = _evidence_bands(findings)
+    figure["range"] = _step_range(run)
+    if column == "update_ratio":
+        figure["levels"] = [[USUAL_UPDATE_RATIO, "usual"]]
+    return figure
+
+
+def lines(named: Sequence[tuple[str, series.Curve]]) -> Figure:
+    """Curves over the same steps in one picture."""
+    return {
+        "kind": "curve",
+        "height": CURVE_HEIGHT,
+        "x": "step",
+        "lines": [
             {
-                "type": "scatter",
-                "mode": "lines+markers" if len(line.steps) < 60 else "lines",
                 "name": name,
                 "x": line.steps,
-                "y": line.values,
-                "connectgaps": False,
-                "line": {"color": colour, "width": 1.75},
-                "marker": {"color": colour, "size": 4},
-                "hovertemplate": "step %{x}<br><b>%{y:.4g}</b><extra></extra>",
-                "showlegend": len(found) > 1,
+                "y": [None if value is None else short(value) for value in line.values],
             }
-        )
-        if line.broken:
-            traces.append(_broken_marks(line.broken))
-    shapes, notes = _evidence_marks(findings, run)
-    if column == "update_ratio":
-        shapes.append(_level(USUAL_UPDATE_RATIO))
-    layout = _layout(230 if notes else 204, top=34 if notes else 8)
-    layout["yaxis"].update(_value_axis(found, column))
-    layout["xaxis"].update(
-        {"title": {"text": "step", "font": {"size": 11}}, "range": _step_range(run)}
-    )
-    layout["yaxis2"] = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
-    layout["shapes"], layout["annotations"] = shapes, notes
-    return {"data": traces, "layout": layout}
-
-
-def _broken_marks(broken: Sequence[series.Broken]) -> Figure:
-    """Crosses along the top, on an axis of their own: a NaN has no height, and must not vanish for
-    that.
-    """
-    places: list[int] = []
-    texts: list[str] = []
-    for group in broken:
-        among = (
-            f"<br>{group.count} from step {group.steps[0]} to {group.steps[-1]}"
-            if group.count > 1
-            else ""
-        )
-        places += group.steps
-        texts += [f"<b>{group.kind}</b> at step {step}{among}" for step in group.steps]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "not finite",
-        "x": places,
-        "y": [0.95] * len(places),
-        "yaxis": "y2",
-        "text": texts,
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"symbol": "x", "size": 9, "color": "@bad"},
-        "showlegend": False,
+            for name, line in named
+        ],
+        "broken": [_broken(group) for _, line in named for group in line.broken],
     }
 
 
-def _evidence_marks(findings: Sequence[Finding], run: Run) -> tuple[list[Figure], list[Figure]]:
+def _broken(group: series.Broken) -> Figure:
+    """Crosses along the top: a NaN has no height, and must not vanish for that."""
+    among = f", {group.count} of them up to step {group.steps[-1]}" if group.count > 1 else ""
+    return {"x": list(group.steps), "text": f"{group.kind}{among}"}
+
+
+def _evidence_bands(findings: Sequence[Finding]) -> list[list[Any]]:
     """A band for each range of evidence steps, numbered like the finding it belongs to."""
-    shapes: list[Figure] = []
-    notes: list[Figure] = []
+    bands: list[list[Any]] = []
     for number, finding in enumerate(findings, start=1):
         steps = {step for evidence in finding.evidence for step in evidence.steps if step >= 0}
-        for first, last in wording.ranges(steps)[:MOST_BANDS]:
-            shapes.append(
-                {
-                    "type": "rect",
-                    "layer": "below",
-                    "xref": "x",
-                    "yref": "paper",
-                    "x0": first - 0.5,
-                    "x1": last + 0.5,
-                    "y0": 0,
-                    "y1": 1,
-                    "fillcolor": "@mark",
-                    "opacity": 0.55,
-                    "line": {"width": 1 if last - first < 2 else 0, "color": "@mark"},
-                }
-            )
-            notes.append(
-                {
-                    "x": (first + last) / 2,
-                    "y": 1,
-                    "xref": "x",
-                    "yref": "paper",
-                    "yanchor": "bottom",
-                    "yshift": 11 * (number - 1),
-                    "showarrow": False,
-                    "text": str(number),
-                    "font": {"size": 10, "color": "@muted"},
-                }
-            )
-    return shapes, notes
+        bands += [[first, last, str(number)] for first, last in wording.ranges(steps)[:MOST_BANDS]]
+    return bands
 
 
-def _level(value: float) -> Figure:
-    line = {"color": "@muted", "width": 1, "dash": "dot"}
-    return {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "yref": "y",
-        "y0": value,
-        "y1": value,
-        "line": line,
-    }
-
-
-def _value_axis(found: Sequence[series.Curve], column: str) -> Figure:
-    """Logarithmic where values span orders of magnitude, with ticks at 1, 2 and 5: plotly's own
-    crowd a short axis.
-    """
+def _spans_magnitudes(found: Sequence[series.Curve], column: str) -> bool:
     values = np.array([value for line in found for value in line.values if value is not None])
-    linear: Figure = {"type": "linear", "exponentformat": "e", "nticks": 6}
     if not len(values) or (values <= 0).any():
-        return linear
-    low, high = float(values.min()), float(values.max())
-    if high <= (3 if column in ("update_ratio", "scale", "grad_norm") else 300) * low:
-        return linear
-    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
-    digits = (1, 2, 5) if high < 100 * low else (1,)
-    ticks = [digit * 10.0**power for power in decades[:: 1 + len(decades) // 7] for digit in digits]
-    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+        return False
+    most = 3 if column in ("update_ratio", "scale", "grad_norm") else 300
+    return float(values.max()) > most * float(values.min())
 
 
 def _step_range(run: Run) -> list[float]:
     steps = run.steps["step"]
-    margin = max(1.0, 0.015 * float(steps.max() - steps.min()))
+    margin = max(0.5, 0.015 * float(steps.max() - steps.min()))
     return [float(steps.min()) - margin, float(steps.max()) + margin]
+
+
+def experiment(curves: Sequence[Mapping[str, Any]]) -> Figure | None:
+    """The loss as it is and under each change, over the same steps; each holds `name`, `steps` and
+    `losses`.
+    """
+    named = []
+    for one in curves:
+        steps = np.asarray(one.get("steps", ()), np.float64)
+        losses = np.array([math.nan if v is None else float(v) for v in one.get("losses", ())])
+        if not len(steps) or len(steps) != len(losses):
+            return None
+        named.append((shown_line(str(one.get("name", ""))), series.thinned(0, steps, losses)))
+    if len(named) < 2:
+        return None
+    figure = lines(named)
+    figure["group"] = "experiment"
+    known = [value for line in figure["lines"] for value in line["y"] if value is not None]
+    figure["log"] = bool(known) and min(known) > 0 and max(known) > 100 * min(known)
+    return figure
 
 
 def layers(run: Run) -> Figure | None:
     found = series.layer_map(run)
     if found is None:
         return None
-    names = [escaped(name) or "(model)" for name in found.layers]
-    shared = {"type": "heatmap", "x": found.steps, "y": names, "ygap": 1, "hoverongaps": False}
-    labels = {0: "no gradient", 1: "exactly zero", 2: "not finite"}
-    traces = [
-        {
-            **shared,
-            "z": found.log10,
-            "colorscale": [[0, "@low"], [0.5, "@mid"], [1, "@high"]],
-            "colorbar": {
-                "thickness": 8,
-                "outlinewidth": 0,
-                "title": {"text": "log10", "side": "top", "font": {"size": 10}},
-            },
-            "hovertemplate": "%{y}<br>step %{x}<br>10^<b>%{z:.2f}</b><extra></extra>",
-        },
-        {
-            **shared,
-            "z": found.special,
-            "zmin": 0,
-            "zmax": 2,
-            "text": [
-                ["" if mark is None else labels[mark] for mark in row] for row in found.special
-            ],
-            "colorscale": [
-                [0, "@grid"],
-                [0.33, "@grid"],
-                [0.34, "@muted"],
-                [0.66, "@muted"],
-                [0.67, "@bad"],
-                [1, "@bad"],
-            ],
-            "showscale": False,
-            "hovertemplate": "%{y}<br>step %{x}<br><b>%{text}</b><extra></extra>",
-        },
-    ]
-    layout = _layout(70 + 17 * len(names), top=10)
-    layout["yaxis"].update(
-        {"autorange": "reversed", "showgrid": False, "tickfont": {"size": 10}, "type": "category"}
-    )
-    layout["yaxis"].update(
-        {"tickvals": names, "ticktext": [_short_name(name) for name in found.layers]}
-    )
-    layout["xaxis"].update({"title": {"text": "step", "font": {"size": 11}}, "showgrid": False})
-    return {"data": traces, "layout": layout}
+    known = [value for row in found.log10 for value in row if value is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    return {
+        "kind": "map",
+        "height": 40 + 17 * len(found.layers),
+        "x": found.steps,
+        "y": [shown_line(name) or "(model)" for name in found.layers],
+        "z": [[None if v is None else round(v, 2) for v in row] for row in found.log10],
+        "marks": found.special,
+        "mark_names": MARK_NAMES,
+        "low": round(low, 2),
+        "high": round(high, 2),
+        "low_text": f"{10**low:.0e}",
+        "high_text": f"{10**high:.0e}",
+        "unit": "log10 of the norm",
+        "x_title": "step",
+    }
 
 
-def _short_name(layer: str) -> str:
-    """The end of a long path: the plot is worth more of a phone's width than its labels."""
-    return (
-        escaped(layer if len(layer) <= LABEL_WIDTH else "…" + layer[1 - LABEL_WIDTH :]) or "(model)"
-    )
-
-
-def timeline(events: Sequence[Event]) -> Figure | None:
-    """One lane per kind of event; a bar lasts until the next event begins."""
+def timeline(events: Sequence[Event], own_ms: Mapping[int, float] | None) -> Figure | None:
+    """One lane per kind of event; a bar lasts from one event to the next, without the time that
+    watching took. Where that time is not known, an event is a mark and lasts nothing.
+    """
+    events = [event for event in events if event.kind not in _MOMENTS]
     if not events:
         return None
-    kinds = list(dict.fromkeys(event.kind for event in events))
-    begin = events[0].time
-    starts = [1000 * (event.time - begin) for event in events]
-    span = max(starts[-1], 1e-3)
-    ends = [*starts[1:], starts[-1] + 0.02 * span]
-    # An event of microseconds would be a bar of no width.
-    widths = [max(end - start, 0.006 * span) for start, end in zip(starts, ends, strict=True)]
-    texts = [_event_text(number, event) for number, event in enumerate(events, start=1)]
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "base": starts,
-        "x": widths,
-        "y": [escaped(event.kind) for event in events],
-        "customdata": starts,
-        "hovertext": texts,
-        "hovertemplate": "%{hovertext}<br>at %{customdata:.2f} ms<extra></extra>",
-        "marker": {"color": "@line", "line": {"width": 0}},
-        "showlegend": False,
+    lanes = list(dict.fromkeys(shown_line(event.kind) for event in events))
+    starts, taken = own_time_out(events, own_ms)
+    bars = []
+    for i, event in enumerate(events):
+        ends = starts[i + 1] if i + 1 < len(events) else None
+        begin = round(starts[i], 4)
+        bars.append(
+            {
+                "lane": lanes.index(shown_line(event.kind)),
+                "from": begin,
+                "to": None if ends is None or own_ms is None else round(ends, 4),
+                "text": _event_text(i + 1, event, begin),
+            }
+        )
+    return {
+        "kind": "bars",
+        "height": 30 + 22 * len(lanes),
+        "lanes": lanes,
+        "bars": bars,
+        "own_ms": round(taken, 3),
     }
-    layout = _layout(60 + 24 * len(kinds), top=8)
-    layout["barmode"], layout["bargap"] = "overlay", 0.45
-    layout["yaxis"].update(
-        {
-            "categoryorder": "array",
-            "categoryarray": [escaped(k) for k in kinds],
-            "autorange": "reversed",
-        }
-    )
-    layout["yaxis"].update({"type": "category", "showgrid": True})
-    layout["xaxis"].update(
-        {"title": {"text": "ms since the step began", "font": {"size": 11}}, "rangemode": "tozero"}
-    )
-    return {"data": [bars], "layout": layout}
 
 
-def _event_text(number: int, event: Event) -> str:
-    place = f"<br>{escaped(str(event.site))}<br>{escaped(event.site.code)}" if event.site else ""
-    return f"<b>{number}. {escaped(event.kind)}</b>{place}"
+def own_time_out(
+    events: Sequence[Event], own_ms: Mapping[int, float] | None
+) -> tuple[list[float], float]:
+    """When each event came, in milliseconds of the script's own time since the first, and how much
+    of the tool's own time was taken out. `own_ms`: event -> ours since the event before it.
+    """
+    starts, taken = [0.0], 0.0
+    for before, event in itertools.pairwise(events):
+        passed = 1000 * (event.time - before.time)
+        ours = sum(
+            (own_ms or {}).get(number, 0.0) for number in range(before.seq + 1, event.seq + 1)
+        )
+        ours = min(max(ours, 0.0), max(passed, 0.0))
+        taken += ours
+        starts.append(starts[-1] + passed - ours)
+    return starts, taken
+
+
+def _event_text(number: int, event: Event, begin: float) -> str:
+    place = f"\n{shown_line(str(event.site))}\n{shown_line(event.site.code)}" if event.site else ""
+    return f"{number}. {shown_line(event.kind)}, {begin:.2f} ms after the step began{place}"
 
 
 def influence(found: Influence) -> Figure | None:
     if not found.map:
         return None
-    rows = len(found.map)
     columns = max(len(row) for row in found.map)
-    trace = {
-        "type": "heatmap",
-        "z": [[value if np.isfinite(value) else None for value in row] for row in found.map],
-        "zmin": 0,
-        "colorscale": [[0, "@panel"], [0.5, "@mid"], [1, "@high"]],
-        "colorbar": {"thickness": 8, "outlinewidth": 0},
-        "hovertemplate": (
-            "output %{y} depends on input %{x}<br>share <b>%{z:.3f}</b><extra></extra>"
-        ),
-    }
-    layout = _layout(360, top=8)
-    layout["xaxis"].update(
-        {"title": {"text": "input position", "font": {"size": 11}}, "showgrid": False}
-    )
-    layout["yaxis"].update(
-        {
-            "title": {"text": "output position", "font": {"size": 11}},
-            "autorange": "reversed",
-            "showgrid": False,
-        }
-    )
-    # Right of this line lies the future.
-    diagonal = {"color": "@bad", "width": 1.5, "dash": "dot"}
-    edge = min(rows, columns) - 0.5
-    layout["shapes"] = [
-        {"type": "line", "x0": 0.5, "y0": -0.5, "x1": edge, "y1": edge - 1, "line": diagonal}
-    ]
-    return {"data": [trace], "layout": layout}
-
-
-def _layout(height: int, top: int = 34) -> Figure:
-    axis = {
-        "gridcolor": "@grid",
-        "linecolor": "@grid",
-        "zeroline": False,
-        "automargin": True,
-        "tickfont": {"size": 11},
-        "ticks": "",
-    }
+    length = found.source_shape[found.time_dim] if found.time_dim >= 0 else columns
+    edges = _group_edges(length, columns)
+    positions = _row_positions(found)
+    values = [v for row in found.map for v in row if math.isfinite(v)]
     return {
-        "height": height,
-        "margin": {"l": 8, "r": 8, "t": top, "b": 8, "pad": 4},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "inherit", "size": 12, "color": "@muted"},
-        "hoverlabel": {
-            "bgcolor": "@panel",
-            "bordercolor": "@grid",
-            "font": {"color": "@text", "size": 12},
-            "align": "left",
-        },
-        "hovermode": "closest",
-        "dragmode": "zoom",
-        "legend": {"orientation": "h", "y": 1.15},
-        "xaxis": dict(axis),
-        "yaxis": dict(axis),
+        "kind": "map",
+        "height": min(420, 60 + max(16, 320 // max(1, len(found.map))) * len(found.map)),
+        "x": [str(a) if b == a + 1 else f"{a}–{b - 1}" for a, b in itertools.pairwise(edges)],
+        "y": [f"output {p}" for p in positions]
+        or [f"probe {i}" for i in range(1, len(found.map) + 1)],
+        "z": [[short(v) if math.isfinite(v) else None for v in row] for row in found.map],
+        "low": 0,
+        "high": max([short(v) for v in values], default=1) or 1,
+        "unit": "share of the influence",
+        "x_title": "input position",
+        "border": [_column_of(p + found.start + 1, edges) for p in positions],
     }
+
+
+def _row_positions(found: Influence) -> list[int]:
+    """Which output each row is of. An older recording names the probed outputs only; they are the
+    rows where there are as many.
+    """
+    if found.rows:
+        return list(found.rows)
+    probed = sorted({position for _, position in found.outputs})
+    return probed if len(probed) == len(found.map) else []
+
+
+def _group_edges(length: int, groups: int) -> list[int]:
+    """Where neighbouring positions were joined, the larger groups come first."""
+    size, larger = divmod(max(length, groups), groups)
+    sizes: npt.NDArray[np.int64] = np.array([size + (i < larger) for i in range(groups)])
+    return [0, *np.cumsum(sizes).tolist()]
+
+
+def _column_of(position: int, edges: Sequence[int]) -> float:
+    """A position as a place between the columns."""
+    return float(np.interp(position, edges, np.arange(len(edges))))

@@ -1,8 +1,8 @@
 """Report + Run -> one HTML file that opens without a network.
 
-plotly.js, the style sheet and the figures are all inside. The page allows only its own two scripts
-to run, by their hashes: should a text of the user's ever slip through unescaped, the browser still
-refuses to execute it.
+The style sheet, the drawing code and the figures are all inside. The page allows only its own
+script to run, by its hash: should a text of the user's ever slip through unescaped, the browser
+still refuses to execute it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from sawbones.report import wording
 from sawbones.report.figures import Figure
 from sawbones.report.html_findings import (
     coverage_section,
-    escape,
     findings_section,
     ruled_out_section,
 )
+from sawbones.report.html_parts import escape
 from sawbones.report.html_run import environment_section, run_sections
 from sawbones.schema import Report, Run
-from sawbones.schema.errors import SawbonesError
 
 SECTION_NAMES = {
     "findings": "Findings",
@@ -42,10 +41,6 @@ SECTION_NAMES = {
 }
 
 
-class PlotlyMissing(SawbonesError):
-    """The HTML report needs the extra `html`."""
-
-
 def write_html(
     report: Report,
     run: Run | None,
@@ -55,32 +50,20 @@ def write_html(
     """Write the page. `sources` (file -> text) gives the excerpts and the diffs; without a run
     there are no plots.
     """
-    plotly = _plotly()
     # As a whole: a private key spans lines.
     texts = {name: mask(text) for name, text in (sources or {}).items()}
     plots: dict[str, Figure] = {}
-    sections = [findings_section(report, texts)]
+    sections = [findings_section(report, texts, plots)]
     sections += run_sections(run, report, plots) if run is not None else []
     sections += [
-        ruled_out_section(report),
+        ruled_out_section(report, plots),
         coverage_section(report),
         environment_section(report, run),
     ]
-    body = f"{_header(report, run)}\n{_links(sections)}\n<main>{''.join(sections)}</main>"
+    content = "".join(sections)
+    body = f'{_header(report, run)}\n{_links(sections)}\n<main id="content">{content}</main>'
     # A file name or a line may hold lone surrogates, which UTF-8 refuses.
-    Path(path).write_text(
-        _page(report, body, plotly, plots), encoding="utf-8", errors="backslashreplace"
-    )
-
-
-def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise PlotlyMissing(
-            'the HTML report needs plotly, which is not installed: pip install "sawbones[html]"'
-        ) from error
-    return str(get_plotlyjs())
+    Path(path).write_text(_page(report, body, plots), encoding="utf-8", errors="backslashreplace")
 
 
 def _header(report: Report, run: Run | None) -> str:
@@ -150,15 +133,20 @@ def _links(sections: list[str]) -> str:
     return f'<nav aria-label="Sections">{links}</nav>'
 
 
-def _page(report: Report, body: str, plotly: str, plots: Mapping[str, Figure]) -> str:
-    script = (files("sawbones.report") / "page.js").read_text(encoding="utf-8")
-    style = (files("sawbones.report") / "page.css").read_text(encoding="utf-8")
-    # A page without plots doesn't carry five megabytes for nothing.
-    scripts = [plotly, script] if plots else []
-    allowed = " ".join(f"'{_hash(text)}'" for text in scripts) or "'none'"
+DRAWING = ("draw.js", "draw_curves.js", "draw_maps.js")
+
+
+def asset(*names: str) -> str:
+    """Files of this folder, one behind the other."""
+    folder = files("sawbones.report")
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def _page(report: Report, body: str, plots: Mapping[str, Figure]) -> str:
+    script = asset(*DRAWING, "page.js")
     policy = (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: "
-        "blob:; font-src data:"
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'"
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -166,16 +154,15 @@ def _page(report: Report, body: str, plotly: str, plots: Mapping[str, Figure]) -
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(shown_line(f'{report.script}: {report.verdict}'))} · Sawbones</title>"
-        f"<style>{style}</style></head>\n<body>{body}\n"
+        f"<style>{asset('page.css')}</style></head>\n<body>"
+        f'<a class="skip" href="#content">to the content</a>{body}\n'
         f'<script type="application/json" id="figures">{_embedded(plots)}</script>\n'
-        + "".join(f"<script>{text}</script>\n" for text in scripts)
-        + "</body></html>\n"
+        f"<script>{script}</script>\n</body></html>\n"
     )
 
 
 def _hash(script: str) -> str:
-    # The parser turns CR LF into LF before the browser hashes, so the text must hold none; plotly's
-    # is plain LF.
+    # The parser turns CR LF into LF before the browser hashes, so the text must hold none.
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 

@@ -4,11 +4,12 @@ test.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 
-from sawbones.masking import masked_text, shown
-from sawbones.report import wording
+from sawbones.masking import masked_text
+from sawbones.report import figures, wording
+from sawbones.report.figures import Figure
+from sawbones.report.html_parts import code_block, coloured, diff_block, escape, plot
 from sawbones.report.masked import masked_in
 from sawbones.report.sources import source_of
 from sawbones.schema import Evidence, Finding, Report, Site, Verdict
@@ -17,21 +18,26 @@ EXCERPT_MARGIN = 4
 MOST_SITES = 4
 
 
-def escape(text: object) -> str:
-    return html.escape(shown(str(text)), quote=True)
-
-
-def findings_section(report: Report, sources: Mapping[str, str]) -> str:
+def findings_section(
+    report: Report, sources: Mapping[str, str], plots: dict[str, Figure] | None = None
+) -> str:
+    drawn: dict[str, Figure] = {} if plots is None else plots
     if not report.findings:
         return ""
     cards = "\n".join(
-        _card(number, finding, sources, wording.explains(finding, report))
+        _card(number, finding, sources, wording.explains(finding, report), drawn)
         for number, finding in enumerate(report.findings, start=1)
     )
     return f'<section id="findings"><h2>Findings</h2>\n{cards}</section>'
 
 
-def _card(number: int, finding: Finding, sources: Mapping[str, str], explains: str) -> str:
+def _card(
+    number: int,
+    finding: Finding,
+    sources: Mapping[str, str],
+    explains: str,
+    plots: dict[str, Figure],
+) -> str:
     parts = [
         '<div class="eyebrow">'
         f'<span class="badge {escape(finding.status)}">{escape(finding.status)}</span>'
@@ -42,8 +48,8 @@ def _card(number: int, finding: Finding, sources: Mapping[str, str], explains: s
         _explanation(finding),
         _places(finding, sources),
         _evidence_table(finding),
-        _experiment(finding),
-        _fix(finding),
+        _experiment(finding, f"experiment-{number}", plots),
+        _fix(finding, f"fix-{number}", plots),
     ]
     if finding.test:
         parts.append(
@@ -119,7 +125,7 @@ def excerpt(site: Site, sources: Mapping[str, str], margin: int = EXCERPT_MARGIN
 def _source_row(number: int, text: str, hit: bool) -> str:
     return (
         f'<span class="row{" hit" if hit else ""}"><span '
-        f'class="no">{number}</span>{escape(text) or " "}\n</span>'
+        f'class="no">{number}</span>{coloured(text) or " "}\n</span>'
     )
 
 
@@ -145,13 +151,14 @@ def _evidence_row(evidence: Evidence) -> str:
     )
 
 
-def _experiment(finding: Finding) -> str:
+def _experiment(finding: Finding, name: str, plots: dict[str, Figure]) -> str:
     if finding.verdict is not None:
-        return f'<div class="block"><h4>Experiment</h4>{verdict_text(finding.verdict)}</div>'
+        said = verdict_text(finding.verdict, name, plots)
+        return f'<div class="block"><h4>Experiment</h4>{said}</div>'
     if proof := wording.proof(finding):
         return f'<div class="block"><h4>Proof</h4><p>{escape(proof)}</p></div>'
     if finding.experiment:
-        named = f"<code>{escape(finding.experiment)}</code>"
+        named = escape(wording.experiment_name(finding.experiment))
         return (
             f'<div class="block"><h4>Experiment</h4><p class="quiet">{named} would decide it; '
             "it was not run.</p></div>"
@@ -159,7 +166,7 @@ def _experiment(finding: Finding) -> str:
     return ""
 
 
-def verdict_text(verdict: Verdict) -> str:
+def verdict_text(verdict: Verdict, name: str, plots: dict[str, Figure]) -> str:
     took = f", {wording.duration(verdict.seconds)}" if verdict.seconds else ""
     numbers = ""
     if verdict.baseline is not None and verdict.with_remedy is not None:
@@ -169,39 +176,40 @@ def verdict_text(verdict: Verdict) -> str:
             f"<span>with the remedy<b>{wording.number(verdict.with_remedy)}</b></span></p>"
         )
     return (
-        f"<p><code>{escape(verdict.experiment)}</code> <b>{escape(verdict.outcome)}</b>"
+        f"<p>{escape(wording.experiment_title(verdict))}: <b>{escape(verdict.outcome)}</b>"
         f'<span class="quiet">{took}</span></p><p>{escape(verdict.result)}</p>{numbers}'
+        f"{_side_by_side(verdict.details.get('curves'), name, plots)}"
     )
 
 
-def _fix(finding: Finding) -> str:
+def _side_by_side(curves: object, name: str, plots: dict[str, Figure]) -> str:
+    """The picture of an experiment: the loss as it is and under each change."""
+    figure = figures.experiment(curves) if isinstance(curves, (list, tuple)) else None
+    if figure is None:
+        return ""
+    key = "".join(
+        f'<span><i class="swatch" style="background:var(--line{i})"></i>{escape(line["name"])}'
+        "</span>"
+        for i, line in enumerate(figure["lines"])
+    )
+    label = "Loss by step, " + " and ".join(line["name"] for line in figure["lines"])
+    return (
+        f'<p class="quiet picture">Loss by step</p>{plot(name, figure, plots, label)}'
+        f'<p class="key">{key}</p>'
+    )
+
+
+def _fix(finding: Finding, name: str, plots: dict[str, Figure]) -> str:
     if finding.fix is None:
         return ""
     patch = diff_block(finding.fix.patch) if finding.fix.patch else ""
     told = f'<p class="quiet">{escape(wording.fix_told(finding.fix))}</p>' if patch else ""
     summary = escape(finding.fix.summary)
-    return f'<div class="block"><h4>Fix</h4><p>{summary}</p>{patch}{told}</div>'
+    drawn = _side_by_side((finding.fix.measured or {}).get("curves"), name, plots)
+    return f'<div class="block"><h4>Fix</h4><p>{summary}</p>{patch}{told}{drawn}</div>'
 
 
-def diff_block(patch: str) -> str:
-    kinds = {"+": "add", "-": "del", "@": "hunk", "\\": "hunk"}
-    rows = []
-    for line in patch.rstrip("\n").split("\n"):
-        kind = "file" if line.startswith(("--- ", "+++ ")) else kinds.get(line[:1], "same")
-        rows.append(f'<span class="row {kind}">{escape(line) or " "}\n</span>')
-    return (
-        f'<figure class="source diff"><pre tabindex="0"><code>{"".join(rows)}</code></pre></figure>'
-    )
-
-
-def code_block(text: str) -> str:
-    return (
-        '<figure class="source"><pre tabindex="0"><code '
-        f'class="plain">{escape(text)}</code></pre></figure>'
-    )
-
-
-def ruled_out_section(report: Report) -> str:
+def ruled_out_section(report: Report, plots: dict[str, Figure]) -> str:
     if not report.refuted and not report.cleared and not report.ignored:
         return ""
     rows = [
@@ -213,8 +221,9 @@ def ruled_out_section(report: Report) -> str:
         f"<li><p><code>{escape(c.layer)}</code> {escape(c.by)}: {escape(c.result)}</p></li>"
         for c in report.cleared
     ]
-    for finding in report.refuted:
-        why = verdict_text(finding.verdict) if finding.verdict else ""
+    for number, finding in enumerate(report.refuted, start=1):
+        verdict = finding.verdict
+        why = verdict_text(verdict, f"refuted-{number}", plots) if verdict else ""
         rows.append(
             f"<li><p><code>{escape(finding.fault)}</code> {escape(finding.title)}</p>{why}</li>"
         )

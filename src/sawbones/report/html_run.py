@@ -7,8 +7,8 @@ from typing import Any
 
 from sawbones.report import figures, wording
 from sawbones.report.figures import Figure
-from sawbones.report.html_findings import escape
-from sawbones.schema import Attention, DeepStep, Event, Finding, Report, Run
+from sawbones.report.html_parts import escape, plot
+from sawbones.schema import Attention, DeepStep, Event, Finding, Report, Run, Site
 
 MOST_EVENTS = 80
 MOST_INFLUENCE_MAPS = 4
@@ -28,31 +28,38 @@ def run_sections(run: Run, report: Report, plots: dict[str, Figure]) -> list[str
     return [section for section in sections if section]
 
 
-def _plot(name: str, figure: Figure, plots: dict[str, Figure], label: str) -> str:
-    plots[name] = figure
-    height = figure["layout"]["height"]
-    named = f'id="plot-{name}" data-figure="{name}" role="img" aria-label="{escape(label)}"'
-    return f'<div class="plot" {named} style="height:{height}px"></div>'
-
-
 def _ending(run: Run) -> str:
+    """Cause and place first; frames of libraries, operators and shapes are folded away."""
     ending = run.ending
     if ending.exception is None:
         return ""
-    frames = "".join(
+    said = f"<p><b>{escape(ending.exception)}</b> {escape(ending.message or '')}</p>"
+    place = ""
+    if ending.site is not None:
+        code = f"<br><code>{escape(ending.site.code.strip())}</code>" if ending.site.code else ""
+        place = f"<p>at <b>{escape(ending.site)}</b>{code}</p>"
+    folded = [
+        ("The frames", _frames(ending.traceback)),
+        ("The operator that failed", _facts_table(ending.failing or {})),
+        ("The batch that was being processed", _facts_table(ending.batch or {})),
+    ]
+    details = "".join(
+        f"<details><summary>{title}</summary>{body}</details>" for title, body in folded if body
+    )
+    return f'<section id="crash"><h2>How it ended</h2>{said}{place}{details}</section>'
+
+
+def _frames(sites: Sequence[Site]) -> str:
+    rows = "".join(
         f'<tr><td>{escape(site)}</td><td class="quiet">{escape(site.function)}</td>'
         f"<td><code>{escape(site.code.strip())}</code></td></tr>"
-        for site in ending.traceback
+        for site in sites
     )
-    table = (
-        f'<div class="scroll" tabindex="0"><table><tbody>{frames}</tbody></table></div>'
-        if frames
+    return (
+        f'<div class="scroll" tabindex="0"><table><tbody>{rows}</tbody></table></div>'
+        if rows
         else ""
     )
-    failing = f"<h3>Where it failed</h3>{_facts_table(ending.failing)}" if ending.failing else ""
-    batch = f"<h3>What was being processed</h3>{_facts_table(ending.batch)}" if ending.batch else ""
-    said = f"<p><b>{escape(ending.exception)}</b> {escape(ending.message or '')}</p>"
-    return f'<section id="crash"><h2>How it ended</h2>{said}{table}{failing}{batch}</section>'
 
 
 def _curves(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -> str:
@@ -60,9 +67,10 @@ def _curves(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -> 
     for column, title, note in figures.CURVES:
         figure = figures.curve(run, column, findings)
         if figure is not None:
-            plot = _plot(column, figure, plots, f"{title} over {run.num_steps} steps")
+            label = f"{title} over {wording.plural(run.num_steps, 'step')}: {_told(figure)}"
+            drawn_plot = plot(column, figure, plots, label)
             drawn.append(
-                f'<div class="panel"><h3>{title}</h3><p class="quiet">{note}</p>{plot}</div>'
+                f'<div class="panel"><h3>{title}</h3><p class="quiet">{note}</p>{drawn_plot}</div>'
             )
     if not drawn:
         return ""
@@ -80,6 +88,23 @@ def _curves(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -> 
     )
 
 
+def _told(figure: Figure) -> str:
+    """What a curve shows, for those who hear the page."""
+    said = []
+    for line in figure["lines"]:
+        values = [value for value in line["y"] if value is not None]
+        if values:
+            number = wording.number
+            said.append(
+                f"{line['name']} goes from {number(values[0])} to {number(values[-1])}, lowest "
+                f"{number(min(values))}, highest {number(max(values))}"
+            )
+    crosses = [step for group in figure["broken"] for step in group["x"]]
+    if crosses:
+        said.append(f"not finite at {wording.steps_text(crosses)}")
+    return "; ".join(said)
+
+
 def _layers(run: Run, plots: dict[str, Figure]) -> str:
     figure = figures.layers(run)
     if figure is None:
@@ -89,10 +114,10 @@ def _layers(run: Run, plots: dict[str, Figure]) -> str:
         '<span><i class="swatch zero"></i>exactly zero</span>'
         '<span><i class="swatch none"></i>no gradient</span></p>'
     )
-    plot = _plot("layers", figure, plots, "Gradient norm of every layer over time")
+    drawn_plot = plot("layers", figure, plots, "Gradient norm of every layer over time")
     return (
         f'<section id="layers"><h2>Gradient norm by layer</h2>{key}<div '
-        f'class="panel">{plot}</div></section>'
+        f'class="panel">{drawn_plot}</div></section>'
     )
 
 
@@ -103,22 +128,37 @@ def _one_step(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -
     events = [event for event in run.events if event.step == step and event.rank == run.rank]
     events = [event for event in events if event.kind != "forward" or event.data.get("top", True)]
     shown = events[:MOST_EVENTS]
-    figure = figures.timeline(shown)
+    known = run.facts.get("own_ms")
+    own_ms = None if known is None else {int(seq): float(ms) for seq, ms in known}
+    figure = figures.timeline(shown, own_ms)
     if figure is None:
         return ""
-    begin = shown[0].time
-    rows = "".join(_event_row(number, event, begin) for number, event in enumerate(shown, start=1))
+    starts, _ = figures.own_time_out(shown, own_ms)
+    rows = "".join(
+        _event_row(number, event, start)
+        for number, (event, start) in enumerate(zip(shown, starts, strict=True), start=1)
+    )
     left = len(events) - len(shown)
     more = f'<p class="quiet">… and {wording.plural(left, "more event")}</p>' if left else ""
-    plot = _plot("timeline", figure, plots, f"Events of step {step} in order")
+    drawn_plot = plot("timeline", figure, plots, f"Events of step {step} in order")
     return (
-        f'<section id="step"><h2>Step {step}, event by event</h2><div class="panel">{plot}</div>'
+        f'<section id="step"><h2>Step {step}, event by event</h2>{_own_time(figure, own_ms)}<div class="panel">{drawn_plot}</div>'
         f"<details><summary>{wording.plural(len(events), 'event')} with source lines</summary>"
         f'<div class="scroll" tabindex="0"><table><thead><tr>'
         '<th class="num">#</th><th '
         'class="num">ms</th><th>Event</th><th>Where</th><th>What</th></tr>'
         f"</thead><tbody>{rows}</tbody></table></div>{more}</details></section>"
     )
+
+
+def _own_time(figure: Figure, own_ms: Mapping[int, float] | None) -> str:
+    said = "Milliseconds since the step began; "
+    if own_ms is None:
+        said += "how long each took is not known of this recording."
+    else:
+        said += "a bar lasts until the next event. The time that watching took"
+        said += f" ({figure['own_ms']:.3g} ms) is taken out."
+    return f'<p class="quiet">{said}</p>'
 
 
 def _telling_step(run: Run, findings: Sequence[Finding]) -> int | None:
@@ -136,7 +176,7 @@ def _telling_step(run: Run, findings: Sequence[Finding]) -> int | None:
     return sorted(with_events)[len(with_events) // 2]
 
 
-def _event_row(number: int, event: Event, begin: float) -> str:
+def _event_row(number: int, event: Event, start: float) -> str:
     facts = ", ".join(
         f"{key} {_short(value)}"
         for key, value in event.data.items()
@@ -149,7 +189,7 @@ def _event_row(number: int, event: Event, begin: float) -> str:
     )
     return (
         f'<tr><td class="num quiet">{number}</td><td '
-        f'class="num">{1000 * (event.time - begin):.2f}</td>'
+        f'class="num">{start:.2f}</td>'
         f"<td><b>{escape(event.kind)}</b></td>"
         f'<td>{escape(event.site or "")}{code}</td><td class="quiet">{escape(facts)}</td></tr>'
     )
@@ -206,12 +246,12 @@ def _influence(deep: DeepStep, plots: dict[str, Figure]) -> str:
         facts = " · ".join(
             f"{name} {wording.number(share)}" for name, share in shares if share is not None
         )
-        plot = _plot(
+        drawn_plot = plot(
             f"influence-{index}", figure, plots, f"Influence of {item.source} on the outputs"
         )
         drawn.append(
             f'<div class="panel"><h3>{escape(item.source)}</h3><p '
-            f'class="quiet">{facts}</p>{plot}</div>'
+            f'class="quiet">{facts}</p>{drawn_plot}</div>'
         )
     return (
         '<h3>Influence <span class="quiet">of every input position on every output, at '
@@ -258,21 +298,33 @@ def environment_section(report: Report, run: Run | None) -> str:
     )
 
 
+# What only a program can read.
+_INTERNAL = ("fingerprint",)
+
+
 def _facts_table(facts: Mapping[str, Any]) -> str:
     rows = "".join(
-        f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in _flat(facts)
+        f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>"
+        for key, value in _flat(facts)
+        if not any(word in key for word in _INTERNAL)
     )
-    return f'<table class="facts"><tbody>{rows}</tbody></table>'
+    return f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
 
 
 def _flat(facts: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
+    """Nested facts as rows: `inputs 1 shape`, never a dict as Python prints it."""
     rows: list[tuple[str, str]] = []
     for key, value in facts.items():
-        name = f"{before}{key}"
+        name = f"{before}{key}".replace("_", " ")
         if isinstance(value, Mapping):
-            rows += _flat(value, f"{name}.")
+            rows += _flat(value, f"{name} ")
         elif isinstance(value, (list, tuple)):
-            rows.append((name, ", ".join(str(item) for item in value) or "–"))
+            if any(isinstance(item, Mapping) for item in value):
+                for number, item in enumerate(value, start=1):
+                    one = item if isinstance(item, Mapping) else {"": item}
+                    rows += _flat(one, f"{name} {number} ")
+            else:
+                rows.append((name, ", ".join(_short(item) for item in value) or "–"))
         else:
-            rows.append((name, "–" if value is None else str(value)))
+            rows.append((name, "–" if value is None else _short(value)))
     return rows

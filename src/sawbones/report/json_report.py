@@ -274,6 +274,7 @@ def _verdict_from_json(document: Mapping[str, Any]) -> Verdict:
         with_remedy=_number(document.get("with_remedy")),
         seconds=_float(document.get("seconds", 0.0)),
         details=_revive(document.get("details", {})),
+        title=str(document.get("title", "")),
     )
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sawbones.schema import NO_GRADIENT, NOT_MEASURED, Run
 
-MOST_POINTS = 1500
+MOST_POINTS = 1200
 MOST_MARKS_IN_A_ROW = 40
 MOST_LAYERS = 48
 MOST_COLUMNS = 300
@@ -67,7 +67,7 @@ def curves(run: Run, column: str) -> list[Curve]:
     for owner in np.unique(owners):
         own = (owners == owner) & ~missing
         if own.any():
-            found.append(_thinned(int(owner), steps[own], values[own]))
+            found.append(thinned(int(owner), steps[own], values[own]))
     return found
 
 
@@ -96,7 +96,7 @@ def _missing(values: Floats, column: str) -> npt.NDArray[np.bool_]:
     return marks
 
 
-def _thinned(optimizer: int, steps: Floats, values: Floats) -> Curve:
+def thinned(optimizer: int, steps: Floats, values: Floats) -> Curve:
     """At most MOST_POINTS points: of every bucket its lowest and its highest value. Non-finite
     steps are kept apart.
     """

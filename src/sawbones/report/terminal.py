@@ -115,7 +115,11 @@ def _panel(number: int, finding: Finding, explains: str) -> Panel:
         rows.add_row("experiment", _experiment(finding.verdict))
     elif finding.experiment:
         rows.add_row(
-            "experiment", Text(f"{finding.experiment} would decide it; it was not run", style="dim")
+            "experiment",
+            Text(
+                f"{wording.experiment_name(finding.experiment)} would decide it; it was not run",
+                style="dim",
+            ),
         )
     if finding.fix is not None:
         label = "try" if finding.explanation is not None else "fix"
@@ -177,7 +181,7 @@ def _evidence(evidence: Evidence) -> Text:
 
 
 def _experiment(verdict: Verdict) -> Text:
-    text = Text(f"{verdict.experiment}: {verdict.outcome}", style="bold")
+    text = Text(f"{wording.experiment_title(verdict)}: {verdict.outcome}", style="bold")
     text.append(
         f" in {wording.duration(verdict.seconds)}" if verdict.seconds else "", style="dim not bold"
     )

@@ -15,6 +15,7 @@ from sawbones.schema import (
     Fix,
     Report,
     Symptom,
+    Verdict,
 )
 
 
@@ -82,6 +83,15 @@ def proof(finding: Finding) -> str:
         return ""
     exact = any(evidence.kind == "exact" for evidence in finding.evidence)
     return "the reading is exact: it must not differ from what is expected" if exact else ""
+
+
+def experiment_name(name: str) -> str:
+    return name.replace("_", " ").replace("-", " ")
+
+
+def experiment_title(verdict: Verdict) -> str:
+    """What was done; an older report has the name alone."""
+    return shown_line(verdict.title or experiment_name(verdict.experiment))
 
 
 def place(finding: Finding, script: str) -> str:

@@ -160,6 +160,8 @@ class Influence:
     mixes: tuple[
         str, ...
     ] = ()  # operators that mix examples on purpose (batch normalisation in training)
+    rows: tuple[int, ...] = ()  # the output position that each row of the map is of
+    start: int = 0  # source position of output 0 itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class Verdict:
     with_remedy: float | None = None
     seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""  # what was done, in a sentence
 
 
 @dataclass(frozen=True, slots=True)

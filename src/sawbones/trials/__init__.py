@@ -58,6 +58,12 @@ def module_of(name: str) -> str:
         raise SawbonesError(f"no trial {name!r}. There are: {', '.join(names())}") from None
 
 
+def title_of(name: str) -> str:
+    """What a trial does, in a sentence: the first of its docstring."""
+    told = (importlib.import_module(module_of(name)).__doc__ or "").strip().split("\n\n")[0]
+    return " ".join(told.split()).split(". ")[0].rstrip(".")
+
+
 def trial(name: str) -> Trial:
     act: Trial = importlib.import_module(module_of(name)).run
     return act

@@ -129,6 +129,12 @@ class Bench:
         return str(getattr(self._said, "tail", ""))
 
     @property
+    def reruns(self) -> list[tuple[tuple[Remedy, ...], Run]]:
+        """What this thread has run again, under which remedies."""
+        found: list[tuple[tuple[Remedy, ...], Run]] = self._said.__dict__.setdefault("reruns", [])
+        return found
+
+    @property
     def interrupted(self) -> bool:
         """Ctrl-C: what is known so far is wanted, nothing new is started."""
         return self._partial and ctrl_c.came()
@@ -254,6 +260,7 @@ class Bench:
             deep_steps=(), deep_every=0, max_steps=max_steps, full_every=10, batch_samples=0
         )
         run = self.latest = self.execute(replace(plain, **options), remedies, **where)
+        self.reruns.append((tuple(remedies), run))
         if self.interrupted:
             raise ChildFailed("interrupted before it was done")
         return run

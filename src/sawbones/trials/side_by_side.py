@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sawbones.evidence.limits import trials as limits
 from sawbones.schema import Run
+from sawbones.stats.loss_curve import loss_curve
 from sawbones.stats.series import end_level, finite, start_level
+from sawbones.trials.child import Remedy
 
+MOST_CURVES = 3  # beside the run itself, in one picture
 ENOUGH = 4  # steps; medians of fewer say nothing
 
 
@@ -57,6 +62,29 @@ def compare(run: Run, cured: Run) -> Pair:
     with np.errstate(invalid="ignore"):  # both may be infinite: no gain to speak of
         gains = was - now
     return Pair(steps, begin, end_level(was), end_level(now), _sigmas(gains))
+
+
+def with_curves(run: Run, reruns: Sequence[tuple[Sequence[Remedy], Run]]) -> dict[str, Any]:
+    """The losses of the run and of what was run again, for the picture of the experiment."""
+    known = [(remedies, other) for remedies, other in reruns if remedies and other.num_steps > 1]
+    if run.num_steps < 2 or not known:
+        return {}
+    curves = [loss_curve(run, "as it is")]
+    curves += [loss_curve(other, _called(remedies)) for remedies, other in known[:MOST_CURVES]]
+    return {"curves": curves}
+
+
+def _called(remedies: Sequence[Remedy]) -> str:
+    """`lr scaled (factor 0.1)`: the remedies by name, with their plain settings."""
+    told = []
+    for remedy in remedies:
+        given = ", ".join(
+            f"{name.replace('_', ' ')} {value:.4g}"
+            for name, value in remedy.params.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        )
+        told.append(remedy.name.replace("_", " ") + (f" ({given})" if given else ""))
+    return "with " + " and ".join(told)
 
 
 def _sigmas(gains: npt.NDArray[np.float64]) -> float:

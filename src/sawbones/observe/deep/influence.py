@@ -358,6 +358,8 @@ class _Collected:
             dependent=counted,
             mixes=mixes,
             outputs=tuple(self.places),
+            rows=tuple(sorted(rows)),
+            start=start,
         )
 
 
