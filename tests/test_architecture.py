@@ -61,7 +61,7 @@ MAY_IMPORT = {
         "trials",
         "__version__",
     },
-    "watching": {"schema", "store", "observe", "capture"},
+    "watching": {"schema", "store", "observe", "capture", "live", "diagnosis"},
     "attach": {"schema"},
     "live": {"schema", "masking", "store", "observe", "diagnosis"},
     "testing": {

@@ -10,7 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from sawbones.capture.freezing import RUN_LIMIT_MB, attach
+from sawbones.live import attach_live_warnings
 from sawbones.observe.options import Options, running
+from sawbones.observe.saying import say
 from sawbones.observe.sites import is_user_file
 from sawbones.schema import Ending, Run
 from sawbones.store import read_run
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
 class Watch:
     """Records from construction until close(), or for the length of a with block."""
 
-    def __init__(self, models: tuple[Any, ...], out: str | Path | None, options: Options) -> None:
+    def __init__(
+        self,
+        models: tuple[Any, ...],
+        out: str | Path | None,
+        options: Options,
+        quiet: bool = False,
+    ) -> None:
         import torch
 
         from sawbones.observe.launch import Session
@@ -46,7 +54,10 @@ class Watch:
             os.getcwd(),
             int(os.environ.get("RANK", "0")),
         )
+        self._quiet = quiet
         attach(self._session, limit_mb=RUN_LIMIT_MB)
+        if not quiet:
+            attach_live_warnings(self._session)
         self._session.install()
         for thing in models:
             self._introduce(thing)
@@ -121,12 +132,26 @@ class Watch:
                 )
                 recorder.guard("capture", recorder.capture.crashed, error, inner)
             self.close(Ending("exception", 1, type(error).__name__, str(error)[:2000]))
+        if not self._quiet:
+            self._say_how_it_went()
+
+    def _say_how_it_went(self) -> None:
+        from sawbones.diagnosis.closing import closing_lines
+
+        try:
+            say("\n".join(closing_lines(self.folder, RUN_LIMIT_MB)))
+        except Exception as failure:  # the block's own end stands, whatever becomes of our words
+            say(f"sawbones: no summary of {self.folder}: {failure}")
 
 
 def watch(
-    *things: nn.Module | Optimizer, out: str | Path | None = None, options: Options | None = None
+    *things: nn.Module | Optimizer,
+    out: str | Path | None = None,
+    options: Options | None = None,
+    quiet: bool = False,
 ) -> Watch:
     """Record everything that happens from here on; models and optimizers may be named, and are
-    found by themselves otherwise.
+    found by themselves otherwise. As a `with` block it warns while it runs and ends with a summary
+    on standard error, unless `quiet`.
     """
-    return Watch(things, out, options or running())
+    return Watch(things, out, options or running(), quiet)

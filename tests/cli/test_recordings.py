@@ -69,3 +69,52 @@ def test_runs_lists_them_and_an_error_names_those_nearby(
     said = capsys.readouterr().err
     assert left.value.code == 2
     assert "no recorded run in .sawbones/gpt (no run.db). Runs nearby: .sawbones/train-" in said
+
+
+def test_a_run_that_has_ended_is_one_file(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    (recorded,) = Path(".sawbones").glob("train-*")
+    with pytest.raises(SystemExit):
+        main(["show", str(recorded)])
+    told = capsys.readouterr().out
+    assert "captured" in told and f"sawbones replay {recorded / 'bundles'}" in told
+    assert max(map(len, told.splitlines())) <= 100
+    assert not [p.name for p in recorded.iterdir() if p.name.startswith("run.db-")]
+
+
+def test_rows_that_are_too_wide_stand_under_each_other(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "80")
+    (recorded,) = Path(".sawbones").glob("train-*")
+    with pytest.raises(SystemExit):
+        main(["query", str(recorded), "select * from steps limit 1"])
+    told = capsys.readouterr().out
+    assert "  param_norm  " in told and "…" not in told
+
+
+def test_clean_removes_what_is_old_and_keeps_what_is_sick(
+    place: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copytree(place / ".sawbones", tmp_path / ".sawbones")
+    monkeypatch.chdir(tmp_path)
+    (recorded,) = Path(".sawbones").glob("train-*")
+
+    def clean(*args: str) -> str:
+        with pytest.raises(SystemExit):
+            main(["clean", *args])
+        return capsys.readouterr().out
+
+    assert "0 runs" in clean("--older", "7d", "--yes")
+    assert "1 sick kept" in clean("--keep-sick", "--yes")
+    assert f"would remove {recorded}" in clean() and recorded.exists()
+    assert f"removed {recorded}" in clean("--yes") and not recorded.exists()
+    with pytest.raises(SystemExit) as ended:
+        main(["clean", "--older", "soon"])
+    assert ended.value.code == 2

@@ -124,3 +124,17 @@ def test_notebook_cells_are_the_users_code(bench: Bench) -> None:
     assert outcome.status == 0, outcome.stderr
     steps, site, *_, parent = outcome.stdout.split()
     assert steps == "3" and site.startswith("<ipython-input-1-abc>:8") and parent == ".sawbones"
+
+
+def test_a_with_block_ends_with_a_summary_and_what_to_do_next(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = Options(deep_steps=(), deep_every=0)
+    with sawbones.watch(out=tmp_path / "run", options=options) as watching:
+        train(3)
+    told = capfd.readouterr().err
+    assert "3 steps in" in told and f"sawbones diagnose {tmp_path / 'run'}" in told
+    assert len(repr(watching.close())) < 200
+    with sawbones.watch(out=tmp_path / "quiet", options=options, quiet=True):
+        train(3)
+    assert capfd.readouterr().err == ""

@@ -146,8 +146,8 @@ def test_a_check_without_work_is_no_blind_spot(sick):
         CouldNotLook("model.causal-leak", "needs deep: no deep step was recorded"),
     )
     text = rendered(dataclasses.replace(sick, could_not_look=blind))
-    assert "nothing to do   1 check: the script did not crash (1)" in text
-    assert "could not look  1 check: needs deep: no deep step was recorded (1)" in text
+    assert "not needed      1 check does not apply to this script" in text
+    assert "could not look  1 check: no deep step was recorded (1)" in text
 
 
 def test_fixes_are_shown_whole_with_one_line_of_numbers(sick):

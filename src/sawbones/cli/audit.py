@@ -10,6 +10,7 @@ from typing import Any
 from sawbones.cli import values
 from sawbones.cli.arguments import Parser, usage_error
 from sawbones.cli.guard import reader_may_leave
+from sawbones.cli.printing import wrote
 from sawbones.observe import ctrl_c
 
 DESCRIPTION = """Looks in the data sets themselves for the cause of a score that is too good, or of a model that fails in use.
@@ -285,10 +286,12 @@ def _show(report: Any, given: argparse.Namespace) -> int:
 
     if given.json and given.json != "-":
         write_json(report, given.json)
+        wrote(given.json)
     if given.html:
         from sawbones.report.audit_html import write_audit_html
 
         write_audit_html(report, given.html)
+        wrote(given.html)
     with reader_may_leave():
         if given.json == "-":
             print(json.dumps(to_json(report), indent=2, ensure_ascii=False, allow_nan=False))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sawbones.cli import outputs, values
 from sawbones.cli.arguments import Parser, usage_error
 from sawbones.cli.guard import reader_may_leave
+from sawbones.cli.printing import wrote
 
 if TYPE_CHECKING:
     from sawbones.triage import Grades, Triage
@@ -146,6 +147,7 @@ def _show(triage: Triage, given: argparse.Namespace) -> int:
     report = triage.report
     if given.json and given.json != "-":
         write_json(report, given.json)
+        wrote(given.json)
     failed = outputs.write_files(report, given)
     with reader_may_leave():
         if given.json == "-":

@@ -17,7 +17,7 @@ from sawbones.cli.arguments import (
     usage_error,
 )
 from sawbones.cli.guard import INTERRUPTED, reader_may_leave
-from sawbones.cli.printing import say
+from sawbones.cli.printing import say, wrote
 from sawbones.observe import ctrl_c
 
 DESCRIPTION = """Observe a training script, run the experiments that separate the suspects, and say what is wrong.
@@ -43,6 +43,7 @@ _WITH_VALUE = {
     "--capture-limit",
     *outputs.WITH_VALUE,
 }
+LAST_LINES, CRASH_LINES = 3, 20  # of what the script printed
 CAPTURE_LIMIT_HELP = (
     f"memory and disk for a failing step (default {DIAGNOSE_LIMIT_MB}); larger weights stay "
     "out of bundles"
@@ -74,6 +75,11 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--steps", type=values.whole(1), metavar="N", help="observe at most N optimizer steps"
+    )
+    p.add_argument(
+        "--first",
+        action="store_true",
+        help="end with the first proven cause, without the runs that could find others",
     )
     p.add_argument("--no-experiments", action="store_true", help="only observe and check")
     p.add_argument(
@@ -141,6 +147,9 @@ def parser() -> argparse.ArgumentParser:
         help="write all findings there and end with 0, to go on with --baseline FILE",
     )
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
+    p.add_argument(
+        "--output", action="store_true", help="show all that the script printed, not its last lines"
+    )
     p.add_argument(
         "script",
         metavar="SCRIPT",
@@ -223,6 +232,7 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
         "seconds": given.seconds,
         "steps": given.steps,
         "experiments": not given.no_experiments,
+        "first": given.first,
         "only": given.only,
         "num_ranks": given.nproc_per_node,
         "allow": split(given.allow),
@@ -235,7 +245,12 @@ def _session(given: argparse.Namespace):  # type: ignore[no-untyped-def]
     }
     with narration(given.quiet, given.seconds) as told:
         return diagnose_script(
-            given.script, tuple(given.args), say=told.say, progress=told.progress, **settings
+            given.script,
+            tuple(given.args),
+            say=told.say,
+            progress=told.progress,
+            found=told.found,
+            **settings,
         )
 
 
@@ -269,11 +284,20 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
             outputs.print_report(report, given)
             for path in diagnosis.bundles:
                 say(f"Captured step: {path}   (sawbones replay {path})")
-            if report.verdict == "crashed" and diagnosis.output and not given.quiet:
-                say("\nThe end of what the script printed:\n" + diagnosis.output[-1500:])
+            _show_output(diagnosis.output, given, report.verdict == "crashed")
     if failed:
         usage_error(failed)
     return exit_code(report)
+
+
+def _show_output(text: str, given: argparse.Namespace, crashed: bool) -> None:
+    """The script's own words: all of them on request, else the last."""
+    lines = text.rstrip().splitlines()
+    if not lines or ((given.quiet or given.format != "terminal") and not given.output):
+        return
+    most = len(lines) if given.output else CRASH_LINES if crashed else LAST_LINES
+    head = "What the script printed:" if most >= len(lines) else "The script's last lines:"
+    say("\n".join([f"\n{head}", *(f"  {line}" for line in lines[-most:])]))
 
 
 def _files_not_written(report, run, text: str, given: argparse.Namespace) -> str:  # type: ignore[no-untyped-def]
@@ -296,6 +320,7 @@ def _files_not_written(report, run, text: str, given: argparse.Namespace) -> str
         if path and path != "-":
             try:
                 write(Path(path))
+                wrote(path)
             except OSError as error:
                 failed.append(f"{path} could not be written: {error.strerror}")
             except SawbonesError as error:  # a package that is not installed

@@ -19,7 +19,7 @@ from sawbones.cli.arguments import (
     usage_error,
 )
 from sawbones.cli.guard import INTERRUPTED, reader_may_leave
-from sawbones.cli.printing import say
+from sawbones.cli.printing import say, wrote
 from sawbones.observe import ctrl_c
 
 if TYPE_CHECKING:
@@ -177,11 +177,13 @@ def _write_reports(given: argparse.Namespace, fixed: Fixed, found: Diagnosis) ->
         print(text)
     elif given.json:
         Path(given.json).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+        wrote(given.json)
     if given.html:
         from sawbones.report.html import write_html
 
         sources = sources_of(fixed.report, Path.cwd())
         write_html(fixed.report, found.run, Path(given.html), sources)
+        wrote(given.html)
 
 
 def _show(given: argparse.Namespace, fixed: Fixed) -> None:

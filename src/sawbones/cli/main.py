@@ -25,6 +25,7 @@ COMMANDS = {
     "parity": "Where what serves parts from what was trained, on golden rows.",
     "show": "Summarise a recorded run.",
     "runs": "List recorded runs.",
+    "clean": "Remove old recorded runs.",
     "scrub": "Mask the secrets that an older recording holds in clear.",
     "query": "SQL over a recorded run.",
     "explain": "Look something up: a fault, a symptom in your own words, or any word.",

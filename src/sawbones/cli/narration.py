@@ -8,14 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sawbones.cli.printing import say
+
+if TYPE_CHECKING:
+    from sawbones.schema import Finding
 
 
 @dataclass(frozen=True)
 class Narration:
     say: Callable[[str], None]
     progress: Callable[[Path], None] | None = None
+    found: Callable[[Finding], None] = lambda finding: None
 
 
 @contextmanager
@@ -27,34 +32,49 @@ def narration(quiet: bool, seconds: float) -> Iterator[Narration]:
     from sawbones.masking import shown_line
 
     console = Console(stderr=True)
+    began = time.monotonic()
+
+    def proven(finding: Finding) -> str:
+        where = f" {finding.where[0]}" if finding.where else ""
+        after = f"proven after {time.monotonic() - began:.0f} s"
+        return shown_line(f"{after}: {finding.fault}{where}: {finding.title}")
+
     if quiet or not console.is_terminal:
 
         def said(text: str) -> None:
             if not quiet or text.startswith(ISOLATION):
                 say(f"sawbones: {text}", error=True)
 
-        yield Narration(said)
+        yield Narration(said, found=lambda finding: said(proven(finding)))
         return
-    began = time.monotonic()
     with console.status("observing") as status:
-        doing = ["observing"]
+        doing, phase = ["observing"], [began]
+
+        def clock() -> str:
+            now = time.monotonic()
+            left = max(0.0, seconds - (now - began))
+            return (
+                f"({now - phase[0]:.0f} s; {now - began:.0f} s in all, at most {left:.0f} s "
+                "left; Ctrl-C: diagnosis so far)"
+            )
 
         def tell(text: str) -> None:
             if text.startswith(ISOLATION):  # the first line of every diagnosis
                 console.print(shown_line(text), highlight=False, markup=False)
                 return
             doing[0] = escape(shown_line(text))
-            status.update(f"{doing[0]}  ({time.monotonic() - began:.0f} s of {seconds:.0f})")
+            phase[0] = time.monotonic()
+            status.update(f"{doing[0]}  {clock()}")
 
         def progress(folder: Path) -> None:
             steps, loss = _position(folder)
             at = f" step {steps}, loss {loss}" if steps else ""
-            status.update(
-                f"{doing[0]}{at}  ({time.monotonic() - began:.0f} s of "
-                f"{seconds:.0f}; Ctrl-C: diagnosis so far)"
-            )
+            status.update(f"{doing[0]}{at}  {clock()}")
 
-        yield Narration(tell, progress)
+        def found(finding: Finding) -> None:
+            console.print(proven(finding), highlight=False, markup=False, style="red")
+
+        yield Narration(tell, progress, found)
 
 
 def _position(folder: Path) -> tuple[int, str]:

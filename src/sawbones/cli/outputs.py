@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sawbones.cli import values
 from sawbones.cli.arguments import usage_error
-from sawbones.cli.printing import say
+from sawbones.cli.printing import say, wrote
 
 if TYPE_CHECKING:
     from sawbones.schema import Report
@@ -75,6 +75,7 @@ def write_files(report: Report, given: argparse.Namespace) -> list[str]:
         try:
             with open(path, mode, encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text())
+            wrote(path)
         except OSError as error:
             failed.append(f"{path} could not be written: {error.strerror}")
     return failed

@@ -58,12 +58,29 @@ def _print(form: str, names: list[str], rows: list[tuple[Any, ...]]) -> None:
 
         from sawbones.cli.screen import Screen
 
+        screen = Screen()
+        widths = [
+            max(4, *(len(_cell(row[i])) for row in rows[:50])) if rows else 4
+            for i in range(len(names))
+        ]
+        if sum(min(width, 24) + 3 for width in widths) > screen.width:
+            _print_rows(names, rows)
+            return
         table = Table()
         for name in names:
             table.add_column(Text(name))  # as Text: a value like [/x] is no markup
         for row in rows:
             table.add_row(*(Text(_cell(value)) for value in row))
-        Screen().print(table)
+        screen.print(table)
+
+
+def _print_rows(names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    """Where the columns do not fit beside each other: each row as a block."""
+    width = max(map(len, names))
+    for number, row in enumerate(rows, start=1):
+        say(f"row {number}")
+        for name, value in zip(names, row, strict=True):
+            say(f"  {name:<{width}}  {_cell(value)}")
 
 
 def _plain(value: Any) -> Any:

@@ -18,7 +18,6 @@ from sawbones.cli.guard import reader_may_leave
 
 if TYPE_CHECKING:
     from sawbones.live.stopping import StopOn
-    from sawbones.schema import Finding
 
 DESCRIPTION = """Run a training script exactly as `python SCRIPT ARGS` would, and record it.
 
@@ -172,55 +171,11 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
         say("sawbones: the script never imported torch; nothing was recorded.")
         return
     try:
-        say("\n".join(_summary_lines(folder, limit_mb)))
+        from sawbones.diagnosis.closing import closing_lines
+
+        say("\n".join(closing_lines(folder, limit_mb)))
     except Exception as error:  # a full disk, for one: the script's own status stands
         say(f"sawbones: no summary of {folder}: {error}")
-
-
-def _summary_lines(folder: Path, limit_mb: float) -> list[str]:
-    from sawbones.capture.freezing import bundles_of
-    from sawbones.diagnosis import diagnose_run
-    from sawbones.diagnosis.accepted import accepted_by
-    from sawbones.report.summary import run_summary
-    from sawbones.store import read_run
-
-    recorded = read_run(folder)
-    accepted = accepted_by(Path(recorded.script).absolute().parent)
-    report = diagnose_run(recorded, accepted=accepted).report
-    lines = [run_summary(recorded, report.symptoms)]
-    for finding in report.findings:
-        if finding.status != "suspected":
-            where = f"{finding.where[0]}: " if finding.where else ""
-            lines.append(f"  found      {finding.fault} ({finding.status}) {where}{finding.title}")
-            lines += _explained(finding)
-    bundles = bundles_of(recorded.facts)
-    for bundle in bundles:
-        lines += [
-            f"  captured   {bundle['text']}",
-            f"             sawbones replay {bundle['path']}",
-        ]
-    if bundles:
-        lines.append(
-            f"             capture keeps under {limit_mb:g} MB; to change that: --capture-limit MB"
-        )
-    return lines
-
-
-def _explained(finding: Finding) -> list[str]:
-    """Why the script crashed, in a few lines."""
-    from sawbones.masking import shown_line
-
-    told = finding.explanation
-    if told is None:
-        return []
-    advice = finding.fix.summary if finding.fix is not None else ""
-    said = (
-        ("expected", told.expected),
-        ("got", told.got),
-        ("because", told.because),
-        ("try", advice),
-    )
-    return [f"             {name:9}{shown_line(text)}" for name, text in said if text]
 
 
 def _folder_of_all_ranks(script: str) -> str | None:

@@ -11,6 +11,7 @@ def run(args: list[str]) -> None:
     p.add_argument("run", metavar="RUN", help="a run folder")
     given = p.parse_args(args)
     from sawbones import symptoms
+    from sawbones.diagnosis.closing import captured_lines
     from sawbones.report.summary import run_summary
     from sawbones.schema.errors import SawbonesError
     from sawbones.store import read_run
@@ -18,6 +19,8 @@ def run(args: list[str]) -> None:
     try:
         recorded = read_run(given.run)
         say(run_summary(recorded, symptoms.read(recorded).symptoms))
+        for line in captured_lines(recorded):
+            say(line)
     except SawbonesError as error:
         usage_error(str(error))
     raise SystemExit(0)

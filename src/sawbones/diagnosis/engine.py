@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
@@ -40,6 +40,7 @@ MORE_TIME = "sawbones diagnose --seconds N"
 CORES_TO_SHARE = 4  # below this, two children at once only slow each other down
 
 Say = Callable[[str], None]
+Found = Callable[[Finding], None]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,15 @@ class Diagnosis:
     found: Sorted = field(
         default_factory=Sorted
     )  # findings that count and findings that are ignored
+
+    def __repr__(self) -> str:
+        """Short: a run holds a hundred thousand numbers."""
+        report = self.report
+        lines = [f"Diagnosis: {report.verdict}, {report.script}, {report.steps} steps"]
+        for finding in report.findings:
+            where = f" {finding.where[0]}" if finding.where else ""
+            lines.append(f"  {finding.status} {finding.fault}{where}: {finding.title}")
+        return "\n".join([*lines, "  all of it: .report; what was recorded: .run"])
 
 
 def diagnose_script(
@@ -70,7 +80,10 @@ def diagnose_script(
     capture: Capture | None = None,
     accepted: Accepted | None = None,
     good: Run | None = None,
+    found: Found = lambda finding: None,
+    first: bool = False,
 ) -> Diagnosis:
+    """`found` hears of each cause the moment it is proven. `first`: end with the first one."""
     began = time.monotonic()
     learn_arguments(argv)
     patient = Patient(script, argv, working_folder or Path.cwd(), num_ranks)
@@ -91,6 +104,9 @@ def diagnose_script(
         bundles = (
             capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
         )
+        told = Told(found)
+        told.proven(faults.read(run, only).findings)
+        experiments = experiments and not (first and told.faults)
         asked = fnmatch("loop.nondeterminism", only) and not _crash_is_explained(run, only)
         if experiments and asked and not bench.interrupted:
             run = with_twin(bench, run, say)
@@ -104,11 +120,14 @@ def diagnose_script(
         refuted: list[Finding] = []
         open_questions: list[str] = []
         if experiments and not bench.interrupted:
-            findings, refuted, open_questions = decide(bench, run, findings, say)
-        sought = _sought(bench, run, findings, say) if experiments else Outcome()
+            told.proven(findings)
+            stop = told.any_yet if first else _never
+            findings, refuted, open_questions = decide(bench, run, findings, say, told, stop)
+        ended = first and bool(told.faults)
+        sought = _sought(bench, run, findings, say) if experiments and not ended else Outcome()
         findings += sought.findings
         open_questions += sought.notes
-        report, found = _report(
+        report, sorted_ = _report(
             script,
             run,
             findings,
@@ -122,7 +141,29 @@ def diagnose_script(
             accepted,
             good,
         )
-    return Diagnosis(report, run, output, bundles, found)
+    return Diagnosis(report, run, output, bundles, sorted_)
+
+
+def _never() -> bool:
+    return False
+
+
+class Told:
+    """Which causes have been told as proven."""
+
+    def __init__(self, found: Found = lambda finding: None) -> None:
+        self._found = found
+        self.faults: set[str] = set()
+
+    def any_yet(self) -> bool:
+        return bool(self.faults)
+
+    def proven(self, findings: Sequence[Finding]) -> None:
+        """Causes only: what a better supported finding explains is not told."""
+        for finding in settle(list(findings))[0]:
+            if finding.status == "proven" and finding.fault not in self.faults:
+                self.faults.add(finding.fault)
+                self._found(finding)
 
 
 def _sought(bench: Bench, run: Run, findings: list[Finding], say: Say) -> Outcome:
@@ -199,7 +240,7 @@ def with_twin(bench: Bench, run: Run, say: Say) -> Run:
     """A short second run from the same start. Its comparison is a signal like any other."""
     if (not run.num_steps and not run.batches) or run.ending.kind == "hang":
         return run
-    say("running it a second time with the same seed")
+    say("running it a second time with the same seed: does it repeat?")
     limit = min(run.num_steps, TWIN_STEPS) or None
     options = Options(deep_steps=(), deep_every=0, max_steps=limit, full_every=10, batch_samples=0)
     try:
@@ -216,7 +257,7 @@ def with_source_change(bench: Bench, run: Run, say: Say) -> Run:
     if not run.num_steps or run.ending.kind == "hang" or run.world_size > 1:
         return run
     if (run.facts.get("sources") or {}).get("rows"):
-        say("changing rows that are only evaluated where they enter the script")
+        say("changing rows that are only evaluated: does the training notice?")
     told = change_at_source(bench, run)
     if not bench.interrupted and (filled := without_filled(bench, run)) is not None:
         told["filled"] = filled
@@ -231,12 +272,17 @@ def with_strangers(bench: Bench, run: Run, say: Say) -> Run:
     if not known or run.ending.kind == "hang" or run.world_size > 1:
         return run
     columns = ", ".join(str(s["column"]) for s in known)
-    say(f"training without the relatives of some evaluated rows (by {columns})")
+    say(f"training without relatives of some evaluated rows (by {columns}): is the score kept?")
     return replace(run, facts={**run.facts, "strangers": keep_apart(bench, run)})
 
 
 def decide(
-    bench: Bench, run: Run, findings: list[Finding], say: Say
+    bench: Bench,
+    run: Run,
+    findings: list[Finding],
+    say: Say,
+    told: Told | None = None,
+    stop: Callable[[], bool] = _never,
 ) -> tuple[list[Finding], list[Finding], list[str]]:
     """Experiments on the findings that stand, best supported first; a consequence waits for its
     cause.
@@ -253,7 +299,7 @@ def decide(
             f.status == "proven" for f in stand
         ):  # a cause is known: a mere suspicion beside it is not worth a run
             todo = [f for f in todo if f.status == "likely"]
-        if not todo:
+        if not todo or stop():
             break
         if bench.interrupted or bench.seconds_left < 5:
             why = "interrupted" if bench.interrupted else "no time left"
@@ -266,7 +312,7 @@ def decide(
             continue
         together = todo[: _experiments_at_once()]
         for finding in together:
-            say(f"{finding.fault}: {(finding.experiment or '').replace('_', ' ')}")
+            say(f"is it {finding.fault}? {title_of(finding.experiment or '')}")
         for finding, verdict in zip(together, _verdicts(bench, together, run), strict=True):
             if verdict.outcome == "refuted":
                 refuted.append(replace(finding, verdict=verdict))
@@ -274,6 +320,8 @@ def decide(
                 # one that leaves another cause open makes it likely
                 status = "likely" if verdict.details.get("narrows") else "proven"
                 decided[finding.fault] = replace(finding, verdict=verdict, status=status)
+                if told is not None:
+                    told.proven([decided[finding.fault]])
             else:
                 notes.append(f"{finding.fault}: {verdict.result}")
                 decided[finding.fault] = replace(finding, verdict=verdict)

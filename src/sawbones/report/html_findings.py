@@ -236,10 +236,11 @@ def ruled_out_section(report: Report, plots: dict[str, Figure]) -> str:
 def coverage_section(report: Report) -> str:
     """What the silence rests on, and what nobody could look at."""
     silent = "".join(f"<li><code>{escape(fault)}</code></li>" for fault in report.looked)
+    idle, lacking = wording.idle_and_blind(report.could_not_look)
     blind = "".join(
         f'<li><p>{escape(why)} <span class="quiet">({len(faults)})</span></p>'
         f'<ul class="chips">{"".join(f"<li><code>{escape(fault)}</code></li>" for fault in faults)}</ul></li>'
-        for why, faults in wording.blind_spots(report.could_not_look)
+        for why, faults in lacking
     )
     parts = [f"<p>{escape(wording.looked_at(report).capitalize())}.</p>"]
     if silent:
@@ -248,8 +249,11 @@ def coverage_section(report: Report) -> str:
             f'<ul class="chips">{silent}</ul></details>'
         )
     if blind:
-        count = wording.plural(len(report.could_not_look), "check")
+        count = wording.plural(sum(len(faults) for _, faults in lacking), "check")
         parts.append(f'<h3>{count} could not look</h3><ul class="plain-list">{blind}</ul>')
+    if idle:
+        count = wording.plural(sum(len(faults) for _, faults in idle), "check")
+        parts.append(f'<p class="quiet">{count} have nothing to judge in this script.</p>')
     if report.against_good is not None:
         lines = wording.against_good(report.against_good)
         listed = "".join(f"<li><p>{escape(line)}</p></li>" for line in lines)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,56 +13,85 @@ from sawbones.masking import masked_text, shown_line
 from sawbones.schema import Run, Symptom
 
 MOST_DEPTH = 40
+WIDTH = 80  # columns of a terminal
+FELT_SHARE = 0.03  # of a step: watching that is worth an explanation
+SHORT_STEP_MS = 20.0
 
 
 def run_summary(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
     steps = run.steps
-    lines = [
-        (
-            f"sawbones: {shown_line(run.script)}  {run.num_steps} steps in {run.seconds:.1f} "
-            f"s, {_ending(run)}"
-        )
-    ]
+    first = f"{run.num_steps:,} step{'s' * (run.num_steps != 1)} in {run.seconds:.1f} s"
+    lines = [f"sawbones: {shown_line(run.script)}  {first}, {_ending(run)}"]
     if run.num_steps:
         loss = steps["loss"]
         lines.append(f"  loss       {_span(loss)}{_nonfinite(loss)}")
         lines.append(f"  grad norm  {_span(steps['grad_norm'])}{_nonfinite(steps['grad_norm'])}")
         lines.append(f"  lr         {_span(steps['lr'])}")
-        step_ms, watch = steps["step_ms"][1:], steps["watch_ms"][1:]
-        shallow = steps["deep"][1:] == 0
-        if shallow.any():
-            share = np.nanmedian(watch[shallow] / np.maximum(step_ms[shallow], 1e-9))
-            wait = np.nanmedian(steps["data_wait_ms"])
-            lines.append(
-                f"  step       {np.nanmedian(step_ms[shallow]):.2f} ms median, waiting "
-                f"for data {wait:.2f} ms; "
-                f"watching {np.nanmedian(watch[shallow]) * 1e3:.0f} us ({share:.1%})"
-            )
+        lines += _step_time(steps)
         skipped = int(np.nansum(steps["skipped"]))
         if skipped:
             lines.append(
                 f"  skipped    {skipped} of {run.num_steps} steps (Inf found by the scaler)"
             )
-    lines += [f"  {'symptom' if s.cls == 'ill' else 'notable':9}  {s.text}" for s in symptoms]
+    for seen in symptoms:
+        lines += labelled("symptom" if seen.cls == "ill" else "notable", seen.text)
     lines += failure_chain(run)
     trainable = [t for t in run.tensors if t.requires_grad and t.in_model]
     if trainable:
         lines.append(
             f"  model      {sum(t.numel for t in trainable):,} trainable values in "
-            f"{len(trainable)} tensors"
+            f"{len(trainable)} tensor{'s' * (len(trainable) != 1)}"
         )
     masked = masked_text(run.facts.get("masked", {}))
     if masked:
-        lines.append(f"  masked     {shown_line(masked)}")
-    lines.append(f"  recorded   {run.folder}   (sawbones diagnose {run.folder})")
+        lines += labelled("masked", shown_line(masked))
+    folder = near(run.folder)
+    lines += [f"  recorded   {folder}", f"  next       sawbones diagnose {folder}"]
     return "\n".join(lines)
+
+
+def _step_time(steps: Mapping[str, Any]) -> list[str]:
+    """The share is that of the two numbers beside it."""
+    shallow = steps["deep"][1:] == 0
+    if not shallow.any():
+        return []
+    step_ms, watch_ms = (
+        float(np.nanmedian(steps[name][1:][shallow])) for name in ("step_ms", "watch_ms")
+    )
+    wait_ms = float(np.nanmedian(steps["data_wait_ms"]))
+    share = watch_ms / max(step_ms, 1e-9)
+    watching = f"{watch_ms * 1e3:.0f} us of it ({share:.1%})"
+    if share > FELT_SHARE and step_ms < SHORT_STEP_MS:
+        watching += ": much the same for every model, so short steps pay more"
+    first = f"  step       {step_ms:.2f} ms median, waiting for data {wait_ms:.2f} ms"
+    return [first, *labelled("watching", watching)]
+
+
+def labelled(label: str, text: str) -> list[str]:
+    """A line of the summary; what is longer than a terminal goes on under its beginning."""
+    wrapped = textwrap.wrap(text, WIDTH - 13, break_long_words=False, break_on_hyphens=False) or [
+        ""
+    ]
+    return [f"  {label:9}  {wrapped[0]}", *(f"{'':13}{line}" for line in wrapped[1:])]
+
+
+def near(folder: str) -> str:
+    """A path as the user would type it from here."""
+    try:
+        inside = os.path.relpath(folder)
+    except ValueError:  # another drive
+        return folder
+    return inside if not inside.startswith("..") else folder
 
 
 def _span(values: np.ndarray) -> str:
     known = values[np.isfinite(values)]
     if not len(known):
         return "none finite" if len(values) else "none"
-    return f"{known[0]:.4g} -> {known[-1]:.4g}  (min {known.min():.4g}, max {known.max():.4g})"
+    if known.min() == known.max():
+        return f"{known[0]:.4g} throughout"
+    ends = f"{known[0]:.4g} -> {known[-1]:.4g}"
+    return f"{ends}  (min {known.min():.4g}, max {known.max():.4g})" if len(known) > 2 else ends
 
 
 def _nonfinite(values: np.ndarray) -> str:
@@ -86,7 +117,8 @@ def one_line(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
     loss = f"loss {known[0]:.4g} -> {known[-1]:.4g}" if len(known) else "no loss"
     ill = ", ".join(_named(symptom) for symptom in symptoms if symptom.cls == "ill")
     told = f"  ILL: {ill}" if ill else ""
-    return f"{run.folder}  {run.num_steps} steps  {run.seconds:.1f} s  {loss}  {_ending(run)}{told}"
+    first = f"{near(run.folder)}  {_ending(run)}{told}"
+    return f"{first}\n    {run.num_steps:,} steps  {run.seconds:.1f} s  {loss}"
 
 
 def _named(symptom: Symptom) -> str:

@@ -21,7 +21,7 @@ from sawbones.schema import Evidence, Explanation, Finding, Report, Symptom, Ver
 WIDTH = 100
 MOST_SITES = 3
 MOST_EVIDENCE = 6
-MOST_REASONS = 4
+MOST_REASONS = 2
 MOST_SIZES = 6
 MOST_DIFF_LINES = 24
 VERDICT_STYLES = {
@@ -237,7 +237,9 @@ def _tightened(patch: str) -> list[str]:
 
 
 def _by_reason(reasons: list[tuple[str, list[str]]]) -> str:
-    said = " · ".join(f"{why} ({len(faults)})" for why, faults in reasons[:MOST_REASONS])
+    said = " · ".join(
+        f"{why.split(': ', 1)[-1]} ({len(faults)})" for why, faults in reasons[:MOST_REASONS]
+    )
     rest = sum(len(faults) for _, faults in reasons[MOST_REASONS:])
     more = f" · other reasons ({rest})" if rest else ""
     count = sum(len(faults) for _, faults in reasons)
@@ -262,9 +264,13 @@ def _summary(report: Report) -> RenderableType:
         rows.add_row("ignored", Text(shown_line(said)))
     if report.could_not_look:
         idle, blind = wording.idle_and_blind(report.could_not_look)
-        for title, reasons in (("could not look", blind), ("nothing to do", idle)):
-            if reasons:
-                rows.add_row(title, Text(_by_reason(reasons)))
+        if blind:
+            rows.add_row("could not look", Text(_by_reason(blind)))
+        if idle:
+            count = sum(len(faults) for _, faults in idle)
+            does = "does" if count == 1 else "do"
+            said = f"{wording.plural(count, 'check')} {does} not apply to this script"
+            rows.add_row("not needed", Text(said))
     if report.looked and report.verdict != "healthy":
         rows.add_row("silent", Text(wording.looked_at(report)))
     for cleared in report.cleared:

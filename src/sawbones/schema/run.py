@@ -185,6 +185,11 @@ class Run:
     )  # signal -> "" when recorded, else why not
     ranks: tuple[Run, ...] = ()  # the other ranks of the same run, rank 0 holds them
 
+    def __repr__(self) -> str:
+        """Short: the tables hold a hundred thousand numbers."""
+        steps = f"{self.num_steps} step{'s' * (self.num_steps != 1)}"
+        return f"<Run {self.script}: {steps}, {self.ending.kind}, {self.folder}>"
+
     @property
     def num_steps(self) -> int:
         return len(self.steps.get("step", ()))

@@ -14,6 +14,7 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,9 +205,19 @@ class RunWriter:
             self._over.wait(timeout=10)
             self.flush()
             try:
+                self._fold_in()
                 self._db.close()
             except sqlite3.Error as error:
                 self._fail(error)
+
+    def _fold_in(self) -> None:
+        """One file from here on: readers of a database in WAL mode, which may not write, would leave
+        its two companions behind. Where one reads just now, it stays as it is.
+        """
+        with suppress(sqlite3.OperationalError):
+            self._db.execute("PRAGMA busy_timeout = 200")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.execute("PRAGMA journal_mode = DELETE")
 
     def abandon(self) -> None:
         """After a fork: the child owns neither the thread nor the connection, and must not touch

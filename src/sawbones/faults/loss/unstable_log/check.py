@@ -98,7 +98,8 @@ def check(run: Run) -> Iterator[Finding]:
     if limits.INPUT_EXPLODED.passed_by(max(abs(birth.low), abs(birth.high))):
         return
     backward = birth.phase == "backward"
-    result = "has no finite gradient there" if backward else f"gave {birth.number} that are not"
+    made = "1 output that is" if birth.number == 1 else f"{birth.number} outputs that are"
+    result = "has no finite gradient there" if backward else f"gave {made} not finite"
     yield finding(
         f"{_what(birth)} makes the {'gradient' if backward else 'loss'} non-finite",
         places(birth.site),
