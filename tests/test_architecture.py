@@ -103,7 +103,7 @@ MAY_IMPORT = {
     "triage": {"schema", "store", "observe", "faults", "testing", "diagnosis", "fixing"},
     "parity": {"schema", "evidence"},
     "scoring": {"schema", "store", "diagnosis", "lab"},
-    "dashboard": {"schema", "store", "report"},
+    "page": {"schema", "masking", "stats", "store", "trials", "diagnosis", "report"},
     "integrations": {
         "schema",
         "store",
@@ -135,7 +135,7 @@ WITHOUT_TORCH = {
     "__init__",
     "__main__",
     "scoring",
-    "dashboard",
+    "page",
 }
 # Third-party packages, where a part is held to a few.
 ONLY = {

@@ -24,6 +24,8 @@ COMMANDS = {
     "audit": "Find leaks and shifts in the data sets themselves.",
     "parity": "Where what serves parts from what was trained, on golden rows.",
     "show": "Summarise a recorded run.",
+    "page": "Curves, findings, layers and data of runs in a browser, while they go on.",
+    "compare": "What changed between two recorded runs, and where they part.",
     "runs": "List recorded runs.",
     "clean": "Remove old recorded runs.",
     "scrub": "Mask the secrets that an older recording holds in clear.",

@@ -68,6 +68,11 @@ def parser() -> argparse.ArgumentParser:
         "a fault id; several with commas",
     )
     p.add_argument(
+        "--page",
+        action="store_true",
+        help="a page that follows the run, on this machine alone; prints its link",
+    )
+    p.add_argument(
         "--no-deep",
         action="store_true",
         help="never take a deep step (operator trace, influence map)",
@@ -127,6 +132,8 @@ def run(args: list[str]) -> None:
             f"{folder} holds a recorded run already. Choose another folder: sawbones run "
             f"--out FOLDER {given.script}"
         )
+    if given.page and rank == 0:
+        _open_page(folder)
     options = Options(deep_steps=(), deep_every=0) if given.no_deep else running()
     from sawbones.live import Alerts, attach_live_warnings
 
@@ -154,6 +161,19 @@ def run(args: list[str]) -> None:
     if session.ending is not None and session.ending.kind == "interrupted":
         die_of_interrupt()
     raise SystemExit(status)
+
+
+def _open_page(folder: Path) -> None:
+    """In a process of its own: the training pays nothing for it."""
+    from sawbones.cli.page import link_lines, start_beside
+    from sawbones.observe.saying import say
+
+    try:
+        link = start_beside(folder)
+    except (OSError, subprocess.SubprocessError) as error:
+        say(f"sawbones: no page: {error}. Training goes on; later: sawbones page {folder}")
+        return
+    say("\n".join(link_lines(link)) if link else "sawbones: the page could not be started")
 
 
 def _rank() -> int:
@@ -222,6 +242,7 @@ def _torchrun(given: argparse.Namespace) -> int:
         *(["--no-deep"] if given.no_deep else []),
         *(f"--on-finding={target}" for target in given.on_finding),
         *([f"--stop-on={','.join(given.stop_on.words)}"] if given.stop_on else []),
+        *(["--page"] if given.page else []),
         *(f"--no-{name}" for name in ("capture", "source", "data") if getattr(given, f"no_{name}")),
         f"--capture-limit={given.capture_limit:g}",
         given.script,

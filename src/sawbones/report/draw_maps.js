@@ -77,9 +77,10 @@
   }
 
   function legend(svg, figure, edge, height) {
-    const width = 84, y = height - 12;
+    const width = 84, y = height - 12, low = figure.low_text ?? number(figure.low);
+    made(svg, "text", { class: "label", x: edge, y: y + 7 }, low);
+    edge += labelWidth([low]) + 4;
     for (let i = 0; i < LEVELS; i++) made(svg, "rect", { class: "legend", x: edge + (i * width) / LEVELS, y, width: width / LEVELS + 0.3, height: 7, style: `fill:${shade(i)}` });
-    made(svg, "text", { class: "label end", x: edge - 4, y: y + 7 }, figure.low_text ?? number(figure.low));
     made(svg, "text", { class: "label", x: edge + width + 4, y: y + 7 }, `${figure.high_text ?? number(figure.high)} ${figure.unit || ""}`);
   }
 

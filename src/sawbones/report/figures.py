@@ -49,7 +49,7 @@ def curve(run: Run, column: str, findings: Sequence[Finding]) -> Figure | None:
     ]
     figure = lines(named)
     figure["log"] = _spans_magnitudes(found, column)
-    figure["bands"] = _evidence_bands(findings)
+    figure["bands"] = evidence_bands(findings)
     figure["range"] = _step_range(run)
     if column == "update_ratio":
         figure["levels"] = [[USUAL_UPDATE_RATIO, "usual"]]
@@ -80,7 +80,7 @@ def _broken(group: series.Broken) -> Figure:
     return {"x": list(group.steps), "text": f"{group.kind}{among}"}
 
 
-def _evidence_bands(findings: Sequence[Finding]) -> list[list[Any]]:
+def evidence_bands(findings: Sequence[Finding]) -> list[list[Any]]:
     """A band for each range of evidence steps, numbered like the finding it belongs to."""
     bands: list[list[Any]] = []
     for number, finding in enumerate(findings, start=1):
@@ -123,8 +123,8 @@ def experiment(curves: Sequence[Mapping[str, Any]]) -> Figure | None:
     return figure
 
 
-def layers(run: Run) -> Figure | None:
-    found = series.layer_map(run)
+def layers(run: Run, statistic: str = "grad_l2") -> Figure | None:
+    found = series.layer_map(run, statistic)
     if found is None:
         return None
     known = [value for row in found.log10 for value in row if value is not None]

@@ -138,13 +138,17 @@ def _kind(value: float) -> str:
     return "nan" if value != value else "inf" if value > 0 else "-inf"
 
 
-def layer_map(run: Run) -> LayerMap | None:
-    """log10 of the gradient norm by layer and step; the worst step of a column that stands for
+def layer_map(run: Run, statistic: str = "grad_l2") -> LayerMap | None:
+    """log10 of a norm by layer and step; the worst step of a column that stands for
     several.
     """
-    table = run.statistics.get("grad_l2")
+    table = run.statistics.get(statistic)
     if table is None or not table.size or not run.tensors:
         return None
+    measured = (table != NOT_MEASURED).any(axis=1)
+    if not measured.any():
+        return None
+    table, steps = table[measured], run.tensor_steps[measured]
     groups = _layers([tensor.name for tensor in run.tensors[: table.shape[1]]])
     rows, marks = [], []
     size = max(1, -(-len(table) // MOST_COLUMNS))
@@ -159,7 +163,7 @@ def layer_map(run: Run) -> LayerMap | None:
             ]
         )
         marks.append([_special(value) for value in columns])
-    return LayerMap(list(groups), [int(run.tensor_steps[start]) for start in starts], rows, marks)
+    return LayerMap(list(groups), [int(steps[start]) for start in starts], rows, marks)
 
 
 def _layers(names: list[str]) -> dict[str, list[int]]:

@@ -132,7 +132,7 @@ def failure_chain(run: Run) -> list[str]:
     if e.kind != "exception" or not (e.modules or e.failing):
         return []
     first = (e.message or "").split("\n")[0][:160]
-    lines = [f"  {shown_line(f'{e.exception}: {first}')}"]
+    lines = _folded(f"  {shown_line(f'{e.exception}: {first}')}")
     for m in e.modules[-12:]:
         out = (
             _shapes(m.get("outputs"))
@@ -156,13 +156,17 @@ def failure_chain(run: Run) -> list[str]:
             if i.get("min") is not None
         )
         site = e.failing.get("site") or {}
-        lines.append(
-            "    "
-            + shown_line(
-                f"operator {e.failing.get('op')} at {site.get('file')}:{site.get('line')}: {shapes}"
-            )
-        )
+        told = f"operator {e.failing.get('op')} at {site.get('file')}:{site.get('line')}: {shapes}"
+        lines += _folded(f"    {shown_line(told)}")
     return lines
+
+
+def _folded(line: str) -> list[str]:
+    """Longer than a terminal: it goes on further in."""
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _shapes(values: Any) -> str:

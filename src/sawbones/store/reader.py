@@ -6,6 +6,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from sawbones.store.opening import connect, database_path
 from sawbones.store.ring import read_ring, stacks_path
 
 MAX_TENSOR_ROWS = 2000
+STEPS_AT_ONCE = 20_000
 MAX_RANKS = 4096
 MAX_NAME = 8192  # of a file, a function or a line of source
 MAX_ARGUMENT = 1 << 17  # of a command line, as the kernel has it
@@ -243,11 +245,12 @@ def _events(
 
 def _steps(db: sqlite3.Connection) -> dict[str, Any]:
     names = ", ".join(f'"{n}"' for n in STEP_COLUMNS)
-    rows = list(_rows(db, f"SELECT {names} FROM raw_steps ORDER BY row"))
-    table = np.array(
-        [[np.nan if v is None else float(v) for v in row] for row in rows], dtype=np.float64
-    )
-    table = table.reshape(len(rows), len(STEP_COLUMNS))
+    rows = _rows(db, f"SELECT {names} FROM raw_steps ORDER BY row")
+    # Some at a time: a million steps as Python's floats would take a gigabyte.
+    parts = [np.zeros((0, len(STEP_COLUMNS)))]
+    while some := list(islice(rows, STEPS_AT_ONCE)):
+        parts.append(np.array(some, dtype=np.float64))  # NULL becomes NaN
+    table = np.concatenate(parts)
     return {name: table[:, i] for i, name in enumerate(STEP_COLUMNS)}
 
 
