@@ -289,17 +289,20 @@ def test_public_names() -> None:
 
 
 FLAGS = {
-    "diagnose": "--allow --baseline --capture-limit --format --good --html --json --junit --keep-run "
+    "diagnose": "--allow --baseline --capture-limit --first --format --good --html --json --junit --keep-run "
     "--no-capture --no-data --no-experiments --no-source "
-    "--nproc-per-node --only --pin --quiet --sarif --seconds --steps --summary --write-baseline",
+    "--nproc-per-node --only --output --pin --quiet --sarif --seconds --steps --summary --write-baseline",
     "fix": "--allow --apply --check --html --json --only --quiet --seconds --steps --unsafe",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",
     "attach": "--json --seconds --stacks",
     "run": (
         "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node "
-        "--on-finding --out --quiet --stop-on"
+        "--on-finding --out --page --quiet --stop-on"
     ),
+    "page": "--port",
+    "compare": "",
+    "clean": "--keep-sick --older --yes",
     "replay": "--approximate --deep --device --dtype --seconds --trust",
     "shrink": "--out --seconds --trust",
     "audit": "",

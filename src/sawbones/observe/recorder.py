@@ -30,9 +30,9 @@ from sawbones.observe.detail import Detail
 from sawbones.observe.endings import Finished, Stopped
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard, is_from_outside
-from sawbones.observe.interrupts import HOLDING
 from sawbones.observe.journal import Journal
 from sawbones.observe.options import Options
+from sawbones.observe.own_time import OwnTime
 from sawbones.observe.pacing import deep_pace
 from sawbones.observe.scalars import ScalarReader
 from sawbones.observe.signals.data_end import write_signals_of_the_end
@@ -52,8 +52,6 @@ from sawbones.store import RunWriter
 
 # backward passes without an optimizer step, after which live warnings look at what there is
 _MANY_PASSES = (64, 512)
-OWN_TIME_SEEN_S = 1e-4  # less of our own time between two events is not written down
-MOST_OWN_TIMES = 5000
 _CALLS_BEFORE_BACKWARD = 3  # a model may be called once or twice before training begins
 
 
@@ -84,6 +82,7 @@ class Recorder:
         self.clock = Clock(self.began, limit) if limit is not None else None
         self.threads = TrainingThread(self)
         self.guard = Guard(folder, lambda: self.step)
+        self.own_time = OwnTime(self.guard)
         self.guard.on_interrupt = self.drop_deep
         self.sites = SiteFinder(root)
         self.writer = RunWriter(folder, rank, self.guard.say)
@@ -113,8 +112,6 @@ class Recorder:
         self.graded = False  # the latest model call was an evaluation, although with gradients
         self.unsure = False  # it may be one: gradients are on, and no backward pass has come yet
         self.facts: dict[str, Any] = {}
-        self._own_ms: list[tuple[int, float]] = []  # event, our time since the event before it
-        self._own_until = 0.0
         # wraps what a new process is to run
         self.for_process: Callable[[Callable[..., Any], int], Any] | None = None
         self.nonfinite_loss: tuple[int, float] | None = None  # the first one: step and value
@@ -166,20 +163,11 @@ class Recorder:
             where,
             data,
         )
-        self._note_own_time(now)
+        self.own_time.note(self.seq, now)
         if self.scalars.num_waiting:
             self._late.append((self.scalars.num_submitted, row))
         else:
             self.writer.event(*row)
-
-    def _note_own_time(self, now: float) -> None:
-        """How much of the time since the event before was ours, where that can be seen in a
-        picture of the step.
-        """
-        ours = self.guard.total_s + (now - self.guard.entered if HOLDING.depth else 0.0)
-        passed, self._own_until = ours - self._own_until, ours
-        if passed > OWN_TIME_SEEN_S and len(self._own_ms) < MOST_OWN_TIMES:
-            self._own_ms.append((self.seq, round(passed * 1e3, 3)))
 
     def release_events(self) -> None:
         """Hands on the events whose numbers have arrived from the device."""
@@ -545,7 +533,7 @@ class Recorder:
         self.facts["operators_heard"] = self.journal is not None
         self.facts["off"] = sorted(self.guard.off)
         self.facts["events_in_full"] = self.detail.in_full
-        self.facts["own_ms"] = self._own_ms
+        self.facts["own_ms"] = self.own_time.rows
         self.writer.meta("facts", self.facts)
         self.writer.meta("seconds", time.perf_counter() - self.began)
 
