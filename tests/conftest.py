@@ -9,6 +9,8 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -93,3 +95,62 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("left out")
     for line in lines:
         terminalreporter.line(line)
+
+
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    found = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=found, args=CHROMIUM_FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens an address and collects what must not happen: errors, and requests to anywhere but
+    there.
+    """
+    contexts = []
+
+    def opened(address: str, width: int = 1200, **settings: Any) -> Any:
+        context = browser.new_context(
+            viewport={"width": width, "height": 844}, reduced_motion="reduce", **settings
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.trouble = []
+        own = "/".join(address.split("/")[:3]) + "/" if address.startswith("http") else "file:"
+
+        def console(message: Any) -> None:
+            if message.type in ("error", "warning"):
+                page.trouble.append(message.text)
+
+        def request(asked: Any) -> None:
+            if asked.url.startswith(("http", "ws")) and not asked.url.startswith(own):
+                page.trouble.append(asked.url)
+
+        def dialog(shown: Any) -> None:
+            page.trouble.append("dialog " + shown.message)
+            shown.dismiss()
+
+        page.on("console", console)
+        page.on("pageerror", lambda error: page.trouble.append(str(error)))
+        page.on("request", request)
+        page.on("dialog", dialog)
+        page.goto(address)
+        page.wait_for_selector("body[data-drawn]", timeout=60_000)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()

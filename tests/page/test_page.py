@@ -100,6 +100,16 @@ def test_a_long_curve_keeps_its_extremes_and_says_where_it_broke(recording: Reco
     assert finer["x"] == [2994, 2995, 2996, 2997, 2998, 2999, 3000, 3002, 3003, 3004, 3005]
 
 
+def test_two_optimizers_have_curves_of_their_own(recording: Recording) -> None:
+    for _ in range(3):
+        recording.steps(1, loss=1.0)
+        recording.steps(1, optimizer=1.0, loss=9.0)
+    run = Followed(recording.folder)
+    run.poll()
+    found = run.points(0, run.rows)
+    assert set(found["loss"]["y"]) == {1.0} and set(found["loss#1"]["y"]) == {9.0}
+
+
 def test_a_client_that_comes_back_with_its_cursor_gets_the_rest(recording: Recording) -> None:
     recording.steps(10)
     hub = Hub([recording.folder])

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
+from reading_back import axis, marks
 from sawbones.report import figures, write_html
 from sawbones.schema import Site
 
 pytestmark = pytest.mark.browser
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    found = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")
@@ -34,76 +20,6 @@ def address(tmp_path_factory, sick, run, sources):
     path = tmp_path_factory.mktemp("page") / "report.html"
     write_html(sick, run, path, sources)
     return path.as_uri()
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens an address and collects what must not happen: errors, and requests for anything but the
-    file itself.
-    """
-    contexts = []
-
-    def opened(address, width=1200, **settings):
-        context = browser.new_context(
-            viewport={"width": width, "height": 844}, reduced_motion="reduce", **settings
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.trouble = []
-        page.on(
-            "console",
-            lambda message: (
-                page.trouble.append(message.text) if message.type in ("error", "warning") else None
-            ),
-        )
-        page.on("pageerror", lambda error: page.trouble.append(str(error)))
-        page.on(
-            "request",
-            lambda r: page.trouble.append(r.url) if r.url.startswith(("http", "ws")) else None,
-        )
-        page.on(
-            "dialog",
-            lambda dialog: (page.trouble.append("dialog " + dialog.message), dialog.dismiss()),
-        )
-        page.goto(address)
-        page.wait_for_selector("body[data-drawn]", timeout=60_000)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-
-
-# The marks of a plot as the page shows them, read back through its own axes: ticks are (value as
-# written, pixel), and whoever reads a chart has nothing else.
-READ_BACK = """
-place => {
-  const numbers = (name, axis) => [...place.querySelectorAll('.' + name)].map(
-    t => [t.textContent, Number(t.getAttribute(axis)) - (axis === 'y' ? 3.5 : 0)]);
-  const points = d => [...d.matchAll(/[ML]([-\\d.]+) ([-\\d.]+)/g)].map(m => [Number(m[1]), Number(m[2])]);
-  return {
-    x: numbers('xtick', 'x'), y: numbers('ytick', 'y'),
-    lines: [...place.querySelectorAll('path[data-line]')].map(p => [p.dataset.line, points(p.getAttribute('d'))]),
-    crosses: [...place.querySelectorAll('.cross-mark')].map(p => points(p.getAttribute('d'))[0][0] + 4),
-    bands: [...place.querySelectorAll('.band')].map(r => ['x', 'width'].map(a => Number(r.getAttribute(a)))),
-    cells: [...place.querySelectorAll('.cell')].map(p => [p.dataset.level, points(p.getAttribute('d'))]),
-    bars: [...place.querySelectorAll('.bar')].map(r => ['x', 'y', 'width'].map(a => Number(r.getAttribute(a)))),
-    border: [...place.querySelectorAll('.border')].map(p => points(p.getAttribute('d'))),
-  };
-}
-"""
-
-
-def axis(ticks, log=False):
-    """pixel -> value, from the first and the last tick."""
-    (a, at_a), (b, at_b) = ((float(text), pixel) for text, pixel in (ticks[0], ticks[-1]))
-    if not log:
-        return lambda pixel: a + (pixel - at_a) / (at_b - at_a) * (b - a)
-    return lambda pixel: a * (b / a) ** ((pixel - at_a) / (at_b - at_a))
-
-
-def marks(page, name):
-    return page.locator(f"#plot-{name}").evaluate(READ_BACK)
 
 
 def test_all_plots_are_drawn_without_a_word_on_the_console(visit, address):

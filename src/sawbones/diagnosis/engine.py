@@ -14,6 +14,7 @@ from sawbones import faults, symptoms
 from sawbones.capture.keeping import Capture
 from sawbones.diagnosis.accepted import Accepted, Sorted, sort
 from sawbones.diagnosis.differential import Outcome, seek, standing
+from sawbones.diagnosis.early import EarlyLook
 from sawbones.diagnosis.good import against_good, ill_itself, with_differences
 from sawbones.diagnosis.held_back import held_back
 from sawbones.diagnosis.leaks import leaks_line
@@ -95,8 +96,17 @@ def diagnose_script(
             observed = keep_run or bench.scratch.run_folder()
             attached = capture.attached(patient.working_folder) if capture is not None else ()
             options = diagnosing(max_steps=steps)
+            told = Told(found)
+            early = EarlyLook(only, told.proven)
+
+            def watched(folder: Path) -> bool:
+                if progress is not None:
+                    progress(folder)
+                early.look(folder)
+                return first and told.any_yet()
+
             run = bench.execute(
-                options, attached, seconds=seconds * share, progress=progress, run_folder=observed
+                options, attached, seconds=seconds * share, progress=watched, run_folder=observed
             )
         except ChildFailed as error:
             return _without_run(bench, script, argv, time.monotonic() - began, error)
@@ -104,7 +114,6 @@ def diagnose_script(
         bundles = (
             capture.kept(observed, script, moved=keep_run is None) if capture is not None else ()
         )
-        told = Told(found)
         told.proven(faults.read(run, only).findings)
         experiments = experiments and not (first and told.faults)
         asked = fnmatch("loop.nondeterminism", only) and not _crash_is_explained(run, only)

@@ -17,7 +17,7 @@ ROWS_AT_ONCE = 100_000
 POINTS = 1000  # of a whole curve on the page
 # What is read of a step. The page draws the second group.
 READ = (
-    *("step", "loss", "grad_norm", "lr", "update_norm", "param_norm"),
+    *("step", "optimizer", "loss", "grad_norm", "lr", "update_norm", "param_norm"),
     *("step_ms", "data_wait_ms", "memory_mb", "scale", "skipped"),
 )
 CURVES = {
@@ -33,6 +33,8 @@ CURVES = {
 }
 # Here a value that is not finite is news; elsewhere it means that there was nothing to measure.
 _CAN_BREAK = ("loss", "grad_norm")
+_KEPT = ("step", "optimizer", *CURVES)
+_WHOLE = {"step": np.int64, "optimizer": np.int32}
 
 
 class Followed:
@@ -74,7 +76,7 @@ class Followed:
         speed[~np.isfinite(speed)] = np.nan
         made = {**columns, "update_ratio": ratio, "steps_per_s": speed, "skipped": skipped}
         self._grow(self.rows + count)
-        for name in ("step", *CURVES):
+        for name in _KEPT:
             self._table[name][self.rows : self.rows + count] = made[name]
         self.rows += count
 
@@ -82,9 +84,8 @@ class Followed:
         if rows <= self._room:
             return
         self._room = max(1024, 2 * rows if rows < 1_000_000 else rows + 1_000_000)
-        for name in ("step", *CURVES):
-            kind = np.int64 if name == "step" else np.float32
-            larger = np.zeros(self._room, kind)
+        for name in _KEPT:
+            larger = np.zeros(self._room, _WHOLE.get(name, np.float32))
             if name in self._table:
                 larger[: self.rows] = self._table[name][: self.rows]
             self._table[name] = larger
@@ -102,20 +103,24 @@ class Followed:
     def points(
         self, begin: int, end: int, most: int = POINTS, names: Sequence[str] = tuple(CURVES)
     ) -> dict[str, Any]:
-        """curve -> {x, y, broken}: of each stretch the lowest and the highest value, in order."""
+        """curve -> {x, y, broken}: of each stretch the lowest and the highest value, in order. A
+        second optimizer has curves of its own: `loss#1`.
+        """
         found: dict[str, Any] = {}
         if end <= begin:
             return found
-        steps = self._table["step"][begin:end]
-        for name in names:
-            values = self._table[name][begin:end]
-            if name == "skipped" and not self._skipped:
-                continue
-            # Marks for "nothing to measure" are negative; a loss alone may truly be.
-            there = slice(None) if name == "loss" else ~(values < 0)
-            drawn = _thinned(steps[there], values[there], most, name in _CAN_BREAK)
-            if drawn["x"] or drawn["broken"]:
-                found[name] = drawn
+        steps, owners = self._table["step"][begin:end], self._table["optimizer"][begin:end]
+        for owner in np.unique(owners).tolist():
+            own = owners == owner
+            for name in names:
+                if name == "skipped" and not self._skipped:
+                    continue
+                values = self._table[name][begin:end]
+                # Marks for "nothing to measure" are negative; a loss alone may truly be.
+                there = own if name == "loss" else own & ~(values < 0)
+                drawn = _thinned(steps[there], values[there], most, name in _CAN_BREAK)
+                if drawn["x"] or drawn["broken"]:
+                    found[f"{name}#{owner}" if owner > 0 else name] = drawn
         return found
 
 

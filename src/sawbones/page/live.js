@@ -33,12 +33,15 @@
   function figure(name, place) {
     const many = live.start.runs.length > 1, lines = [], broken = [];
     live.start.runs.forEach((run, i) => {
-      const line = (live.finer ? live.finer[i] : live.lines[i])[name];
-      if (!line) return;
-      lines.push({ name: many ? run.name : name.replaceAll("_", " "), x: line.x, y: line.y, colour: i });
-      if (line.broken.length) broken.push({ x: line.broken, text: `not finite at ${line.numBroken ?? line.num_broken} steps` });
+      const known = live.finer ? live.finer[i] : live.lines[i], keys = Object.keys(known).filter((key) => key.split("#")[0] === name);
+      for (const key of keys) {
+        const line = known[key], own = keys.length > 1 ? `, optimizer ${key.split("#")[1] || 0}` : "";
+        lines.push({ name: (many ? run.name : name.replaceAll("_", " ")) + own, x: line.x, y: line.y, colour: many ? i : lines.length });
+        if (line.broken.length) broken.push({ x: line.broken, text: `not finite at ${line.numBroken ?? line.num_broken} steps` });
+      }
+      if (!keys.length) return;
       const evaluated = name === "loss" && live.views[i]?.evaluation;
-      if (evaluated) lines.push({ name: many ? `${run.name}, evaluation` : "evaluation", x: evaluated.x, y: evaluated.y, colour: i + (many ? 0 : 1) });
+      if (evaluated) lines.push({ name: many ? `${run.name}, evaluation` : "evaluation", x: evaluated.x, y: evaluated.y, colour: many ? i : lines.length });
     });
     const values = lines.flatMap((line) => line.y).filter((value) => value !== null);
     const log = place.chosen ?? (["grad_norm", "update_ratio", "scale"].includes(name) && Math.min(...values) > 0 && Math.max(...values) > 30 * Math.min(...values));
@@ -50,7 +53,7 @@
     const into = body("now");
     let panels = into.querySelector(".panels") || html(into, "div", { class: "panels" });
     for (const [name, title] of Object.entries(live.start.curves)) {
-      if (!live.lines.some((lines) => lines[name])) continue;
+      if (!live.lines.some((lines) => Object.keys(lines).some((key) => key.split("#")[0] === name))) continue;
       let place = document.getElementById(`plot-${name}`);
       if (!place) {
         const panel = html(panels, "div", { class: "panel" });

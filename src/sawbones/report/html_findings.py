@@ -136,7 +136,7 @@ def _evidence_table(finding: Finding) -> str:
     return (
         '<div class="block"><h4>Evidence</h4><table class="evidence"><thead><tr><th>What '
         "was seen</th>"
-        f'<th class="num">Measured</th><th class="num">Expected</th><th>Steps</th></tr></thead>'
+        f'<th class="num">Measured</th><th class="num">Expected, or compared with</th><th>Steps</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
 
@@ -146,7 +146,7 @@ def _evidence_row(evidence: Evidence) -> str:
     return (
         f"<tr><td>{escape(evidence.text)}</td>"
         f'<td class="num strong" data-label="measured">{wording.number(evidence.value)}</td>'
-        f'<td class="num" data-label="expected">{wording.number(evidence.expected)}</td>'
+        f'<td class="num" data-label="against">{wording.number(evidence.expected)}</td>'
         f'<td class="quiet" data-label="steps">{steps or "–"}</td></tr>'
     )
 

@@ -65,7 +65,9 @@ def measured(evidence: Evidence) -> str:
     """`0.31, expected 0`, or "" when the evidence carries no number."""
     if evidence.value is None:
         return ""
-    against = f", expected {number(evidence.expected)}" if evidence.expected is not None else ""
+    # What a quantity is compared with is a limit or another quantity, and nothing to be met.
+    word = "compared with" if evidence.kind == "compared" else "expected"
+    against = f", {word} {number(evidence.expected)}" if evidence.expected is not None else ""
     return f"{number(evidence.value)}{against}"
 
 

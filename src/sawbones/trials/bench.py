@@ -156,12 +156,13 @@ class Bench:
         options: Options,
         remedies: Sequence[Remedy] = (),
         seconds: float | None = None,
-        progress: Callable[[Path], None] | None = None,
+        progress: Callable[[Path], object] | None = None,
         run_folder: Path | None = None,
         patient: Patient | None = None,
         room: Room | None = None,
     ) -> Run:
         """Run the patient to its end, its step limit or its time limit, and read the recording.
+        `progress` hears of the folder a few times a second, and ends the child by a true answer.
 
         `room`: one that an earlier child left, to go on from; without it, a fresh one.
         """
@@ -194,7 +195,7 @@ class Bench:
         child: subprocess.Popen[bytes],
         limit: float,
         folder: Path,
-        progress: Callable[[Path], None] | None,
+        progress: Callable[[Path], object] | None,
     ) -> bool:
         """Until it has ended or its time is up; True when it had to be ended."""
         began = time.monotonic()
@@ -212,8 +213,8 @@ class Bench:
                     if time.monotonic() - looked > BUSY_SECONDS:
                         looked = time.monotonic()
                         waited = looked - began - own_seconds(looked - began, clock.processes)
-                    if progress is not None:
-                        progress(folder)
+                    if progress is not None and progress(folder):
+                        break
             return child.poll() is None
         finally:
             self._end(child)
