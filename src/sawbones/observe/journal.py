@@ -63,6 +63,8 @@ _BUILDING = {
 }
 # Where data turns into tensors.
 _MAKING = {"tensor", "as_tensor", "float", "to", "stack", "randn", "rand"}
+# Of interest only as parameters that no layer holds.
+_FILLING = {"zeros", "ones", "full"}
 # Operators whose -inf is a failure even when it stands alone.
 _DIVIDING = frozenset({"div", "__truediv__", "true_divide", "div_", "__itruediv__", "divide"})
 _MAKES_INFINITY = {
@@ -153,7 +155,7 @@ class Journal:
                 act(name, func, args, lambda: self._sites.find(start))
         if (
             self._prologue
-            and (name in _ORDERING or name in _BUILDING or name in _MAKING)
+            and (name in _ORDERING or name in _BUILDING or name in _MAKING or name in _FILLING)
             and len(self._data_ops) < _MAX_DATA_OPS
         ):
             self._note_data(name, args, result)
@@ -180,6 +182,8 @@ class Journal:
             return  # a slice or a number keeps the order
         if name == "requires_grad_" and (len(args) < 2 or args[1]):
             return  # only freezing is of interest
+        if name in _FILLING and not result.requires_grad:
+            return
         result = result[0] if isinstance(result, tuple) and result else result
         site = self._sites.find(sys._getframe(3))
         if site is None or not isinstance(result, torch.Tensor):

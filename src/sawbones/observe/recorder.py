@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sawbones.observe import hand_stepped
 from sawbones.observe.batches import FULL_BATCHES, BatchLog
 from sawbones.observe.brief import Brief
 from sawbones.observe.calls import forward_facts
@@ -102,6 +103,7 @@ class Recorder:
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
         self.num_deep = 0
+        self.ahead = False  # the deep step that begins is the next one
         self.stages = Stages()
         self._deep_pace = deep_pace() if options.paced else None
         self.step = 0
@@ -289,6 +291,8 @@ class Recorder:
     def start_deep(self) -> None:
         if self.deep is not None or not self.wants_deep() or "deep" in self.guard.off:
             return
+        if self.steps.by_hand and not self.ahead:
+            return  # its forward pass is over: see hand_stepped.py
         if (
             self.steps.last_deep == self.step
             or threading.current_thread() is not threading.main_thread()
@@ -312,8 +316,8 @@ class Recorder:
             self.options.probe and self.num_deep == 0,
             self.options.paced,
         )
-        self.deep = observer
-        self.deep_backward_seen = False
+        self.deep, self.deep_backward_seen = observer, False
+        observer.skips_updates = self.ahead
         self.guard("deep", observer.start)
 
     @property
@@ -410,6 +414,8 @@ class Recorder:
         ):  # a loop that never steps has no later moment, and its optimizer may be gone at the end
             self.census.is_new = False
             self.guard("census", self.write_census)
+        if self.journal is not None:
+            self.guard("deep", hand_stepped.look_ahead, self)
 
     def _note_loose_gradients(self) -> None:
         known = set(self.facts.get("loose_gradients", ()))
@@ -471,7 +477,8 @@ class Recorder:
         self.next_step()
 
     def next_step(self) -> None:
-        self.stop_deep(keep=self.deep_backward_seen)
+        if self.deep is None or self.deep.step <= self.step:
+            self.stop_deep(keep=self.deep_backward_seen)
         if self.journal is not None:
             self.journal.clear()
         if self.capture is not None:

@@ -69,6 +69,7 @@ class StepLog:
         self._stepped = (
             False  # an optimizer object has stepped: no hand-written update is looked for
         )
+        self.by_hand = False  # parameters were seen to change without one
         self._hand = Handwork(recorder.census)
         # gradients that torch.autograd.grad handed to the script, by identity of the parameter
         self._asked: dict[int, torch.Tensor | None] = {}
@@ -141,7 +142,7 @@ class StepLog:
             self._r.writer.layout(held.layout, [self._r.census.tensor_index(p) for p in params])
 
     def begin(self, optimizer: torch.optim.Optimizer, closure: bool) -> None:
-        self._stepped = True
+        self._stepped, self.by_hand = True, False
         self._held.pop(-1, None)  # no hand-written update after all
         held = self._of(optimizer)
         held.carries_scale = getattr(optimizer, "grad_scale", None) is not None
@@ -206,7 +207,7 @@ class StepLog:
             self._r.guard("updates", self._updates.after, held.index)
 
     def skipped(self, optimizer: torch.optim.Optimizer, lr: float) -> None:
-        self._stepped = True
+        self._stepped, self.by_hand = True, False
         held = self._of(optimizer)
         self._before(held, optimizer)
         if self._updates is not None:
@@ -214,6 +215,10 @@ class StepLog:
         held.began = False
         self.marks.stepped(held.index, held.params)
         self._row(held, lr, skipped=True)
+
+    @property
+    def by_optimizer(self) -> bool:
+        return self._stepped
 
     def asks_for(self, params: list[torch.Tensor]) -> bool:
         """Whether torch.autograd.grad is about to do the work of a backward pass: no optimizer
@@ -249,7 +254,7 @@ class StepLog:
         seen = self._hand.changes(root)
         if not seen.changed:
             return
-        held = self._held[-1]
+        held, self.by_hand = self._held[-1], True
         if seen.replaced:
             for old, new in zip(held.params, seen.replaced, strict=True):
                 self._r.census.takes_the_place(new, old)

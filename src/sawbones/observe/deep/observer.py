@@ -92,8 +92,13 @@ class DeepObserver:
         self._seconds = 0.0
         self._analysed = False
         self._watching = False
+        self.skips_updates = False  # it begins before the update of the step before
         self._compile_callbacks: Any = None
         self._versions: list[tuple[torch.Tensor, int]] = []
+
+    @property
+    def step(self) -> int:
+        return self._step
 
     def start(self) -> None:
         began = time.perf_counter()
@@ -112,6 +117,7 @@ class DeepObserver:
         ]
         self._modules.start()
         self._tracer.replaced = originals.replaced()
+        self._tracer.skips_silent = self.skips_updates
         self._tracer.stream.start()
         self._watching = True
         self._compile_callbacks = getattr(

@@ -191,6 +191,7 @@ class Tracer:
         self.errors: list[str] = []
         self.phase = "forward"
         self.paused = False
+        self.skips_silent = False  # until the first operator that runs with gradients on
         self.replaced: dict[Any, Callable[..., Any]] = {}
         self.on_op: Callable[[RawOp, Any], None] | None = None
         self._sites = sites
@@ -218,6 +219,9 @@ class Tracer:
         ):
             return func(*args, **kwargs)
         silent = not torch.is_grad_enabled()
+        if self.skips_silent and silent:
+            return func(*args, **kwargs)
+        self.skips_silent = False
         before: list[Ref] | None = None
         if name.endswith("_") or name.startswith("set_"):
             before = self._contained(lambda: self._inputs(args, kwargs, silent))

@@ -9,7 +9,8 @@ cannot be followed, a loader whose last batch is at most 60 % of the others is s
 experiment has decided; so are outputs that leave torch batch by batch beside scikit-learn. Answers
 and labels of an evaluation are scored again beside the script: it is likely when at two evaluations
 or more the score of the last batch alone is printed, or hits over batches or over full batches; so
-it is when a mean of every batch is computed and that of the last one alone is ever read.
+it is when a mean of every batch is computed and that of the last one alone is ever read, or when
+means of batches are added up and what is printed is that sum over the number of samples.
 
 ## Why it matters
 Samples of the last batch count several times as much as the others, and the score depends on the
@@ -49,7 +50,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.evidence import NothingToJudge, compared, context, exact, finding
+from sawbones.evidence import NothingToJudge, batch_means, compared, context, exact, finding
 from sawbones.evidence import rescoring as scores
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
@@ -93,6 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("no number is read off in an evaluation")
     averaged = {node.id: _evaluations(run, node, everything) for node in everything}
     found = [*_printed(everything, averaged), *_scored_again(run), *_last_alone(run, everything)]
+    found = found or list(_divided(run, everything))
     if found or _weighted(run, averaged):
         yield from found[:1]
         return
@@ -143,6 +145,43 @@ def _scored_again(run: Run) -> Iterator[Finding]:
         steps=found.steps[:5],
     )
     yield finding(title, places(found.site), (reading,), fix, at_most="likely")
+
+
+_DIVIDED = {
+    batch_means.OVER_SAMPLES: (
+        "Means of batches are added up and divided by the number of samples",
+        "the sum of {batches} batch means over {samples} samples",
+        Fix(
+            "Divide the sum of batch means by the number of batches, or multiply each mean by the "
+            "size of its batch."
+        ),
+    ),
+    batch_means.OVER_BATCHES: (
+        "Sums over samples are divided by the number of batches",
+        "the sum over {samples} samples over {batches} batches",
+        Fix("Divide by the number of samples."),
+    ),
+}
+
+
+def _divided(run: Run, everything: Sequence[Node]) -> Iterator[Finding]:
+    by_id = {n.id: n for n in everything}
+    for node in everything:
+        made = [m for m in _read_off(node, by_id) if _is_mean(m)]
+        found = batch_means.misdivided(run, node) if made else None
+        if found is None:
+            continue
+        title, what, fix = _DIVIDED[found.mistake]
+        what = what.format(samples=found.samples, batches=found.batches)
+        reading = exact(
+            f"printed is {found.printed:.6g}, {what}; the mean is {found.right:.6g}",
+            found.printed,
+            expected=found.right,
+            signal="evaluation",
+            steps=found.steps[:5],
+        )
+        yield finding(title, places(node.site, made[0].site), (reading,), fix, at_most="likely")
+        return
 
 
 def _last_alone(run: Run, everything: Sequence[Node]) -> Iterator[Finding]:

@@ -8,8 +8,9 @@ three times larger than inputs of that width call for (spread times the root of 
 inputs; common schemes give 0.1 to 1.5); weights so small that activations fade to a thousandth
 within the first half of the layers; matrices of zeros whose gradient stays exactly zero; and a
 matrix of zeros whose whole input is one and the same number because it comes out of another matrix
-of zeros. A parameter that the script multiplies with by itself is measured by how much larger what
-comes out is than what went in. Step 0, the zero gradients from step 3.
+of zeros; parameters that the script updates by hand count like those of an optimizer. A parameter
+that the script multiplies with by itself is measured by how much larger what comes out is than what
+went in. Step 0, or 1 where there is no module; the zero gradients from step 3.
 
 ## Why it matters
 Equal units stay equal: a layer of 512 learns like a layer of 1. Weights that are too large make the
@@ -68,6 +69,8 @@ EXPLAINS = (
     "loop.exploding-gradients",
     "optimizer.lr-too-low",
     "loop.loss-spike",
+    "evaluation.collapsed-prediction",
+    "data.labels-misaligned",
 )
 EXPERIMENT = None
 MIN_LAYERS = 3  # to speak of a depth at which something fades
@@ -146,6 +149,8 @@ def check(run: Run) -> Iterator[Finding]:
             or _too_small(run, deep)
             or said
         )
+    else:  # after an update weights of zero tell as much as before, their sizes do not
+        said = _zeros_behind_zeros(run, deep) or said
     if said is not None:
         title, reading, where, fix = said
         yield finding(title, where, (reading,), Fix(fix))
@@ -176,12 +181,17 @@ def _equal_units(run: Run, deep: DeepStep) -> _Said | None:
     )
 
 
+def _is_trained(run: Run, tensor: Tensor) -> bool:
+    """By an optimizer, or by hand where the script has none."""
+    return tensor.requires_grad and (tensor.optimizer >= 0 or not run.optimizers)
+
+
 def _zeros_behind_zeros(run: Run, deep: DeepStep) -> _Said | None:
     """All units hand on the same number to weights that are the same: whatever is learned, the
     units stay equal.
     """
     flow = Flow(deep)
-    trained = {t.shape for t in run.tensors if t.requires_grad and t.optimizer >= 0}
+    trained = {t.shape for t in run.tensors if _is_trained(run, t)}
     zero = {
         op.index: (op, weight)
         for op in flow.ops
@@ -210,7 +220,10 @@ def _zeros_behind_zeros(run: Run, deep: DeepStep) -> _Said | None:
         return (
             "Layers start from zeros, so that all units stay the same",
             exact(text, len(zero), signal="ops", steps=(deep.step,)),
-            _where(run, {before.shape, weight.shape}, [first.module, op.module], 0),
+            places(
+                *_where(run, {before.shape, weight.shape}, [first.module, op.module], 0),
+                first.site,
+            ),
             _RANDOM,
         )
     return None
@@ -370,8 +383,7 @@ def _stuck_at_zero(run: Run) -> _Said | None:
         t
         for t in run.tensors
         if len(t.shape) >= 2
-        and t.requires_grad
-        and t.optimizer >= 0
+        and _is_trained(run, t)
         and t.owner not in _TABLES
         and t.index < norms.shape[1]
         and _always_zero(norms[:, t.index])
