@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from sawbones.observe.operators import OperatorStream, after
+from sawbones.observe.signals.index_writes import HEARD, IndexWrites
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.tracing import is_tracing
 from sawbones.schema import Site
@@ -105,6 +106,7 @@ class Journal:
         self._ops: list[tuple[str, Site | None, tuple[torch.Tensor, ...], torch.Tensor]] = []
         self._data_ops: dict[tuple[str, Site], list[Any]] = {}
         self._prologue = True
+        self.index_writes = IndexWrites()
         self._stream = OperatorStream(after(self._note))
         self._on = False
         self._found = False
@@ -135,6 +137,7 @@ class Journal:
 
     def clear(self) -> None:
         self._ops.clear()
+        self.index_writes.clear()
 
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         if self._busy or is_tracing():
@@ -153,6 +156,9 @@ class Journal:
             start = sys._getframe(2)
             for act in tuple(self.on_write):
                 act(name, func, args, lambda: self._sites.find(start))
+        if name in HEARD:
+            start = sys._getframe(2)
+            self.index_writes.heard(name, args, result, lambda: self._sites.find(start))
         if (
             self._prologue
             and (name in _ORDERING or name in _BUILDING or name in _MAKING or name in _FILLING)

@@ -15,11 +15,13 @@ from sawbones.schema.loaded import LoadedWeights, loaded_weights
 from sawbones.schema.loader import Loader, loader
 from sawbones.schema.site import Site
 from sawbones.schema.source import (
+    IndexWrites,
     MadeTensors,
     SourceCall,
     SourceLine,
     SourceNumber,
     as_site,
+    index_writes,
     made_tensors,
     source_call,
     source_line,
@@ -237,6 +239,11 @@ class Run:
         """Lines that ask a model for its weights."""
         sites = map(as_site, self.facts.get("states_taken") or ())
         return [site for site in sites if site is not None]
+
+    @property
+    def index_writes(self) -> list[IndexWrites]:
+        """Lines that add to places named by index tensors."""
+        return [index_writes(row) for row in self.facts.get("index_writes") or ()]
 
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind in kinds)

@@ -202,6 +202,11 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.facts.get("updates")),
         _without_fact("updates"),
     ),
+    "index_writes": (
+        "nothing is added to places that index tensors name. Nothing to do",
+        lambda r: bool(r.facts.get("index_writes")),
+        _without_fact("index_writes"),
+    ),
     "shards": (
         "no gradients of a sharded model were recorded. Nothing to do",
         lambda r: bool(r.facts.get("shards")),

@@ -56,6 +56,23 @@ class MadeTensors:
     dtype: str
 
 
+@dataclass(frozen=True, slots=True)
+class IndexWrites:
+    """A line that adds to the places that index tensors name (`a[i] += b`), in numbers of values."""
+
+    writes: int
+    values: int
+    repeated: int  # at a place that another one of the same write has too
+    lost: int  # of those: not kept, and different from the one that is
+    counted: int  # of the repeated: the same number is added everywhere
+    site: Site | None
+
+
+def index_writes(row: Mapping[str, Any]) -> IndexWrites:
+    numbers = (row["writes"], row["values"], row["repeated"], row["lost"], row["counted"])
+    return IndexWrites(*numbers, as_site(row.get("site")))
+
+
 def as_site(value: Any) -> Site | None:
     """A site, or what a recording holds of one."""
     if isinstance(value, Site):

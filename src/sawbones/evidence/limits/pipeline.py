@@ -158,6 +158,11 @@ NEEDED_POSITIONS = Limit(
     "share of all positions, with the better of two remedies",
     "half: a step then costs half of what it does",
 )
+POSITIONS_TO_GROUP = Limit(
+    2048,
+    "positions of a batch, in the middle",
+    "with fewer, the fixed cost of a step outweighs what batches of one length would save",
+)
 OWN_WIDTH = Limit(
     0.6,
     "share of all positions, padded to the longest row of each batch",

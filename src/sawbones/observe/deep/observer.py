@@ -27,6 +27,7 @@ from sawbones.observe.deep import (
     losses,
     nonfinite,
     originals,
+    picture_axes,
     probes,
     reach,
     reads,
@@ -277,6 +278,9 @@ class DeepObserver:
         )
         self._contained("blanks", lambda: blanks.fill(graph, fields["masks"]), None)
         self._probes["reads"] = self._contained("reads", lambda: reads.find(graph, sources), [])
+        self._probes["pictures"] = self._contained(
+            "pictures", lambda: picture_axes.measure(self._modules.top_calls), None
+        )
         self._probes["answers"] = self._contained("answers", lambda: roles.answers(sources), [])
         fields["attention"] = self._contained(
             "attention", lambda: attention.find(graph, sources, paths), ()

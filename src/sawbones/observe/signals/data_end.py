@@ -22,6 +22,8 @@ def write_signals_of_the_end(recorder: Recorder) -> None:
     recorder.facts["calls"] = user_calls(recorder.sites, files)
     recorder.facts["numbers"] = user_numbers(recorder.sites, files)
     recorder.facts["streams_used"] = recorder.streams_used()
+    if recorder.journal is not None:
+        recorder.facts["index_writes"] = recorder.journal.index_writes.rows()
     # Before the data set is read here: what workers would draw is asked of it as they got it.
     write_data_signals(recorder)
     dataset = recorder.batches.training_dataset()

@@ -6,7 +6,10 @@ the input must stay whole or be split on its own. Fires when a dimension other t
 across by the new shape and turns up with the same size in another place: (heads, time, width)
 reshaped to (time, heads * width), or (channels, time) to (time, channels); and when two
 neighbouring blocks of dimensions stand the other way round: a feature map (channels, height, width)
-viewed as (height * width, channels). From step 0.
+viewed as (height * width, channels). From step 0. Pictures that the model is given are judged by
+their values: when, read with 3 or 4 colours as the last axis, steps from pixel to pixel are at most
+0.85 of their size along both axes on all deep steps, (height, width, colours) was reshaped to
+(colours, height, width) somewhere before.
 
 ## Why it matters
 The shapes are right and the contents are shuffled: what is called position t holds parts of many
@@ -29,7 +32,8 @@ The two shapes are the proof: no order of memory turns one into the other withou
 Splitting features into heads, merging batch and time, patches and windows, chunks of a long
 sequence and the (time, batch * heads, width) form of multi-head attention keep every dimension
 whole or split it on its own. When two dimensions have the same size the shapes do not tell, and the
-check stays silent.
+check stays silent. Noise is as rough one way as the other, and pictures whose axes are right are
+rougher when read the other way.
 
 ## References
 "view is not transpose": the hidden state of a bidirectional LSTM reshaped to (batch, 2 * hidden) is
@@ -39,14 +43,19 @@ the best known case.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from sawbones.evidence import NothingToJudge, exact, finding
+from sawbones.evidence import NothingToJudge, compared, exact, finding
+from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Op, Run
+from sawbones.stats.data_lines import feeding_sites
 from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import places
+from sawbones.stats.made_lines import made_at
 
 NEEDS = ("ops",)
+USES = ("data_ops", "batches")
 EXPLAINS = (
     "model.causal-leak",
     "model.cross-sample-leak",
@@ -89,8 +98,38 @@ def check(run: Run) -> Iterator[Finding]:
                 Fix("Move the dimension with transpose or permute first, then reshape."),
             )
             return
-    if not looked:
-        raise NothingToJudge("the model reshapes nothing")
+    pictures = [(d.step, d.probes["pictures"]) for d in run.deep if d.probes.get("pictures")]
+    if not looked and not pictures:
+        raise NothingToJudge("the model reshapes nothing and is given no pictures")
+    yield from _scrambled(run, pictures)
+
+
+def _scrambled(run: Run, pictures: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Finding]:
+    """Pictures that are smooth only when their colours are read as the last axis."""
+    left = [max(seen["across"], seen["down"]) for _, seen in pictures]
+    if not left or not all(map(limits.STEPS_LEFT.kept_by, left)):
+        return
+    shape = tuple(pictures[0][1]["shape"])
+    turned = (shape[0], *shape[2:], shape[1])
+    made = made_at(run, ("reshape", "view", "float", "to", "tensor", "as_tensor", "stack"))
+    yield finding(
+        "Pictures are reshaped where their axes should change places",
+        places(*made[:1], *feeding_sites(run)),
+        (
+            compared(
+                f"the model gets {shape}; read as {turned} in memory order, steps from pixel to "
+                f"pixel shrink to {max(left):.2f} of their size along both axes, on "
+                f"{len(left)} deep steps",
+                max(left),
+                limits.STEPS_LEFT,
+                below=True,
+                expected=1,
+                signal="ops",
+                steps=[step for step, _ in pictures],
+            ),
+        ),
+        Fix("Use permute(0, 3, 1, 2) (or moveaxis) instead of reshape or view."),
+    )
 
 
 def _form(flow: Flow, op: Op) -> tuple[int, ...]:

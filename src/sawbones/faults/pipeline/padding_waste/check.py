@@ -26,7 +26,8 @@ Nothing is left to confirm: positions are counted.
 ## False alarms
 Shares up to 60 % are usual for mixed lengths. Fixed shapes that a compiler or an accelerator wants
 cost the same; they are reported all the same when most of them is padding. Batches of fewer than
-four rows and runs with few tokens are left alone.
+four rows are left alone, and so are batches of fewer than 2,048 positions that are already padded to
+their own longest row: grouping them would save nothing that is felt.
 
 ## References
 padding="max_length" left over from a tutorial; batches drawn at random from lengths that span two
@@ -86,6 +87,9 @@ def check(run: Run) -> Iterator[Finding]:
     ) or not limits.NEEDED_POSITIONS.kept_by(needed):
         return
     tight = limits.OWN_WIDTH.kept_by(own / positions)
+    typical = sorted(w * n for w, n in zip(widths, sizes, strict=True))[len(sizes) // 2]
+    if not tight and not limits.POSITIONS_TO_GROUP.reached_by(typical):
+        return
     fixed = numbers_equal(run, widths[0]) if tight and len(set(widths)) == 1 else []
     yield finding(
         f"{1 - real / positions:.0%} of all token positions are padding",
