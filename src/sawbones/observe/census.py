@@ -196,6 +196,11 @@ class Census:
     def trainable(self) -> list[torch.Tensor]:
         return [p for root in self.roots() for p in root.parameters() if p.requires_grad]
 
+    def note_loose_gradients(self, facts: dict[str, Any]) -> None:
+        """Adds those of now to those of before."""
+        known = set(facts.get("loose_gradients", ()))
+        facts["loose_gradients"] = sorted(known | self.loose_gradients())
+
     def loose_gradients(self) -> set[int]:
         """Trainable parameters of the models that have a gradient although no optimizer holds
         them.

@@ -29,6 +29,7 @@ from sawbones.observe.cpu_time import Clock, cpu_time
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.detail import Detail
 from sawbones.observe.endings import Finished, Stopped
+from sawbones.observe.environment import describe_determinism
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard, is_from_outside
 from sawbones.observe.journal import Journal
@@ -285,14 +286,14 @@ class Recorder:
 
     def wants_deep(self) -> bool:
         pace = self._deep_pace
+        if self.steps.by_hand and not self.ahead:
+            return False  # its forward pass is over: see hand_stepped.py
         wanted = self.options.is_deep(self.step) or self.step in self.stages.deep_steps
         return wanted or (pace is not None and pace.is_due)
 
     def start_deep(self) -> None:
         if self.deep is not None or not self.wants_deep() or "deep" in self.guard.off:
             return
-        if self.steps.by_hand and not self.ahead:
-            return  # its forward pass is over: see hand_stepped.py
         if (
             self.steps.last_deep == self.step
             or threading.current_thread() is not threading.main_thread()
@@ -405,10 +406,9 @@ class Recorder:
             raise Stopped(self.stop_wanted)
         if self.capture is not None:
             self.tell(self.capture.backward_ends)
-        if (
-            self.step in (0, 1, 5) or self.census.is_new or self.step % 100 == 0
-        ):  # an optimizer of a later phase is looked at too
-            self.guard("census", self._note_loose_gradients)
+        # an optimizer of a later phase is looked at too
+        if self.step in (0, 1, 5) or self.census.is_new or self.step % 100 == 0:
+            self.guard("census", self.census.note_loose_gradients, self.facts)
         if (
             self.census.is_new
         ):  # a loop that never steps has no later moment, and its optimizer may be gone at the end
@@ -416,10 +416,6 @@ class Recorder:
             self.guard("census", self.write_census)
         if self.journal is not None:
             self.guard("deep", hand_stepped.look_ahead, self)
-
-    def _note_loose_gradients(self) -> None:
-        known = set(self.facts.get("loose_gradients", ()))
-        self.facts["loose_gradients"] = sorted(known | self.census.loose_gradients())
 
     # optimizer steps
 
@@ -528,11 +524,7 @@ class Recorder:
             self.writer.record("optimizer", optimizer.index, optimizer)
         for number, module in enumerate(self.census.module_records()):
             self.writer.record("module", number, module)
-        self.facts["determinism"] = {
-            "algorithms": torch.are_deterministic_algorithms_enabled(),
-            "cudnn_benchmark": torch.backends.cudnn.benchmark,
-            "cudnn_deterministic": torch.backends.cudnn.deterministic,
-        }
+        self.facts["determinism"] = describe_determinism()
         self.facts["device"] = str(next((p.device for p in self.census.trainable()), "cpu"))
         self.facts["compiled"] = self.census.compiled
         used = cpu_time()

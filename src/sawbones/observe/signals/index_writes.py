@@ -80,11 +80,12 @@ class IndexWrites:
         identity = tuple(map(id, parts))
         for read in self._reads:
             ours = read.of() is target and read.index == identity
-            if not ours or read.added is None or read.value() is not value:
+            total = read.value()
+            if not ours or read.added is None or total is None or total is not value:
                 continue
             where = site()
             if where is not None:
-                self._look(where, parts, read.added, value)
+                self._look(where, parts, read.added, total)
             self._reads.remove(read)
             return
 
