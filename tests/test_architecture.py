@@ -102,6 +102,18 @@ MAY_IMPORT = {
     },
     "triage": {"schema", "store", "observe", "faults", "testing", "diagnosis", "fixing"},
     "parity": {"schema", "evidence"},
+    "practise": {
+        "schema",
+        "stats",
+        "observe",
+        "faults",
+        "symptoms",
+        "trials",
+        "fixing",
+        "pages",
+        "lookup",
+        "scoring",
+    },
     "scoring": {"schema", "store", "diagnosis", "lab"},
     "page": {"schema", "masking", "stats", "store", "trials", "diagnosis", "report"},
     "integrations": {
@@ -155,13 +167,21 @@ def _files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
+_ROOM_FILES = {
+    "lab.py": "lab",
+    "trial.py": "trials",
+    "fix.py": "fixing",
+    "inject.py": "practise",
+}
+
+
 def _part(path: Path) -> str:
     """The folder it belongs to: a room's lab.py belongs to the lab, its trial.py to the trials, its
-    fix.py to the fixing.
+    fix.py to the fixing, its inject.py to the exercises.
     """
     parts = path.relative_to(SOURCE).parts
-    if parts[0] == "faults" and path.name in ("lab.py", "trial.py", "fix.py"):
-        return {"lab.py": "lab", "trial.py": "trials", "fix.py": "fixing"}[path.name]
+    if parts[0] == "faults" and path.name in _ROOM_FILES:
+        return _ROOM_FILES[path.name]
     return parts[0] if len(parts) > 1 else path.stem
 
 

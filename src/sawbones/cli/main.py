@@ -34,6 +34,7 @@ COMMANDS = {
     "pin": "Findings become regression tests: pytest files that fail until the code is mended.",
     "check": "The ordered triage of a model, data, loss and optimizer given as factories.",
     "faults": "All faults, with the state of each.",
+    "practise": "Learn to debug: broken scripts to find the cause of, graded by running.",
     "lab": "Scripts with known faults: list, run, or score diagnose on them.",
     "train": "Train the reference Transformer pipeline.",
     "help": "Help on a command, a fault, a symptom or the exit status.",

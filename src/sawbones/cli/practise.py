@@ -1,0 +1,202 @@
+"""sawbones practise: exercises, hints, graded answers and the history of them."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sawbones.cli import values
+from sawbones.cli.arguments import Parser, existing_script, usage_error
+from sawbones.schema import LAYERS
+from sawbones.schema.errors import SawbonesError
+
+if TYPE_CHECKING:
+    from sawbones.practise.grading import Line
+    from sawbones.practise.records import Record
+
+DESCRIPTION = """Learn to debug training runs: a broken script, a colleague's report, and a graded answer.
+
+begin    a fresh exercise in a folder of its own (the default): sawbones practise --level 3
+hint     one hint in the script's own names; costs 5 points
+answer   grade answer.toml, or what the flags say, by running it
+score    your graded answers so far, by layer
+
+Levels: 1 an error names the line; 2 the curve gives it away; 3 it has to be isolated; 4 two faults,
+or none; 5 three, or none. Nothing in the folder names the answer; everything works offline."""
+ACTIONS = ("begin", "hint", "answer", "score")
+HEALTHY = "none"
+
+
+def parser() -> argparse.ArgumentParser:
+    p = Parser("sawbones practise", DESCRIPTION)
+    actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
+    begin = actions.add_parser("begin", help="a fresh exercise (the default)")
+    begin.add_argument("--level", type=values.whole(1, 5), default=2, help="1 to 5 (default 2)")
+    begin.add_argument("--layer", choices=LAYERS, help="only faults of this layer")
+    begin.add_argument(
+        "--minutes", type=values.above_zero, default=20.0, help="time to aim for (default 20)"
+    )
+    begin.add_argument(
+        "--seed",
+        type=values.whole(0, values.LARGEST_SEED),
+        help="the same exercise again (default: a new one)",
+    )
+    begin.add_argument("--into", metavar="SCRIPT", help="put the fault into a copy of your script")
+    begin.add_argument(
+        "--folder", type=values.folder_to_make, help="where (default: exercise-1, -2, ...)"
+    )
+    _with_folder(actions.add_parser("hint", help="one more hint, for 5 points"))
+    answer = actions.add_parser("answer", help="grade an answer")
+    _with_folder(answer)
+    answer.add_argument("--fault", action="append", help="a fault id, or none for a healthy script")
+    answer.add_argument("--line", action="append", type=values.whole(1), help="where it is")
+    answer.add_argument("--because", default="", help="why, in a sentence or two")
+    answer.add_argument("--claim", action="append", help="what you measured: 'loss@last > 1.2'")
+    answer.add_argument("--command", default="", help="how to reproduce it")
+    answer.add_argument("--fix", default="", help="a patch, or the mended script")
+    answer.add_argument("--test", default="", help="a pytest file that tells the two apart")
+    answer.add_argument("--report", default="", help="a text of at most 500 words")
+    answer.add_argument("--grammar", action="store_true", help="how claims are written, and end")
+    actions.add_parser("score", help="your graded answers so far")
+    return p
+
+
+def _with_folder(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "--folder", help="the folder of the exercise (default: this one, or the latest exercise-N)"
+    )
+
+
+def run(args: list[str]) -> None:
+    if not args or args[0] not in (*ACTIONS, "-h", "--help"):
+        args = ["begin", *args]
+    given = parser().parse_args(args)
+    act = {"begin": _begin, "hint": _hint, "answer": _answer, "score": _score}[given.action]
+    try:
+        act(given)
+    except SawbonesError as error:
+        usage_error(str(error))
+    raise SystemExit(0)
+
+
+def _say(text: str) -> None:
+    print(f"sawbones: {text}", file=sys.stderr)
+
+
+def _begin(given: argparse.Namespace) -> None:
+    from sawbones.practise.starting import begin, begin_into
+
+    folder = Path(given.folder) if given.folder else _fresh()
+    if folder.is_dir() and any(folder.iterdir()):
+        usage_error(f"{folder} is not empty: name another one with --folder")
+    seed = given.seed if given.seed is not None else random.SystemRandom().randrange(10**6)
+    _say("making an exercise and running it once, to see that it shows")
+    if given.into:
+        script = existing_script(given.into)
+        made, _ = begin_into(script, folder, seed, given.level, given.layer, given.minutes)
+    else:
+        made, _ = begin(folder, seed, given.level, given.layer, given.minutes)
+    name = made.broken.file
+    print(f"{folder}/{name:<14} the script; read REPORT.md beside it first")
+    print(f"{folder}/answer.toml    fill it in within {given.minutes:g} minutes")
+    print(f"A hint:   sawbones practise hint --folder {folder}")
+    print(f"Grade it: sawbones practise answer --folder {folder}")
+    print(f"The same exercise again: {_again(given, seed)}")
+
+
+def _again(given: argparse.Namespace, seed: int) -> str:
+    parts = [f"sawbones practise --seed {seed} --level {given.level}"]
+    parts += [f"--layer {given.layer}"] if given.layer else []
+    parts += [f"--into {given.into}"] if given.into else []
+    return " ".join(parts)
+
+
+def _fresh() -> Path:
+    number = 1
+    while Path(f"exercise-{number}").exists():
+        number += 1
+    return Path(f"exercise-{number}")
+
+
+def _folder(given: argparse.Namespace) -> Path:
+    from sawbones.practise.records import MARK
+
+    if given.folder:
+        return Path(given.folder)
+    if Path(MARK).exists():
+        return Path()
+    found = [path.parent for path in Path().glob(f"exercise-*/{MARK}")]
+    return max(found, key=lambda path: path.stat().st_mtime, default=Path())
+
+
+def _hint(given: argparse.Namespace) -> None:
+    from sawbones.practise import records
+    from sawbones.practise.guiding import NUM_HINTS, hint
+
+    folder = _folder(given)
+    record = records.of_folder(folder)
+    if record.hints >= NUM_HINTS:
+        print(f"There are {NUM_HINTS} hints, and you have had them all.")
+        return
+    record = records.take_hint(record)
+    print(
+        f"Hint {record.hints} of {NUM_HINTS} (5 points): {hint(record.exercise(folder), record.hints)}"
+    )
+
+
+def _answer(given: argparse.Namespace) -> None:
+    from sawbones.practise import claims, records
+    from sawbones.practise.answers import answer
+    from sawbones.practise.examining import examine
+    from sawbones.practise.grading import grade, total
+    from sawbones.practise.guiding import model_answer
+
+    if given.grammar:
+        print((claims.__doc__ or "").strip())
+        return
+    folder = _folder(given)
+    record = records.of_folder(folder)
+    asked = {name: getattr(given, name) for name in ("fault", "line", "because", "command")}
+    asked |= {"claims": given.claim, "fix": given.fix, "test": given.test, "report": given.report}
+    named = answer(folder, asked)
+    exercise = record.exercise(folder)
+    began = time.monotonic()
+    trials = examine(exercise, named, folder, _say)
+    lines = grade(exercise, named, trials, record.hints)
+    points = total(lines)
+    print(_card(lines, points, record))
+    print(model_answer(exercise, trials.broken))
+    print(f"Graded in {time.monotonic() - began:.0f} s. Your progress: sawbones practise score")
+    records.remember(_row(record, exercise.faults, lines, points))
+
+
+def _card(lines: list[Line], points: float, record: Record) -> str:
+    rows = [f"{line.points:>6g} / {line.most:<3g} {line.part}: {line.why}" for line in lines]
+    took = f"{record.minutes_taken:.0f} of {record.minutes:g} minutes"
+    return "\n".join([f"{points:g} of 100 points, {took}", "", *rows, ""])
+
+
+def _row(
+    record: Record, faults: tuple[str, ...], lines: list[Line], points: float
+) -> dict[str, Any]:
+    return {
+        "when": time.time(),
+        "seed": record.seed,
+        "level": record.level,
+        "layers": sorted({one.partition(".")[0] for one in faults}) or [HEALTHY],
+        "points": points,
+        "minutes": round(record.minutes_taken, 1),
+        "hints": record.hints,
+        "lines": {line.part: line.points for line in lines},
+    }
+
+
+def _score(given: argparse.Namespace) -> None:
+    from sawbones.practise.progress import page
+    from sawbones.practise.records import history
+
+    print(page(list(history())))

@@ -1,0 +1,18 @@
+"""The evaluation runs in training mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sawbones.fixing.editing import remove
+from sawbones.fixing.source import Source
+from sawbones.practise.places import Edits, calls, statements
+
+LEVEL = 3
+
+
+def inject(source: Source) -> Iterator[Edits]:
+    if not calls(source, "Dropout", "BatchNorm1d", "BatchNorm2d"):
+        return
+    for statement in statements(source, "eval"):
+        yield (remove(source, statement),)

@@ -1,0 +1,23 @@
+"""The accumulated loss is not divided by the number of micro-batches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from sawbones.fixing.editing import Edit
+from sawbones.fixing.source import Source
+from sawbones.practise.places import Edits, call_of, loss_expressions
+
+LEVEL = 3
+
+
+def inject(source: Source) -> Iterator[Edits]:
+    for statement, start in loss_expressions(source):
+        if isinstance(start, ast.BinOp) and isinstance(start.op, ast.Div):
+            call = call_of(statement)
+            assert isinstance(call.func, ast.Attribute)
+            begin = source.span(call)[0]
+            inside = source.span(call.func)[1] - len(".backward")
+            text = source.text_of(start.left)
+            yield (Edit(source.file, begin, inside, text),)

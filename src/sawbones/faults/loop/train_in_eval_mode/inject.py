@@ -1,0 +1,19 @@
+"""Nobody switches the model back to training mode after an evaluation."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from sawbones.fixing.editing import remove
+from sawbones.fixing.source import Source
+from sawbones.practise.places import Edits, is_in, statements
+
+LEVEL = 3
+
+
+def inject(source: Source) -> Iterator[Edits]:
+    if statements(source, "eval"):
+        for statement in statements(source, "train"):
+            if is_in(source, statement, ast.For):
+                yield (remove(source, statement),)

@@ -1,0 +1,147 @@
+"""Claims about a run in a small grammar, each measured again by the grader.
+
+    loss@last < 0.3          the loss of the last step
+    grad_norm@12 > 40        the gradient norm of step 12
+    loss@80..100 > 1.2       the mean over these steps
+    eval@last > 2            the last evaluation by the trained loss
+    lr@0 == 0.3              equal to the digits that are given
+    steps == 200             how many optimizer steps there were
+    first_nonfinite == 16    the first step whose loss is NaN or infinite
+    crashes                  the script ends in an error
+    try lr=0.1 heals         the trial of that name confirms what it looks for
+    try clip=1 does not heal
+
+Quantities of a step: loss, grad_norm, param_norm, update_norm, lr, step_ms, data_wait_ms, memory_mb.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sawbones.practise.measuring import Measured
+from sawbones.schema import Run
+from sawbones.schema.errors import SawbonesError
+from sawbones.stats.evaluations import validation_curve
+
+SERIES = (
+    "loss",
+    "grad_norm",
+    "param_norm",
+    "update_norm",
+    "lr",
+    "step_ms",
+    "data_wait_ms",
+    "memory_mb",
+    "eval",
+)
+SINGLE = ("steps", "first_nonfinite")
+_COMPARISON = re.compile(
+    r"^(?P<what>\w+)(?:@(?P<at>last|first|\d+(?:\.\.\d+)?))?\s*(?P<sign><=|>=|==|<|>)\s*(?P<number>\S+)$"
+)
+_TRIAL = re.compile(r"^try\s+(?P<name>\S+)\s+(?P<not>does not heal|heals)$")
+_SIGNS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class NoClaim(SawbonesError):
+    """Text that is not in the grammar."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    what: str  # a quantity, "crashes", or "try"
+    at: str = "last"
+    sign: str = ""
+    number: str = ""
+    trial: str = ""
+    heals: bool = True
+
+    @property
+    def is_trial(self) -> bool:
+        return self.what == "try"
+
+
+def parse(text: str) -> Claim:
+    plain = " ".join(text.split())
+    if plain == "crashes":
+        return Claim(plain, "crashes")
+    trial = _TRIAL.match(plain)
+    if trial is not None:
+        return Claim(plain, "try", trial=trial["name"], heals=trial["not"] == "heals")
+    found = _COMPARISON.match(plain)
+    if found is None or found["what"] not in (*SERIES, *SINGLE):
+        raise NoClaim(
+            f"{text!r} is no claim. Write one as `loss@last > 1.2`, `grad_norm@12 > 40`, `crashes` "
+            f"or `try lr=0.1 heals`. Quantities: {', '.join((*SERIES, *SINGLE))}"
+        )
+    try:
+        float(found["number"])
+    except ValueError:
+        raise NoClaim(f"{text!r}: {found['number']!r} is no number") from None
+    return Claim(plain, found["what"], found["at"] or "last", found["sign"], found["number"])
+
+
+def value_of(claim: Claim, measured: Measured) -> float | None:
+    """None: there is nothing of the kind in this run."""
+    run = measured.run
+    if claim.what == "crashes":
+        return float(measured.crashed)
+    if run is None:
+        return None
+    if claim.what == "steps":
+        return float(run.num_steps)
+    steps, values = _series(run, claim.what if claim.what in SERIES else "loss")
+    if claim.what == "first_nonfinite":
+        bad = np.flatnonzero(~np.isfinite(values))
+        return float(steps[bad[0]]) if len(bad) else None
+    return _at(steps, values, claim.at)
+
+
+def _series(run: Run, what: str) -> tuple[np.ndarray, np.ndarray]:
+    if what == "eval":
+        steps, values, _ = validation_curve(run)
+        return np.asarray(steps), np.asarray(values, np.float64)
+    if what not in run.steps:
+        return np.zeros(0), np.zeros(0)
+    return np.asarray(run.steps["step"]), np.asarray(run.steps[what], np.float64)
+
+
+def _at(steps: np.ndarray, values: np.ndarray, at: str) -> float | None:
+    if not len(values):
+        return None
+    if at in ("last", "first"):
+        return float(values[-1 if at == "last" else 0])
+    first, _, last = at.partition("..")
+    chosen = values[(steps >= int(first)) & (steps <= int(last or first))]
+    return float(chosen.mean()) if len(chosen) else None
+
+
+def holds(claim: Claim, value: float | None) -> bool:
+    """Whether the claim is true of what was measured."""
+    if value is None:
+        return False
+    if claim.what == "crashes":
+        return bool(value)
+    number = float(claim.number)
+    if claim.sign != "==":
+        return _SIGNS[claim.sign](value, number)
+    if not math.isfinite(number) or not math.isfinite(value):
+        return math.isnan(number) == math.isnan(value) and (math.isnan(value) or value == number)
+    digits = re.sub(r"e.*|[^\d]", "", claim.number.lower()).lstrip("0")
+    precision = 0.5 * 10.0 ** (_exponent(number) - max(len(digits), 1) + 1)
+    return abs(value - number) <= precision
+
+
+def _exponent(number: float) -> int:
+    return math.floor(math.log10(abs(number))) if number else 0
