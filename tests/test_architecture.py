@@ -354,6 +354,13 @@ FLAGS = {
     "help": "",
     "completion": "",
     "faults": "",
+    "practise": "",
+    "practise begin": "--folder --into --layer --level --minutes --seed",
+    "practise hint": "--folder",
+    "practise answer": (
+        "--because --claim --command --fault --fix --folder --grammar --line --report --test"
+    ),
+    "practise score": "",
     "lab": "",
     "lab list": "",
     "lab run": "--healthy --out --seed",
