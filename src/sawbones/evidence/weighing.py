@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sawbones.evidence.confidence import confidence_of
+from sawbones.evidence.counting_words import singular
 from sawbones.evidence.readings import ABSENT, WEAK
 from sawbones.schema import Evidence, Explanation, Finding, Fix, Site
 from sawbones.schema.errors import SawbonesError
@@ -43,9 +45,9 @@ def finding(
         "",
         status,
         confidence.lower,
-        title,
+        singular(title),
         tuple(where),
-        tuple(evidence),
+        tuple(replace(reading, text=singular(reading.text)) for reading in evidence),
         fix,
         trial,
         params or {},
