@@ -116,7 +116,8 @@ def diagnose_script(
         )
         told.proven(faults.read(run, only).findings)
         experiments = experiments and not (first and told.faults)
-        asked = fnmatch("loop.nondeterminism", only) and not _crash_is_explained(run, only)
+        # Two runs that differ explain no exception.
+        asked = fnmatch("loop.nondeterminism", only) and run.ending.crash is None
         if experiments and asked and not bench.interrupted:
             run = with_twin(bench, run, say)
         if experiments and not bench.interrupted and any(fnmatch(f, only) for f in LEAKS):
@@ -236,13 +237,6 @@ def diagnose_run(
         good=good,
     )
     return Diagnosis(report, run, found=found)
-
-
-def _crash_is_explained(run: Run, only: str) -> bool:
-    """By what the script was doing when it died: a second run with the same seed adds nothing."""
-    return run.ending.crash is not None and any(
-        f.explanation is not None and f.status == "proven" for f in faults.read(run, only).findings
-    )
 
 
 def with_twin(bench: Bench, run: Run, say: Say) -> Run:

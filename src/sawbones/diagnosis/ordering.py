@@ -64,8 +64,9 @@ def _key(finding: Finding) -> tuple[bool, int, float, int]:
 
 def _ended_the_run(finding: Finding) -> bool:
     """It explains the exception that ended the run: nothing stands above it but its own cause."""
-    return finding.status != "suspected" and any(
-        e.signal == "crash" and e.kind in ("refused", "exact") for e in finding.evidence
+    return finding.explanation is not None or (
+        finding.status != "suspected"
+        and any(e.signal == "crash" and e.kind in ("refused", "exact") for e in finding.evidence)
     )
 
 

@@ -24,6 +24,8 @@ class Assignment:
     reads: tuple[str, ...] = ()  # names on the right side
     calls: tuple[str, ...] = ()  # last names of what is called on the right side, outermost first
     loop: int = 0  # first line of the innermost loop around it, 0 for none
+    branch: str = ""  # the condition of the innermost if around it, as written
+    branch_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Construction:
 @dataclass(frozen=True, slots=True)
 class Bound:
     """One value. kind: tensor, array, module, optimizer, loader, number, text, none, sequence,
-    mapping, function, class, package, object.
+    mapping, table, function, class, package, object.
     """
 
     kind: str
@@ -51,9 +53,11 @@ class Bound:
     node: str = ""  # what made it in the graph, "" for a leaf
     length: int = -1  # of a sequence, mapping or text
     items: tuple[Bound, ...] = ()  # the first few
-    keys: tuple[str, ...] = ()  # of a mapping, or the texts of a sequence of names
+    # of a mapping, of a table its columns, the texts of a sequence of names, a text's beginning
+    keys: tuple[str, ...] = ()
     value: float | None = None  # of a number
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of a module: declared sizes
+    # of a module: declared sizes; of a small tensor on the CPU: low, high, nonfinite
+    settings: Mapping[str, Any] = field(default_factory=dict)
     path: str = ""  # of a module: its name in the model
     built: Construction | None = None
     lines: Mapping[str, Site] = field(default_factory=dict)  # of a user's class: its methods

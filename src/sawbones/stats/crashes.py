@@ -253,6 +253,15 @@ def makers(run: Run, text: str) -> list[Assignment]:
     return list(dict.fromkeys(found))
 
 
+def attribute_lines(frame: CrashFrame, text: str) -> list[Site]:
+    """Where the constructor sets an attribute of self that an expression begins with."""
+    owner, _, rest = text.partition(".")
+    holder = frame.values.get(owner)
+    attribute = rest.partition("[")[0].partition(".")[0]
+    line = holder.lines.get(attribute) if holder is not None else None
+    return [line] if line is not None else []
+
+
 def names_of(text: str) -> list[str]:
     """The names of values in an expression, not those of functions that it calls."""
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from sawbones.observe.origins import built_at
 from sawbones.observe.post_mortem.layers import Unkept
 from sawbones.observe.post_mortem.pickling import unpicklable
+from sawbones.observe.post_mortem.ranges import value_range
+from sawbones.observe.post_mortem.tables import TABLES, table
 from sawbones.schema.crash import Bound, Construction
 from sawbones.schema.site import Site
 
@@ -69,6 +72,9 @@ _FUNCTIONS = (
     types.MethodWrapperType,
 )
 
+_HOLDING = ("sequence", "mapping", "tensor", "array", "table")  # of which a sample is taken
+_LIBRARIES = ("torch", "numpy", "pandas", "transformers", "lightning", "pytorch_lightning")
+
 Built = Callable[[nn.Module, Site], Construction]
 Lines = Callable[[Mapping[str, types.FunctionType], list[str]], dict[str, Site]]
 LayersUnkept = Callable[[nn.Module], Unkept]
@@ -107,7 +113,8 @@ class Describer:
         if issubclass(cls, (bool, int, float)):
             return Bound("number", name, home, value=_number(value))
         if issubclass(cls, (str, bytes)):
-            return Bound("text", name, home, length=cls.__len__(value))  # type: ignore[arg-type]
+            begin = (value[:MOST_TEXT],) if type(value) is str else ()
+            return Bound("text", name, home, length=cls.__len__(value), keys=begin)  # type: ignore[arg-type]
         if cls in (torch.device, torch.dtype):
             return Bound("object", name, home, dtype=str(value).removeprefix("torch."))
         if issubclass(cls, nn.Module):
@@ -118,7 +125,24 @@ class Describer:
             return self._mapping(value, name, home, depth)
         if issubclass(cls, (DataLoader, _BaseDataLoaderIter)):
             return self._loader(value, name, home)
-        return _other(value, cls, name, home)
+        other = _other(value, cls, name, home)
+        return self._holder(value, other) if other.kind == "object" and depth > 0 else other
+
+    def _holder(self, value: Any, known: Bound) -> Bound:
+        """An object of a class of the user's: what it holds in lists, tables and dictionaries, and
+        where its constructor puts them.
+        """
+        if known.home.startswith("torch.optim.lr_scheduler"):
+            return replace(known, settings=_numbers(vars(value)))
+        methods = _methods(type(value))
+        held = getattr(value, "__dict__", None)
+        if not methods or type(held) is not dict or known.home.split(".")[0] in _LIBRARIES:
+            return known
+        rows = [(key, self(item, 1)) for key, item in list(held.items())[:MOST_KEYS]]
+        kept = [(key, bound) for key, bound in rows if bound.kind in _HOLDING]
+        lines = self._lines(methods, [key for key, _ in kept])
+        keys, items = tuple(k for k, _ in kept), tuple(b for _, b in kept)
+        return replace(known, keys=keys, items=items, lines=lines)
 
     def _loader(self, value: Any, name: str, home: str) -> Bound:
         held = object.__getattribute__(value, "__dict__")
@@ -129,7 +153,11 @@ class Describer:
         sizes["unpicklable"] = [f"{member}: {what}" for member, what in members]
         names = [member.partition(".")[2] for member, _ in members]
         lines = self._lines(_methods(type(dataset)), names) if dataset is not None else {}
-        return Bound("loader", name, home, settings=sizes, lines=lines)
+        own = self(dataset, 1)
+        lines = {**own.lines, **lines} if own.kind == "object" else lines
+        return Bound(
+            "loader", name, home, settings=sizes, lines=lines, keys=own.keys, items=own.items
+        )
 
     def _sequence(self, value: Any, name: str, home: str, depth: int) -> Bound:
         form = tuple if issubclass(type(value), tuple) else list
@@ -159,6 +187,7 @@ class Describer:
         own["num_parameters"] = len(parameters)
         if "_modules" not in held:
             own["not_initialised"] = True
+        own |= _oddities(value)
         own["children"] = [name[:MOST_TEXT] for name in held.get("_modules") or ()][:MOST_KEYS]
         loose = _loose_modules(held)
         if loose:
@@ -172,6 +201,8 @@ class Describer:
                 unkept = self._unkept(value)
                 own["methods_not_run"], own["local_layers"] = unkept.not_run, unkept.local
                 lines = {**unkept.lines, **lines}
+        if "holds_itself" in own:
+            lines = {**lines, **self._circle_line(value, own["holds_itself"])}
         dtypes = sorted({str(p.dtype).removeprefix("torch.") for p in parameters})
         devices = sorted({str(p.device) for p in parameters})
         site = built_at(value)
@@ -187,6 +218,14 @@ class Describer:
             lines=lines,
         )
 
+    def _circle_line(self, module: Any, path: str) -> dict[str, Site]:
+        """Where the attribute is set that closes the circle."""
+        *before, last = path.split(".")
+        for name in before:
+            module = object.__getattribute__(module, "__dict__")["_modules"][name]
+        found = self._lines(_methods(type(module)), [last])
+        return {"circle": found[last]} if last in found else {}
+
 
 def _tensor(value: Any, name: str, home: str) -> Bound:
     node = value.grad_fn
@@ -199,8 +238,12 @@ def _tensor(value: Any, name: str, home: str) -> Bound:
         str(value.device),
         bool(value.requires_grad),
         type(node).__name__ if node is not None else "",
-        settings={"version": int(value._version)} if not value.is_inference() else {},
+        settings={**_version(value), **value_range(value)},
     )
+
+
+def _version(value: torch.Tensor) -> dict[str, int]:
+    return {"version": int(value._version)} if not value.is_inference() else {}
 
 
 def _other(value: object, cls: type, name: str, home: str) -> Bound:
@@ -217,10 +260,18 @@ def _other(value: object, cls: type, name: str, home: str) -> Bound:
     numpy = sys.modules.get("numpy")
     if numpy is not None and cls is numpy.ndarray:
         shape = tuple(int(size) for size in value.shape)  # type: ignore[attr-defined]
-        return Bound("array", name, home, shape, str(value.dtype))  # type: ignore[attr-defined]
+        strides = [int(stride) for stride in value.strides]  # type: ignore[attr-defined]
+        dtype = str(value.dtype)  # type: ignore[attr-defined]
+        return Bound("array", name, home, shape, dtype, settings={"strides": strides})
+    if name in TABLES and home.split(".")[0] == "pandas":
+        return table(value, name, home)
     if numpy is not None and issubclass(cls, numpy.generic) and home == "numpy":
         return Bound("number", name, home, dtype=name)
     return Bound("object", name, home)
+
+
+def _numbers(held: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in held.items() if type(item) in (int, float)}
 
 
 def _number(value: Any) -> float | None:
@@ -248,6 +299,34 @@ def submodules(module: nn.Module) -> Iterator[nn.Module]:
         yield current
         held = object.__getattribute__(current, "__dict__").get("_modules") or {}
         waiting += [m for m in reversed(list(dict.values(held))) if issubclass(type(m), nn.Module)]
+
+
+def _oddities(module: nn.Module) -> dict[str, Any]:
+    """A module that holds itself, and a forward that stands inside of another method."""
+    found: dict[str, Any] = {}
+    circle = _circle(module, module, "", 0)
+    if circle:
+        found["holds_itself"] = circle
+    for method in _methods(type(module)).values():
+        inner = [c for c in method.__code__.co_consts if type(c) is types.CodeType]
+        lines = [code.co_firstlineno for code in inner if code.co_name == "forward"]
+        if lines and "forward" not in vars(type(module)):
+            found["forward_inside"], found["forward_line"] = method.__name__, lines[0]
+    return found
+
+
+def _circle(module: nn.Module, root: nn.Module, path: str, depth: int) -> str:
+    """The attributes that lead from a module back to itself."""
+    held = object.__getattribute__(module, "__dict__").get("_modules") or {}
+    for name, inner in dict.items(held):
+        here = f"{path}.{name}" if path else name
+        if inner is root:
+            return here
+        further = inner is not None and depth < MOST_DEPTH
+        circle = _circle(inner, root, here, depth + 1) if further else ""
+        if circle:
+            return circle
+    return ""
 
 
 def _parameters(module: nn.Module) -> Iterator[torch.Tensor]:

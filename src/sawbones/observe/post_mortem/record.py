@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 MOST_FRAMES = 40
+FIRST_FRAMES = 8
 MOST_VALUES = 40
 MOST_NAMES = 24
 MOST_LINKS = 4
@@ -56,7 +57,9 @@ class _Reader:
         )
 
     def read(self, error: BaseException) -> Crash:
-        found = list(_frames(error))[-MOST_FRAMES:]
+        found = list(_frames(error))
+        if len(found) > MOST_FRAMES:  # of a recursion: where it began and where it ended
+            found = [*found[:FIRST_FRAMES], *found[FIRST_FRAMES - MOST_FRAMES :]]
         inner = max((i for i, tb in enumerate(found) if _is_user(tb)), default=-1)
         frames = tuple(self._frame(tb, _is_user(tb), i > inner) for i, tb in enumerate(found))
         latest = self._recorder.batches.latest

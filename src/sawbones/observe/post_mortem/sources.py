@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from sawbones.schema.crash import Assignment, Change
@@ -63,11 +64,20 @@ class Source:
         if id(scope) not in self._assignments:
             function = scope.name if isinstance(scope, _FUNCTIONS) else "<module>"
             found = list(self._arguments(scope, function))
+            branches = {id(inner): test for inner, test in _branches(scope)}
             for node, loop in statements(scope):
-                found += self._assigned(node, loop, function)
-                found += self._appended(node, loop, function)
+                made = [
+                    *self._assigned(node, loop, function),
+                    *self._appended(node, loop, function),
+                ]
+                found += [self._under(a, branches.get(id(node))) for a in made]
             self._assignments[id(scope)] = found
         return list(self._assignments[id(scope)])
+
+    def _under(self, made: Assignment, condition: ast.If | None) -> Assignment:
+        if condition is None:
+            return made
+        return replace(made, branch=self.segment(condition.test), branch_line=condition.lineno)
 
     def _arguments(self, scope: ast.AST, function: str) -> Iterator[Assignment]:
         if isinstance(scope, _FUNCTIONS):
@@ -207,6 +217,17 @@ def statements(scope: ast.AST, loop: int = 0) -> Iterator[tuple[ast.stmt, int]]:
         if isinstance(node, ast.stmt):
             yield node, inside
         yield from statements(node, inside)
+
+
+def _branches(scope: ast.AST, condition: ast.If | None = None) -> Iterator[tuple[ast.stmt, ast.If]]:
+    """Statements that only run where a condition holds, with the innermost one around each."""
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.stmt) and condition is not None:
+            yield node, condition
+        inside = node if isinstance(node, ast.If) else condition
+        yield from _branches(node, inside)
 
 
 def _targets(node: ast.stmt) -> Iterator[tuple[list[str], ast.expr | None, str]]:

@@ -64,6 +64,7 @@ from sawbones.stats.sequences import main_call
 NEEDS = ("batches",)
 USES = ("samples", "nonfinite", "source_lines", "data_code", "loaders")
 EXPLAINS = (
+    "pipeline.bad-lengths",
     "model.over-masking",
     "model.unstable-norm",
     "loss.unstable-log",

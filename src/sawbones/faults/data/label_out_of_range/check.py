@@ -148,12 +148,14 @@ def _crashed(run: Run) -> Iterator[Finding]:
     if value is None and tensor is not None:
         high, low = max(tensor["row_max"]), min(tensor["row_min"])
         value = int(high) if size is None or high >= size else int(low)
+    if value is None:
+        return  # what the loss was given is not known
     bound = f"[0, {size - 1}]" if size else "the range of classes"
     step = run.num_steps
     evidence = [
         refused(
             f"target {value} against {bound}: {message.splitlines()[0][:160]}",
-            value=value or 0,
+            value=value,
             steps=(step,),
         )
     ]
@@ -163,7 +165,7 @@ def _crashed(run: Run) -> Iterator[Finding]:
     if value == size is not None and min(map(int, _labels_seen(run)), default=None) == 1:
         text = f"labels seen so far begin at 1 and end at {value}: they count from one"
         evidence.append(context(text, signal="batches", value=1, expected=0))
-    marker = value is not None and size is not None and not 0 <= value <= size + 1
+    marker = size is not None and not 0 <= value <= size + 1
     yield finding(
         f"Label {value} where the loss accepts {bound}",
         _where(run, marker, value),

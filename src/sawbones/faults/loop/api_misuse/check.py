@@ -41,7 +41,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Bound, CrashFrame, Expression, Finding, Fix, Operand, Run, Size
+from sawbones.schema import Bound, CrashFrame, Expression, Finding, Fix, Operand, Run, Site, Size
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import (
     Given,
@@ -109,6 +109,8 @@ def _needs_gradient(run: Run, frame: CrashFrame, expression: Expression) -> Find
         return None
     if not bound.requires_grad and bound.device == "cpu":
         return None
+    if not name and not any(_holds(o.bound, bound) for o in expression.operands):
+        return _somewhere_inside(run, frame, expression, bound)
     listed = [o for o in expression.operands if _holds(o.bound, bound)]
     if listed:
         return _list_of_graphs(run, frame, listed[0], bound)
@@ -127,6 +129,26 @@ def _needs_gradient(run: Run, frame: CrashFrame, expression: Expression) -> Find
         got=f"{name}, which {what}",
         because="NumPy knows no graph: what it computes could have no gradient",
         sizes=[Size(name, written(bound.shape), bound.node or bound.device)],
+    )
+
+
+def _somewhere_inside(run: Run, frame: CrashFrame, expression: Expression, bound: Bound) -> Finding:
+    """Values that NumPy goes over: the line that gives them keeps their graphs."""
+    given = expression.operands[0].text if expression.operands else expression.text
+    made = [a for a in makers(run, given) if a.text]
+    what = "need a gradient" if bound.requires_grad else f"lie on {bound.device}"
+    way = ".item()" if not bound.shape else ".detach().cpu()"
+    return explained(
+        run,
+        f"NumPy is given tensors that {what}: {given}",
+        (frame.site, *(a.site for a in made[:2])),
+        Fix(
+            f"Make plain values of them where they come from: {way} on what is returned or kept "
+            f"there{f' (line {made[0].site.line}: {made[0].text})' if made else ''}."
+        ),
+        expected="numbers, or tensors on the CPU that need no gradient",
+        got=f"{given}, which holds a tensor of {bound.node or bound.device}",
+        because="each of the tensors still holds its graph" if bound.requires_grad else "",
     )
 
 
@@ -267,6 +289,16 @@ def _of_nothing(run: Run, frame: CrashFrame, expression: Expression) -> Finding 
         made = [a for a in makers(run, owner) if a.text]
         because = f"{owner} has no gradient yet: no backward pass has reached it"
         fix = f"Keep {owner} one tensor (change it under torch.no_grad()), and call backward first."
+        over = [a for a in made if a.how == "loop" and "parameters" in a.calls]
+        if over and run.of_kind("backward"):
+            because = (
+                f"backward has run and not reached {owner}: a layer of {over[0].text} that forward "
+                "does not use has no gradient"
+            )
+            fix = (
+                f"Leave those out: if {owner}.grad is not None; "
+                "torch.nn.utils.clip_grad_norm_ does so itself."
+            )
     else:
         made = [a for a in makers(run, first.text) if a.text]
         because = (
@@ -437,10 +469,11 @@ def _arguments(run: Run, frame: CrashFrame, expression: Expression) -> Finding |
     )
     said = died.message.split("\n")[0][:200]
     broken = _broken_sizes(below)
+    forward = called.lines.get("forward") if called is not None else None
     return explained(
         run,
         f"{name} does not take the arguments that it is given",
-        (frame.site,),
+        (frame.site, forward),
         Fix(
             f"Make {broken[0]} a whole number: n // 2 in place of n / 2."
             if broken
@@ -473,15 +506,41 @@ def _settings(run: Run, frame: CrashFrame, expression: Expression) -> Finding | 
     name = expression.text.partition("(")[0]
     said = " ".join(died.message.split())[:200]
     given = ", ".join(o.keyword or o.text for o in expression.operands)
+    single = _axis_of_one(run, expression)
+    made = [a.site for o in expression.operands for a in makers(run, o.text)[:1]]
+    because = f"{single[0]}: each sample has an axis of its own, and the loader adds the batch's"
     return explained(
         run,
         f"{name} refuses how it is used",
-        (frame.site, *(a.site for o in expression.operands for a in makers(run, o.text)[:1])),
-        Fix(f"Give {name} what it asks for: {said}"),
+        (*single[1], frame.site, *made) if single[0] else (frame.site, *made),
+        Fix(
+            "Take the axis of size 1 off where the sample is made: value.squeeze(0) in __getitem__."
+            if single[0]
+            else f"Give {name} what it asks for: {said}"
+        ),
         expected=said,
         got=f"{name}({given})",
+        because=because if single[0] else "",
         at_most="suspected",
     )
+
+
+def _axis_of_one(run: Run, expression: Expression) -> tuple[str, list[Site]]:
+    """Token ids of batch x 1 x length, and where the data set makes its samples."""
+    died = crash(run)
+    given = [died.batch, *(o.bound for o in expression.operands)]
+    batch = next((b for b in given if b is not None and b.kind == "mapping"), None)
+    if batch is None or "ValueError" not in died.classes:
+        return "", []
+    parts = list(zip(batch.keys, batch.items, strict=False))
+    odd = [
+        f"{key} is {written(item.shape)}"
+        for key, item in parts
+        if len(item.shape) == 3 and item.shape[1] == 1 and item.dtype == "int64"
+    ]
+    loaders = [b for f in died.frames for b in f.values.values() if b.kind == "loader"]
+    lines = [b.lines["__getitem__"] for b in loaders if "__getitem__" in b.lines]
+    return (odd[0] if odd else ""), lines[:1]
 
 
 def _broken_sizes(below: list[CrashFrame]) -> list[str]:

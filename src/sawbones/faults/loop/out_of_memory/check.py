@@ -35,7 +35,16 @@ from math import prod
 
 from sawbones.evidence import context, finding, refused
 from sawbones.evidence.limits import loop as limits
-from sawbones.schema import Finding, Fix, Run
+from sawbones.schema import Explanation, Finding, Fix, Run, Size
+from sawbones.stats.crash_memory import (
+    asked_bytes,
+    held,
+    in_words,
+    operands,
+    result_shape,
+    ways_out,
+)
+from sawbones.stats.crash_shapes import written
 from sawbones.stats.failures import failure, ran_out_of_memory, user_frames
 from sawbones.stats.loss_calls import places
 
@@ -67,12 +76,39 @@ def check(run: Run) -> Iterator[Finding]:
         made = [loader.collate_site for loader in run.loaders]
         text = f"the batch in hand has {now} elements, the usual one {usual}"
         evidence.append(context(text, signal="batches", value=now, expected=usual))
+    explanation, advice = _explanation(run, message)
     yield finding(
         "The run asked for more memory than there is",
         places(failed.site if failed else None, *made, *user_frames(run), run.ending.site)[:4],
         evidence,
         Fix(
             "Make this operator smaller: cap the length of a batch, a smaller batch with "
-            "accumulation, checkpointing, or chunks."
+            f"accumulation, checkpointing, or chunks.{advice}"
         ),
+        explanation=explanation,
+    )
+
+
+def _explanation(run: Run, message: str) -> tuple[Explanation | None, str]:
+    """What the memory was for, and what each way out would take. Nothing where the allocator does
+    not say how much it was.
+    """
+    asked = asked_bytes(message)
+    if not asked:
+        return None, ""
+    given = operands(run)
+    shape = result_shape(run, given, asked)
+    dtype = given[0][1].dtype if given else ""
+    ways = list(ways_out(asked, shape or (given[0][1].shape if given else ()), dtype))
+    sizes = [Size(name, written(bound.shape), bound.dtype) for name, bound in given[:2]]
+    sizes += [Size(way.text, in_words(way.num_bytes)) for way in ways]
+    sizes += [Size(f"held: {name}", in_words(size)) for name, size in held(run)]
+    names = " and ".join(f"{name} ({written(bound.shape)})" for name, bound in given[:2])
+    because = f"it is for the result of {names}" if names else ""
+    if shape:
+        because += f", {written(shape)}"
+    told = "; ".join(f"{way.text}: {in_words(way.num_bytes)}" for way in ways)
+    return (
+        Explanation("memory that is there", in_words(asked), because, tuple(sizes[:8])),
+        f" In place of {in_words(asked)}: {told}." if told else "",
     )

@@ -196,7 +196,12 @@ def _widths(run: Run, user: CrashFrame, sized: re.Match[str]) -> Finding:
         run,
         f"{key} is {_by(saved)} in the checkpoint and {_by(wanted)} in the model",
         (at, *_sites(run, user)),
-        Fix("Build the model with the sizes that it had when the checkpoint was saved."),
+        Fix(
+            "Build the model with the sizes that it had when the checkpoint was saved. If the new "
+            "sizes are meant (another number of classes), leave out what does not fit and load "
+            "with strict=False: {k: v for k, v in saved.items() if v.shape == own[k].shape}, with "
+            "own = model.state_dict()."
+        ),
         expected=f"{key} of {_by(wanted)}, as the model is built",
         got=f"{_by(saved)} from the checkpoint",
         because="the checkpoint was saved from a model with other sizes",

@@ -310,7 +310,7 @@ def _stored_as_integers(seen: Seen) -> bool:
 
 def _is_crash(run: Run) -> bool:
     message = run.ending.message or ""
-    return run.ending.exception == "RuntimeError" and "should be between 0 and 1" in message
+    return run.ending.exception == "RuntimeError" and "input should be between 0 and 1" in message
 
 
 def _crash(run: Run) -> Finding:

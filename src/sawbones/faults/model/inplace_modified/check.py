@@ -38,7 +38,7 @@ import re
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Change, Finding, Fix, Run, Site, Size
+from sawbones.schema import Assignment, Change, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.crashes import Backward, backward, crash, makers, refusal
 from sawbones.stats.loss_calls import as_site
@@ -67,9 +67,20 @@ def check(run: Run) -> Iterator[Finding]:
     sized = _SHAPE.search(message)
     shape = tuple(int(n) for n in re.findall(r"\d+", sized[1])) if sized else ()
     stepped = _step_between(run, call, shape)
-    changes = [] if stepped is not None else _changes(run, call, shape)
+    carried = _carried(run, call, shape) if stepped is None else None
+    changes = [] if stepped is not None or carried is not None else _changes(run, call, shape)
     first = stepped or (changes[0].site if changes else None)
-    if stepped is not None:
+    if carried is not None:
+        first = carried.site
+        because = (
+            f"{carried.name} (line {carried.site.line}) carries the graph of the pass before, "
+            "whose weights the optimizer has changed since"
+        )
+        fix = (
+            f"Cut it where it is carried over: {carried.name} = {carried.text}.detach() (line "
+            f"{carried.site.line}), and leave retain_graph out."
+        )
+    elif stepped is not None:
         because = f"the optimizer changes the weights at line {stepped.line}, after the forward"
         fix = "Call backward on both losses before either optimizer steps, or compute the second "
         fix += "loss again after the first step."
@@ -132,6 +143,24 @@ def _step_between(run: Run, call: Backward, shape: tuple[int, ...]) -> Site | No
         if s.file == frame.file and s.line < frame.line and s.line >= call.frame.loop
     ]
     return near[-1] if near and call.frame.loop and (not weights or shape in weights) else None
+
+
+def _carried(run: Run, call: Backward, shape: tuple[int, ...]) -> Assignment | None:
+    """A value with a graph that a line below backward keeps for the next pass of the loop, in which
+    an optimizer has stepped; a weight has just this shape.
+    """
+    weights = {t.shape for t in run.tensors} | {t.shape[::-1] for t in run.tensors}
+    frame = call.frame
+    steps = [e.site for e in run.of_kind("step") if e.site is not None]
+    later = [s for s in steps if s.file == frame.site.file and s.line > frame.site.line]
+    if not frame.loop or not later or (weights and shape not in weights):
+        return None
+    for made in frame.assignments:
+        value = frame.values.get(made.name)
+        below = made.loop == frame.loop and made.site.line > frame.site.line
+        if below and value is not None and value.kind == "tensor" and value.node:
+            return made
+    return None
 
 
 def _changes(run: Run, call: Backward, shape: tuple[int, ...]) -> list[Change]:

@@ -36,18 +36,22 @@ A view with the batch size written as a number, which the last batch does not ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
-from sawbones.stats.crash_shapes import (
-    broadcast_clash,
-    joining_clash,
-    product_clash,
-    view_clash,
-    written,
+from sawbones.stats.crash_branches import condition_of
+from sawbones.stats.crash_clashes import (
+    VIEWING,
+    Clash,
+    einsum_clash,
+    flattens,
+    labels_clash,
+    mask_clash,
+    swapped,
+    viewed_clash,
 )
+from sawbones.stats.crash_shapes import broadcast_clash, joining_clash, product_clash, written
 from sawbones.stats.crashes import Given, Refusal, crash, frame_of, makers, refusal
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site
@@ -58,7 +62,6 @@ EXPERIMENT = None
 _ELEMENTWISE = ("add", "sub", "mul", "div", "pow", "eq", "lt", "gt", "lte", "gte", "noteq", "where")
 _PRODUCTS = ("matmul", "mm", "bmm", "mv", "dot", "addmm", "__matmul__")
 _JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
-_VIEWING = ("view", "reshape", "view_as", "unflatten")
 # Calls that add, drop, join or swap axes.
 _FORMING = (
     "squeeze",
@@ -84,33 +87,30 @@ _HALVED = (
 )
 
 
-@dataclass(frozen=True)
-class Clash:
-    title: str
-    expected: str
-    got: str
-    fix: str
-    exactly: tuple[float, float] | None
-
-
 def check(run: Run) -> Iterator[Finding]:
     call = refusal(run)
-    if call is None or not (_has_shapes(call, run) or _flattens(call)):
+    if call is None or not (_has_shapes(call, run) or flattens(call)):
         raise NothingToJudge("no operation of torch between values was refused")
     if call.module is not None and not call.module.home.startswith("torch.nn.modules.loss"):
         yield from _state(run, call)
         return
+    if any(g.bound.kind in ("sequence", "mapping") for g in call.given[:2]) and _of_loss(call):
+        return  # a tuple was not taken apart
     sides = _sides(run, call)
     clash = (
         _loss(call, sides)
         or _joined(call)
-        or _viewed(call)
+        or viewed_clash(call)
+        or einsum_clash(call)
+        or mask_clash(call)
         or _multiplied(call, sides)
         or _combined(call, sides)
     )
     if clash is None:
         return
     of_loss = call.module is not None or "loss" in call.name
+    if call.name == "einsum":
+        sides = list(call.tensors)
     named = [a for g in (sides[1::-1] if of_loss else sides[:2]) for a in makers(run, g.name)[:2]]
     made = [a for a in named if a.site.line != call.frame.site.line]
     roots: list[Site | None] = list([a.site for a in made if _reshapes(a.calls)][:1])
@@ -120,13 +120,17 @@ def check(run: Run) -> Iterator[Finding]:
     because = "; ".join(
         f"{a.name} comes from {a.text} (line {a.site.line})" for a in made[:2] if a.text
     )
-    viewing = call.name in _VIEWING
+    viewing = call.name in VIEWING
+    condition = condition_of(call.frame, [g.name for g in sides[:2]]) if viewing else None
     first: list[Site | None] = [call.frame.site] if viewing else []
+    if condition is not None:
+        because = "; ".join(filter(None, (condition.text, because)))
+        first.insert(0, condition.site)
     yield explained(
         run,
         clash.title,
         (*first, *roots, call.frame.site, *(a.site for a in made[:2])),
-        Fix(clash.fix),
+        Fix(condition.fix if condition is not None and condition.fix else clash.fix),
         expected=clash.expected,
         got=clash.got,
         because=because,
@@ -170,17 +174,36 @@ def _state(run: Run, call: Refusal) -> Iterator[Finding]:
     yield explained(
         run,
         f"{call.layer} is given a state of {written(state.shape)} and needs {written(wanted)}",
-        (*(a.site for a in made[:1]), call.frame.site),
+        (
+            *(a.site for a in made[:1]),
+            call.frame.site,
+            call.module.built.site if call.module is not None and call.module.built else None,
+        ),
         Fix(
             f"Make the state for the batch in hand: torch.zeros({', '.join(map(str, wanted))}), "
             "with x.size(0) for the batch."
+            if not _other_layers(state.shape, wanted)
+            else f"Give it one state for each of its {wanted[0]} layers and directions: where the "
+            f"state is taken from another recurrent layer, keep all of them (h[0::2], h[1::2] for "
+            f"both directions), or build {call.layer} with as many layers as there are states."
         ),
         expected=written(wanted),
         got=written(state.shape),
-        because=f"the batch has {wanted[1]} rows" if len(wanted) == 3 else "",
+        because=_why_state(call, state.shape, wanted),
         sizes=[Size(g.name, written(g.bound.shape)) for g in call.tensors[:2]],
         exactly=pairs[0] if pairs else (len(state.shape), len(wanted)),
     )
+
+
+def _other_layers(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return len(shape) == len(wanted) and shape[1:] == wanted[1:]
+
+
+def _why_state(call: Refusal, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    if _other_layers(shape, wanted) and call.module is not None:
+        layers = call.module.settings.get("num_layers")
+        return f"{call.layer} has {layers} layers; the state has {shape[0]}"
+    return f"the batch has {wanted[1]} rows" if len(wanted) == 3 else ""
 
 
 def _built(run: Run, given: Given) -> Site | None:
@@ -203,7 +226,7 @@ def _has_shapes(call: Refusal, run: Run) -> bool:
 
 
 def _reshapes(calls: Sequence[str]) -> bool:
-    return any(name in (*_VIEWING, *_FORMING) for name in calls)
+    return any(name in (*VIEWING, *_FORMING) for name in calls)
 
 
 def _sides(run: Run, call: Refusal) -> list[Given]:
@@ -227,15 +250,21 @@ def _sides(run: Run, call: Refusal) -> list[Given]:
     return found
 
 
+def _of_loss(call: Refusal) -> bool:
+    return call.module is not None or "loss" in call.name or "entropy" in call.name
+
+
 def _loss(call: Refusal, sides: list[Given]) -> Clash | None:
-    of_loss = call.module is not None or "loss" in call.name or "entropy" in call.name
-    if not of_loss or len(sides) < 2:
+    if not _of_loss(call) or len(sides) < 2:
         return None
     scores, target = sides[0], sides[1]
     a, b = scores.bound.shape, target.bound.shape
     name = call.layer
     if call.name in _BY_CLASS and target.bound.dtype.startswith("int"):
-        return _by_class(name, scores, target)
+        return labels_clash(name, scores, target)
+    maps = (a[0], 1, *a[2:]) if len(a) > 3 else ()
+    if call.name in _BY_CLASS and b == maps:
+        return labels_clash(name, scores, target)
     labels = call.name in _BY_CLASS and len(b) == len(a) - 1  # of another dtype
     if a == b or labels:
         return None
@@ -245,6 +274,8 @@ def _loss(call: Refusal, sides: list[Given]) -> Clash | None:
         if trailing
         else f"Remove the axis of {target.name}: {target.name}.squeeze(1)."
         if (*a, 1) == b
+        else f"Give {target.name} the axis of the batch: {target.name}.unsqueeze(0)."
+        if (1, *b) == a
         else f"Bring {target.name} to the shape of {scores.name}: {written(a)}."
     )
     return Clash(
@@ -253,31 +284,6 @@ def _loss(call: Refusal, sides: list[Given]) -> Clash | None:
         written(b),
         fix,
         (prod(b), prod(a)) if prod(a) != prod(b) else (len(b), len(a)),
-    )
-
-
-def _by_class(name: str, scores: Given, target: Given) -> Clash | None:
-    a, b = scores.bound.shape, target.bound.shape
-    wanted = (a[0], *a[2:]) if len(a) > 1 else ()
-    if b == wanted or not a:
-        return None
-    if b == (*wanted, 1):
-        fix = f"Remove the last axis of the labels: {target.name}.squeeze(-1)."
-    elif len(a) == 3 and b == a[:2]:
-        fix = f"The classes belong on axis 1: {scores.name}.transpose(1, 2)."
-    elif len(b) == 1 and a[0] != b[0]:
-        fix = (
-            f"Keep one row per label on the way to {scores.name}: "
-            "x.view(x.size(0), -1) instead of view(-1, n)."
-        )
-    else:
-        fix = f"Give one label per row: a shape of {written(wanted)}."
-    return Clash(
-        f"{name} is given scores of {written(a)} and labels of {written(b)}",
-        f"labels of {written(wanted)}, one for each row of {scores.name}",
-        written(b),
-        fix,
-        (prod(b), prod(wanted)) if prod(b) != prod(wanted) else (len(b), len(wanted)),
     )
 
 
@@ -304,6 +310,11 @@ def _joined(call: Refusal) -> Clash | None:
     sizes = (len(other), len(first)) if place == -1 else (other[place], first[place])
     what = "number of axes" if place == -1 else f"size along axis {place}"
     advice = f"Give both the same {what}, or join them along another axis (dim)."
+    if place == 0 and len(first) == len(other) and first[1:] != other[1:]:
+        advice = (
+            f"Both need the rows of this batch ({sizes[0]} and {sizes[1]}): take the number from "
+            "the batch in hand, x.size(0), and not from a setting."
+        )
     if place > 1 and learned and _feature_maps(first, other, place):
         advice = _HALVED
     return Clash(
@@ -351,56 +362,6 @@ def _axis_squeezed(call: Refusal, shapes: Sequence[tuple[int, ...]]) -> Clash:
     )
 
 
-def _viewed(call: Refusal) -> Clash | None:
-    operands = call.expression.operands
-    if call.name not in _VIEWING or not operands:
-        return None
-    if operands[0].bound is None and _flattens(call):
-        return _in_pieces(operands[0].text, "a tensor")
-    wanted = _asked([o.bound for o in operands[1:]])
-    if not wanted or operands[0].bound is None or operands[0].bound.kind != "tensor":
-        return None
-    shape = operands[0].bound.shape
-    asked = " x ".join(map(str, wanted))
-    total = prod(shape)
-    if view_clash(shape, wanted) == "layout":
-        return _in_pieces(operands[0].text, written(shape))
-    known = prod(size for size in wanted if size != -1)
-    first = shape[0] if shape else 1
-    return Clash(
-        f"{operands[0].text} has {total} values and is to become {asked}",
-        f"a multiple of {known} values" if -1 in wanted else f"{known} values",
-        f"{total} ({operands[0].text} is {written(shape)})",
-        f"Let the batch keep its size: {operands[0].text}.view({operands[0].text}.size(0), -1) "
-        f"gives {first} x {total // max(first, 1)}.",
-        (total, known),
-    )
-
-
-def _flattens(call: Refusal) -> bool:
-    """view(-1): a single axis fits any number of values."""
-    sizes = [o.text.replace(" ", "") for o in call.expression.operands[1:]]
-    return call.name == "view" and sizes == ["-1"]
-
-
-def _in_pieces(name: str, what: str) -> Clash:
-    return Clash(
-        f"{name} cannot be viewed without copying it",
-        "values that lie one after another",
-        f"{what} after a transpose, permute or slice",
-        f"Use {name}.reshape(...) in place of view(...).",
-        None,
-    )
-
-
-def _asked(sizes: Sequence[Bound | None]) -> list[int]:
-    """The sizes as numbers; none where one of them is computed on the line itself."""
-    if len(sizes) == 1 and sizes[0] is not None and sizes[0].kind == "sequence":
-        sizes = sizes[0].items
-    known = [b for b in sizes if b is not None and b.kind == "number" and b.value is not None]
-    return [int(b.value or 0) for b in known] if len(known) == len(sizes) else []
-
-
 def _multiplied(call: Refusal, sides: list[Given]) -> Clash | None:
     if call.name not in _PRODUCTS or len(sides) < 2:
         return None
@@ -433,6 +394,12 @@ def _combined(call: Refusal, sides: list[Given]) -> Clash | None:
         return None
     axis, left, right = clash
     fix = f"Give {b.name} size {left} along axis {axis} where it is made."
+    turned = swapped(a.bound.shape, b.bound.shape)
+    if turned is not None:
+        fix = (
+            f"{b.name} is laid out the other way round: {b.name}.transpose{turned} fits, or make "
+            "it so where it is made."
+        )
     place = len(a.bound.shape) + axis
     same = len(a.bound.shape) == len(b.bound.shape) and bool(a.bound.node and b.bound.node)
     if same and place > 1 and _feature_maps(a.bound.shape, b.bound.shape, place):

@@ -35,8 +35,9 @@ The first linear layer after a flatten, whose width depends on the size of the i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
+from typing import Any
 
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
@@ -98,6 +99,8 @@ def _width(run: Run, call: Refusal, given: Given, found: Misfit) -> Finding:
         names = argument_names(built, found.setting)
         where += [a.site for a in built.assignments if a.name in names and a.how != "argument"]
     where.append(call.frame.site)
+    if call.handed_on:
+        where.append(_built_before(run, given))
     fix = _fix(call, given, found)
     if fix.replace is None and fix.summary.startswith("Before"):
         made = [a.site for a in makers(run, given.name) if a.text and a.how != "loop"]
@@ -171,15 +174,29 @@ def _because(run: Run, call: Refusal, given: Given, found: Misfit) -> str:
 
 def _layer_before(run: Run, given: Given) -> str:
     """The last module of the forward pass whose output has just this shape."""
+    row = _row_before(run, given)
+    if row is None:
+        return ""
+    built = _built_before(run, given)
+    at = f", built at line {built.line}" if built is not None else ""
+    name = f"{row.get('class')} {row.get('path')}"
+    return f"{name} in front of it gives {written(given.bound.shape)}{at}"
+
+
+def _built_before(run: Run, given: Given) -> Site | None:
+    row = _row_before(run, given)
+    own = row.get("path") if row is not None else None
+    return next((m.built for m in run.modules if own and m.path == own), None)
+
+
+def _row_before(run: Run, given: Given) -> Mapping[str, Any] | None:
     shape = list(given.bound.shape)
-    for row in reversed(run.ending.modules):
+    found: Mapping[str, Any] | None = None
+    for row in run.ending.modules:
         outputs = row.get("outputs") or ()
-        own = row.get("path")
-        if outputs and list(outputs[0][1]) == shape and own:
-            built = next((m.built for m in run.modules if m.path == own), None)
-            at = f", built at line {built.line}" if built is not None else ""
-            return f"{row.get('class')} {own} in front of it gives {written(tuple(shape))}{at}"
-    return ""
+        if outputs and list(outputs[0][1]) == shape and row.get("path"):
+            found = row
+    return found
 
 
 def _sizes(call: Refusal, given: Given, found: Misfit) -> list[Size]:

@@ -40,7 +40,14 @@ from dataclasses import dataclass
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_shapes import broadcast_clash, misfit, product_clash, written
-from sawbones.stats.crashes import Given, Refusal, layer_in_front, makers, refusal
+from sawbones.stats.crashes import (
+    Given,
+    Refusal,
+    layer_in_front,
+    makers,
+    names_of,
+    refusal,
+)
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("data.label-out-of-range",)
@@ -59,6 +66,10 @@ _FLOATS_ONLY = (
     "batch_norm",
     "cosine_similarity",
     "nanmean",
+    "logsigmoid",
+    "sigmoid",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
 )
 _FROM_NUMPY = ("from_numpy", "as_tensor", "tensor", "Tensor", "FloatTensor")
 _PRODUCTS = ("matmul", "mm", "bmm", "mv", "dot", "addmm", "linear", "conv1d", "conv2d", "baddbmm")
@@ -156,9 +167,26 @@ def _targets(call: Refusal) -> Wrong | None:
     if call.name in _BY_CLASS or len(call.tensors) < 2:
         return None
     scores, target = call.tensors[:2]
-    if scores.bound.shape != target.bound.shape or scores.bound.dtype == target.bound.dtype:
+    if scores.bound.shape != target.bound.shape:
+        return None
+    if _is_whole(scores.bound.dtype):
+        return _whole_scores(scores)
+    if scores.bound.dtype == target.bound.dtype:
         return None
     return Wrong(target, scores.bound.dtype, f"the scores are {scores.bound.dtype}")
+
+
+def _whole_scores(scores: Given) -> Wrong:
+    """A loss of positions or classes that were already chosen."""
+    return Wrong(
+        scores,
+        "float32",
+        f"a loss compares scores, and {scores.name} holds whole numbers: choices such as argmax "
+        "gives, which have no gradient",
+        f"Give the loss the scores themselves, before argmax or a conversion to whole numbers: "
+        f"cross_entropy(scores, labels) for each of the choices. {scores.name}.float() would run, "
+        "and train nothing.",
+    )
 
 
 def _indices(call: Refusal) -> Wrong | None:
@@ -168,7 +196,9 @@ def _indices(call: Refusal) -> Wrong | None:
         for operand in operands[1:]:
             if operand.bound is not None and _floating_tensor(operand.bound):
                 return Wrong(Given(operand.text, operand.bound), "int64", "an index is whole")
-    if call.name in ("gather", "index_select", "embedding", "one_hot", "scatter_", "take"):
+    if call.name.startswith("scatter"):
+        return _scattered(call)
+    if call.name in ("gather", "index_select", "embedding", "one_hot", "take"):
         for given in call.tensors if call.name == "one_hot" else call.tensors[1:]:
             if given.bound.dtype != "int64" and not given.bound.requires_grad:
                 return Wrong(given, "int64", f"{call.name} takes int64 indices")
@@ -176,6 +206,22 @@ def _indices(call: Refusal) -> Wrong | None:
         if first is not None and _is_float(first.bound.dtype):
             return Wrong(first, "int64", "embedding looks rows up by whole numbers")
     return None
+
+
+def _scattered(call: Refusal) -> Wrong | None:
+    """x.scatter_(axis, index, values): the index may be an expression that no name holds."""
+    operands = [o for o in call.expression.operands[1:] if not o.bound or o.bound.kind != "number"]
+    first = operands[0] if operands else None
+    if first is None:
+        return None
+    bound = first.bound
+    if bound is None:
+        named = [call.frame.values.get(name) for name in names_of(first.text)]
+        bound = next((b for b in named if b is not None and b.kind == "tensor"), None)
+    if bound is None or not _floating_tensor(bound):
+        return None
+    name = next(iter(names_of(first.text)), first.text) if first.bound is None else first.text
+    return Wrong(Given(name, bound), "int64", f"{call.name} takes int64 indices")
 
 
 def _floating_tensor(bound: Bound) -> bool:
@@ -251,11 +297,15 @@ def _found(run: Run, call: Refusal, wrong: Wrong) -> Finding:
         if a.how != "loop" and _may_be(known.get(a.name), bound.dtype)
     ]
     root = next((a for a in made if set(a.calls) & {*_FROM_NUMPY, *_conversions()}), None)
+    if wrong.wanted == "int64" and made and made[0].name == given.name:
+        root = made[0]  # the column that is an index, not the table that it was taken from
     root = root or (made[0] if made else None)
     because = wrong.why
     if root is not None:
         because += f"; {root.name} comes from {root.text} (line {root.site.line})"
     where: list[Site | None] = [root.site if root is not None else None, call.frame.site]
+    if root is not None:
+        where += [a.site for a in makers(run, given.name) if a.name in root.reads and a.text]
     if root is None and run.ending.crash is not None:
         where = [call.frame.site]
     if bound.kind == "array":

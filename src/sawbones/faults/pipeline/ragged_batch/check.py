@@ -35,9 +35,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Bound, Crash, CrashFrame, Finding, Fix, Run, Site, Size
+from sawbones.schema import Bound, Crash, CrashFrame, Finding, Fix, Operand, Run, Site, Size
 from sawbones.stats.crash_shapes import written
-from sawbones.stats.crashes import crash, deliberate, inner_frame, library_frames, makers
+from sawbones.stats.crashes import (
+    crash,
+    deliberate,
+    inner_frame,
+    library_frames,
+    makers,
+    names_of,
+)
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse", "model.shape-mismatch")
@@ -62,6 +69,9 @@ def _collated(run: Run, died: Crash, frames: list[CrashFrame]) -> Iterator[Findi
     """The innermost collate function holds the samples, or one part of each."""
     for frame in reversed(frames):
         batch = frame.values.get("batch")
+        if batch is not None and batch.kind == "sequence" and not batch.length:
+            yield _nothing_left(run, died)
+            return
         if batch is not None and batch.kind == "sequence" and batch.items:
             found = _odd(batch.items)
             if found is not None:
@@ -88,11 +98,34 @@ def _objects(run: Run, died: Crash, batch: Bound) -> Finding:
     )
 
 
+def _nothing_left(run: Run, died: Crash) -> Finding:
+    """The collate function of the user leaves samples out, and of this batch all of them."""
+    frame = inner_frame(died)
+    operands = frame.expression.operands if frame.expression is not None else ()
+    made = [a for o in operands for a in makers(run, o.text) if a.text]
+    return explained(
+        run,
+        "No sample of this batch is left when the batch is made",
+        (*(a.site for a in made[:1]), frame.site, *_dataset(died)),
+        Fix(
+            "Leave unusable samples out where the data set is built, so that none is None; or "
+            "return None for an empty batch and skip it in the loop."
+        ),
+        expected="at least one sample",
+        got="an empty list",
+        because=f"{made[0].site.code} (line {made[0].site.line}) leaves out every sample of it"
+        if made
+        else "all samples of it were left out before",
+    )
+
+
 def _made(run: Run, frame: CrashFrame) -> Iterator[Finding]:
     expression = frame.expression
     if expression is None or expression.name not in _MAKING or not expression.operands:
         return
     rows = next((o for o in expression.operands if o.bound and o.bound.kind == "sequence"), None)
+    if rows is None and "ValueError" in crash(run).classes:
+        rows = _part_of(frame, expression.operands[0].text)
     if rows is None or rows.bound is None or not rows.bound.items:
         return
     items = rows.bound.items
@@ -106,6 +139,13 @@ def _made(run: Run, frame: CrashFrame) -> Iterator[Finding]:
         yield _finding(run, crash(run), frame, rows.bound, *found, name=rows.text)
     elif expression.name != "stack" and all(i.kind == "tensor" for i in items):
         yield _tensors(run, frame, rows.text, items)
+
+
+def _part_of(frame: CrashFrame, text: str) -> Operand | None:
+    """A slice of a list: its elements are those of the list."""
+    names = [name for name in names_of(text) if frame.values.get(name) is not None]
+    lists = [n for n in names if frame.values[n].kind == "sequence"]
+    return Operand(lists[0], frame.values[lists[0]]) if lists else None
 
 
 def _odd(items: tuple[Bound, ...]) -> tuple[int, str, str] | None:

@@ -49,9 +49,11 @@ from sawbones.stats.crashes import (
 )
 
 NEEDS = ("crash", "crash_record")
-EXPLAINS = ("loop.api-misuse",)
+EXPLAINS = ("loop.api-misuse", "model.shape-mismatch")
 EXPERIMENT = None
 _PACKED = ("sequence", "mapping", "text")
+# What cuts a state from its graph: done for each of its parts.
+_EACH = ("detach", "detach_")
 # What is asked of tensors and of nothing that holds them.
 _OF_TENSORS = {
     "argmax",
@@ -201,8 +203,31 @@ def _handed(run: Run, call: Refusal, given: Given) -> Finding:
 def _asked(run: Run, frame: CrashFrame, expression: Expression) -> Iterator[Finding]:
     first = expression.operands[0] if expression.operands else None
     known = first is not None and first.bound is not None and first.bound.kind in _PACKED
-    if known and first is not None and first.bound is not None and expression.name in _OF_TENSORS:
+    method = f".{expression.name}" in expression.text  # not float(x)
+    if not known or first is None or first.bound is None or not method:
+        return
+    if expression.name in _EACH and first.bound.kind == "sequence":
+        yield _each(run, frame, Given(first.text, first.bound), expression.name)
+    elif expression.name in _OF_TENSORS:
         yield _packed(run, frame, Given(first.text, first.bound), f".{expression.name}")
+
+
+def _each(run: Run, frame: CrashFrame, given: Given, method: str) -> Finding:
+    """hidden.detach() of an LSTM's state: each of its tensors is meant."""
+    made = [a for a in makers(run, given.name) if a.text]
+    root = made[0] if made else None
+    form = "tuple" if given.bound.cls == "tuple" else "list"
+    return explained(
+        run,
+        f"{given.name} is a {given.bound.cls} of {given.bound.length} tensors, which has no "
+        f".{method}",
+        (frame.site, root.site if root is not None else None),
+        Fix(f"Do it for each: {given.name} = {form}(part.{method}() for part in {given.name})."),
+        expected="a tensor",
+        got=_listed(given.bound),
+        because=f"{given.name} comes from {root.text} (line {root.site.line})" if root else "",
+        sizes=_rows(given.bound),
+    )
 
 
 def _keys_of_batch(run: Run) -> tuple[str, ...]:
