@@ -347,3 +347,16 @@ DRAWN_ALIKE = Limit(
     "share of samples that are equal",
     "one and the same stream gives all; independent draws of a rare choice agree in fewer",
 )
+
+# pipeline.uneven-ranks
+SPARE_WORK = Limit(
+    0.25,
+    "share of the largest batch's work, in the middle step",
+    "padded texts of random lengths leave a tenth to a fifth on two to eight ranks; a contiguous "
+    "part of sorted ones leaves a third and more",
+)
+SAME_RANK_LARGEST = Limit(
+    0.8,
+    "share of the steps",
+    "by chance each of n ranks has the largest in one of n steps, at most half of them",
+)
