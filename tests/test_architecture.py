@@ -311,7 +311,7 @@ def test_public_names() -> None:
 FLAGS = {
     "diagnose": "--allow --baseline --capture-limit --first --format --good --html --json --junit --keep-run "
     "--no-capture --no-data --no-experiments --no-source "
-    "--nproc-per-node --only --output --pin --quiet --sarif --seconds --steps --summary --write-baseline",
+    "--nproc-per-node --only --output --pin --plan --quiet --sarif --seconds --steps --summary --write-baseline",
     "fix": "--allow --apply --check --html --json --only --quiet --seconds --steps --unsafe",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",

@@ -8,9 +8,10 @@ import pytest
 
 from sawbones.cli.main import main
 from sawbones.lookup import NothingFound, look_up, search
+from sawbones.lookup.plan import plan, trials_of
 from sawbones.lookup.search import matching_symptoms
 from sawbones.lookup.symptom_page import causes, seen
-from sawbones.schema import faults
+from sawbones.schema import Ending, Run, Symptom, faults
 from sawbones.schema.errors import SawbonesError
 from sawbones.symptoms import all_symptoms
 from sawbones.trials.menu import parse
@@ -69,3 +70,31 @@ def test_what_nobody_speaks_of_and_an_unknown_id_are_refused(capsys) -> None:
     with pytest.raises(SystemExit) as end:
         main(["explain", "loss", "does", "not", "fall"])
     assert end.value.code == 0 and "overfit-one-batch" in capsys.readouterr().out
+
+
+def test_a_plan_names_the_users_file_and_only_what_can_be_run(tmp_path, capsys) -> None:
+    script = tmp_path / "my train.py"
+    script.write_text("print(1)", encoding="utf-8")
+    with pytest.raises(SystemExit) as end:
+        main(["diagnose", "--plan", str(script), "--epochs", "3"])
+    text = capsys.readouterr().out
+    assert end.value.code == 0
+    assert f"sawbones fix '{script}' --epochs 3" in text
+    for box in ("5 minutes", "15 minutes", "60 minutes"):
+        assert f"## {box}" in text
+    for asked in re.findall(r"`sawbones try (\S+) ", text):
+        assert parse(asked)
+
+
+def test_a_plan_of_a_recording_says_what_is_ill_and_what_was_looked_at() -> None:
+    died = Ending("exception", exception="ValueError", message="no such row")
+    text = plan("train.py", (), Run("train.py", (), "", {}, died))
+    assert "crashes (ill): the script crashed before the first step: ValueError" in text
+    assert "Looked at, nothing found:" in text
+
+
+def test_the_trials_of_a_plan_are_those_that_separate_the_causes_of_the_symptom() -> None:
+    nan = Symptom("non-finite", "ill", "3 of 30 losses are NaN", None, None, (27,))
+    (rows,) = trials_of("train.py", [nan])
+    assert "`sawbones try no-amp train.py` heals: loop.amp-no-scaler" in rows
+    assert trials_of("train.py", []) != [rows]

@@ -146,6 +146,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write all findings there and end with 0, to go on with --baseline FILE",
     )
+    p.add_argument(
+        "--plan",
+        action="store_true",
+        help="run nothing: print what to do in 5, 15 and 60 minutes, by this script or recording",
+    )
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
         "--output", action="store_true", help="show all that the script printed, not its last lines"
@@ -180,6 +185,13 @@ def run(args: list[str]) -> None:
     from sawbones.diagnosis import diagnose_run
     from sawbones.store import read_run
 
+    if given.plan:
+        from sawbones.lookup.plan import plan
+
+        known = read_run(given.script) if recorded else None
+        script, argv = (known.script, known.argv) if known else (given.script, given.args)
+        print(plan(script, argv, known))
+        raise SystemExit(0)
     with ctrl_c.collected("interrupted: the diagnosis so far follows"):
         if recorded:
             found = read_run(given.script)
