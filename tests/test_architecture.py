@@ -361,6 +361,7 @@ FLAGS = {
         "--because --claim --command --fault --fix --folder --grammar --line --report --test"
     ),
     "practise score": "",
+    "practise drill": "--count --seed --show",
     "lab": "",
     "lab list": "",
     "lab run": "--healthy --out --seed",

@@ -24,10 +24,12 @@ begin    a fresh exercise in a folder of its own (the default): sawbones practis
 hint     one hint in the script's own names; costs 5 points
 answer   grade answer.toml, or what the flags say, by running it
 score    your graded answers so far, by layer
+drill    questions, curves to be named, or numbers to work out: sawbones practise drill questions
 
 Levels: 1 an error names the line; 2 the curve gives it away; 3 it has to be isolated; 4 two faults,
 or none; 5 three, or none. Nothing in the folder names the answer; everything works offline."""
-ACTIONS = ("begin", "hint", "answer", "score")
+ACTIONS = ("begin", "hint", "answer", "score", "drill")
+DRILLS = ("questions", "curves", "numbers")
 HEALTHY = "none"
 
 
@@ -62,6 +64,11 @@ def parser() -> argparse.ArgumentParser:
     answer.add_argument("--report", default="", help="a text of at most 500 words")
     answer.add_argument("--grammar", action="store_true", help="how claims are written, and end")
     actions.add_parser("score", help="your graded answers so far")
+    drill = actions.add_parser("drill", help="questions, curves or numbers, one after the other")
+    drill.add_argument("kind", choices=DRILLS)
+    drill.add_argument("--count", type=values.whole(1), default=10, help="how many (default 10)")
+    drill.add_argument("--seed", type=values.whole(0, values.LARGEST_SEED), help="the same again")
+    drill.add_argument("--show", action="store_true", help="print them with their answers, and end")
     return p
 
 
@@ -75,7 +82,9 @@ def run(args: list[str]) -> None:
     if not args or args[0] not in (*ACTIONS, "-h", "--help"):
         args = ["begin", *args]
     given = parser().parse_args(args)
-    act = {"begin": _begin, "hint": _hint, "answer": _answer, "score": _score}[given.action]
+    act = {"begin": _begin, "hint": _hint, "answer": _answer, "score": _score, "drill": _drill}[
+        given.action
+    ]
     try:
         act(given)
     except SawbonesError as error:
@@ -200,3 +209,27 @@ def _score(given: argparse.Namespace) -> None:
     from sawbones.practise.records import history
 
     print(page(list(history())))
+
+
+def _drill(given: argparse.Namespace) -> None:
+    """Think, press Enter, compare, and say whether it was right; what was not comes again first."""
+    from sawbones.practise import drills, records
+
+    seed = given.seed if given.seed is not None else random.SystemRandom().randrange(10**6)
+    past = records.history(records.DRILLS)
+    deck = drills.in_order(drills.cards(given.kind, seed), past, seed)[: given.count]
+    if given.show:
+        print("\n\n".join(f"{c.ask}\n  {c.answer}\n{c.more}".rstrip() for c in deck))
+        return
+    right = 0
+    for number, card in enumerate(deck, 1):
+        print(f"\n{number} of {len(deck)}  {card.ask}")
+        try:
+            input("Your answer, then Enter: ")
+            print(f"{card.answer}\n{card.more}".rstrip())
+            known = input("Was it right? [y/n] ").strip().lower().startswith("y")
+        except EOFError:
+            break
+        right += known
+        records.remember({"card": card.id, "right": known, "when": time.time()}, records.DRILLS)
+    print(f"\n{right} of {len(deck)} right")

@@ -19,6 +19,8 @@ from sawbones.practise.exercises import SCRIPT, Exercise, make
 from sawbones.schema.errors import SawbonesError
 
 MARK = ".exercise"
+ANSWERS = "history.jsonl"
+DRILLS = "drills.jsonl"
 
 
 class NotAnExercise(SawbonesError):
@@ -88,15 +90,15 @@ def take_hint(record: Record) -> Record:
     return taken
 
 
-def remember(row: dict[str, Any]) -> None:
+def remember(row: dict[str, Any], file: str = ANSWERS) -> None:
     _state().mkdir(parents=True, exist_ok=True)
-    with (_state() / "history.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+    with (_state() / file).open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(row) + "\n")
 
 
-def history() -> Iterator[dict[str, Any]]:
+def history(file: str = ANSWERS) -> Iterator[dict[str, Any]]:
     try:
-        text = (_state() / "history.jsonl").read_text(encoding="utf-8")
+        text = (_state() / file).read_text(encoding="utf-8")
     except OSError:
         return
     for line in text.splitlines():
