@@ -188,7 +188,7 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         _without_fact("evaluation"),
     ),
     "populations": (
-        "no evaluation after training was kept with its rows and answers (diagnose does so)",
+        "no evaluation after training was seen with its rows and answers",
         lambda r: bool((r.facts.get("populations") or {}).get("passes")),
         _without_fact("populations"),
     ),
