@@ -25,8 +25,8 @@ def fix(case: Case) -> Iterator[Change | Decide]:
             new, imports = spelled(source, f"torch.optim.{DECOUPLED[call.func.id]}")
             yield Change(f"Use {new}.", (*imports, replace(source, call.func, new)))
     yield Decide(
-        "Take the squared weights out of the loss and give AdamW a weight_decay: the strength has "
-        "to be chosen anew, since it no longer goes through the gradient."
+        "Decide the strength anew: with the squared weights out of the loss and a weight_decay in "
+        "AdamW it no longer goes through the gradient, and the old number means something else."
     )
 
 

@@ -35,9 +35,9 @@ def fix(case: Case) -> Iterator[Change | Decide]:
     if place is not None:
         yield from _lengths(case, *place, len(moves))
     yield Decide(
-        "Give the schedule the length that the run really has, in the unit in which its step() is "
-        "called: optimizer steps if it stands behind optimizer.step(), epochs if it stands at the "
-        "end of an epoch."
+        "Decide in which unit the schedule counts, and give it the length that the run has in that "
+        "unit: optimizer steps where step() stands behind optimizer.step() (a smooth curve), epochs "
+        "where it stands at the end of an epoch (fewer, larger moves)."
     )
 
 
