@@ -135,22 +135,39 @@ def applies(patch: str, folder: Path) -> bool:
 
 
 def hunks(verifier: Any, findings: list[Any], patch: Any) -> dict[str, int]:
-    """Of a patch of several edits, each is left out once: one that is not missed was not needed."""
+    """Of a patch of several hunks, each is left out once: one that is not missed was not needed."""
     from sawbones.fixing.editing import EditRefused
     from sawbones.fixing.proposing import Patch, changed
 
-    edits = patch.change.edits
-    needed = len(edits)
-    for number in range(len(edits)) if len(edits) > 1 else ():
-        rest = replace(patch.change, edits=(*edits[:number], *edits[number + 1 :]))
+    groups = in_hunks(patch)
+    needed = len(groups)
+    for left_out in groups if len(groups) > 1 else ():
+        rest = tuple(e for group in groups if group is not left_out for e in group)
+        change = replace(patch.change, edits=rest)
         try:
-            sources = [old for old, _ in patch.files if any(e.file == old.file for e in rest.edits)]
-            smaller = Patch(patch.fault, rest, changed(sources, rest))
+            sources = [old for old, _ in patch.files if any(e.file == old.file for e in rest)]
+            smaller = Patch(patch.fault, change, changed(sources, change))
         except EditRefused:
             continue
         tried = verifier.try_patches(findings, [smaller])
         needed -= tried is not None and tried.verified
-    return {"hunks": len(edits), "needed": needed}
+    return {"hunks": len(groups), "needed": needed}
+
+
+def in_hunks(patch: Any) -> list[list[Any]]:
+    """Edits that a diff shows in one piece."""
+    from sawbones.fixing.editing import CONTEXT_LINES
+
+    texts = {old.file: old.utf8 for old, _ in patch.files}
+    groups: list[list[Any]] = []
+    last = ("", -1)
+    for edit in sorted(patch.change.edits):
+        line = texts[edit.file][: edit.start].count(b"\n")
+        if edit.file != last[0] or line - last[1] > 2 * CONTEXT_LINES + 1:
+            groups.append([])
+        groups[-1].append(edit)
+        last = (edit.file, texts[edit.file][: edit.stop].count(b"\n"))
+    return groups
 
 
 def against_twin(
@@ -211,7 +228,7 @@ def figures(rows: list[dict[str, Any]]) -> list[str]:
         f"- offered patches that do not apply, do not parse or raise: {share(len(bad), len(offered))}",
         f"- verified patches that end within noise of the twin: "
         f"{share(sum(r['twin'] == 'same' for r in judged), len(judged))}",
-        f"- changed places that are needed: {share(needed, total)}",
+        f"- hunks that are needed: {share(needed, total)}",
     ]
 
 
@@ -233,7 +250,7 @@ def page(rows: Path, out: Path) -> None:
         f"with seed {SEED}). Each is diagnosed for its own fault only, for at most {STEPS} steps. "
         '"Within noise": the means of the last quarter of both losses are no further apart than '
         f"{STANDARD_ERRORS:g} standard errors, or than {SHARE_OF_START:.0%} of the loss at the "
-        "start. A changed place is needed when the patch without it is not verified.",
+        "start. A hunk is needed when the patch without it is not verified.",
         "",
         f"In {len(unseen)} of {len(found)} the diagnosis is less than likely, so that there is "
         "nothing to fix; they are listed and not counted.",

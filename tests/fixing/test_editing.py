@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -231,3 +233,19 @@ def test_a_missing_import_is_added_behind_future_and_docstring():
 def test_an_argument_behind_a_call_without_any():
     s = source("rng = default_rng()\n")
     assert apply(s, [add_argument(s, call(s, "default_rng"), "0")]).text == "rng = default_rng(0)\n"
+
+
+def test_the_patches_that_the_readme_shows_fit_its_example():
+    root = Path(__file__).resolve().parents[2]
+    shown = (root / "README.md").read_text().partition("`sawbones fix examples/reviews.py`")[2]
+    hunks = re.findall(r"    @@.*?@@\n(.*?)\n    verified", shown, re.DOTALL)
+    text = (root / "examples/reviews.py").read_text()
+    assert len(hunks) == 2
+    for hunk in hunks:
+        lines = [line[4:] for line in hunk.splitlines()]
+        old = "\n".join(line[1:] for line in lines if line[:1] != "+")
+        new = "\n".join(line[1:] for line in lines if line[:1] != "-")
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    compile(text, "reviews.py", "exec")
+    assert "self.net.train()" in text and "softmax" not in text

@@ -32,6 +32,10 @@ PAST_THE_SYMPTOM = 20  # steps that a script has to take beyond the place where 
 PATIENCE = 3.0  # a patched run may take so many times as long as the one before
 LEAST_SECONDS = 60.0
 CURVE_POINTS = 40
+# Times the first loss. A run that was thrown off and then ends so far above its start is not cured,
+# even where its loss is finite.
+ABOVE_START = 2.0
+_THROWN_OFF = {"non-finite", "diverges"}
 
 Say = Callable[[str], None]
 
@@ -209,7 +213,8 @@ class Verifier:
     def _all(self, candidates: Sequence[Candidate]) -> Tried | None:
         if len(candidates) < 2 or self.bench.interrupted or self.bench.seconds_left < 5:
             return None
-        self.say(f"all {len(candidates)} patches together")
+        all_of_them = "both" if len(candidates) == 2 else f"all {len(candidates)}"
+        self.say(f"{all_of_them} patches together")
         try:
             return self.try_patches([c.finding for c in candidates], [c.patch for c in candidates])
         except EditRefused:
@@ -218,7 +223,10 @@ class Verifier:
     def _notes(self, together: Tried | None) -> tuple[str, ...]:
         if together is None:
             return self.report.notes
-        return (*self.report.notes, f"all patches together: {together.text}")
+        ends = [together.measured.get(k, {}).get("loss") for k in ("before", "after")]
+        known = all(isinstance(e, (int, float)) for e in ends)
+        loss = f"; loss {ends[0]:.4g} → {ends[1]:.4g}" if known else ""
+        return (*self.report.notes, f"all patches together: {together.text}{loss}")
 
     def try_patches(self, findings: Sequence[Finding], patches: Sequence[Patch]) -> Tried | None:
         """None where the patched script could not be run for a reason that is not its own."""
@@ -245,11 +253,13 @@ class Verifier:
         ill = {s.symptom for s in symptoms.read(run).symptoms if s.cls == "ill"}
         own = {s.symptom for s in self.report.symptoms if s.explained_by in wanted}
         sick = sorted(ill & self.ill & own)
+        if not sick and own & _THROWN_OFF and (high := _ends_above_start(run)):
+            sick = [high]
         fresh = sorted({f.fault for f in stand if f.fault in {n.fault for n in new}})
         fresh += sorted(ill - self.ill)
         crashed = run.ending.kind == "exception"
         short = self._too_short(run) if not still else ""
-        told = _told(still, sick, fresh, short)
+        told = _told(still, sick, fresh, short, len(wanted))
         if crashed:
             told = f"(the patched script ends with {run.ending.exception} at {run.ending.site})"
         gone = not (still or short or crashed)
@@ -288,6 +298,14 @@ class Verifier:
         return f"it ended after {run.num_steps} of {base.num_steps} steps ({run.ending.kind})"
 
 
+def _ends_above_start(run: Run) -> str:
+    losses = run.losses
+    ending = level(part(losses, 0.75, 1.0)).mean
+    if not len(losses) or not ending > ABOVE_START * abs(float(losses[0])):
+        return ""
+    return f"the loss begins at {losses[0]:.4g} and ends at {ending:.4g}"
+
+
 def merged(patches: Sequence[Patch]) -> tuple[tuple[Any, Any], ...]:
     """All patches on the files as they are; EditRefused where two of them overlap."""
     sources = {old.file: old for patch in patches for old, _ in patch.files}
@@ -303,10 +321,11 @@ def _without_patch(fix: Fix | None) -> Fix | None:
     return None if fix is None else Fix(fix.summary)
 
 
-def _told(still: list[str], sick: list[str], fresh: list[str], short: str) -> str:
+def _told(still: list[str], sick: list[str], fresh: list[str], short: str, num: int) -> str:
     if short:
         return f"({short})"
-    gone = "the fault is gone" if not still else f"still there: {', '.join(still)}"
+    fault = "the fault is" if num == 1 else "the faults are"
+    gone = f"{fault} gone" if not still else f"still there: {', '.join(still)}"
     ill = f"; still ill: {', '.join(sick)}" if sick else ""
     new = f"; new: {', '.join(fresh)}" if fresh else "; nothing new fired"
     return f"{gone}{ill}{new}"
