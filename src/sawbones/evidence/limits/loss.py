@@ -180,3 +180,15 @@ LOSS_EXPLODED = Limit(
     1e4, "size of the loss over its first value", "the run had diverged before the operator failed"
 )
 LOSS_DOUBLED = Limit(2.0, "end of the losses over their beginning", "twice: it had diverged")
+
+# loss.flat-scores
+UNIT_LENGTH = Limit(
+    0.01,
+    "root mean square of the entries times the root of their number, less 1",
+    "exact for rows of length 1 but for the spread being that of a sample: 0.5 % for 100 entries",
+)
+LOSS_OUT_OF_REACH = Limit(
+    0.8,
+    "lowest loss that the range of the scores allows, over that of an even guess",
+    "of 256 samples cosines over 0.5 give 0.31, plain ones 0.64, multiplied by 0.1 0.96",
+)
