@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,10 +16,10 @@ LIKELY = Finding("loop.no-zero-grad", "likely", 0.9, "zero_grad is never called"
 SUSPECTED = Finding("loop.no-zero-grad", "suspected", 0.4, "zero_grad is never called")
 
 
-def run(kind: str = "finished", steps: int = 50, **facts: object) -> Run:
+def run(kind: str = "finished", steps: int = 50, **facts: Any) -> Run:
     message = str(facts.pop("message", "")) or None
     ending = Ending(kind, message=message)
-    return Run("train.py", (), "", {}, ending, steps={"step": np.arange(steps)}, facts=facts)
+    return Run("train.py", (), "", {}, ending, steps={"step": np.arange(steps)}, **facts)
 
 
 def verdict(seen: Run, *findings: Finding, **more: object) -> str:

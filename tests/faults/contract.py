@@ -5,12 +5,13 @@ one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sawbones.evidence import NothingToJudge
 from sawbones.faults import Check
 from sawbones.schema import Finding, Run
+from sawbones.schema.observed import Observed
 from sawbones.schema.signals import missing_signal, without
 from sawbones.scoring.cases import Case
 
@@ -34,10 +35,6 @@ def findings(check: Check, run: Run) -> list[Finding]:
         return []
 
 
-# What Run itself reads of its facts, and what a signal of another name stands for.
-OF_RUN = {"events_in_full"}
-
-
 class Noted(dict[str, Any]):
     """Facts that remember what was asked of them."""
 
@@ -54,13 +51,33 @@ class Noted(dict[str, Any]):
         return super().__getitem__(key)
 
 
-def facts_read(check: Check, run: Run) -> set[str]:
+# How the recording was made, rather than something that it shows.
+OF_RECORDING = {"events_in_full", "operators_heard", "device", "compiled", "cpu_time"}
+OBSERVED = {f.name for f in fields(Observed)} - OF_RECORDING
+
+
+@dataclass(frozen=True)
+class Watched(Run):
+    """A run that remembers which of its signals were asked for."""
+
+    asked: set[str] = field(default_factory=set)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in OBSERVED:
+            object.__getattribute__(self, "asked").add(name)
+        return super().__getattribute__(name)
+
+
+def signals_read(check: Check, run: Run) -> set[str]:
     noted = Noted(run.facts)
-    findings(check, replace(run, facts=noted))
-    for fact in run.facts:  # by the signal's own removal: its name may be another one
-        if any(fact not in without(run, signal).facts for signal in check.needs):
-            noted.asked.discard(fact)
-    return noted.asked - OF_RUN
+    watched = Watched(**{**vars(run), "facts": noted})
+    findings(check, watched)
+    asked = watched.asked
+    for signal in check.needs:  # by the signal's own removal: its name may be another one
+        rest = without(run, signal)
+        noted.asked -= run.facts.keys() - rest.facts.keys()
+        asked -= {name for name in OBSERVED if getattr(rest, name) is not getattr(run, name)}
+    return asked | noted.asked
 
 
 def complaints(check: Check, files: Files) -> Iterator[str]:
@@ -82,8 +99,8 @@ def complaints(check: Check, files: Files) -> Iterator[str]:
         for finding in findings(check, run):
             if finding.status != "suspected":
                 yield f"fires on the healthy twin of {name}: {finding.status}, {finding.title}"
-    for fact in sorted(facts_read(check, files.broken) - set(check.needs) - set(check.uses)):
-        yield f"reads run.facts[{fact!r}] and names it neither in NEEDS nor in USES"
+    for name in sorted(signals_read(check, files.broken) - set(check.needs) - set(check.uses)):
+        yield f"reads run.{name} and names it neither in NEEDS nor in USES"
     for signal in check.needs:
         if missing_signal(without(files.broken, signal), check.needs) is None:
             yield f"claims to need {signal}, yet looks when it is missing"

@@ -56,9 +56,7 @@ class Recordings:
         folder = self._made[fault, healthy].result()
         run = read_run(folder / "run")
         if (folder / "second").exists():
-            run = replace(
-                run, facts={**run.facts, "twin_run": compare(run, read_run(folder / "second"))}
-            )
+            run = replace(run, twin_run=compare(run, read_run(folder / "second")))
         changed = folder / "source_change.json"
         if changed.exists():
             told = json.loads(changed.read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from sawbones.observe.options import Options
@@ -17,7 +18,7 @@ if __name__ == "__main__":
     with Bench(Patient("train.py", tuple(sys.argv[2:]), Path(sys.argv[1])), 240) as bench:
         try:
             run = bench.execute(options)
-            held = run.facts.get("held_back", [])
+            held = [asdict(row) for row in run.held_back]
         except ChildFailed:  # most ways need no torch, and then there is nothing to record
             held = []
         folder = str(bench.scratch.folder)

@@ -19,6 +19,7 @@ from sawbones.isolation.choosing import ISOLATION
 from sawbones.observe.options import Options
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
+from sawbones.schema.one_off import HeldBack
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
 
 HERE = Path(__file__).resolve().parent
@@ -90,9 +91,7 @@ def test_a_connection_that_was_held_back_is_named_with_the_flag_that_allows_it(
     )
     run, _ = run_script(tmp_path, text)
     assert run.ending.kind == "exception"
-    assert run.facts["held_back"] == [
-        {"what": "network", "target": "models.example:81", "site": "train.py:3"}
-    ]
+    assert run.held_back == (HeldBack("network", "models.example:81", "train.py:3"),)
     (line,) = held_back(run)
     assert "models.example:81" in line and "--allow network" in line
 
@@ -163,7 +162,7 @@ def test_a_service_is_reached_only_where_that_is_allowed(
         assert str(decoys.port) in death.value.held_back[0]["target"]
         assert decoys.received == []
         run, _ = run_script(decoys.home, text, allow=("network",))
-        assert run.ending.kind == "finished" and "held_back" not in run.facts
+        assert run.ending.kind == "finished" and not run.held_back
         assert decoys.received == [b"hello"]
 
 

@@ -277,7 +277,7 @@ def test_training_on_two_ranks_is_the_same_bit_for_bit(tmp_path: Path) -> None:
     assert weights[0] and weights[0] == weights[1]
     run = read_run(tmp_path / "run")
     for rank in (run, *run.ranks):
-        assert rank.facts["agreement"]["found"] == {} and not rank.facts["off"]
+        assert rank.facts["agreement"]["found"] == {} and not rank.off
     (other,) = run.ranks
     assert other.facts["agreement"]["compared"] >= 6 and other.facts["agreement"]["batches"][0] == 0
     assert not [f for f in read(run).findings if f.fault.startswith("loop.rank")]

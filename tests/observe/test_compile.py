@@ -91,7 +91,7 @@ def test_no_graph_breaks_and_no_compilations_are_added(bench: Bench) -> None:
     assert without[0]["graphs"] >= 2, "nothing was compiled"
     assert watched == without
     run = seen.run
-    assert run.facts["compiled"] and run.num_steps == 18 and not run.facts["off"]
+    assert run.compiled and run.num_steps == 18 and not run.off
     assert (run.statistics["grad_l2"][:, :2] >= 0).any()
     assert all(
         e.site is not None and e.site.code == "optimizer.step()" for e in run.of_kind("step")
@@ -125,7 +125,7 @@ def test_diagnosing_looks_inside_what_the_script_compiles(tmp_path, nothing_comp
         patches.restore()
         recorder.close()
     run = read_run(tmp_path)
-    assert run.facts["compile_off"] and not run.facts["off"]
+    assert run.compile_off and not run.off
     assert any("linear" in op.name for op in run.deep[0].ops)
     assert "skipped" not in run.deep[0].probes
     assert torch._dynamo.eval_frame._stance.stance == "default"

@@ -395,4 +395,4 @@ def test_frameworks_give_the_same_kinds_of_events(name: str, bench: Bench) -> No
     losses = [e.site for e in run.of_kind("loss")]
     assert all(site is not None and "cross_entropy" in site.code for site in losses)
     assert np.isfinite(run.steps["loss"]).all() and np.all(run.steps["grad_norm"] <= 0.5001)
-    assert run.deep and not run.facts["off"]
+    assert run.deep and not run.off

@@ -140,7 +140,7 @@ def test_a_hook_that_raises_is_switched_off_with_one_warning(
     )
     assert "broken on purpose" in (seen.folder / "sawbones.log").read_text()
     run = seen.run
-    assert run.num_steps == 40 and run.facts["off"] == ["forward"]
+    assert run.num_steps == 40 and run.off == ("forward",)
 
 
 def test_a_nan_is_stored_and_shown_and_the_next_step_is_judged_as_ever(tmp_path) -> None:

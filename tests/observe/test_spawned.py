@@ -60,7 +60,7 @@ def test_every_process_that_trains_is_a_rank(bench: Bench, style: str) -> None:
     run = seen.run
     assert run.world_size == 2 and [r.rank for r in (run, *run.ranks)] == [0, 1]
     for rank in (run, *run.ranks):
-        assert rank.num_steps == 5 and rank.ending.kind == "finished" and not rank.facts["off"]
+        assert rank.num_steps == 5 and rank.ending.kind == "finished" and not rank.off
         assert all(
             e.site is not None and e.site.code == "optimizer.step()" for e in rank.of_kind("step")
         )

@@ -57,8 +57,8 @@ def test_losses_and_random_streams_are_bit_identical(name: str, bench: Bench) ->
     assert bare["count"] > 5
     assert (bare["losses"], bare["streams"]) == (seen["losses"], seen["streams"])
     run = read_run(bench.folder / "runs" / mode)
-    assert run.ending.kind == "finished" and run.num_steps > 3 and not run.facts["off"]
-    if not run.facts["compiled"]:
+    assert run.ending.kind == "finished" and run.num_steps > 3 and not run.off
+    if not run.compiled:
         assert run.deep, "nothing was looked at deeply, so nothing was put to the test"
 
 

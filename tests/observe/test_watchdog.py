@@ -144,7 +144,7 @@ def test_a_hang_is_told_within_30_seconds_with_the_line_of_each_rank_and_ended(
     assert f"waits in backward at train.py:{backward}" in done.stderr
     run = read_run(tmp_path / "run")
     assert [r.ending.kind for r in (run, *run.ranks)] == ["hang", "hang"]
-    assert max(float(p.get("still", 0)) for p in run.facts["hang"]) < 30
+    assert max(p.still for p in run.hang) < 30
     found = list(check(run))
     assert len(found) == 1 and {s.line for s in found[0].where} >= {barrier, backward}
 

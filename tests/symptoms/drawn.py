@@ -20,6 +20,8 @@ from sawbones.schema import (
     Site,
     Value,
 )
+from sawbones.schema.observed import Observed
+from sawbones.store.codec import decode_fields
 
 LINE = Site("train.py", 12, "<module>", "loss.backward()")
 FOUR_CLASSES = {"0": 100, "1": 100, "2": 100, "3": 100}  # a constant answer scores log 4 = 1.386
@@ -37,7 +39,8 @@ def falling(
 
 
 def drawn(losses: npt.ArrayLike, **changes: Any) -> Run:
-    """A run of a classifier with four classes. `columns`, `facts`, `evaluations`, `call` and
+    """A run of a classifier with four classes. `columns`, `facts` (as a recording holds
+    them), `evaluations`, `call` and
     `epoch` (steps of one) say more; everything else is a field of Run.
     """
     values = np.asarray(losses, np.float64)
@@ -83,7 +86,8 @@ def drawn(losses: npt.ArrayLike, **changes: Any) -> Run:
         "deep": deep,
         "batches": batches,
     }
-    return Run("train.py", (), "run", {}, **(given | changes))
+    facts = changes.get("facts", {})
+    return Run("train.py", (), "run", {}, **(given | changes | decode_fields(Observed, facts)))
 
 
 def classes(table: Mapping[str, Sequence[int]]) -> dict[str, Any]:

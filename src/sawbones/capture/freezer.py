@@ -35,6 +35,7 @@ from sawbones.capture.spikes import Spikes
 from sawbones.capture.writing import write_bundle
 from sawbones.observe.capturing import BriefCapturing
 from sawbones.observe.census import unwrap
+from sawbones.schema.one_off import Bundle
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -385,18 +386,10 @@ class Freezer:
         if self.settings.remember and (why := trust.remember_file(path)) is not None:
             self._r.guard.say(why)
         self.bundles.append(path)
-        self._r.facts["bundles"] = [
-            {"path": str(p), **t} for p, t in zip(self.bundles, self._texts(failure), strict=True)
-        ]
+        known = self._r.facts.setdefault("bundles", [])
+        known.append(Bundle(str(path), failure.kind, failure.text))
         self._r.writer.meta("facts", self._r.facts)
         return path
-
-    def _texts(self, failure: Failure) -> list[dict[str, Any]]:
-        known = [
-            {k: v for k, v in entry.items() if k != "path"}
-            for entry in self._r.facts.get("bundles", ())
-        ]
-        return [*known, {"kind": failure.kind, "text": failure.text}]
 
     def _state(self, point: str, step: int) -> tuple[dict[str, Any] | None, list[str]]:
         """The live objects while they are still what the step began with, else the last copy before

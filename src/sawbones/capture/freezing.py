@@ -4,7 +4,6 @@ that `diagnose` watches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +31,3 @@ def install(recorder: Any, session: Session, **settings: Any) -> Any:
     )
     recorder.capture = Freezer(recorder, replace(where, **settings))
     return recorder.capture
-
-
-def bundles_of(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """[{path, kind, text}] as the recorder left them in the facts of a run."""
-    return [dict(entry) for entry in facts.get("bundles", ())]

@@ -4,10 +4,11 @@ watchdog says of a standstill.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sawbones.schema import Site
+from sawbones.schema.ranks import Position
 
 # Buffers differ between two forward passes of a healthy DDP, and the order of events alone does no
 # harm.
@@ -35,21 +36,16 @@ def drifted(facts: Mapping[str, Any]) -> str | None:
 
 def standstill(facts: Mapping[str, Any], rank: int) -> tuple[str, Site | None] | None:
     """One line about ranks that wait for each other, and where this one stands."""
-    positions = facts.get("hang")
+    positions: Sequence[Position] = facts.get("hang") or ()
     if not positions:
         return None
-    told = [
-        f"rank {p['rank']} {_doing(p)}" for p in sorted(positions, key=lambda p: int(p["rank"]))[:4]
-    ]
-    site = next((p.get("site") for p in positions if p["rank"] == rank), None)
-    where = Site(site["file"], site["line"], site["function"], site["code"]) if site else None
-    return f"the ranks wait for each other: {', '.join(told)}", where
+    told = [f"rank {p.rank} {_doing(p)}" for p in sorted(positions, key=lambda p: p.rank)[:4]]
+    site = next((p.site for p in positions if p.rank == rank), None)
+    return f"the ranks wait for each other: {', '.join(told)}", site
 
 
-def _doing(position: Mapping[str, Any]) -> str:
-    if position["ended"]:
+def _doing(position: Position) -> str:
+    if position.ended:
         return "has ended"
-    site = position.get("site")
-    return f"is in {position['op'] or 'a distributed call'}" + (
-        f" at {site['file']}:{site['line']}" if site else ""
-    )
+    at = f" at {position.site}" if position.site else ""
+    return f"is in {position.op or 'a distributed call'}{at}"

@@ -123,7 +123,7 @@ def assemble(recorded: Any, measured: dict[str, Any]) -> dict[str, Any]:
     memory = measured.get("memory") or {"peak": 0, "owners": []}
     return {
         "script": recorded.script,
-        "device": recorded.facts.get("device", "cpu"),
+        "device": recorded.device,
         "steps": recorded.num_steps,
         "seconds_per_step": seconds,
         "samples_per_second": samples / seconds if samples else None,

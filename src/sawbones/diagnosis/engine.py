@@ -196,9 +196,8 @@ def _without_run(
         if ended
         else str(error).splitlines()[0].removesuffix(" It said:")
     )
-    facts = {"held_back": error.held_back} if isinstance(error, DiedAtOnce) else {}
     ending = Ending("exception", 1) if died else Ending("terminated")
-    run = Run(script, argv, "", {}, ending, facts=facts)
+    run = Run(script, argv, "", {}, ending, held_back=tuple(getattr(error, "held_back", ())))
     wanted = held_back(run)
     report = Report(
         "crashed" if died and not wanted else "inconclusive",
@@ -252,7 +251,7 @@ def with_twin(bench: Bench, run: Run, say: Say) -> Run:
         return run
     if bench.interrupted:
         return run
-    return replace(run, facts={**run.facts, "twin_run": compare(run, second)})
+    return replace(run, twin_run=compare(run, second))
 
 
 def with_source_change(bench: Bench, run: Run, say: Say) -> Run:
@@ -415,8 +414,8 @@ def _report(
     if run.ending.kind == "exception":
         first = (run.ending.message or "").split("\n")[0][:200]
         notes += (f"the script crashed at {run.ending.site}: {run.ending.exception}: {first}",)
-    if "died" in run.facts:
-        notes += (f"the script was killed (exit status {run.facts['died']})",)
+    if run.died:
+        notes += (f"the script was killed (exit status {run.died})",)
     notes += tuple(line for line in held_back(run) if line not in judged.why)
     notes += found.notes
     notes += ill_itself(good) if good is not None else ()
@@ -437,7 +436,7 @@ def _report(
         cleared,
         could_not_see=signs.could_not_see,
         progress=learned(run),
-        masked=dict(run.facts.get("masked", {})),
+        masked=dict(run.masked),
         ignored=found.ignored,
         against_good=compared,
     )

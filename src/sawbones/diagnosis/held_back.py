@@ -13,9 +13,9 @@ _WORDS = {"network": "a connection to {}", "subprocess": "starting {}", "files":
 def held_back(run: Run) -> tuple[str, ...]:
     """Empty where nothing was. A run that died with some of it is inconclusive, not crashed."""
     lines = []
-    for row in run.facts.get("held_back") or ():
-        what = _WORDS[row["what"]].format(row["target"])
-        at = f" ({row['site']})" if row.get("site") else ""
-        flag = ALLOWED_BY[row["what"]].format(row["target"])
+    for row in run.held_back:
+        what = _WORDS[row.what].format(row.target)
+        at = f" ({row.site})" if row.site else ""
+        flag = ALLOWED_BY[row.what].format(row.target)
         lines.append(f"{what}{at} was held back; to allow it: {flag}")
     return tuple(lines)

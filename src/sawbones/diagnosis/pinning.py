@@ -127,9 +127,9 @@ def first_steps(run: Run, steps: int) -> Run:
             facts[name] = {**facts[name], key: [row for row in rows if row.get("step", 0) < steps]}
     if (facts.get("nonfinite") or {}).get("step", 0) >= steps:
         del facts["nonfinite"]
-    twin = facts.get("twin_run")
-    if twin and (twin.get("differs") or {}).get("step", 0) >= steps:
-        facts["twin_run"] = {**twin, "differs": None}
+    twin = run.twin_run
+    if twin is not None and twin.differs is not None and twin.differs.step >= steps:
+        twin = replace(twin, differs=None)
     rows_kept = run.tensor_steps < steps
     return replace(
         run,
@@ -142,6 +142,7 @@ def first_steps(run: Run, steps: int) -> Run:
         ending=replace(run.ending, kind="budget") if run.ending.kind == "exception" else run.ending,
         ranks=tuple(first_steps(other, steps) for other in run.ranks),
         facts=facts,
+        twin_run=twin,
     )
 
 

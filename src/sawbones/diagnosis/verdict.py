@@ -62,7 +62,7 @@ def _crashed(run: Run, sick: bool) -> bool:
     """A script that died is reported as such, with its cause among the findings; one that gave up
     by itself is sick or not.
     """
-    died = run.ending.kind == "killed" and bool({"aborted", "died"} & set(run.facts))
+    died = run.ending.kind == "killed" and bool(run.aborted or run.died)
     return run.ending.kind == "exception" or died or (run.ending.kind == "exit" and not sick)
 
 

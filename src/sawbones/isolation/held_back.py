@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sawbones.observe.sites import SiteFinder
+from sawbones.schema.one_off import HeldBack
 
 FILE = "held_back.jsonl"
 MAX_RECORDS = 100
@@ -45,7 +46,7 @@ class Record:
             pass  # the script gets its error in any case
 
 
-def read(run_folder: Path) -> list[dict[str, Any]]:
+def read(run_folder: Path) -> list[HeldBack]:
     """What the children of a run wanted. Connections to this machine count only where there is
     something to connect to: a private network has no services of the user's.
     """
@@ -53,13 +54,13 @@ def read(run_folder: Path) -> list[dict[str, Any]]:
         lines = (run_folder / FILE).read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
-    found = []
+    found: list[HeldBack] = []
     for line in lines:
         row = json.loads(line)
         port = row.pop("local_port", None)
-        if (port is None or is_listening(port)) and row not in found:
-            found.append(row)
-    return found
+        if port is None or is_listening(port):
+            found.append(HeldBack(row["what"], row["target"], row["site"]))
+    return list(dict.fromkeys(found))
 
 
 def is_listening(port: int) -> bool:

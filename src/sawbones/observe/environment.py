@@ -11,16 +11,6 @@ from typing import Any
 _PACKAGES = ("numpy", "transformers", "accelerate", "lightning", "pytorch_lightning", "deepspeed")
 
 
-def describe_determinism() -> dict[str, bool]:
-    import torch
-
-    return {
-        "algorithms": torch.are_deterministic_algorithms_enabled(),
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "cudnn_deterministic": torch.backends.cudnn.deterministic,
-    }
-
-
 def describe_environment() -> dict[str, Any]:
     import torch
 

@@ -29,7 +29,6 @@ from sawbones.observe.cpu_time import Clock, cpu_time
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.detail import Detail
 from sawbones.observe.endings import Finished, Stopped
-from sawbones.observe.environment import describe_determinism
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import Guard, is_from_outside
 from sawbones.observe.journal import Journal
@@ -524,11 +523,9 @@ class Recorder:
             self.writer.record("optimizer", optimizer.index, optimizer)
         for number, module in enumerate(self.census.module_records()):
             self.writer.record("module", number, module)
-        self.facts["determinism"] = describe_determinism()
         self.facts["device"] = str(next((p.device for p in self.census.trainable()), "cpu"))
         self.facts["compiled"] = self.census.compiled
-        used = cpu_time()
-        self.facts["cpu_time"] = (used.ran, used.waited)
+        self.facts["cpu_time"] = cpu_time()
         self.facts["operators_heard"] = self.journal is not None
         self.facts["off"] = sorted(self.guard.off)
         self.facts["events_in_full"] = self.detail.in_full

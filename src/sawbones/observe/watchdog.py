@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 from sawbones.masking import mask
 from sawbones.schema import Ending, Site
+from sawbones.schema.ranks import Position
+from sawbones.store.codec import from_plain
 from sawbones.store.opening import read_only
 from sawbones.store.private import make_private_file
 from sawbones.store.ring import Ring, stacks_path
@@ -215,13 +217,11 @@ class Watchdog:
         recorder = self._r
         if tell:
             recorder.guard.say(describe(positions))
-        recorder.facts["hang"] = positions
+        recorder.facts["hang"] = [from_plain(Position, position) for position in positions]
         recorder.deep, recorder.journal = None, None  # they belong to the main thread
         recorder.options = replace(recorder.options, journal=False)
-        mine = next((p for p in positions if p["rank"] == recorder.rank), {})
-        site = mine.get("site")
-        where = Site(site["file"], site["line"], site["function"], site["code"]) if site else None
-        recorder.close(Ending("hang", EXIT_STATUS, message=describe(positions), site=where))
+        mine = next((p.site for p in recorder.facts["hang"] if p.rank == recorder.rank), None)
+        recorder.close(Ending("hang", EXIT_STATUS, message=describe(positions), site=mine))
         sys.stdout.flush()
         sys.stderr.flush()
         time.sleep(max(0.0, leave - time.time()))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -42,9 +42,6 @@ class Slopes:
     kink: bool  # the slopes on both sides differ: the point lies on an edge of the function
     passes_through: bool  # the output is the input
     flat: bool  # no direction changes the output
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class CannotVary(ValueError):

@@ -42,7 +42,7 @@ def run_summary(run: Run, symptoms: Sequence[Symptom] = ()) -> str:
             f"  model      {sum(t.numel for t in trainable):,} trainable values in "
             f"{len(trainable)} tensor{'s' * (len(trainable) != 1)}"
         )
-    masked = masked_text(run.facts.get("masked", {}))
+    masked = masked_text(run.masked)
     if masked:
         lines += labelled("masked", shown_line(masked))
     folder = near(run.folder)

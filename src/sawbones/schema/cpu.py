@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class CpuTime:
     """Seconds, over all threads."""
 
-    ran: float
-    waited: float  # ready to run while other work had the cores
+    ran: float = 0.0
+    waited: float = 0.0  # ready to run while other work had the cores
 
     @property
     def waiting_share(self) -> float:

@@ -1,27 +1,28 @@
-"""Weights that were put into a model."""
+"""State that was put back into a model, an optimizer, ..."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sawbones.schema.site import Site
-from sawbones.schema.source import as_site
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedWeights:
-    """One call of a model's load_state_dict, in numbers of tensors."""
+class Restored:
+    """One call of load_state_dict or its like; of a model, in numbers of tensors."""
 
-    given: int
-    taken: int
-    missing: int  # of the model's own, that were not given
-    same: int  # of those that were taken, in the model's own memory before
-    first_missing: str
-    first_unexpected: str
-    step: int
-    site: Site | None
+    kind: str  # model, optimizer, scheduler, scaler, rng
+    index: int = -1  # of the optimizer
+    step: int = 0
+    seq: int = 0  # of the events up to then
+    site: Site | None = None
+    empty: bool = False  # the state of an optimizer that has not stepped
+    given: int | None = None  # None: not weights, or torch did not say what became of them
+    taken: int = 0
+    missing: int = 0  # of the model's own, that were not given
+    same: int = 0  # of those that were taken, in the model's own memory before
+    first_missing: str = ""
+    first_unexpected: str = ""
 
     @property
     def own(self) -> int:
@@ -32,16 +33,3 @@ class LoadedWeights:
     def is_own(self) -> bool:
         """All that was taken is the model's own memory: nothing changes."""
         return self.same == self.taken
-
-
-def loaded_weights(row: Mapping[str, Any]) -> LoadedWeights:
-    return LoadedWeights(
-        row["given"],
-        row["taken"],
-        row["missing"],
-        row["same"],
-        row["first_missing"],
-        row["first_unexpected"],
-        row["step"],
-        as_site(row.get("site")),
-    )

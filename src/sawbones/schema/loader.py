@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from sawbones.schema.site import Site
-from sawbones.schema.source import as_site
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +27,3 @@ class Loader:
     def source(self) -> str:
         """What its batches call it."""
         return f"loader:{self.index}"
-
-
-_KNOWN = {field.name for field in fields(Loader)}
-
-
-def loader(row: Loader | Mapping[str, Any]) -> Loader:
-    """A loader, or what a recording holds of one."""
-    if isinstance(row, Loader):
-        return row
-    known = {key: value for key, value in row.items() if key in _KNOWN}
-    sites = {key: as_site(value) for key, value in known.items() if key.endswith("site")}
-    return Loader(**{**known, **sites})

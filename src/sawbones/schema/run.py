@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sawbones.schema.cpu import CpuTime
 from sawbones.schema.crash import Crash
 from sawbones.schema.deep import DeepStep
 from sawbones.schema.event import Event
-from sawbones.schema.loaded import LoadedWeights, loaded_weights
-from sawbones.schema.loader import Loader, loader
+from sawbones.schema.loaded import Restored
+from sawbones.schema.observed import Observed
 from sawbones.schema.site import Site
 from sawbones.schema.source import (
     IndexWrites,
@@ -20,7 +19,6 @@ from sawbones.schema.source import (
     SourceCall,
     SourceLine,
     SourceNumber,
-    as_site,
     index_writes,
     made_tensors,
     source_call,
@@ -157,7 +155,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Observed):
     script: str
     argv: tuple[str, ...]
     folder: str
@@ -197,17 +195,6 @@ class Run:
         return len(self.steps.get("step", ()))
 
     @property
-    def events_in_full(self) -> int:
-        """Steps whose events are all there; after them only rare kinds are, and everything of every
-        25th step.
-        """
-        return int(self.facts.get("events_in_full", 500))
-
-    @property
-    def loaders(self) -> list[Loader]:
-        return list(map(loader, self.facts.get("loaders") or ()))
-
-    @property
     def source_calls(self) -> list[SourceCall]:
         return list(map(source_call, self.facts.get("calls") or ()))
 
@@ -224,21 +211,9 @@ class Run:
         return list(map(made_tensors, self.facts.get("data_ops") or ()))
 
     @property
-    def cpu_time(self) -> CpuTime:
-        """Of the training process; all zero where the system does not count it."""
-        return CpuTime(*(self.facts.get("cpu_time") or (0.0, 0.0)))
-
-    @property
-    def loaded_weights(self) -> list[LoadedWeights]:
+    def loaded_weights(self) -> list[Restored]:
         """Each time weights were put into a model and torch said nothing."""
-        rows = self.facts.get("restored") or ()
-        return [loaded_weights(row) for row in rows if "given" in row]
-
-    @property
-    def states_taken(self) -> list[Site]:
-        """Lines that ask a model for its weights."""
-        sites = map(as_site, self.facts.get("states_taken") or ())
-        return [site for site in sites if site is not None]
+        return [row for row in self.restored or () if row.given is not None]
 
     @property
     def index_writes(self) -> list[IndexWrites]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sawbones.schema.observed import Observed
 from sawbones.schema.run import Run
 
 _Present = Callable[[Run], bool]
@@ -24,6 +25,11 @@ def _without_deep(**empty: Any) -> _Remove:
 
 def _without_fact(name: str) -> _Remove:
     return lambda run: replace(run, facts={k: v for k, v in run.facts.items() if k != name})
+
+
+def _without(name: str) -> _Remove:
+    empty: dict[str, Any] = {name: getattr(Observed, name)}
+    return lambda run: replace(run, **empty)
 
 
 # name -> (why it is missing, is it there, the run without it)
@@ -133,8 +139,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "loaders": (
         "this run uses no DataLoader. Nothing to do",
-        lambda r: bool(r.facts.get("loaders")),
-        _without_fact("loaders"),
+        lambda r: bool(r.loaders),
+        _without("loaders"),
     ),
     "label_probe": (
         "inputs and labels could not be paired",
@@ -146,8 +152,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
             "the script has no autograd function of its own, or diagnose did not watch it. "
             "Nothing to do"
         ),
-        lambda r: bool(r.facts.get("own_gradients")),
-        _without_fact("own_gradients"),
+        lambda r: bool(r.own_gradients),
+        _without("own_gradients"),
     ),
     "samples": (
         "what samples and labels hold was not recorded: only diagnose does",
@@ -167,8 +173,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "twin_run": (
         "the script was not run a second time",
-        lambda r: bool(r.facts.get("twin_run")),
-        _without_fact("twin_run"),
+        lambda r: bool(r.twin_run),
+        _without("twin_run"),
     ),
     "source_change": (
         "the script was not run again with other rows: only diagnose does",
@@ -194,8 +200,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "loose_gradients": (
         "which parameters outside of optimizers get gradients was not recorded",
-        lambda r: "loose_gradients" in r.facts,
-        _without_fact("loose_gradients"),
+        lambda r: r.loose_gradients is not None,
+        _without("loose_gradients"),
     ),
     "updates": (
         "no optimizer of this run is written by hand. Nothing to do",
@@ -209,18 +215,18 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "shards": (
         "no gradients of a sharded model were recorded. Nothing to do",
-        lambda r: bool(r.facts.get("shards")),
-        _without_fact("shards"),
+        lambda r: bool(r.shards),
+        _without("shards"),
     ),
     "syncs": (
         "no CUDA device was used, so nothing waits for one. Nothing to do",
-        lambda r: bool(r.facts.get("syncs")),
-        _without_fact("syncs"),
+        lambda r: bool(r.syncs),
+        _without("syncs"),
     ),
     "graphs": (
         "whether graphs are kept was not recorded",
-        lambda r: bool((r.facts.get("graphs") or {}).get("series")),
-        _without_fact("graphs"),
+        lambda r: r.graphs is not None and bool(r.graphs.series),
+        _without("graphs"),
     ),
     "ranks": (
         "this run has one rank. Nothing to do",
@@ -239,7 +245,7 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     "loaded_weights": (
         "no weights are put into a model. Nothing to do",
         lambda r: bool(r.loaded_weights),
-        _without_fact("restored"),
+        _without("restored"),
     ),
     "loaded_states": (
         "no weights are put into a model. Nothing to do",
@@ -247,7 +253,7 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
             (r.ending.kind == "exception" and r.ending.crash is not None) or bool(r.loaded_weights)
         ),
         lambda r: replace(
-            _without_fact("restored")(r), ending=replace(r.ending, kind="finished", crash=None)
+            _without("restored")(r), ending=replace(r.ending, kind="finished", crash=None)
         ),
     ),
     "crash_record": (

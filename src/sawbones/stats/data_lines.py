@@ -73,8 +73,8 @@ def outside_of_models(run: Run, sites: Sequence[Site]) -> tuple[Site, ...]:
 
 def data_function(run: Run, role: str) -> tuple[str, int, int] | None:
     """(file, first line, last line) of the user's function that reads, makes or seeds samples."""
-    found = (run.facts.get("data_code") or {}).get(role)
-    return (str(found[0]), int(found[1]), int(found[2])) if found else None
+    found: tuple[str, int, int] | None = getattr(run.data_code, role)
+    return found
 
 
 def lines_in(sites: Sequence[Site], where: tuple[str, int, int] | None) -> tuple[Site, ...]:

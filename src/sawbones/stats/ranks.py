@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import NOT_MEASURED, Event, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.splits import loader_site, told_apart
 
 
@@ -45,7 +45,7 @@ def training_sites(run: Run) -> tuple[Site, ...]:
 
 def is_sharded(run: Run) -> bool:
     """Each rank holds a part of every tensor: what they hold must differ."""
-    if run.facts.get("sharded"):
+    if run.sharded:
         return True
     return any(
         "FSDP" in str(e.data.get("cls")) or "Fully" in str(e.data.get("cls"))
@@ -167,18 +167,10 @@ def written_alone(a: Run, b: Run) -> tuple[Site, ...]:
     lines that called them.
     """
     ours, theirs = (
-        {places(*map(as_site, w["sites"])) for w in r.facts.get("writes") or () if w["step"] > 0}
-        for r in (a, b)
+        dict.fromkeys(write.sites for write in r.writes if write.step > 0) for r in (a, b)
     )
-    lines = [w["sites"] for r in (a, b) for w in r.facts.get("writes") or () if w["step"] > 0]
-    return places(
-        *(
-            as_site(s)
-            for sites in lines
-            for s in sites
-            if places(*map(as_site, sites)) in ours ^ theirs
-        )
-    )
+    alone = ours.keys() ^ theirs.keys()
+    return places(*(site for sites in (*ours, *theirs) if sites in alone for site in sites))
 
 
 def rates_apart(a: Run, b: Run, step: int) -> tuple[Event, Event] | None:

@@ -96,15 +96,13 @@ def not_restored(run: Run, resume: Resume) -> Optimizer | None:
     if any(e.seq < resume.load.seq for e in own):
         return None  # it lives on in memory
     restored = [
-        r
-        for r in run.facts.get("restored") or ()
-        if r["kind"] == "optimizer" and r["index"] == resume.optimizer
+        r for r in run.restored or () if r.kind == "optimizer" and r.index == resume.optimizer
     ]
     # A framework that moves a fresh optimizer hands its empty state back to it; an empty state out
     # of the checkpoint is its state.
     held = "optimizer" in (resume.load.data.get("kinds") or ())
-    restored = [r for r in restored if not r.get("empty") or (held and r["seq"] >= resume.load.seq)]
-    return None if any(r["seq"] <= own[0].seq for r in restored) else optimizer
+    restored = [r for r in restored if not r.empty or (held and r.seq >= resume.load.seq)]
+    return None if any(r.seq <= own[0].seq for r in restored) else optimizer
 
 
 def lr_jump(run: Run, resume: Resume) -> tuple[float, float] | None:
@@ -118,10 +116,7 @@ def lr_jump(run: Run, resume: Resume) -> tuple[float, float] | None:
     if (
         not before
         or not after
-        or any(
-            r["kind"] == "scheduler" and r["seq"] >= resume.load.seq
-            for r in run.facts.get("restored") or ()
-        )
+        or any(r.kind == "scheduler" and r.seq >= resume.load.seq for r in run.restored or ())
     ):
         return None
     lrs, steps = run.steps["lr"], run.steps["step"]

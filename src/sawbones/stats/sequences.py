@@ -127,13 +127,8 @@ def built_sites(run: Run, names: tuple[str, ...], size: int) -> list[Site]:
 
 def buffer_sites(run: Run, size: int) -> list[Site]:
     """Lines at which a square of at least this size was put among a module's buffers."""
-    found = []
-    for row in run.facts.get("buffers") or ():
-        shape = tuple(row.get("shape") or ())
-        site = as_site(row.get("site"))
-        if site is not None and len(shape) >= 2 and shape[-1] == shape[-2] >= size:
-            found.append(site)
-    return found
+    square = (b for b in run.buffers if len(b.shape) >= 2 and b.shape[-1] == b.shape[-2])
+    return [buffer.site for buffer in square if buffer.shape[-1] >= size]
 
 
 def mask_sites(deep: DeepStep, attention: Attention, names: tuple[str, ...] = ()) -> list[Site]:

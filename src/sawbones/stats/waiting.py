@@ -21,7 +21,7 @@ class Waiting:
 
 def hears_operators(run: Run) -> bool:
     """Whether every operator was listened to, those that put samples together among them."""
-    return bool(run.facts.get("operators_heard", "calls" in run.facts))
+    return run.operators_heard
 
 
 def waiting(run: Run) -> Waiting | None:

@@ -9,6 +9,7 @@ import dataclasses
 import math
 import types
 import typing
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -69,20 +70,24 @@ def from_plain(kind: type[T], value: Any) -> T:
     return typing.cast(T, _decode(kind, value))
 
 
+def decode_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the class's fields that are there, each as its own type."""
+    hints = _hints(cls)
+    return {
+        f.name: _decode(hints[f.name], values[f.name])
+        for f in dataclasses.fields(cls)
+        if f.name in values
+    }
+
+
 def _decode(kind: Any, value: Any) -> Any:
     if value is None:
         return None
     if dataclasses.is_dataclass(kind):
-        hints = _hints(typing.cast(type, kind))
-        fields = {f.name: f for f in dataclasses.fields(kind)}
-        made = {name: _decode(hints[name], value[name]) for name in fields if name in value}
-        for name, f in fields.items():  # None is left out when written
-            if (
-                name not in made
-                and f.default is dataclasses.MISSING
-                and f.default_factory is dataclasses.MISSING
-            ):
-                made[name] = None
+        made = decode_fields(typing.cast(type, kind), value)
+        for f in dataclasses.fields(kind):  # None is left out when written
+            if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+                made.setdefault(f.name, None)
         return typing.cast(type, kind)(**made)
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):

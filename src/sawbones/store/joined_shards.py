@@ -19,7 +19,7 @@ _TOTALS = ("grad_norm", "param_norm", "update_norm")
 def join_shards(run: Run) -> Run:
     """Rank 0 with the norms of the whole; the other ranks keep those of their parts."""
     everyone = (run, *run.ranks)
-    if len(everyone) != run.world_size or not all(r.facts.get("parts_of_all") for r in everyone):
+    if len(everyone) != run.world_size or not all(r.parts_of_all for r in everyone):
         return run
     same = all(
         np.array_equal(r.tensor_steps, run.tensor_steps) and len(r.tensors) == len(run.tensors)

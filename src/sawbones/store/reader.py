@@ -27,7 +27,8 @@ from sawbones.schema import (
     Tensor,
 )
 from sawbones.schema.errors import SawbonesError
-from sawbones.store.codec import from_plain, revive
+from sawbones.schema.observed import Observed
+from sawbones.store.codec import decode_fields, from_plain, revive
 from sawbones.store.errors import RunNotReadable
 from sawbones.store.joined_shards import join_shards
 from sawbones.store.limits import MAX_ROWS, Allowance
@@ -104,6 +105,12 @@ def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowan
     )
     rank = _whole(meta.get("rank", rank))
     graded = dict(meta.get("facts", {})).get("graded_evaluations") or {}
+    facts = {
+        **dict(meta.get("facts", {})),
+        **({"masked": meta["masked"]} if meta.get("masked") else {}),
+        **_one_off(db, allowance),
+    }
+    known = decode_fields(Observed, facts) | _last_calls(folder, rank)
     return Run(
         script=_text(meta.get("script", ""))[:MAX_NAME],
         argv=tuple(_text(argument)[:MAX_ARGUMENT] for argument in meta.get("argv", ())),
@@ -122,13 +129,9 @@ def _decoded(folder: Path, rank: int, db: sqlite3.Connection, allowance: Allowan
         modules=tuple(_records(db, allowance, "module", Module)),
         batches=tuple(_batches(db, allowance, graded.get("batches") or ())),
         deep=tuple(_records(db, allowance, "deep", DeepStep)),
-        facts={
-            **dict(meta.get("facts", {})),
-            **({"masked": dict(meta["masked"])} if meta.get("masked") else {}),
-            **_one_off(db, allowance),
-            **_last_calls(folder, rank),
-        },
+        facts={name: value for name, value in facts.items() if name not in known},
         signals=dict(meta.get("signals", {})),
+        **known,
     )
 
 
@@ -183,13 +186,8 @@ def _one_off(db: sqlite3.Connection, allowance: Allowance) -> dict[str, Any]:
 
 
 def _last_calls(folder: Path, rank: int) -> dict[str, Any]:
-    calls = read_ring(folder, rank)
-    stacks = stacks_path(folder, rank)
-    aborted = _start_of(stacks)
-    return {
-        **({"last_collectives": calls} if calls else {}),
-        **({"aborted": aborted} if aborted else {}),
-    }
+    aborted = _start_of(stacks_path(folder, rank))
+    return {"last_collectives": read_ring(folder, rank), "aborted": aborted}
 
 
 def _start_of(path: Path, most: int = 4000) -> str:

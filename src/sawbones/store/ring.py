@@ -15,6 +15,7 @@ from typing import Any
 
 from sawbones.masking import mask
 from sawbones.schema import Site
+from sawbones.schema.ranks import Collective
 from sawbones.store.private import make_private_file
 
 SLOTS = 32
@@ -61,38 +62,32 @@ class Ring:
         self._map[start : start + SLOT_BYTES] = text[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
 
 
-def read_ring(folder: Path, rank: int) -> list[dict[str, Any]]:
+def read_ring(folder: Path, rank: int) -> tuple[Collective, ...]:
     """In the order they were made; empty when there is none."""
     try:
         path = ring_path(folder, rank)
         if not path.is_file():
-            return []
+            return ()
         with path.open("rb") as file:
             data = file.read(SLOTS * SLOT_BYTES)
     except OSError:
-        return []
+        return ()
     found = []
     for start in range(0, len(data), SLOT_BYTES):
         text = data[start : start + SLOT_BYTES].rstrip(b"\0")
         try:
-            number, op, shape, step, place, *callers = json.loads(text) if text else (None,) * 5
-            site = (
-                dict(zip(("file", "line", "function", "code"), place, strict=True))
-                if place
-                else None
-            )
+            number, op, shape, step, place, *callers = json.loads(text)
+            if type(number) is int:
+                around = tuple(_site(row) for row in (callers[0] if callers else ()))
+                site = _site(place) if place else None
+                found.append(
+                    Collective(number, str(op), tuple(shape or ()), int(step), site, around)
+                )
         except (ValueError, TypeError, RecursionError):
             continue  # cut off in the middle
-        if type(number) is int:
-            around = callers[0] if callers else []
-            found.append(
-                {
-                    "number": number,
-                    "op": op,
-                    "shape": shape,
-                    "step": step,
-                    "site": site,
-                    "callers": around,
-                }
-            )
-    return sorted(found, key=lambda row: int(row["number"]))
+    return tuple(sorted(found, key=lambda row: row.number))
+
+
+def _site(row: Any) -> Site:
+    file, line, function, code = row
+    return Site(str(file), int(line), str(function), str(code))

@@ -39,7 +39,7 @@ CAUSES = ("*",)
 
 
 def look(run: Run) -> Symptom | None:
-    ending, died = run.ending, run.facts.get("died") or run.facts.get("aborted")
+    ending, died = run.ending, run.died or run.aborted
     if ran_out_of_memory(run):
         return None
     at = f"after {run.num_steps} steps" if run.num_steps else "before the first step"

@@ -45,20 +45,18 @@ WORDS = {
 
 
 def look(run: Run) -> Symptom | None:
-    twin = run.facts["twin_run"]
-    differs = twin.get("differs")
-    if not differs or differs.get("what") not in WORDS:
+    twin = run.twin_run
+    differs = twin.differs if twin is not None else None
+    if twin is None or differs is None or differs.what not in WORDS:
         return None
-    if not twin.get("seeded"):
+    if not twin.seeded:
         raise NothingToJudge("the script seeds nothing")
-    if differs["what"] == "loss" and limits.LAST_BITS.kept_by(differs.get("relative")):
+    if differs.what == "loss" and limits.LAST_BITS.kept_by(differs.relative):
         return None
-    first, second = differs.get("first"), differs.get("second")
+    first, second, step = differs.first, differs.second, differs.step
     numbers = f" ({first:.6g} and {second:.6g})" if isinstance(first, float) else ""
-    step = int(differs.get("step", 0))
     text = (
-        f"a second run from the same seed differs in {WORDS[differs['what']]}{numbers} at "
-        f"step {step}"
+        f"a second run from the same seed differs in {WORDS[differs.what]}{numbers} at step {step}"
     )
     return Symptom(
         "",

@@ -43,5 +43,5 @@ def observe(
                     deep_steps=(), deep_every=0, max_steps=limit, full_every=10, batch_samples=0
                 )
             )
-            run = replace(run, facts={**run.facts, "twin_run": compare(run, second)})
+            run = replace(run, twin_run=compare(run, second))
     return run

@@ -30,6 +30,7 @@ from sawbones.observe.cpu_time import LARGEST_STRETCH, Clock, own_seconds
 from sawbones.observe.options import Options
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
+from sawbones.schema.one_off import HeldBack
 from sawbones.store import RunNotFound, read_run
 from sawbones.trials.child import Remedy, Spec
 
@@ -55,7 +56,7 @@ class ChildFailed(SawbonesError):
 class DiedAtOnce(ChildFailed):
     """The script itself failed before there was anything to record."""
 
-    def __init__(self, text: str, wanted: list[dict[str, Any]]) -> None:
+    def __init__(self, text: str, wanted: list[HeldBack]) -> None:
         super().__init__(text)
         self.held_back = wanted
 
@@ -237,13 +238,12 @@ class Bench:
         if self.isolation.is_kernel and message.startswith(held_back.NOT_OURS):
             path = message.rpartition(": ")[2]
             place = f"{run.ending.site.file}:{run.ending.site.line}" if run.ending.site else None
-            wanted.append({"what": "files", "target": path, "site": place})
+            wanted.append(HeldBack("files", path, place))
         died = run.ending.kind == "killed" and not cut and bool(status)
-        facts: dict[str, Any] = {"died": status} if died else {}
-        if wanted:
-            facts["held_back"] = wanted
         environment = {**run.environment, "isolation": self.isolation.mode}
-        return replace(run, facts={**run.facts, **facts}, environment=environment)
+        return replace(
+            run, died=status if died else 0, held_back=tuple(wanted), environment=environment
+        )
 
     def rerun(
         self, remedies: Sequence[Remedy] = (), max_steps: int | None = None, **options: Any

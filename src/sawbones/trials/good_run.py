@@ -6,7 +6,7 @@ the loop did, and last the losses.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,12 +127,13 @@ def _loss(good: Run, run: Run) -> Iterator[Difference]:
 
 
 def _loaders(good: Run, run: Run) -> Iterator[Difference]:
-    before, now = (r.facts.get("loaders") or [] for r in (good, run))
+    before, now = (r.loaders for r in (good, run))
     for a, b in zip(before, now, strict=False):
         for name in _OF_LOADER:
-            if not _same(a.get(name), b.get(name)):
-                of = f"{name} of loader {a.get('index', 0)}"
-                yield _difference("setting", "data", of, a.get(name), b.get(name), _site(b))
+            was, now_is = getattr(a, name), getattr(b, name)
+            if not _same(was, now_is):
+                of = f"{name} of loader {a.index}"
+                yield _difference("setting", "data", of, was, now_is, b.site)
 
 
 def _events(good: Run, run: Run) -> Iterator[Difference]:
@@ -167,18 +168,18 @@ def _told(event: Event) -> str:
 
 
 def _data_and_losses(good: Run, run: Run) -> Iterator[Difference]:
-    first = compare(run, good)["differs"]
-    if first is not None and str(first["what"]).startswith("batch"):
-        order = first["what"] == "batch_order"
+    first = compare(run, good).differs
+    if first is not None and first.what.startswith("batch"):
+        order = first.what == "batch_order"
         of = "order of the samples" if order else "values of the samples"
-        text = f"{of}: another from batch {first['index']} on"
-        yield Difference("data", "data", text, first["step"], _site(first))
+        text = f"{of}: another from batch {first.index} on"
+        yield Difference("data", "data", text, first.step, first.site)
     # A difference in the batches ends the comparison above; the losses are told as well.
-    losses = compare(_losses_alone(run), _losses_alone(good))["differs"]
-    if losses is not None and losses["what"] == "loss":
-        values = (losses["second"], losses["first"])
-        site = next((e.site for e in run.of_kind("backward") if e.step == losses["step"]), None)
-        yield _difference("loss", "", "loss", *values, site, losses["step"])
+    losses = compare(_losses_alone(run), _losses_alone(good)).differs
+    if losses is not None and losses.what == "loss":
+        values = (losses.second, losses.first)
+        site = next((e.site for e in run.of_kind("backward") if e.step == losses.step), None)
+        yield _difference("loss", "", "loss", *values, site, losses.step)
 
 
 def _losses_alone(run: Run) -> Run:
@@ -208,13 +209,6 @@ def _shown(value: Any) -> str:
 def _same(a: Any, b: Any) -> bool:
     """As JSON holds them: a recording gives lists back for tuples."""
     return json.dumps(a, sort_keys=True, default=str) == json.dumps(b, sort_keys=True, default=str)
-
-
-def _site(holder: Mapping[str, Any]) -> Site | None:
-    raw = holder.get("site")
-    if not isinstance(raw, Mapping):
-        return None
-    return Site(raw["file"], raw["line"], raw.get("function", ""), raw.get("code", ""))
 
 
 def first_loss(found: Sequence[Difference]) -> Difference | None:

@@ -8,48 +8,34 @@ from typing import Any
 import numpy as np
 
 from sawbones.schema import Batch, Run, Site
+from sawbones.schema.one_off import Difference, SeedDiffers, TwinRun
 
 
-def compare(first: Run, second: Run) -> dict[str, Any]:
-    """Plain facts for loop.nondeterminism; `differs` is None when both runs agree as far as both
-    went.
-    """
+def compare(first: Run, second: Run) -> TwinRun:
     steps = min(first.num_steps, second.num_steps)
-    facts: dict[str, Any] = {
-        "steps": steps,
-        "seeded": sorted({e.data.get("library", "") for e in first.of_kind("seed")}),
-        "seed_differs": _seed_differs(first, second),
-        "differs": None,
-    }
     found = _batches_differ(first, second) or _losses_differ(first, second, steps)
     if (
         found is None
         and first.ending.kind != second.ending.kind
         and "budget" not in (first.ending.kind, second.ending.kind)
     ):
-        found = {"what": "ending", "first": first.ending.kind, "second": second.ending.kind}
-    facts["differs"] = found
-    return facts
+        found = Difference("ending", first=first.ending.kind, second=second.ending.kind)
+    seeded = sorted({e.data.get("library", "") for e in first.of_kind("seed")})
+    return TwinRun(steps, tuple(seeded), _seed_differs(first, second), found)
 
 
-def _seed_differs(first: Run, second: Run) -> dict[str, Any] | None:
+def _seed_differs(first: Run, second: Run) -> SeedDiffers | None:
     """The first seeding call that was given another value, with its place."""
     for a, b in zip(first.of_kind("seed"), second.of_kind("seed"), strict=False):
         if a.data.get("library") == b.data.get("library") and a.data.get("value") != b.data.get(
             "value"
         ):
-            values = {"first": a.data.get("value"), "second": b.data.get("value")}
-            return {"library": a.data.get("library"), **values, "site": _plain(a.site)}
+            values = a.data.get("value"), b.data.get("value")
+            return SeedDiffers(str(a.data.get("library")), *values, a.site)
     return None
 
 
-def _plain(site: Site | None) -> dict[str, Any] | None:
-    if site is None:
-        return None
-    return {"file": site.file, "line": site.line, "function": site.function, "code": site.code}
-
-
-def _batches_differ(first: Run, second: Run) -> dict[str, Any] | None:
+def _batches_differ(first: Run, second: Run) -> Difference | None:
     # From some batch on a run keeps only some of them, and not every run from the same one on.
     others = {b.index if b.index >= 0 else i: b for i, b in enumerate(second.batches)}
     for i, a in enumerate(first.batches):
@@ -61,13 +47,12 @@ def _batches_differ(first: Run, second: Run) -> dict[str, Any] | None:
         if not a.fingerprints and _shapes(a) == _shapes(b):
             continue
         reordered = sorted(a.fingerprints) == sorted(b.fingerprints)
-        return {
-            "what": "batch_order" if reordered or _same_pool(first, second) else "batch_values",
-            "index": a.index if a.index >= 0 else i,
-            "step": a.step,
-            "source": a.source,
-            "site": _loader_site(first, a),
-        }
+        return Difference(
+            "batch_order" if reordered or _same_pool(first, second) else "batch_values",
+            a.step,
+            a.index if a.index >= 0 else i,
+            site=_loader_site(first, a),
+        )
     return None
 
 
@@ -82,14 +67,14 @@ def _shapes(batch: Batch) -> list[Any]:
     return [t.get("shape") for t in batch.tensors]
 
 
-def _loader_site(run: Run, batch: Batch) -> dict[str, Any] | None:
+def _loader_site(run: Run, batch: Batch) -> Site | None:
     for event in run.of_kind("batch", "forward"):
         if event.step == batch.step and event.site is not None:
-            return _plain(event.site)
+            return event.site
     return None
 
 
-def _losses_differ(first: Run, second: Run, steps: int) -> dict[str, Any] | None:
+def _losses_differ(first: Run, second: Run, steps: int) -> Difference | None:
     a, b = first.losses[:steps], second.losses[:steps]
     bad = np.flatnonzero(~((a == b) | (np.isnan(a) & np.isnan(b))))
     if not len(bad):
@@ -103,5 +88,6 @@ def _losses_differ(first: Run, second: Run, steps: int) -> dict[str, Any] | None
     site = next(
         (e.site for e in first.of_kind("backward") if e.step == i and e.site is not None), None
     )
-    values = {"first": float(a[i]), "second": float(b[i]), "relative": float(gap)}
-    return {"what": "loss", "step": i, **values, "site": _plain(site)}
+    return Difference(
+        "loss", i, first=float(a[i]), second=float(b[i]), relative=float(gap), site=site
+    )

@@ -12,6 +12,8 @@ from sawbones.faults.evaluation.overfitting.check import _is_put_back
 from sawbones.faults.loop.snapshot_not_copied.check import check as snapshot
 from sawbones.faults.loop.state_dict_mismatch.check import check as mismatch
 from sawbones.schema import Ending, Run, Site
+from sawbones.schema.observed import Observed
+from sawbones.store.codec import decode_fields
 
 SITE = Site("train.py", 9, "main", "model.load_state_dict(state, strict=False)")
 
@@ -42,7 +44,13 @@ NOTHING = {
 def _run(*rows: dict[str, Any], steps: int = 20) -> Run:
     numbers = {"step": np.arange(steps, dtype=float)}
     return Run(
-        "train.py", (), "", {}, Ending("finished", 0), steps=numbers, facts={"restored": rows}
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished", 0),
+        steps=numbers,
+        **decode_fields(Observed, {"restored": rows}),
     )
 
 

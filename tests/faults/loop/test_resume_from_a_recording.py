@@ -9,6 +9,8 @@ import pytest
 
 from sawbones.faults import read
 from sawbones.schema import Ending, Event, Optimizer, Run
+from sawbones.schema.observed import Observed
+from sawbones.store.codec import decode_fields
 
 FAULT = "loop.resume-incomplete"
 RESTORED = {"kind": "optimizer", "index": 0, "step": 0, "seq": 1, "site": None, "empty": False}
@@ -26,7 +28,7 @@ def _resumed(facts: dict[str, Any]) -> Run:
         events=(load, *steps),
         steps={"step": np.arange(4), "lr": np.full(4, 1e-3)},
         optimizers=(Optimizer(0, "Adam", {"lr": 1e-3, "betas": (0.9, 0.99)}, ({"lr": 1e-3},)),),
-        facts=facts,
+        **decode_fields(Observed, facts),
     )
 
 

@@ -33,7 +33,7 @@ def _rank(number: int, share: set[int], world_size: int = 2) -> Run:
         steps={"step": np.arange(4)},
         tensors=tensors,
         optimizers=(Optimizer(0, "AdamW", {"lr": 1e-3}, ({"lr": 1e-3},)),),
-        facts={"loose_gradients": [i for i in range(4) if i not in share]},
+        loose_gradients=tuple(i for i in range(4) if i not in share),
     )
 
 

@@ -287,7 +287,7 @@ def train(folder: Path, step: Callable[[list[nn.Parameter]], Callable[[], None]]
             nn.functional.mse_loss(model(x[rows]), y[rows]).backward()
             update()
         run = watched.close()
-    assert not run.facts.get("off")
+    assert not run.off
     return list(check(run))
 
 

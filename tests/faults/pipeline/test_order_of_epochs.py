@@ -10,7 +10,7 @@ import pytest
 
 from sawbones.evidence import NothingToJudge
 from sawbones.faults.pipeline.no_shuffle import check as no_shuffle
-from sawbones.schema import STEP_COLUMNS, Batch, Ending, Optimizer, Run, Site
+from sawbones.schema import STEP_COLUMNS, Batch, Ending, Loader, Optimizer, Run, Site
 
 
 def run_of(orders: list[list[int]], sampler: str = "RandomSampler", num_optimizers: int = 1) -> Run:
@@ -20,10 +20,7 @@ def run_of(orders: list[list[int]], sampler: str = "RandomSampler", num_optimize
         for epoch, order in enumerate(orders)
         for k in range(0, len(order), 8)
     ]
-    loaders = [
-        {"index": k, "sampler": sampler, "site": {"file": "train.py", "line": 12}}
-        for k in range(len(orders))
-    ]
+    loaders = [Loader(k, sampler=sampler, site=Site("train.py", 12)) for k in range(len(orders))]
     return Run(
         "train.py",
         (),
@@ -32,7 +29,7 @@ def run_of(orders: list[list[int]], sampler: str = "RandomSampler", num_optimize
         Ending("finished"),
         steps={name: np.zeros(len(batches)) for name in STEP_COLUMNS},
         batches=tuple(batches),
-        facts={"loaders": loaders},
+        loaders=tuple(loaders),
         optimizers=tuple(
             Optimizer(k, "Adam", Site("train.py", 20 + k), ()) for k in range(num_optimizers)
         ),

@@ -157,7 +157,7 @@ def test_the_whole_recorder_waits_for_nothing_on_shallow_steps(
             losses.append(loss.detach())
         torch.cuda.set_sync_debug_mode("default")
     run = watching.close()
-    assert run.num_steps == 40 and not run.facts["off"]
+    assert run.num_steps == 40 and not run.off
     np.testing.assert_array_equal(run.steps["loss"], [float(v) for v in losses])
     assert np.all(run.steps["grad_norm"] <= 0.5001) and np.all(run.steps["update_norm"][:12] > 0)
     assert all(e.data["value"] == run.steps["loss"][e.step] for e in run.of_kind("backward"))

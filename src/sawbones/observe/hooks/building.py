@@ -11,6 +11,7 @@ from torch import nn
 from sawbones.observe import origins
 from sawbones.observe.patches import Patches
 from sawbones.schema import Site
+from sawbones.schema.one_off import Buffer
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -20,7 +21,7 @@ _MAX_BUFFERS = 100
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    buffers: dict[Site, dict[str, Any]] = {}
+    buffers: dict[Site, Buffer] = {}
 
     def make_buffer(original: Any) -> Any:
         def register_buffer(
@@ -39,12 +40,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def kept(tensor: torch.Tensor, frame: Any) -> None:
         site = recorder.sites.find(frame)
         if site is not None and len(buffers) < _MAX_BUFFERS:
-            row = {
-                "shape": list(tensor.shape),
-                "dtype": str(tensor.dtype).removeprefix("torch."),
-                "site": site,
-            }
-            buffers.setdefault(site, row)
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            buffers.setdefault(site, Buffer(tuple(tensor.shape), dtype, site))
             recorder.facts["buffers"] = list(buffers.values())
 
     def make(original: Any) -> Any:

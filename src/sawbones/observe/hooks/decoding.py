@@ -18,6 +18,7 @@ from sawbones.observe.deep.observer import DeepObserver
 from sawbones.observe.patches import Patches
 from sawbones.observe.tracing import is_tracing
 from sawbones.properties.inputs import tensors_in
+from sawbones.schema.one_off import Decoding
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -45,7 +46,7 @@ class _Chain:
         self.answers: list[torch.Tensor] = []
 
 
-class Decoding:
+class CachedDecoding:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._chain: _Chain | None = None
@@ -142,13 +143,9 @@ class Decoding:
         distances = [
             _distance(answer, scores[:, start + 1 + i]) for i, answer in enumerate(chain.answers)
         ]
-        site = recorder.sites.find()
-        recorder.facts["decoding"] = {
-            "distances": distances,
-            "prompt": start + 1,
-            "step": recorder.step,
-            "site": site,
-        }
+        recorder.facts["decoding"] = Decoding(
+            tuple(distances), start + 1, recorder.step, recorder.sites.find()
+        )
         self.done = True
 
 
@@ -199,7 +196,7 @@ def _with_tokens(
 def install(recorder: Recorder, patches: Patches) -> None:
     if not recorder.options.probe:
         return
-    watcher = Decoding(recorder)
+    watcher = CachedDecoding(recorder)
 
     def make_call(original: Any) -> Any:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:

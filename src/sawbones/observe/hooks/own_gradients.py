@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+from dataclasses import asdict, replace
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from sawbones.observe.patches import Patches
 from sawbones.observe.sites import is_user_file
 from sawbones.observe.tracing import is_tracing
 from sawbones.properties.gradient import CannotVary, compare
+from sawbones.schema.one_off import OwnGradient
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 def install(recorder: Recorder, patches: Patches) -> None:
     if not recorder.options.probe:
         return
-    rows: list[dict[str, Any]] = []
+    rows: list[OwnGradient] = []
     seen: set[type] = set()
 
     def make(original: Any) -> Any:
@@ -44,21 +46,17 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def measure(cls: Any, real: Any, args: Any, kwargs: Any) -> None:
         code = inspect.unwrap(cls.backward).__code__
         line = _def_line(code)
-        row: dict[str, Any] = {
-            "cls": cls.__name__,
-            "file": recorder.sites.shown(code.co_filename),
-            "line": line,
-            "code": linecache.getline(code.co_filename, line).strip()[:200],
-        }
+        text = linecache.getline(code.co_filename, line).strip()[:200]
+        row = OwnGradient(cls.__name__, recorder.sites.shown(code.co_filename), line, code=text)
         DeepObserver.busy = True  # what the copies do is no event of the loop's
         try:
             with untouched(()):
                 slopes = compare(lambda *a, **k: real(cls, *a, **k), (args, kwargs), None)
-            row |= slopes.to_dict()
+            row = replace(row, **asdict(slopes))
         except CannotVary as why:
-            row["failed"] = str(why)
+            row = replace(row, failed=str(why))
         except Exception as error:  # the user's own forward may refuse another dtype
-            row["failed"] = f"{type(error).__name__}: {error}"[:200]
+            row = replace(row, failed=f"{type(error).__name__}: {error}"[:200])
         finally:
             DeepObserver.busy = False
         rows.append(row)

@@ -17,6 +17,8 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.patches import Patches
+from sawbones.schema.loaded import Restored
+from sawbones.schema.one_off import CheckpointFile
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -151,17 +153,7 @@ def _note_restored(
     rows = recorder.facts["restored"]
     if len(rows) < _MAX_ROWS:
         site = recorder.sites.find()
-        rows.append(
-            {
-                "kind": kind,
-                "index": index,
-                "step": recorder.step,
-                "seq": recorder.seq,
-                "site": site,
-                "empty": empty,
-                **taken,
-            }
-        )
+        rows.append(Restored(kind, index, recorder.step, recorder.seq, site, empty, **taken))
 
 
 def _note_file(recorder: Recorder, action: str, obj: Any, file: Any, error: str = "") -> None:
@@ -176,20 +168,10 @@ def _note_file(recorder: Recorder, action: str, obj: Any, file: Any, error: str 
         size = file.getbuffer().nbytes if in_memory else os.path.getsize(path)
     except OSError:
         size = -1
-    row = {
-        "action": action,
-        "path": path,
-        "size": size,
-        "step": recorder.step,
-        "site": recorder.sites.find(),
-    }
-    row["num_steps"] = recorder.step
-    if error:
-        row["error"] = error
-        row["cut"] = _is_cut(file)
-    if obj is not None:
-        row["digest"] = _digest(obj)
-    rows.append(row)
+    cut = bool(error) and _is_cut(file)
+    digest = _digest(obj) if obj is not None else None
+    site = recorder.sites.find()
+    rows.append(CheckpointFile(action, path, size, recorder.step, site, error, cut, digest))
 
 
 def _is_empty(state_dict: Any = None, **_: Any) -> bool:
@@ -219,7 +201,7 @@ def _is_cut(file: Any) -> bool:
         return False
 
 
-def _digest(obj: Any) -> list[float]:
+def _digest(obj: Any) -> tuple[float, ...]:
     """Sums of the tensors, in order: equal for what was written and what is read back."""
     sums = []
     for _, tensor in tensors_in(obj)[:256]:
@@ -229,4 +211,4 @@ def _digest(obj: Any) -> list[float]:
             and not tensor.is_complex()
         ):
             sums.append(float(tensor.detach().double().sum()))
-    return sums
+    return tuple(sums)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from sawbones.observe.patches import Patches
+from sawbones.schema.one_off import Scaler
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -53,12 +53,10 @@ def _make_init(scalers: _Scalers, original: Any) -> Any:
 
             def note() -> None:
                 names = ("_init_scale", "_growth_factor", "_backoff_factor", "_growth_interval")
-                settings = {name[1:]: getattr(self, name, None) for name in names}
-                site = recorder.sites.find()
-                row = {"site": asdict(site) if site is not None else None, **settings}
+                settings = (getattr(self, name, None) for name in names)
                 known = recorder.facts.setdefault("scalers", [])
                 if len(known) < MAX_SCALERS:
-                    known.append(row)
+                    known.append(Scaler(recorder.sites.find(), *settings))
 
             recorder.guard("scaler", note)
 

@@ -13,6 +13,7 @@ import torch
 
 from sawbones.observe.patches import Patches
 from sawbones.schema import Site
+from sawbones.schema.one_off import SyncLine, Syncs
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -55,11 +56,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
             write()
 
     def write() -> None:
-        lines = [
-            {"op": op, "site": site, "count": count, "steps": len(steps)}
-            for (op, site), (count, steps) in rows.items()
-        ]
-        recorder.facts["syncs"] = {"steps": len(watched), "lines": lines}
+        lines = (SyncLine(*key, count, len(steps)) for key, (count, steps) in rows.items())
+        recorder.facts["syncs"] = Syncs(len(watched), tuple(lines))
 
     journal.on_read = lambda *given: recorder.guard("syncs", read, *given)
     recorder.listeners.append(note)

@@ -11,6 +11,7 @@ from sawbones.observe.signals.map_partners import probe_partners
 from sawbones.observe.signals.redraw import probe_redraw
 from sawbones.observe.signals.source_lines import user_lines
 from sawbones.observe.sites import is_user_file
+from sawbones.schema.one_off import DataCode
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -59,19 +60,19 @@ def write_data_signals(recorder: Recorder) -> None:
     loader = recorder.batches.training_loader()
     if loader is not None:
         dataset, init, num_workers = loader
-        recorder.facts["data_code"] = {
-            "reads": _defined(recorder, getattr(type(dataset), "__getitem__", None))
+        recorder.facts["data_code"] = DataCode(
+            _defined(recorder, getattr(type(dataset), "__getitem__", None))
             or _defined(recorder, getattr(type(dataset), "__iter__", None)),
-            "makes": _defined(recorder, getattr(type(dataset), "__init__", None)),
-            "seeds": _defined(recorder, init),
-        }
+            _defined(recorder, getattr(type(dataset), "__init__", None)),
+            _defined(recorder, init),
+        )
         found = recorder.guard("redraw", probe_redraw, dataset, init, num_workers)
         if found:
             recorder.writer.record("redraw", 0, found)
 
 
-def _defined(recorder: Recorder, function: Any) -> list[Any] | None:
-    """[file, first line, last line] of a function of the user's own."""
+def _defined(recorder: Recorder, function: Any) -> tuple[str, int, int] | None:
+    """(file, first line, last line) of a function of the user's own."""
     function = getattr(function, "func", function)
     code = getattr(function, "__code__", None)
     if code is None or not is_user_file(code.co_filename):
@@ -79,4 +80,4 @@ def _defined(recorder: Recorder, function: Any) -> list[Any] | None:
     last = max(
         (line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno
     )
-    return [recorder.sites.shown(code.co_filename), code.co_firstlineno, last]
+    return recorder.sites.shown(code.co_filename), code.co_firstlineno, last

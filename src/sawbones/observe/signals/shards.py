@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sawbones.schema import Site
+from sawbones.schema.ranks import GradientNorms, LocalGradients
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -28,9 +29,9 @@ class ShardLog:
         self._r = recorder
         self._params: list[torch.Tensor] | None = None
         self._fact = ""
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[GradientNorms] = []
         self._sites: Counter[Site] = Counter()
-        self._after: list[float] | None = None
+        self._after: tuple[float, ...] | None = None
 
     def backward_ended(self) -> None:
         if self._params is None:
@@ -52,9 +53,7 @@ class ShardLog:
     def step_begins(self) -> None:
         if self._after is None:
             return
-        self._rows.append(
-            {"step": self._r.step, "after_backward": self._after, "at_step": self._norms()}
-        )
+        self._rows.append(GradientNorms(self._r.step, self._after, self._norms()))
         self._after = None
         if (
             len(self._rows) >= STEPS
@@ -62,15 +61,13 @@ class ShardLog:
             and self._wrote in self._r.journal.on_write
         ):
             self._r.journal.on_write.remove(self._wrote)
-        self._r.facts[self._fact] = {
-            "rows": self._rows,
-            "sites": [s for s, _ in self._sites.most_common(4)],
-        }
+        sites = tuple(site for site, _ in self._sites.most_common(4))
+        self._r.facts[self._fact] = LocalGradients(tuple(self._rows), sites)
 
-    def _norms(self) -> list[float]:
-        return [
+    def _norms(self) -> tuple[float, ...]:
+        return tuple(
             float(_local(p.grad).norm()) if p.grad is not None else 0.0 for p in self._params or ()
-        ]
+        )
 
     def _wrote(self, name: str, func: Any, args: Any, site: Any) -> None:
         """A gradient is changed in place between the backward pass and the step."""

@@ -15,6 +15,7 @@ import torch
 
 from sawbones.observe.sites import is_user_file
 from sawbones.schema import Site
+from sawbones.schema.ranks import Write
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -62,9 +63,7 @@ class WriteLog:
         )
         if row is not None:
             row[1] += 1
-            self._r.facts["writes"] = [
-                {"sites": list(k), "step": s, "count": c} for k, (s, c) in self._rows.items()
-            ]
+            self._r.facts["writes"] = [Write(k, s, c) for k, (s, c) in self._rows.items()]
 
     def _lines(self, frame: FrameType | None) -> tuple[Site, ...]:
         found: list[Site] = []

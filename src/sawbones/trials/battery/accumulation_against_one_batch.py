@@ -21,7 +21,7 @@ NAME = "accumulation_against_one_batch"
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     same = bench.rerun([Remedy("dropout_off"), Remedy("repeated_microbatch")], max_steps=STEPS)
-    rows = [row for row in same.facts.get("repeated_microbatch") or () if row[0] > 1 and row[2] > 0]
+    rows = [row for row in same.repeated_microbatch if row[0] > 1 and row[2] > 0]
     if not rows:
         return Verdict(
             NAME, "open", "no step accumulates several backward passes of a loss function of torch"

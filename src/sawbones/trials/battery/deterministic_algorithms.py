@@ -16,25 +16,25 @@ from sawbones.trials.twin import compare
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     plain = twin(bench, run)
-    if plain["differs"] is None:
+    if plain.differs is None:
         return Verdict(
             "deterministic_algorithms",
             "refuted",
-            f"two plain runs agree over {plain['steps']} steps",
+            f"two plain runs agree over {plain.steps} steps",
         )
     remedies = [Remedy("deterministic_algorithms")]
     limit = min(run.num_steps, STEPS) or None
     first, second = (bench.rerun(remedies, max_steps=limit, batch_samples=0) for _ in range(2))
-    still = compare(first, second)["differs"]
+    still = compare(first, second).differs
     if still is None:
         steps = min(first.num_steps, second.num_steps)
         text = (
             f"two runs with deterministic algorithms agree over {steps} steps; without, "
-            f"{told(plain)}"
+            f"{told(plain.differs)}"
         )
         return Verdict("deterministic_algorithms", "confirmed", text)
     return Verdict(
         "deterministic_algorithms",
         "refuted",
-        f"also with deterministic algorithms {told({'differs': still})}",
+        f"also with deterministic algorithms {told(still)}",
     )

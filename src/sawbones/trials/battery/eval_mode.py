@@ -19,11 +19,11 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun(
         [Remedy("eval_mode")], max_steps=None if run.ending.kind == "finished" else run.num_steps
     )
-    seen = cured.facts.get("modes") or {}
-    if not seen.get("calls"):
+    seen = cured.modes
+    if not seen.calls:
         return Verdict("eval_mode", "open", "no model call without gradients was seen")
-    changed, distance = int(seen["changed"]), float(seen["distance"])
-    text = f"{changed} of {seen['calls']} calls without gradients were not in evaluation mode; "
+    changed, distance = seen.changed, seen.distance
+    text = f"{changed} of {seen.calls} calls without gradients were not in evaluation mode; "
     text += f"the right mode moves the answer by {distance:.2g}"
     return Verdict(
         "eval_mode",

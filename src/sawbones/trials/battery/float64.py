@@ -31,7 +31,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
                 :300
             ],
         )
-    if pair.steps < 1 or not cured.facts.get("float64"):
+    if pair.steps < 1 or not cured.remedies.get("float64"):
         return Verdict("float64", "open", "no model was called that could be converted")
     bad, still = (int(np.sum(~np.isfinite(r.losses[: pair.steps]))) for r in (run, cured))
     zero, cured_zero = zero_share(run), zero_share(cured)

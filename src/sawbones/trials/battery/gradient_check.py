@@ -12,27 +12,27 @@ function is seen only inside a module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
 
 from sawbones.evidence.limits import gradients as limits
 from sawbones.schema import Finding, Run, Verdict
+from sawbones.schema.one_off import OwnGradient
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     seen = bench.rerun([Remedy("gradient_check")], max_steps=2)
-    rows = [row for row in seen.facts.get("gradient_check") or () if "error" in row]
+    rows = [row for row in seen.gradient_check if row.error is not None]
     if not rows:
         return Verdict(
             "gradient_check",
             "open",
             "no autograd function, layer or loss of the script's own could be measured",
         )
-    bad = [row for row in rows if not row["kink"] and limits.GRADIENT_CHECK.passed_by(_beyond(row))]
+    bad = [row for row in rows if not row.kink and limits.GRADIENT_CHECK.passed_by(_beyond(row))]
     if not bad:
-        worst = max(row["error"] for row in rows)
+        worst = max(row.error or 0.0 for row in rows)
         return Verdict(
             "gradient_check",
             "refuted",
@@ -41,9 +41,9 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
             0.0,
         )
     first = bad[0]
-    slopes = float(first["autograd"]), float(first["differences"])
+    slopes = first.autograd, first.differences
     text = (
-        f"{first['cls']} ({first['file']}:{first['line']}): slope {slopes[0]:.6g} from "
+        f"{first.cls} ({first.file}:{first.line}): slope {slopes[0]:.6g} from "
         f"autograd, {slopes[1]:.6g} from differences"
     )
     return Verdict(
@@ -51,14 +51,14 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         "open" if _is_meant(first) else "confirmed",
         text,
         *slopes,
-        details=dict(first),
+        details=asdict(first),
     )
 
 
-def _beyond(row: Mapping[str, Any]) -> float:
+def _beyond(row: OwnGradient) -> float:
     """The error of the slopes less what is not known of them."""
-    return float(row["error"]) - float(row["unsure"])
+    return (row.error or 0.0) - row.unsure
 
 
-def _is_meant(row: Mapping[str, Any]) -> bool:
-    return row["kind"] == "function" and bool(row["passes_through"] or row["flat"])
+def _is_meant(row: OwnGradient) -> bool:
+    return row.kind == "function" and (row.passes_through or row.flat)

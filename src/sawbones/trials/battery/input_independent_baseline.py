@@ -20,7 +20,7 @@ GAIN = 0.05
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     blind = bench.rerun([Remedy("constant_input")], max_steps=run.num_steps)
     pair = compare(run, blind)
-    if pair.is_short or not blind.facts.get("constant_input"):
+    if pair.is_short or not blind.remedies.get("constant_input"):
         return Verdict(
             "input_independent_baseline", "open", "too few steps, or no model call to blind"
         )

@@ -20,7 +20,7 @@ CLEARLY = 0.15
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun([Remedy("loss_scale_on")], max_steps=run.num_steps)
     pair = compare(run, cured)
-    if pair.steps < 1 or not cured.facts.get("loss_scale_on"):
+    if pair.steps < 1 or not cured.remedies.get("loss_scale_on"):
         return Verdict("loss_scale_on", "open", "no backward pass was reached")
     zero, cured_zero = zero_share(run), zero_share(cured)
     text = (

@@ -48,7 +48,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         [calm, larger], max_steps=STEPS, patient=replace(patient, num_ranks=1, torchrun=True)
     )
     steps = min(r.num_steps for r in (one, two, *two.ranks))
-    if not steps or not one.facts.get("larger_batches"):
+    if not steps or not one.remedies.get("larger_batches"):
         return Verdict(
             NAME,
             "open",

@@ -7,10 +7,10 @@ as far as both went.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
 
 from sawbones.schema import Finding, Run, Verdict
+from sawbones.schema.one_off import Difference, TwinRun
 from sawbones.trials.bench import Bench
 from sawbones.trials.twin import compare
 
@@ -18,34 +18,32 @@ STEPS = 25
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
-    facts = twin(bench, run)
-    if facts["differs"] is not None:
-        return Verdict("same_seed_twice", "confirmed", told(facts), details=dict(facts["differs"]))
-    if not facts["steps"]:
+    second = twin(bench, run)
+    if second.differs is not None:
+        details = asdict(second.differs)
+        return Verdict("same_seed_twice", "confirmed", told(second.differs), details=details)
+    if not second.steps:
         return Verdict("same_seed_twice", "open", "neither run took a step")
     return Verdict(
-        "same_seed_twice", "refuted", f"two runs agree bit for bit over {facts['steps']} steps"
+        "same_seed_twice", "refuted", f"two runs agree bit for bit over {second.steps} steps"
     )
 
 
-def twin(bench: Bench, run: Run) -> Mapping[str, Any]:
+def twin(bench: Bench, run: Run) -> TwinRun:
     """The comparison with a second run: the recorded one, or made now."""
-    recorded = run.facts.get("twin_run")
-    if isinstance(recorded, Mapping):
-        return recorded
+    if run.twin_run is not None:
+        return run.twin_run
     return compare(run, bench.rerun(max_steps=min(run.num_steps, STEPS) or None))
 
 
-def told(facts: Mapping[str, Any]) -> str:
-    found = facts["differs"]
-    site = found.get("site") or {}
-    place = f" ({site['file']}:{site['line']})" if site else ""
-    if found["what"] == "loss":
+def told(found: Difference) -> str:
+    place = f" ({found.site})" if found.site else ""
+    if found.what == "loss":
         return (
-            f"the loss of step {found['step']} differs first: {found['first']:.8g} and "
-            f"{found['second']:.8g}{place}"
+            f"the loss of step {found.step} differs first: {found.first:.8g} and "
+            f"{found.second:.8g}{place}"
         )
-    if found["what"] == "ending":
-        return f"one run ends with {found['first']}, the other with {found['second']}"
-    kind = "the order of the batches" if found["what"] == "batch_order" else "the values of a batch"
-    return f"{kind} differs first, at batch {found['index']} of step {found['step']}{place}"
+    if found.what == "ending":
+        return f"one run ends with {found.first}, the other with {found.second}"
+    kind = "the order of the batches" if found.what == "batch_order" else "the values of a batch"
+    return f"{kind} differs first, at batch {found.index} of step {found.step}{place}"

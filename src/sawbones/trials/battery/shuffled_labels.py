@@ -24,7 +24,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     steps = _first_epoch(run)
     other = bench.rerun([Remedy("shuffled_labels")], max_steps=steps)
     steps = min(steps, other.num_steps)
-    if steps < ENOUGH or not other.facts.get("shuffled_labels"):
+    if steps < ENOUGH or not other.remedies.get("shuffled_labels"):
         return Verdict(
             "shuffled_labels",
             "open",

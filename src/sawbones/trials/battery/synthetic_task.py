@@ -22,7 +22,7 @@ CLEARLY = 0.15
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     taught = bench.rerun([Remedy("synthetic_task")], max_steps=max(run.num_steps, STEPS))
-    if not taught.facts.get("synthetic_task"):
+    if not taught.remedies.get("synthetic_task"):
         return Verdict(NAME, "open", "its targets could not be replaced: no built-in loss was seen")
     begin, end = start_level(taught.losses), end_level(taught.losses)
     text = (

@@ -17,11 +17,11 @@ MATTERS = 1e-4
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     cured = bench.rerun([Remedy("train_mode")], max_steps=run.num_steps or None)
-    seen = cured.facts.get("modes") or {}
-    if not seen.get("calls"):
+    seen = cured.modes
+    if not seen.calls:
         return Verdict("train_mode", "open", "no model call with gradients was seen")
-    changed, distance = int(seen["changed"]), float(seen["distance"])
-    text = f"{changed} of {seen['calls']} calls with gradients were not in training mode; "
+    changed, distance = seen.changed, seen.distance
+    text = f"{changed} of {seen.calls} calls with gradients were not in training mode; "
     text += f"the right mode moves the answer by {distance:.2g}"
     return Verdict(
         "train_mode",

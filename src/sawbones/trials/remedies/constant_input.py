@@ -15,12 +15,14 @@ from torch.nn import functional
 
 from sawbones.observe.census import has_parameters
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.trials.remedies import took_hold
 
 
 def install(recorder: Any) -> None:
     real_call = nn.Module.__call__
     real_embedding = functional.embedding
     inside = 0
+    token: list[int] = []
 
     def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         nonlocal inside
@@ -31,15 +33,15 @@ def install(recorder: Any) -> None:
         }
         inside += 1
         try:
-            recorder.facts["constant_input"] = recorder.facts.get("constant_input", 0) + 1
+            took_hold(recorder, "constant_input")
             return real_call(self, *_blank(args, shapes), **_blank(kwargs, shapes))
         finally:
             inside -= 1
 
     def embedding(input: Any, weight: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(input, torch.Tensor) and input.numel() and _tells_examples_apart(input):
-            first = recorder.facts.setdefault("constant_token", int(input.flatten()[0]))
-            input = torch.full_like(input, min(first, weight.shape[0] - 1))
+            token.append(int(input.flatten()[0]))
+            input = torch.full_like(input, min(token[0], weight.shape[0] - 1))
         return real_embedding(input, weight, *args, **kwargs)
 
     nn.Module.__call__ = __call__  # type: ignore[method-assign]

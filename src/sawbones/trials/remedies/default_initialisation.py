@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from sawbones.observe.census import has_parameters
+from sawbones.trials.remedies import took_hold
 
 
 def install(recorder: Any) -> None:
@@ -20,7 +21,7 @@ def install(recorder: Any) -> None:
         if not recorder.depth and id(self) not in done and has_parameters(self):
             done.add(id(self))
             _reset(self)
-            recorder.facts["default_initialisation"] = len(done)
+            took_hold(recorder, "default_initialisation")
         return real_call(self, *args, **kwargs)
 
     nn.Module.__call__ = __call__  # type: ignore[method-assign]

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from sawbones.trials.remedies import took_hold
+
 _TINY = 1e-7
 
 
@@ -16,7 +18,7 @@ def install(recorder: Any, name: str, file: str, line: int) -> None:
         site = recorder.sites.find(frame)
         if site is None or (site.file, site.line) != (file, line):
             return False
-        recorder.facts["domain_guarded"] = recorder.facts.get("domain_guarded", 0) + 1
+        took_hold(recorder, "domain_guarded")
         return True
 
     names = {

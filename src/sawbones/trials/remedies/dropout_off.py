@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from sawbones.trials.remedies import took_hold
+
 _NAMES = (
     "dropout",
     "dropout1d",
@@ -24,7 +26,7 @@ _NAMES = (
 def install(recorder: Any) -> None:
     def make(original: Any) -> Any:
         def dropout(input: Any, *args: Any, **kwargs: Any) -> Any:
-            recorder.facts["dropout_off"] = recorder.facts.get("dropout_off", 0) + 1
+            took_hold(recorder, "dropout_off")
             return input * 1.0
 
         return dropout

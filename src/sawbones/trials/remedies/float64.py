@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from sawbones.observe.census import has_parameters
 from sawbones.observe.hooks.losses import LOSSES
-from sawbones.trials.remedies import autocast_off
+from sawbones.trials.remedies import autocast_off, took_hold
 
 
 def install(recorder: Any) -> None:
@@ -29,15 +29,11 @@ def install(recorder: Any) -> None:
         if id(self) not in widened:
             widened.add(id(self))
             self.double()
-            recorder.facts["float64"] = len(widened)
+            took_hold(recorder, "float64")
         return real_call(self, *_wide(args), **_wide(kwargs))
 
     def double(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return (
-            self.double()
-            if self.is_floating_point() or not recorder.facts.get("float64")
-            else self.to(torch.float64)
-        )
+        return self.double() if self.is_floating_point() or not widened else self.to(torch.float64)
 
     nn.Module.__call__ = __call__  # type: ignore[method-assign]
     for name in ("float", "half", "bfloat16"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -17,10 +18,11 @@ from torch import nn
 from sawbones.observe.deep import DeepObserver
 from sawbones.observe.sites import is_user_file
 from sawbones.properties.gradient import compare
+from sawbones.schema.one_off import OwnGradient
 
 
 def install(recorder: Any) -> None:
-    rows: list[dict[str, Any]] = []
+    rows: list[OwnGradient] = []
     recorder.facts["gradient_check"] = rows
     seen: set[type] = set()
     real_call = nn.Module.__call__
@@ -46,18 +48,14 @@ def install(recorder: Any) -> None:
         held: nn.Module | None,
     ) -> None:
         code = inspect.unwrap(method).__code__
-        row: dict[str, Any] = {
-            "cls": cls.__name__,
-            "kind": kind,
-            "file": recorder.sites.shown(code.co_filename),
-        }
-        row["line"] = code.co_firstlineno
+        file = recorder.sites.shown(code.co_filename)
+        row = OwnGradient(cls.__name__, file, code.co_firstlineno, kind)
         DeepObserver.busy = True
         try:
             with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-                row |= compare(function, given, held).to_dict()
+                row = replace(row, **asdict(compare(function, given, held)))
         except Exception as error:
-            row["failed"] = f"{type(error).__name__}: {error}"[:200]
+            row = replace(row, failed=f"{type(error).__name__}: {error}"[:200])
         finally:
             DeepObserver.busy = False
         rows.append(row)

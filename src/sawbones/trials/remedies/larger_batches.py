@@ -8,6 +8,8 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
+from sawbones.trials.remedies import took_hold
+
 
 def install(recorder: Any, factor: int) -> None:
     real_init = DataLoader.__init__
@@ -26,6 +28,6 @@ def install(recorder: Any, factor: int) -> None:
                 *args,
                 **kwargs,
             )
-        recorder.facts["larger_batches"] = recorder.facts.get("larger_batches", 0) + 1
+        took_hold(recorder, "larger_batches")
 
     DataLoader.__init__ = __init__  # type: ignore[method-assign]

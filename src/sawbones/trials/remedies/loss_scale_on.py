@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from sawbones.trials.remedies import took_hold
+
 
 def install(recorder: Any, scale: float = 4096.0) -> None:
     state = {"scale": scale}
@@ -28,7 +30,7 @@ def install(recorder: Any, scale: float = 4096.0) -> None:
         for root in (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors):
             if isinstance(root, torch.Tensor) and root.requires_grad and not root.is_leaf:
                 root.register_hook(lambda gradient: gradient * now)
-        recorder.facts["loss_scale_on"] = now
+        took_hold(recorder, "loss_scale_on")
         original(tensors, *args, **kwargs)
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:

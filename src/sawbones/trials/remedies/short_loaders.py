@@ -9,6 +9,8 @@ from typing import Any
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from sawbones.trials.remedies import took_hold
+
 
 def install(recorder: Any, count: int) -> None:
     real_next = _BaseDataLoaderIter.__next__
@@ -16,7 +18,7 @@ def install(recorder: Any, count: int) -> None:
 
     def few(self: Any) -> Any:
         if self._num_yielded >= count:
-            recorder.facts["short_loaders"] = recorder.facts.get("short_loaders", 0) + 1
+            took_hold(recorder, "short_loaders")
             raise StopIteration
         return real_next(self)
 

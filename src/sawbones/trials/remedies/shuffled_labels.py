@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 from sawbones.observe.hooks.losses import LOSSES
+from sawbones.trials.remedies import took_hold
 
 
 def install(recorder: Any) -> None:
@@ -30,7 +31,7 @@ def install(recorder: Any) -> None:
     def make(original: Any) -> Any:
         def loss(given: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
             if isinstance(target, torch.Tensor) and target.dim() and torch.is_grad_enabled():
-                recorder.facts["shuffled_labels"] = recorder.facts.get("shuffled_labels", 0) + 1
+                took_hold(recorder, "shuffled_labels")
                 target = shuffled(target, int(kwargs.get("ignore_index", -100)))
             return original(given, target, *args, **kwargs)
 

@@ -11,11 +11,13 @@ from typing import Any
 
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from sawbones.trials.remedies import took_hold
+
 
 def install(recorder: Any, steps: list[int]) -> None:
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if recorder.step in steps:
-            recorder.facts["skipped_batches"] = recorder.facts.get("skipped_batches", 0) + 1
+            took_hold(recorder, "skipped_batches")
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     parameter.grad = None

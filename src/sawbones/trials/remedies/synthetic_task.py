@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from sawbones.observe.census import has_parameters
 from sawbones.observe.hooks.losses import LOSSES
+from sawbones.trials.remedies import took_hold
 
 
 def install(recorder: Any) -> None:
@@ -41,7 +42,7 @@ def install(recorder: Any) -> None:
             if positional and given and torch.is_grad_enabled():
                 made = _taught(given[0], args[0], args[1], teachers, generator)
                 if made is not None:
-                    recorder.facts["synthetic_task"] = recorder.facts.get("synthetic_task", 0) + 1
+                    took_hold(recorder, "synthetic_task")
                     args = (args[0], made, *args[2:])
             return original(*args, **kwargs)
 

@@ -300,7 +300,7 @@ def _by_library(run: Run, everything: Sequence[Node], loaders: list[int]) -> Ite
     the experiment can tell.
     """
     several = any(p["calls"] >= 2 for p in passes(run))
-    if "sklearn.metrics" not in (run.facts.get("metric_libraries") or ()) or not several:
+    if "sklearn.metrics" not in run.metric_libraries or not several:
         return
     for node in everything:
         if node.op in WHOLE_READS and "output" in node.roles and _several_per_step(node):

@@ -19,7 +19,7 @@ NAME = "gradient_until_step"
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
     gauged = bench.rerun([Remedy("gradient_until_step")], max_steps=min(run.num_steps, 8))
-    rows = np.asarray(gauged.facts.get(NAME) or [], np.float64)
+    rows = np.asarray(gauged.gradient_until_step, np.float64)
     rows = (
         rows[np.isfinite(rows).all(axis=1)] if len(rows) else rows
     )  # a run that diverges says nothing from there on

@@ -35,13 +35,13 @@ torch.save writes in place; a process killed meanwhile leaves half a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.schema.one_off import CheckpointFile
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 
 NEEDS = ("events",)
@@ -82,11 +82,10 @@ SIGNS = (
 )
 NOT_SIGNS = ("weights_only", "weights only", "can't get attribute", "no module named")
 UNREADABLE = "The checkpoint cannot be read back"
-Row = Mapping[str, Any]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    files: list[Row] = list(run.facts.get("files") or ())
+    files = run.files
     last = _said(run)
     if not files and not last:
         raise NothingToJudge("no checkpoint was written or read")
@@ -97,7 +96,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield _finding(run, row, before, *said)
             return
     if run.num_steps and _is_broken_file(last, PLAIN_SIGNS):
-        row = {"step": run.num_steps, "site": None, "path": "", "size": -1}
+        row = CheckpointFile("", "", -1, run.num_steps)
         text = f"reading it ends in {last.splitlines()[0][:160]}"
         yield _finding(run, row, None, UNREADABLE, refused(text, steps=(run.num_steps,)))
 
@@ -112,27 +111,29 @@ def _is_broken_file(message: str, signs: tuple[str, ...]) -> bool:
     return any(s in low for s in signs) and not any(s in low for s in NOT_SIGNS)
 
 
-def _written(earlier: list[Row], row: Row) -> Row | None:
+def _written(earlier: Sequence[CheckpointFile], row: CheckpointFile) -> CheckpointFile | None:
     """What this run wrote to that path, else to a file of that name elsewhere."""
-    saves = [r for r in reversed(earlier) if r["action"] == "save"]
-    same = next((r for r in saves if r["path"] == row["path"]), None)
-    if same is not None or row["action"] == "load":
+    saves = [r for r in reversed(earlier) if r.action == "save"]
+    same = next((r for r in saves if r.path == row.path), None)
+    if same is not None or row.action == "load":
         return same
-    name = str(row["path"]).rsplit("/", 1)[-1]
-    return next((r for r in saves if str(r["path"]).rsplit("/", 1)[-1] == name), None)
+    name = row.path.rsplit("/", 1)[-1]
+    return next((r for r in saves if r.path.rsplit("/", 1)[-1] == name), None)
 
 
-def _finding(run: Run, row: Row, before: Row | None, title: str, reading: Evidence) -> Finding:
-    saved, loaded = as_site(before["site"]) if before else None, as_site(row["site"])
+def _finding(
+    run: Run, row: CheckpointFile, before: CheckpointFile | None, title: str, reading: Evidence
+) -> Finding:
+    saved = before.site if before else None
     # A file that was not left as torch.save wrote it: the user's own lines that write come first.
-    by_hand = before is None or before["path"] != row["path"] or row["size"] != before["size"]
+    by_hand = before is None or before.path != row.path or row.size != before.size
     writes = [w for w in sites_in(run, ("write",)) if ".std" not in w.code] if by_hand else []
     if saved is not None:
         writes.sort(key=lambda w: (w.file != saved.file, abs(w.line - saved.line)))
-    saves = [as_site(r["site"]) for r in run.facts.get("files") or () if r["action"] == "save"]
+    saves = [r.site for r in run.files if r.action == "save"]
     return finding(
         title,
-        places(*writes[:1], saved, *writes[1:2], loaded, run.ending.site, *saves)[:4],
+        places(*writes[:1], saved, *writes[1:2], row.site, run.ending.site, *saves)[:4],
         (reading,),
         Fix(
             "Write to a temporary file, flush it, and rename it with os.replace; check a "
@@ -141,27 +142,29 @@ def _finding(run: Run, row: Row, before: Row | None, title: str, reading: Eviden
     )
 
 
-def _failed(run: Run, row: Row, before: Row | None) -> tuple[str, Evidence] | None:
-    if row["action"] != "failed load" or row["size"] < 0:
+def _failed(
+    run: Run, row: CheckpointFile, before: CheckpointFile | None
+) -> tuple[str, Evidence] | None:
+    if row.action != "failed load" or row.size < 0:
         return None
-    message = str(row.get("error") or "") or _said(run)
-    shrunk = before is not None and row["size"] - before["size"] < 0
-    if not shrunk and not row.get("cut") and not _is_broken_file(message, SIGNS):
+    message = row.error or _said(run)
+    shrunk = before is not None and row.size - before.size < 0
+    if not shrunk and not row.cut and not _is_broken_file(message, SIGNS):
         return None
-    size = f"{row['size']} bytes" + (f", {before['size']} when it was written" if before else "")
+    size = f"{row.size} bytes" + (f", {before.size} when it was written" if before else "")
     first = message.splitlines()[0][:160] if message else ""
-    text, step = f"{row['path']} ({size}) does not load: {first}", (int(row["step"]),)
+    text, step = f"{row.path} ({size}) does not load: {first}", (row.step,)
     if before is not None and shrunk:
         return UNREADABLE, exact(
-            text, row["size"], expected=before["size"], signal="checkpoints", steps=step
+            text, row.size, expected=before.size, signal="checkpoints", steps=step
         )
     return UNREADABLE, refused(text, signal="checkpoints", steps=step)
 
 
-def _changed(row: Row, before: Row | None) -> tuple[str, Evidence] | None:
-    if row["action"] != "load" or before is None:
+def _changed(row: CheckpointFile, before: CheckpointFile | None) -> tuple[str, Evidence] | None:
+    if row.action != "load" or before is None:
         return None
-    written, read = before.get("digest"), row.get("digest")
+    written, read = before.digest, row.digest
     if not written or read is None:
         return None
     pairs = [(a, b) for a, b in zip(written, read, strict=False) if a == a and b == b]
@@ -169,18 +172,16 @@ def _changed(row: Row, before: Row | None) -> tuple[str, Evidence] | None:
         (a, b) for a, b in pairs if limits.CHECKPOINT_SUMS.passed_by(abs(a - b) / (abs(a) + 1))
     ]
     title = "The checkpoint holds something else than was written"
-    step = (int(row["step"]),)
+    step = (row.step,)
     if len(written) != len(read):
-        text = (
-            f"{row['path']} was written with {len(written)} tensors and read back with {len(read)}"
-        )
+        text = f"{row.path} was written with {len(written)} tensors and read back with {len(read)}"
         return title, exact(
             text, len(read), expected=len(written), signal="checkpoints", steps=step
         )
     if not differ:
         return None
     text = (
-        f"{len(differ)} of {len(pairs)} tensors of {row['path']} read back changed (sum "
+        f"{len(differ)} of {len(pairs)} tensors of {row.path} read back changed (sum "
         f"{differ[0][1]:g}, not {differ[0][0]:g})"
     )
     return title, exact(text, len(differ), signal="checkpoints", steps=step)

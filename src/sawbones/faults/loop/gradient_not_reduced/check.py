@@ -133,12 +133,12 @@ def _left_out(run: Run, other: Run, step: int) -> Site | None:
 def _summed(run: Run) -> Iterator[Finding]:
     """The mean of some vectors is never longer than the mean of their lengths."""
     rows = [
-        {int(row["step"]): row for row in (r.facts.get("local_gradients") or {}).get("rows", ())}
+        {row.step: row for row in r.local_gradients.rows} if r.local_gradients else {}
         for r in everyone(run)
     ]
     for step in sorted(set.intersection(*map(set, rows))):
-        own = np.mean([np.asarray(r[step]["after_backward"], np.float64) for r in rows], axis=0)
-        used = np.asarray(rows[0][step]["at_step"], np.float64)
+        own = np.mean([np.asarray(r[step].after_backward, np.float64) for r in rows], axis=0)
+        used = np.asarray(rows[0][step].at_step, np.float64)
         ratios = [
             u / o for u, o in zip(used, own, strict=True) if limits.LOCAL_GRADIENT.passed_by(o)
         ]

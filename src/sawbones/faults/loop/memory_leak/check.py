@@ -45,7 +45,6 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site
 
 NEEDS = ("steps", "graphs")
 EXPLAINS = ("loop.out-of-memory",)
@@ -54,22 +53,19 @@ MIN_KEPT = 8  # graphs: fewer are held by the loop's own variables
 
 
 def check(run: Run) -> Iterator[Finding]:
-    record = run.facts["graphs"]
-    series = [(int(step), int(kept), int(made)) for step, kept, made in record["series"]]
-    if not series:
+    graphs = run.graphs
+    if graphs is None or not graphs.series:
         raise NothingToJudge("no graph of a past step was counted")
-    step, kept, made = max(series, key=lambda row: row[1])
+    step, kept, made = max(graphs.series, key=lambda row: row[1])
     if kept < MIN_KEPT or not limits.GRAPHS_KEPT.reached_by(kept / made):
         return
-    later = [row[1] for row in series if row[0] > step]
+    later = [row[1] for row in graphs.series if row[0] > step]
     falls = any(limits.GRAPHS_RELEASED.undercut_by(alive / kept) for alive in later)
-    sites = [as_site(site) for site in record.get("holders") or ()]
-    sites += [
-        as_site(site)
-        for site, votes in record["sites"]
-        if limits.GRAPH_SITES.reached_by(votes / made)
+    sites = [
+        *graphs.holders,
+        *(site for site, votes in graphs.sites if limits.GRAPH_SITES.reached_by(votes / made)),
+        *(e.site for e in run.of_kind("backward")[:1]),
     ]
-    sites += [e.site for e in run.of_kind("backward")[:1]]
     evidence = [
         counted(
             f"at step {step}, {kept} of {made} graphs of steps long past are still alive",

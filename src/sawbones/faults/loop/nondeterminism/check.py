@@ -39,13 +39,13 @@ since Python 3.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import context, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site, SourceCall
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.schema.one_off import TwinRun
+from sawbones.stats.loss_calls import places
 
 NEEDS = ("twin_run",)
 USES = ("calls", "streams_used", "source_lines")
@@ -76,32 +76,31 @@ NOUNS = {
     "loss": "the loss",
     "ending": "how the run ends",
 }
-Row = Mapping[str, Any]
 Cause = tuple[str, tuple[Site, ...], Fix]  # in words, where, what to do
 
 
 def check(run: Run) -> Iterator[Finding]:
-    twin: Row = run.facts["twin_run"]
-    differs = twin.get("differs")
-    if not differs:
+    twin = run.twin_run
+    differs = twin.differs if twin is not None else None
+    if twin is None or differs is None:
         return
-    what, step = str(differs["what"]), int(differs.get("step", 0))
+    what, step = differs.what, differs.step
     cause, where, fix = _cause(run, twin, what)
     seeded = _seeded_on_purpose(run)
-    last_bits = what == "loss" and limits.RUNS_DIFFER.undercut_by(differs.get("relative"))
+    last_bits = what == "loss" and limits.RUNS_DIFFER.undercut_by(differs.relative)
     noun = NOUNS.get(what, what)
     promised = (
         f"the script seeds {', '.join(sorted(seeded))}"
         if seeded
         else "no line of the script gives a seed to a global stream"
     )
-    first, second, values = 1, 0, ""
-    if isinstance(differs.get("first"), float):
-        first, second = differs["first"], differs["second"]
+    first, second, values = 1.0, 0.0, ""
+    if isinstance(differs.first, float) and isinstance(differs.second, float):
+        first, second = differs.first, differs.second
         values = f" ({first:.9g} and {second:.9g})"
     yield finding(
         f"Two runs with one seed differ in {noun}: {cause}",
-        places(*where, as_site(differs.get("site")))[:6],
+        places(*where, differs.site)[:6],
         (
             exact(
                 f"first difference at step {step}: {noun}{values}; {promised}",
@@ -111,7 +110,7 @@ def check(run: Run) -> Iterator[Finding]:
                 steps=(step,),
             ),
             context(
-                f"two runs of the same script, compared over {twin.get('steps', 0)} steps",
+                f"two runs of the same script, compared over {twin.steps} steps",
                 signal="twin_run",
             ),
         ),
@@ -132,16 +131,16 @@ def _calls(run: Run, *kinds: str) -> list[SourceCall]:
     return [call for call in run.source_calls if call.kind in kinds]
 
 
-def _cause(run: Run, twin: Row, what: str) -> Cause:
+def _cause(run: Run, twin: TwinRun, what: str) -> Cause:
     """From the most to the least specific reading."""
     seed_lines = places(*(call.site for call in _calls(run, "seed")))
     seeded = {str(e.data.get("library")) for e in run.of_kind("seed")}
-    changed = twin.get("seed_differs")
-    if isinstance(changed, Mapping):
-        words = f"{changed['library']} is seeded with another value each time"
+    changed = twin.seed_differs
+    if changed is not None:
+        words = f"{changed.library} is seeded with another value each time"
         fix = Fix("Seed with a fixed number, not with the clock or the process.")
-        return words, places(as_site(changed.get("site"))) or seed_lines, fix
-    first_loss = what == "loss" and twin["differs"].get("step") == 0
+        return words, places(changed.site) or seed_lines, fix
+    first_loss = what == "loss" and twin.differs is not None and twin.differs.step == 0
     return (
         _generator(run)
         or _weights(run, seeded, seed_lines, first_loss)
@@ -200,7 +199,7 @@ def _weights(
 
 
 def _stream(run: Run, seeded: set[str], seed_lines: tuple[Site, ...]) -> Cause | None:
-    used = run.facts.get("streams_used", {})
+    used = run.streams_used
     for library, prefixes in (("random", ("random.",)), ("numpy", ("np.random.", "numpy.random."))):
         calls = [
             r
@@ -230,7 +229,7 @@ def _library_without_state(run: Run, seeded: set[str]) -> Cause | None:
         if call.function == "sample" and not call.name.startswith("random.")
     ]
     loose = places(*(site for site in lines if "random_state" not in site.code))
-    if not loose or "numpy" in seeded or not run.facts.get("streams_used", {}).get("numpy"):
+    if not loose or "numpy" in seeded or not run.streams_used.get("numpy"):
         return None
     words = (
         "numpy, which is never seeded, is drawn from by a library that was given no random_state"

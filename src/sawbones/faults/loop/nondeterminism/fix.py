@@ -15,7 +15,7 @@ MAKERS = ("default_rng", "Random", "RandomState")
 
 def fix(case: Case) -> Iterator[Change]:
     seeded = {str(e.data.get("library")) for e in case.run.of_kind("seed")}
-    used = case.run.facts.get("streams_used", {})
+    used = case.run.streams_used
     wanted = [name for name in SEEDS if name not in seeded and (name == "torch" or used.get(name))]
     for source, site in case.places():
         for call in source.calls_at(site.line, *MAKERS):

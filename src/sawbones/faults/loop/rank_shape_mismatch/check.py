@@ -47,7 +47,7 @@ from typing import Any
 
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone, training_sites, wrapped
 
 NEEDS = ("ranks",)
@@ -93,7 +93,7 @@ def check(run: Run) -> Iterator[Finding]:
     errors = [r.ending.message or "" for r in ranks if r.ending.kind == "exception"]
     if any(not CONNECTION.search(e) or "finished reduction" in e for e in errors):
         return
-    aborted = any(r.facts.get("aborted") for r in ranks)
+    aborted = any(r.aborted for r in ranks)
     # Ranks that all came to their end made the same backward passes under the wrapper: others were
     # one rank's own affair.
     passes = not aborted and endings != {"finished"} and wrapped(run) is not None
@@ -127,12 +127,12 @@ def _order(run: Run, passes: bool) -> list[Call | None]:
             found.append(Call("backward", (), event.site, event.step))
     made = len(run.of_kind("collective"))
     # Those that an abort kept from being recorded as events.
-    for row in run.facts.get("last_collectives") or ():
-        missing = row["number"] - made
+    for row in run.last_collectives:
+        missing = row.number - made
         if missing >= 0:
             found += [None] * missing
-            made = row["number"] + 1
-            found.append(_call(row, as_site(row["site"]), int(row["step"])))
+            made = row.number + 1
+            found.append(Call(row.op, row.shape, row.site, row.step, row.callers))
     return found
 
 
@@ -163,7 +163,7 @@ def _finding(run: Run, other: Run, ours: Order, theirs: Order, at: int, hangs: b
     ]
     batches = [len(r.of_kind("backward")) for r in (run, other)]
     # The last events of an aborted rank are lost, so they cannot be counted.
-    aborted = run.facts.get("aborted") or other.facts.get("aborted")
+    aborted = run.aborted or other.aborted
     apart = not aborted and _part_in_batches(a, b, batches) and not _same_length(run, other)
     if apart:
         text = f"rank {run.rank} trained on {batches[0]} batches, rank {other.rank} on {batches[1]}"
@@ -224,10 +224,10 @@ def _from_positions(run: Run) -> Finding:
     known.
     """
     texts = _standing(run)
-    waiting = sum(not p["ended"] for p in run.facts.get("hang") or ())
+    waiting = sum(not p.ended for p in run.hang)
     return finding(
         "The ranks wait for each other for ever",
-        places(*(as_site(p.get("site")) for p in run.facts.get("hang") or ()))[:4],
+        places(*(p.site for p in run.hang))[:4],
         (
             *(exact(text, waiting, signal="ranks") for text in texts[:1]),
             *(context(text, signal="ranks") for text in texts[1:]),
@@ -239,13 +239,13 @@ def _from_positions(run: Run) -> Finding:
 
 def _standing(run: Run) -> list[str]:
     found = []
-    for p in run.facts.get("hang") or ():
+    for p in run.hang:
         last = ", ".join(
-            f"{kind} {file}:{line}" if file else str(kind) for kind, _, file, line in p["last"][-4:]
+            f"{kind} {file}:{line}" if file else str(kind) for kind, _, file, line in p.last[-4:]
         )
-        call = p["op"] or "a distributed call"
-        doing = "has ended" if p["ended"] else f"stands at {as_site(p.get('site'))}, in {call}"
-        found.append(f"rank {p['rank']} {doing}; its last events: {last}")
+        call = p.op or "a distributed call"
+        doing = "has ended" if p.ended else f"stands at {p.site}, in {call}"
+        found.append(f"rank {p.rank} {doing}; its last events: {last}")
     return found
 
 

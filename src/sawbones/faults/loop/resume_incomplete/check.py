@@ -43,7 +43,7 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.resuming import Resume, is_stateful, lr_jump, not_restored, resumes
 
 NEEDS = ("events", "checkpoints", "optimizers", "steps")
@@ -56,7 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
     resumed = list(resumes(run))
     if not resumed and run.of_kind("load"):
         raise NothingToJudge("no training goes on from what was loaded")
-    if resumed and "restored" not in run.facts:
+    if resumed and run.restored is None:
         raise NothingToJudge("which state was put back was not recorded: only diagnose does")
     found = next((f for resume in resumed if (f := _lost(run, resume)) is not None), None)
     if found is not None:
@@ -122,11 +122,11 @@ def _places(run: Run, resume: Resume, missing: list[str]) -> tuple[Site, ...]:
     else where it is saved.
     """
     given = [
-        r
-        for r in run.facts.get("restored") or ()
-        if r["kind"] == "model" and r["seq"] - resume.load.seq >= 0 and r.get("site")
+        r.site
+        for r in run.restored or ()
+        if r.kind == "model" and r.seq - resume.load.seq >= 0 and r.site
     ]
-    back = as_site(given[0]["site"]) if given else None
+    back = given[0] if given else None
     saved = [e.site for e in (resume.save, resume.load) if e is not None and e.site is not None]
     elsewhere = back is not None and all(s.function != back.function for s in saved)
     kept = set(missing).issubset(resume.load.data.get("kinds") or ())

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.splits import loader_site, told_apart
 
 NEEDS = ("batches", "loaders", "steps")
@@ -90,4 +90,4 @@ def _sites(run: Run, source: str) -> tuple[Site, ...]:
     number = int(source.removeprefix("loader:"))
     reads = [e.site for e in run.of_kind("batch") if e.data.get("loader") == number]
     read = next((site for site in reads if site is not None), None)
-    return places(as_site(run.facts.get("epoch_loop")), read, loader_site(run, source))
+    return places(run.epoch_loop, read, loader_site(run, source))

@@ -48,7 +48,7 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.loss_scale import scale_of
 from sawbones.stats.protocol import Turn, sites_in, sites_of, turns
 
@@ -276,7 +276,7 @@ def _made_anew(run: Run) -> Finding | None:
     """A line that builds about as many scalers as there are steps. One per fold or per model is
     another matter.
     """
-    built = Counter(as_site(row.get("site")) for row in run.facts.get("scalers") or ())
+    built = Counter(scaler.site for scaler in run.scalers)
     del built[None]
     if not built:
         return None

@@ -40,7 +40,7 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import numbers_equal_to
 
 NEEDS = ("scaler", "steps")
@@ -103,22 +103,18 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _where(run: Run, never: bool) -> tuple[tuple[Site, ...], bool]:
     """The places, and whether the settings of the scaler itself are the cause."""
-    scalers = run.facts.get("scalers") or ()
-    grows = [
-        s
-        for s in scalers
-        if (s.get("growth_interval") or 2000) < 50 or (s.get("growth_factor") or 2) > 4
-    ]
+    scalers = run.scalers
+    grows = [s for s in scalers if (s.growth_interval or 2000) < 50 or (s.growth_factor or 2) > 4]
     odd = grows or (list(scalers) if never else [])
-    built = places(*(as_site(s.get("site")) for s in odd or scalers))[:1]
+    built = places(*(s.site for s in odd or scalers))[:1]
     stepped = run.of_kind("scaler_step")[0].site
     if not odd:
         return places(_overflow(run), stepped, *built), False
     values = [
-        float(s[key])
+        float(value)
         for s in odd
         for key, usual in DEFAULTS.items()
-        if isinstance(s.get(key), (int, float)) and s[key] != usual
+        if (value := getattr(s, key)) is not None and value != usual
     ]
     # So large a number is no other scale. Names of command-line options count too.
     words = [*DEFAULTS, *(["scale"] if values and min(values) >= 1024 else [])]

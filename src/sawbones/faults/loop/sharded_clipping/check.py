@@ -47,7 +47,7 @@ from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone
 
 NEEDS = ("ranks", "shards")
@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
         if not clipped or limits.SHARD_FACTORS.kept_by(abs(a - b) / max(a, b)):
             continue
         sites = [e.site for e in run.of_kind("clip") if e.step == step]
-        sites += [as_site(s) for s in run.facts["shards"]["sites"]]
+        sites += run.shards.sites if run.shards else ()
         sites += [e.site for e in run.of_kind("step")[:1]]
         text = (
             f"step {step}: clipping multiplies the gradients by {a:.4g} on rank "
@@ -94,10 +94,10 @@ def _factors(run: Run) -> dict[int, float]:
     factor.
     """
     found = {}
-    for row in (run.facts.get("shards") or {}).get("rows", ()):
-        before, at = (np.asarray(row[key], np.float64) for key in ("after_backward", "at_step"))
+    for row in run.shards.rows if run.shards else ():
+        before, at = (np.asarray(n, np.float64) for n in (row.after_backward, row.at_step))
         used = (before > TINY) & np.isfinite(before) & np.isfinite(at)
         ratios = at[used] / before[used]
         if len(ratios) and limits.ONE_FACTOR.kept_by(np.ptp(ratios) / max(ratios.max(), TINY)):
-            found[int(row["step"])] = float(np.median(ratios))
+            found[row.step] = float(np.median(ratios))
     return found

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 
 NEEDS = ("syncs", "steps")
 EXPLAINS = ()
@@ -49,19 +49,18 @@ MIN_STEPS = 10  # the first few read sizes and settings once
 
 
 def check(run: Run) -> Iterator[Finding]:
-    seen = run.facts["syncs"]
-    steps = int(seen["steps"])
-    if steps < MIN_STEPS:
+    steps = run.syncs.steps if run.syncs else 0
+    if run.syncs is None or steps < MIN_STEPS:
         raise NothingToJudge(f"fewer than {MIN_STEPS} steps on the device")
     # A line that reads at fewer than half of the steps is no habit.
-    lines = [row for row in seen["lines"] if 2 * row["steps"] - steps >= 0]
-    lines.sort(key=lambda row: -int(row["count"]))
-    per_step = sum(int(row["count"]) for row in lines) / steps
+    lines = [row for row in run.syncs.lines if 2 * row.steps - steps >= 0]
+    lines.sort(key=lambda row: -row.count)
+    per_step = sum(row.count for row in lines) / steps
     if not limits.SYNCS_PER_STEP.suspected_by(per_step):
         return
     yield finding(
         f"The host waits for the device {per_step:.0f} times in every step",
-        places(*(as_site(row["site"]) for row in lines))[:4],
+        places(*(row.site for row in lines))[:4],
         (
             compared(
                 f"{per_step:.1f} reads from the device per step over {steps} steps",
@@ -72,8 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
             ),
             *(
                 context(
-                    f"{row['op']} {int(row['count']) / steps:.1f} times per step at "
-                    f"{as_site(row['site'])}",
+                    f"{row.op} {row.count / steps:.1f} times per step at {row.site}",
                     signal="syncs",
                 )
                 for row in lines[:3]

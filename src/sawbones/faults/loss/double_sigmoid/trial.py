@@ -25,7 +25,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"without the extra sigmoid the loss ends at {after:.4g} instead of {before:.4g} "
         f"after {steps} steps"
     )
-    reached = bool(cured.facts.get(NAME))
+    reached = bool(cured.remedies.get(NAME))
     return Verdict(
         NAME,
         "confirmed" if reached and after < 0.9 * before else "open",

@@ -29,6 +29,6 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"without the extra softmax the loss ends at {after:.4g} instead of {before:.4g} "
         f"after {steps} steps"
     )
-    if not cured.facts.get(NAME):
+    if not cured.remedies.get(NAME):
         return Verdict(NAME, "open", "the softmax was not reached in a second run", before, after)
     return Verdict(NAME, "confirmed" if after < 0.9 * before else "open", text, before, after)

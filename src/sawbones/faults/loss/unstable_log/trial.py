@@ -28,7 +28,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
         f"{run.num_steps}; the loss ends at "
     )
     text += f"{end_level(cured.losses):.4g}"
-    if not cured.facts.get(NAME):
+    if not cured.remedies.get(NAME):
         return Verdict(NAME, "open", "the operator was not reached in a second run")
     broken = still or diverged(cured.losses, 3.0) or bool(np.any(np.isinf(norms) | np.isnan(norms)))
     return Verdict(

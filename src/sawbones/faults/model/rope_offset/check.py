@@ -48,7 +48,7 @@ from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.dataflow import Flow
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import attention_ops
 
 NEEDS = ("deep",)
@@ -85,27 +85,26 @@ def check(run: Run) -> Iterator[Finding]:
                 "number of keys - number of queries."
             ),
         )
-    elif not run.facts.get("decoding") and not any(deep.attention for deep in run.deep[:3]):
+    elif run.decoding is None and not any(deep.attention for deep in run.deep[:3]):
         raise NothingToJudge("no attention and no decoding with a cache was seen")
 
 
 def _decoding(run: Run) -> _Said | None:
     """Decoding token by token with a cache, against the full pass over the same tokens."""
-    found = run.facts.get("decoding")
-    worst = max(found["distances"]) if isinstance(found, dict) else 0
-    if not isinstance(found, dict) or not limits.CACHED_DIFFERS.passed_by(worst):
+    found = run.decoding
+    worst = max(found.distances) if found is not None else 0
+    if found is None or not limits.CACHED_DIFFERS.passed_by(worst):
         return None
     text = (
-        f"after a prompt of {found['prompt']} tokens, {len(found['distances'])} single-token calls "
+        f"after a prompt of {found.prompt} tokens, {len(found.distances)} single-token calls "
         f"with the cache differ from the full pass over the same tokens by up to "
         f"{100 * worst:.0f} %"
     )
-    called = as_site(found.get("site"))
     sites = [a.site for deep in run.deep[:1] for a in deep.attention][:1]
     cuts = [s for deep in run.deep[:1] for s in _cuts(deep, {m.path for m in run.modules})][:1]
     within = limits.CACHED_DIFFERS.value
-    reading = exact(text, worst, within=within, signal="decoding", steps=(int(found["step"]),))
-    return reading, places(*cuts, called, *sites) if cuts else places(*sites, called)
+    reading = exact(text, worst, within=within, signal="decoding", steps=(found.step,))
+    return reading, places(*cuts, found.site, *sites) if cuts else places(*sites, found.site)
 
 
 def _reading(deep: DeepStep, text: str, value: float, expected: float) -> Evidence:

@@ -91,7 +91,7 @@ def _known(run: Run) -> int:
 def _is_spread(run: Run) -> bool:
     """Sharded models gather whole parameters for a forward; those are tensors of their own."""
     kinds = ("parallel", "collective", "manual_step")
-    return bool(run.ranks or run.facts.get("sharded") or run.of_kind(*kinds))
+    return bool(run.ranks or run.sharded or run.of_kind(*kinds))
 
 
 def _parameters(run: Run) -> Iterator[Finding]:

@@ -55,12 +55,12 @@ differences against analytical gradients".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import gradients as limits
 from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema.one_off import OwnGradient
 
 NEEDS = ("own_gradients",)
 EXPLAINS = ("optimizer.lr-too-low", "optimizer.lr-too-high", "data.labels-misaligned")
@@ -68,44 +68,43 @@ EXPERIMENT = None
 
 
 def check(run: Run) -> Iterator[Finding]:
-    rows = run.facts["own_gradients"]
-    measured = [row for row in rows if "error" in row]
+    measured = [row for row in run.own_gradients if row.error is not None]
     if not measured:
-        whys = "; ".join(f"{row['cls']}: {row.get('failed')}" for row in rows[:3])
+        whys = "; ".join(f"{row.cls}: {row.failed}" for row in run.own_gradients[:3])
         raise NothingToJudge(f"no backward pass of the script's own could be compared ({whys})")
     for row in measured:
-        meant = row["passes_through"] or row["flat"] or row["kink"]
-        if not meant and limits.RELATIVE_ERROR.passed_by(row["error"]):
+        meant = row.passes_through or row.flat or row.kink
+        if not meant and limits.RELATIVE_ERROR.passed_by(row.error):
             yield _wrong(row)
 
 
-def _wrong(row: Mapping[str, Any]) -> Finding:
-    site = Site(str(row["file"]), int(row["line"]), "backward", str(row.get("code", "")))
+def _wrong(row: OwnGradient) -> Finding:
+    site = Site(row.file, row.line, "backward", row.code)
     return finding(
-        f"The backward pass of {row['cls']} is not the derivative of its forward pass",
+        f"The backward pass of {row.cls} is not the derivative of its forward pass",
         (site,),
         (
             exact(
-                f"{row['cls']}: slope {row['autograd']:.6g} from its backward pass, "
-                f"{row['differences']:.6g} from differences of its forward pass "
-                f"({row['compared']} slopes compared, {_how(row)})",
-                float(row["autograd"]),
-                expected=float(row["differences"]),
-                within=limits.RELATIVE_ERROR.times(abs(row["differences"])),
+                f"{row.cls}: slope {row.autograd:.6g} from its backward pass, "
+                f"{row.differences:.6g} from differences of its forward pass "
+                f"({row.compared} slopes compared, {_how(row)})",
+                row.autograd,
+                expected=row.differences,
+                within=limits.RELATIVE_ERROR.times(abs(row.differences)),
                 signal="own_gradients",
                 steps=(0,),
             ),
         ),
         Fix(
-            f"Derive the backward pass of {row['cls']} again, and keep "
+            f"Derive the backward pass of {row.cls} again, and keep "
             "torch.autograd.gradcheck on it as a test."
         ),
     )
 
 
-def _how(row: Mapping[str, Any]) -> str:
+def _how(row: OwnGradient) -> str:
     """The shape of the mistake, where one number says it."""
-    ratio = row["autograd"] / row["differences"] if row["differences"] else None
+    ratio = row.autograd / row.differences if row.differences else None
     if ratio is None:
         return "the forward pass does not change along it"
     if limits.RELATIVE_ERROR.kept_by(abs(ratio + 1)):

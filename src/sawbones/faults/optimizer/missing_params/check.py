@@ -57,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("no optimizer that steps holds a parameter of the model")
     if not all(t.in_model for t in held):
         return  # a stale optimizer, or one that owns free tensors: another matter
-    loose = set(run.facts["loose_gradients"])
+    loose = set(run.loose_gradients or ())
     elsewhere = {t.name for rank in run.ranks for t in rank.tensors if t.optimizer >= 0}
     left = [
         t

@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
     held = [t for t in run.tensors if t.optimizer >= 0]
     if not held:
         raise NothingToJudge("no optimizer holds a parameter")
-    got = set(run.facts["loose_gradients"])
+    got = set(run.loose_gradients or ())
     orphans = [t for t in held if not t.in_model and not _got_gradient(run, t)]
     loose = [
         t

@@ -1,0 +1,90 @@
+"""The signals that a run records once. A field here is all that the store, the checks and the
+contract have to know of one: the recorder keeps its value under the same name, and the reader makes
+the type of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sawbones.schema.cpu import CpuTime
+from sawbones.schema.loaded import Restored
+from sawbones.schema.loader import Loader
+from sawbones.schema.one_off import (
+    Buffer,
+    Bundle,
+    CheckpointFile,
+    DataCode,
+    Decoding,
+    Graphs,
+    HeldBack,
+    Modes,
+    OwnGradient,
+    Scaler,
+    Syncs,
+    TwinRun,
+)
+from sawbones.schema.ranks import Collective, LocalGradients, Position, Write
+from sawbones.schema.site import Site
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """Empty or None: not seen, or not recorded."""
+
+    # how the process went
+    device: str = "cpu"
+    compiled: bool = False
+    compile_off: bool = False  # torch.compile was kept from compiling
+    cpu_time: CpuTime = field(
+        default_factory=CpuTime
+    )  # all zero where the system does not count it
+    operators_heard: bool = False
+    off: tuple[str, ...] = ()  # hooks that an error of their own has switched off
+    stopped: str = ""  # why watching ended before training did
+    masked: Mapping[str, int] = field(default_factory=dict)  # secrets, by kind
+    # Steps whose events are all there; after them only rare kinds are, and everything of every
+    # 25th step.
+    events_in_full: int = 500
+    bundles: tuple[Bundle, ...] = ()
+    died: int = 0  # exit status of a process that was killed
+    aborted: str = ""  # the stacks that an abort left behind
+    held_back: tuple[HeldBack, ...] = ()
+    # the loop
+    scalers: tuple[Scaler, ...] = ()
+    loaders: tuple[Loader, ...] = ()
+    restored: tuple[Restored, ...] | None = None
+    states_taken: tuple[Site, ...] = ()  # lines that ask a model for its weights
+    files: tuple[CheckpointFile, ...] = ()
+    syncs: Syncs | None = None
+    graphs: Graphs | None = None
+    twin_run: TwinRun | None = None
+    # random streams of these libraries that the script drew from
+    streams_used: Mapping[str, bool] = field(default_factory=dict)
+    # the model
+    decoding: Decoding | None = None
+    own_gradients: tuple[OwnGradient, ...] = ()
+    loose_gradients: tuple[int, ...] | None = None  # tensors with gradients in no optimizer
+    buffers: tuple[Buffer, ...] = ()
+    # the data
+    data_code: DataCode = field(default_factory=DataCode)
+    metric_libraries: tuple[str, ...] = ()
+    # the ranks
+    hang: tuple[Position, ...] = ()
+    last_collectives: tuple[Collective, ...] = ()
+    epoch_loop: Site | None = None
+    sharded: int = 0  # parameters of which each rank holds a part
+    parts_of_all: bool = False  # the parts make up the whole model
+    shards: LocalGradients | None = None
+    local_gradients: LocalGradients | None = None
+    writes: tuple[Write, ...] = ()
+    # what a remedy left in the run that it changed
+    remedies: Mapping[str, float] = field(default_factory=dict)  # how often each took hold
+    modes: Modes = field(default_factory=Modes)
+    gradient_until_step: tuple[
+        tuple[float, float], ...
+    ] = ()  # after the backward pass, at the step
+    # micro-steps, gradient norm, that of one large batch
+    repeated_microbatch: tuple[tuple[float, float, float], ...] = ()
+    gradient_check: tuple[OwnGradient, ...] = ()

@@ -1,0 +1,58 @@
+"""What the ranks of a run record of each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sawbones.schema.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A call that all ranks have to make; the last ones of a rank outlive its death."""
+
+    number: int
+    op: str
+    shape: tuple[int, ...] = ()
+    step: int = 0
+    site: Site | None = None
+    callers: tuple[Site, ...] = ()  # around the site, from inside to outside
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a rank stood when the ranks waited for each other."""
+
+    rank: int
+    ended: bool
+    op: str | None
+    site: Site | None = None
+    # kind, step, file, line of its last events
+    last: tuple[tuple[str, int, str, int], ...] = ()
+    still: float = 0.0  # seconds in which nothing moved
+
+
+@dataclass(frozen=True, slots=True)
+class GradientNorms:
+    """One norm per parameter of this rank."""
+
+    step: int
+    after_backward: tuple[float, ...]
+    at_step: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGradients:
+    """Gradients as this rank alone has them, or its parts of a sharded model's."""
+
+    rows: tuple[GradientNorms, ...] = ()
+    sites: tuple[Site, ...] = ()  # lines that change them between backward pass and step
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Parameters that are written outside of an optimizer's step."""
+
+    sites: tuple[Site, ...]  # the line, and those that called it
+    step: int
+    count: int
