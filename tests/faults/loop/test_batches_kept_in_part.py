@@ -33,8 +33,8 @@ def test_a_thinned_record_is_no_difference_and_another_batch_is(tmp_path: Path) 
     run = seeded_run(tmp_path / "run")
     assert [b.index for b in run.batches] == list(range(12))
     thinned = replace(run, batches=tuple(b for b in run.batches if b.index < 5 or b.index % 3 == 0))
-    assert compare(run, thinned)["differs"] is None
-    assert compare(thinned, run)["differs"] is None
+    assert compare(run, thinned).differs is None
+    assert compare(thinned, run).differs is None
     other = replace(
         run,
         batches=(
@@ -43,4 +43,4 @@ def test_a_thinned_record_is_no_difference_and_another_batch_is(tmp_path: Path) 
             *run.batches[10:],
         ),
     )
-    assert compare(thinned, other)["differs"]["index"] == 9
+    assert compare(thinned, other).differs.index == 9
