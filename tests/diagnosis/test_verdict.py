@@ -9,6 +9,7 @@ import pytest
 
 from sawbones.diagnosis.verdict import ENOUGH_STEPS, judge
 from sawbones.schema import Ending, Finding, Run, Symptom
+from sawbones.schema.one_off import HeldBack
 
 ILL = Symptom("does-not-learn", "ill", "the loss stays at 1.37")
 NOTABLE = Symptom("spikes", "notable", "the loss jumps at step 40")
@@ -73,7 +74,7 @@ def test_an_interrupted_diagnosis_is_inconclusive_however_much_was_seen():
 
 
 def test_a_script_that_died_of_what_was_held_back_is_inconclusive_and_says_what():
-    held = [{"what": "network", "target": "data.example:443", "site": "train.py:3"}]
+    held = (HeldBack("network", "data.example:443", "train.py:3"),)
     judged = judge(run("exception", held_back=held), (), looked=60, blind=20)
     assert judged.verdict == "inconclusive"
     assert judged.why == (

@@ -20,11 +20,12 @@ from sawbones.schema import (
     Site,
     Value,
 )
+from sawbones.schema.loss import LossFacts
 from sawbones.schema.observed import Observed
 from sawbones.store.codec import decode_fields
 
 LINE = Site("train.py", 12, "<module>", "loss.backward()")
-FOUR_CLASSES = {"0": 100, "1": 100, "2": 100, "3": 100}  # a constant answer scores log 4 = 1.386
+FOUR_CLASSES = {0: 100, 1: 100, 2: 100, 3: 100}  # a constant answer scores log 4 = 1.386
 
 
 def noisy(levels: npt.ArrayLike, noise: float = 0.02, seed: int = 0) -> np.ndarray:
@@ -108,7 +109,7 @@ def _call(changes: Mapping[str, Any]) -> LossCall:
     }
     fn = facts.pop("fn", "cross_entropy")
     target = facts.pop("target", Value(2, (400,), "int64"))
-    return LossCall(0, fn, LINE, "", Value(1, (400, 4), "float32"), target, 1.0, facts)
+    return LossCall(0, fn, LINE, "", Value(1, (400, 4), "float32"), target, 1.0, LossFacts(**facts))
 
 
 def _forward(step: int) -> Event:

@@ -51,7 +51,7 @@ def mixing(run: Run, deep: DeepStep) -> Iterator[Influence]:
 
 def batch_size(deep: DeepStep) -> int | None:
     call = main_call(deep)
-    if call is None or call.target is None or call.facts.get("sequence_shape"):
+    if call is None or call.target is None or call.facts.sequence_shape:
         return None
     return call.target.shape[0] if call.target.shape else None
 

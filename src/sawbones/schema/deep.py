@@ -8,22 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sawbones.schema.loss import LossCall as LossCall
 from sawbones.schema.site import Site
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A tensor at one moment. `id` is equal for the same tensor within one deep step."""
-
-    id: int
-    shape: tuple[int, ...]
-    dtype: str
-    min: float | None = None  # of the finite elements
-    max: float | None = None
-    mean: float | None = None
-    std: float | None = None
-    nonfinite: int = 0
-    requires_grad: bool = False
+from sawbones.schema.value import Value as Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,49 +27,6 @@ class Op:
         default_factory=dict
     )  # scalars and names only: dim, reduction, p, is_causal, ...
     phase: str = "forward"
-
-
-@dataclass(frozen=True, slots=True)
-class LossCall:
-    """A loss function as it was called, with the properties of what it was given.
-
-    `facts`, all optional:
-      num_classes, class_dim, ignore_index, reduction, smoothing, has_weight, weight (list)
-      input_is_probability (rows >= 0 and sum to 1), input_is_log_probability,
-      input_in_unit_interval, input_min, input_max input_made_by (operator that produced the input:
-      softmax, sigmoid, log_softmax, ...), input_made_at (site of it) target_min, target_max,
-      target_counts {value: count} (at most 64 most frequent), target_is_index, target_num
-      target_ignored_share, target_pad_share, broadcast (shapes differ), value, per_sample (loss of
-      each example), accuracy built_at, input_built_at (where the criterion, and the module that
-      made the input, were built) weights: {rows, used, sum, fit, min, max, root, by_class: {class:
-      [targets, mean weight, counted]}}, how much each target
-             really counts, from the gradient of the backward's root; fit is 1 when the gradient is
-             that of the loss named here
-      padding: {rows, counted, weight_share, target, target_share, pad_id,
-      same_vocabulary, source}: positions whose
-             input is padding, and what they weigh
-      sequence_dim (dimension of time in the target, None when there is none)
-      shift: {k: {"loss": mean loss when the targets are shifted by k against the outputs, "copies":
-      share of positions at which
-             the input token k ahead of the position equals the target}}
-      by_hand, main (the loss that carries the step), reaches_root (the backward depends on it)
-      effective_reduction ("mean", "sum" or "other", from values), value_over_mean, root_over_mean,
-      mean_of_elements, num_counted copied_from, copied_at (token input and shift of which the
-      targets are a copy), target_visible (share of an output's
-             influence that comes from the very token it has to predict), per_position, pad_id,
-             sequence_shape
-      target_made_by, target_requires_grad, target_is_whole,
-      target_num_values
-    """
-
-    op: int
-    fn: str
-    site: Site | None
-    module: str
-    input: Value
-    target: Value | None
-    value: float | None
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

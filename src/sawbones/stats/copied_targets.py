@@ -26,15 +26,15 @@ CUTTING = frozenset(
 
 def influence_of_copied(seen: Seen) -> Influence | None:
     """What the scores take from the input that the targets are copied from."""
-    source = f"embedding:{seen.facts.get('copied_from')}"
+    source = f"embedding:{seen.facts.copied_from}"
     return next(
         (i for i in seen.deep.influence if i.source == source and i.future is not None), None
     )
 
 
 def copied_inputs(seen: Seen) -> set[int | None]:
-    steps = seen.facts.get("stepwise")
-    return set(steps["sources"]) if steps else {seen.facts.get("copied_from")}
+    steps = seen.facts.stepwise
+    return set(steps.sources) if steps else {seen.facts.copied_from}
 
 
 def has_other_input(seen: Seen) -> bool:
@@ -43,5 +43,5 @@ def has_other_input(seen: Seen) -> bool:
     """
     mine = copied_inputs(seen)
     others = [t for i, t in enumerate(seen.deep.tokens) if t.role == "tokens" and i not in mine]
-    steps = seen.facts.get("stepwise")
+    steps = seen.facts.stepwise
     return any(steps or len(t.shape) == 2 for t in others) or given_numbers(seen)

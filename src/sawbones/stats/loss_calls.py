@@ -5,11 +5,11 @@ can be changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from sawbones.schema import DeepStep, LossCall, Op, Run, Site, Value
+from sawbones.schema.loss import LossFacts
 from sawbones.schema.source import as_site as as_site
 
 # Operators that hand on the same values in another shape, order or type.
@@ -84,15 +84,15 @@ class Seen:
     call: LossCall
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> LossFacts:
         return self.call.facts
 
     @property
     def built(self) -> Site | None:
-        return as_site(self.facts.get("built_at"))
+        return self.facts.built_at
 
     def number(self, name: str) -> float:
-        value = self.facts.get(name)
+        value = getattr(self.facts, name)
         return float(value) if isinstance(value, (int, float)) else math.nan
 
     @property
@@ -109,13 +109,13 @@ def reaching(run: Run) -> Iterator[Seen]:
     """Losses that the backward of their step starts from or comes through."""
     for deep in run.deep:
         for call in deep.losses:
-            if call.facts.get("reaches_root", True):
+            if call.facts.reaches_root is not False:
                 yield Seen(deep, call)
 
 
 def carrying(run: Run) -> list[Seen]:
     """The main loss of every deep step."""
-    return [seen for seen in reaching(run) if seen.facts.get("main")]
+    return [seen for seen in reaching(run) if seen.facts.main]
 
 
 def maker_of(
@@ -133,11 +133,6 @@ def maker_of(
             return found
         current, limit = found.inputs[0], found.index
     return None
-
-
-def shift_table(seen: Seen) -> dict[int, dict[str, float]]:
-    raw = seen.facts.get("shift") or {}
-    return {int(k): dict(v) for k, v in raw.items()}
 
 
 def user_sites(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sawbones.schema import Attention, DeepStep, Influence, LossCall, Op, Run, Site
+from sawbones.schema.loss import LossFacts
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site
 
@@ -38,7 +39,7 @@ class Prediction:
 
 
 def main_call(deep: DeepStep) -> LossCall | None:
-    return next((call for call in deep.losses if call.facts.get("main")), None)
+    return next((call for call in deep.losses if call.facts.main), None)
 
 
 def predictions(run: Run) -> list[Prediction]:
@@ -46,16 +47,12 @@ def predictions(run: Run) -> list[Prediction]:
     found = []
     for deep in run.deep:
         call = main_call(deep)
-        if call is None or not isinstance(call.facts.get("copied_at"), int):
+        facts = call.facts if call is not None else LossFacts()
+        if call is None or facts.copied_at is None or facts.copied_from is None:
             continue
-        ahead = int(call.facts["copied_at"])
-        share = {int(k): v for k, v in (call.facts.get("shift") or {}).items()}.get(ahead, {}).get(
-            "copies", 0.0
-        )
-        if ahead >= 1 and share >= COPIES:
-            found.append(
-                Prediction(deep, call, int(call.facts["copied_from"]), ahead, float(share))
-            )
+        share = facts.shift.get(facts.copied_at, {}).get("copies", 0.0)
+        if facts.copied_at >= 1 and share >= COPIES:
+            found.append(Prediction(deep, call, facts.copied_from, facts.copied_at, share))
     return found
 
 

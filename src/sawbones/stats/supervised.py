@@ -88,7 +88,7 @@ def supervised(run: Run) -> Supervised:
 
 
 def _main(losses: Sequence[LossCall]) -> LossCall | None:
-    return next((call for call in losses if call.facts.get("main")), None)
+    return next((call for call in losses if call.facts.main), None)
 
 
 def _refuse_another_loop(run: Run, looked_into: set[int]) -> None:
@@ -107,11 +107,9 @@ def _refuse_unusual(calls: Sequence[LossCall]) -> None:
         raise NotSupervised(f"no constant answer is known for {', '.join(sorted(names))}")
     for call in calls:
         facts = call.facts
-        if facts.get("target_requires_grad") or (facts.get("target_made_by") or "to") not in (
-            FROM_DATA
-        ):
+        if facts.target_requires_grad or (facts.target_made_by or "to") not in (FROM_DATA):
             raise NotSupervised("the targets are computed, they do not come from the data")
-        if facts.get("smoothing") or facts.get("has_weight") or facts.get("broadcast"):
+        if facts.smoothing or facts.has_weight or facts.broadcast:
             raise NotSupervised("the loss is weighted or smoothed")
     _refuse_unequal_weights(calls)
 
@@ -119,21 +117,21 @@ def _refuse_unusual(calls: Sequence[LossCall]) -> None:
 def _refuse_unequal_weights(calls: Sequence[LossCall]) -> None:
     """At first: later on, targets that are learned have no gradient to weigh."""
     facts = calls[0].facts
-    weights = facts.get("weights") or {}
-    if not weights:
+    weights = facts.weights
+    if weights is None:
         return
-    average = abs(float(weights["sum"])) / max(int(weights["used"]), 1)
-    heaviest = max(abs(float(weights["min"])), abs(float(weights["max"])))
-    if float(weights.get("fit") or 0.0) < OWN_GRADIENT or heaviest > SAME_WEIGHT * average:
+    average = abs(weights.sum) / max(weights.used, 1)
+    heaviest = max(abs(weights.min), abs(weights.max))
+    if (weights.fit or 0.0) < OWN_GRADIENT or heaviest > SAME_WEIGHT * average:
         raise NotSupervised("targets weigh differently in the loss")
-    left_out = 1.0 - int(weights["used"]) / max(int(weights["rows"]), 1)
-    if left_out - float(facts.get("target_ignored_share") or 0.0) > MASKED:
+    left_out = 1.0 - weights.used / max(weights.rows, 1)
+    if left_out - (facts.target_ignored_share or 0.0) > MASKED:
         raise NotSupervised("a part of the targets is masked out by hand")
 
 
 def _scale(run: Run, step: int, call: LossCall) -> float:
     """The recorded loss over the mean of its targets. A scaler's factor is recorded beside it."""
-    ratio = call.facts.get("root_over_mean")
+    ratio = call.facts.root_over_mean
     if not isinstance(ratio, (int, float)):
         return math.nan
     rows = np.flatnonzero(run.steps["step"] == step)
@@ -172,16 +170,15 @@ def _entropy(calls: Sequence[LossCall]) -> tuple[float, float, float]:
     make it look too small. Where there are more classes than were counted, that of a guess among
     all of them.
     """
-    classes = max(int(call.facts.get("num_classes") or 2) for call in calls)
-    counts: Counter[str] = Counter()
+    classes = max(int(call.facts.num_classes or 2) for call in calls)
+    counts: Counter[int] = Counter()
     for call in calls:
         facts = call.facts
-        if not facts.get("target_is_whole", True) or not facts.get("target_counts"):
+        if facts.target_is_whole is False or not facts.target_counts:
             raise NotSupervised("the labels are no classes, or were not counted")
-        if int(facts.get("target_num_values") or 0) > MOST_COUNTED:
+        if (facts.target_num_values or 0) > MOST_COUNTED:
             return math.log(classes), 0.0, math.log(classes)
-        ignored = str(facts.get("ignore_index"))
-        counts.update({k: int(n) for k, n in facts["target_counts"].items() if k != ignored})
+        counts.update({k: n for k, n in facts.target_counts.items() if k != facts.ignore_index})
     total = sum(counts.values())
     if total == 0 or len(counts) < 2:
         raise NotSupervised("one class alone was seen among the labels")

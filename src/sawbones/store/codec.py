@@ -84,6 +84,8 @@ def _decode(kind: Any, value: Any) -> Any:
     if value is None:
         return None
     if dataclasses.is_dataclass(kind):
+        if isinstance(value, typing.cast(type, kind)):
+            return value
         made = decode_fields(typing.cast(type, kind), value)
         for f in dataclasses.fields(kind):  # None is left out when written
             if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:

@@ -10,6 +10,7 @@ import pytest
 
 from sawbones.faults.data.label_out_of_range import check as label_out_of_range
 from sawbones.schema import STEP_COLUMNS, Batch, DeepStep, Ending, LossCall, Run, Site, Value
+from sawbones.schema.loss import LossFacts
 
 
 def run_of(counts: Mapping[str, int], num_classes: int = 5, rows: int = 64, **facts: Any) -> Run:
@@ -30,7 +31,7 @@ def run_of(counts: Mapping[str, int], num_classes: int = 5, rows: int = 64, **fa
         Value(0, (rows, num_classes), "float32"),
         None,
         1.0,
-        about,
+        LossFacts(**about),
     )
     batch = Batch(
         0, 0, "train", "model", 0.0, ({"path": "x", "shape": [rows, 3], "dtype": "float32"},)

@@ -50,7 +50,7 @@ def test_losses_and_random_streams_are_bit_identical_on_a_gpu(amp, monkeypatch):
     (found,) = record.influence
     assert found.future == 0.0 and found.past > 0.01 and found.other_examples == 0.0
     assert record.tokens[0].pad_id == 0 and record.tokens[0].pad_side == "right"
-    assert record.attention[0].future_mass == 0.0 and record.losses[0].facts["copied_at"] == 1
+    assert record.attention[0].future_mass == 0.0 and record.losses[0].facts.copied_at == 1
     assert record.first_nonfinite is None and record.probes["causality"]["before"] == 0.0
     linear = next(op for op in record.ops if op.name == "linear")
     assert linear.outputs[0].max > linear.outputs[0].min and linear.outputs[0].std > 0

@@ -26,11 +26,9 @@ def _facts(loss):
     ],
 )
 def test_the_weights_of_all_targets_add_up_to_what_the_reduction_makes_of_them(loss, total):
-    weights = _facts(loss)["weights"]
+    weights = _facts(loss).weights
     assert (
-        weights["sum"] == pytest.approx(total, rel=1e-4)
-        and weights["fit"] > 0.999
-        and weights["used"] == 12
+        weights.sum == pytest.approx(total, rel=1e-4) and weights.fit > 0.999 and weights.used == 12
     )
 
 
@@ -38,19 +36,19 @@ def test_ignored_targets_weigh_nothing_however_they_are_ignored():
     kept = (LABELS != 0).float()
     masked = _facts(
         lambda z: (F.cross_entropy(z, LABELS, reduction="none") * kept).sum() / kept.sum()
-    )["weights"]
-    by_index = _facts(lambda z: F.cross_entropy(z, LABELS, ignore_index=0))["weights"]
+    ).weights
+    by_index = _facts(lambda z: F.cross_entropy(z, LABELS, ignore_index=0)).weights
     for weights in (masked, by_index):
         assert (
-            weights["used"] == 6
-            and weights["by_class"][0][2] == 0
-            and weights["sum"] == pytest.approx(1.0, rel=1e-4)
+            weights.used == 6
+            and weights.by_class[0][2] == 0
+            and weights.sum == pytest.approx(1.0, rel=1e-4)
         )
 
 
 def test_class_weights_are_seen_per_class():
     weight = torch.tensor([1.0, 4.0, 1.0, 1.0])
-    classes = _facts(lambda z: F.cross_entropy(z, LABELS, weight=weight))["weights"]["by_class"]
+    classes = _facts(lambda z: F.cross_entropy(z, LABELS, weight=weight)).weights.by_class
     assert classes[1][1] / classes[0][1] == pytest.approx(4.0, rel=1e-3)
 
 
@@ -62,9 +60,9 @@ def _by_exponentials(z):
 def test_a_cross_entropy_that_no_pattern_knows_is_recognised_by_its_gradient():
     facts = _facts(_by_exponentials)
     assert (
-        facts["num_classes"] == 4
-        and facts["accuracy"] >= 0.0
-        and facts["weights"]["sum"] == pytest.approx(1.0, rel=1e-4)
+        facts.num_classes == 4
+        and facts.accuracy >= 0.0
+        and facts.weights.sum == pytest.approx(1.0, rel=1e-4)
     )
 
 
@@ -73,7 +71,7 @@ def test_a_softmax_under_a_hand_written_log_sum_exp_is_what_the_loss_is_given():
         p = z.softmax(1)
         return -(p - p.logsumexp(1, keepdim=True))[torch.arange(12), LABELS].mean()
 
-    assert _facts(loss)["input_is_probability"]
+    assert _facts(loss).input_is_probability
 
 
 class Loop(nn.Module):
@@ -100,5 +98,5 @@ def test_a_loop_over_time_is_a_sequence_too(ahead, shift):
     (found,) = observe(
         model, lambda: F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
     ).losses
-    assert found.facts["copied_at"] == shift and found.facts["shift"][shift]["copies"] == 1.0
-    assert found.facts["stepwise"]["visible"] is True
+    assert found.facts.copied_at == shift and found.facts.shift[shift]["copies"] == 1.0
+    assert found.facts.stepwise.visible is True

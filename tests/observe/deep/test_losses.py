@@ -42,27 +42,27 @@ def test_cross_entropy_by_hand_has_the_facts_of_the_library_one(loss):
     facts = found.facts
     assert (
         found.fn == "cross_entropy"
-        and facts["by_hand"]
-        and facts["num_classes"] == 4
-        and facts["reduction"] == "mean"
+        and facts.by_hand
+        and facts.num_classes == 4
+        and facts.reduction == "mean"
     )
-    assert facts["target_counts"] == {0: 6, 1: 2, 2: 2, 3: 2} and facts["input_made_by"] == "linear"
-    assert found.site.function == loss.__name__ and not facts["input_is_probability"]
+    assert facts.target_counts == {0: 6, 1: 2, 2: 2, 3: 2} and facts.input_made_by == "linear"
+    assert found.site.function == loss.__name__ and not facts.input_is_probability
 
 
 def test_a_sum_by_hand_is_told_from_a_mean():
     found = _only(lambda z: -z.log_softmax(1).gather(1, LABELS[:, None]).sum())
-    assert found.facts["reduction"] == "sum" and found.facts["value_over_mean"] == pytest.approx(
+    assert found.facts.reduction == "sum" and found.facts.value_over_mean == pytest.approx(
         12, rel=1e-3
     )
     assert (
-        _only(lambda z: F.cross_entropy(z, LABELS, reduction="sum")).facts["effective_reduction"]
+        _only(lambda z: F.cross_entropy(z, LABELS, reduction="sum")).facts.effective_reduction
         == "sum"
     )
     assert (
-        _only(lambda z: F.cross_entropy(z, LABELS, reduction="none").mean()).facts[
-            "effective_reduction"
-        ]
+        _only(
+            lambda z: F.cross_entropy(z, LABELS, reduction="none").mean()
+        ).facts.effective_reduction
         == "mean"
     )
 
@@ -70,14 +70,14 @@ def test_a_sum_by_hand_is_told_from_a_mean():
 def test_double_softmax_and_log_softmax_are_seen_with_their_place():
     facts = _only(lambda z: F.cross_entropy(z.softmax(-1), LABELS)).facts
     assert (
-        facts["input_is_probability"]
-        and facts["input_made_by"] == "softmax"
-        and facts["input_made_at"] is not None
+        facts.input_is_probability
+        and facts.input_made_by == "softmax"
+        and facts.input_made_at is not None
     )
     facts = _only(lambda z: F.cross_entropy(F.log_softmax(z, -1), LABELS)).facts
-    assert facts["input_is_log_probability"] and facts["input_made_by"] == "log_softmax"
+    assert facts.input_is_log_probability and facts.input_made_by == "log_softmax"
     facts = _only(lambda z: F.nll_loss(F.softmax(z, -1), LABELS)).facts
-    assert facts["input_is_probability"] and not facts["input_is_log_probability"]
+    assert facts.input_is_probability and not facts.input_is_log_probability
 
 
 def test_sigmoid_before_the_logits_loss():
@@ -85,12 +85,8 @@ def test_sigmoid_before_the_logits_loss():
     facts = _only(
         lambda z: F.binary_cross_entropy_with_logits(torch.sigmoid(z).squeeze(1), goal), 1
     ).facts
-    assert (
-        facts["input_in_unit_interval"]
-        and facts["input_made_by"] == "sigmoid"
-        and not facts["broadcast"]
-    )
-    assert 0.0 <= facts["accuracy"] <= 1.0
+    assert facts.input_in_unit_interval and facts.input_made_by == "sigmoid" and not facts.broadcast
+    assert 0.0 <= facts.accuracy <= 1.0
 
 
 def test_binary_cross_entropy_by_hand():
@@ -103,7 +99,7 @@ def test_binary_cross_entropy_by_hand():
     found = _only(loss, 1)
     assert (
         found.fn == "binary_cross_entropy"
-        and found.facts["reduction"] == "mean"
+        and found.facts.reduction == "mean"
         and found.target.shape == (12,)
     )
 
@@ -123,10 +119,8 @@ def test_regression_by_hand_or_not_and_silent_broadcast(loss, fn):
     goal = torch.linspace(-1, 1, 12)
     broad, fine = _only(lambda z: loss(z, goal), 1), _only(lambda z: loss(z.squeeze(1), goal), 1)
     assert broad.fn == fine.fn == fn
-    assert broad.facts["broadcast"] and not fine.facts["broadcast"]
-    assert (
-        fine.facts["effective_reduction"] == "mean" and broad.facts["effective_reduction"] == "mean"
-    )
+    assert broad.facts.broadcast and not fine.facts.broadcast
+    assert fine.facts.effective_reduction == "mean" and broad.facts.effective_reduction == "mean"
 
 
 def test_weights_smoothing_ignored_targets_and_accuracy():
@@ -136,8 +130,8 @@ def test_weights_smoothing_ignored_targets_and_accuracy():
     facts = _only(
         lambda z: nn.CrossEntropyLoss(weight=weight, label_smoothing=0.1)(z, labels)
     ).facts
-    assert facts["weight"] == [1.0, 2.0, 3.0, 4.0] and facts["smoothing"] == 0.1
-    assert facts["target_ignored_share"] == pytest.approx(0.25) and len(facts["per_sample"]) == 12
+    assert facts.weight == [1.0, 2.0, 3.0, 4.0] and facts.smoothing == 0.1
+    assert facts.target_ignored_share == pytest.approx(0.25) and len(facts.per_sample) == 12
 
 
 def test_two_losses_reach_the_root_and_one_does_not():
@@ -145,12 +139,12 @@ def test_two_losses_reach_the_root_and_one_does_not():
         F.mse_loss(z, torch.zeros_like(z))
         return F.cross_entropy(z, LABELS) + 0.1 * F.l1_loss(z, torch.zeros_like(z))
 
-    reaches = {found.fn: found.facts["reaches_root"] for found in _step(loss).losses}
+    reaches = {found.fn: found.facts.reaches_root for found in _step(loss).losses}
     assert reaches == {"mse_loss": False, "cross_entropy": True, "l1_loss": True}
 
 
 def test_a_scaled_root_is_related_to_the_mean_of_the_elements():
     facts = _only(lambda z: F.cross_entropy(z, LABELS) / 4).facts
-    assert facts["effective_reduction"] == "mean" and facts["root_over_mean"] == pytest.approx(
+    assert facts.effective_reduction == "mean" and facts.root_over_mean == pytest.approx(
         0.25, rel=1e-3
     )

@@ -28,10 +28,10 @@ def test_padded_numbers_that_count_are_seen(flat):
         return F.mse_loss(out.flatten(), goal.flatten()) if flat else F.mse_loss(out, goal)
 
     (found,) = observe(model, loss).losses
-    blank = found.facts["blank"]
-    assert blank["rows"] == blank["counted"] == int((~REAL).sum())
-    assert blank["weight_share"] == pytest.approx(float((~REAL).float().mean()), rel=1e-3)
-    assert blank["target"] == 0.0 and blank["target_share"] == 1.0 and blank["elsewhere"] == 0.0
+    blank = found.facts.blank
+    assert blank.rows == blank.counted == int((~REAL).sum())
+    assert blank.weight_share == pytest.approx(float((~REAL).float().mean()), rel=1e-3)
+    assert blank.target == 0.0 and blank.target_share == 1.0 and blank.elsewhere == 0.0
 
 
 def test_padded_numbers_that_a_mask_leaves_out_weigh_nothing():
@@ -44,7 +44,7 @@ def test_padded_numbers_that_a_mask_leaves_out_weigh_nothing():
             (F.mse_loss(model(given).squeeze(-1), goal, reduction="none") * mask).sum() / mask.sum()
         ),
     ).losses
-    assert found.facts["blank"]["counted"] == 0 and found.facts["blank"]["weight_share"] == 0.0
+    assert found.facts.blank.counted == 0 and found.facts.blank.weight_share == 0.0
 
 
 def _window(start, horizon=3, features=False):

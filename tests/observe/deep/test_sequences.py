@@ -30,7 +30,7 @@ def test_a_causal_model_has_no_influence_from_the_future():
         for a in record.attention
     )
     assert record.probes["causality"]["before"] == 0.0 and record.probes["batch"]["others"] == 0.0
-    assert record.losses[0].facts["target_visible"] == 0.0
+    assert record.losses[0].facts.target_visible == 0.0
 
 
 def test_a_model_without_a_mask_shows_its_future_and_its_target():
@@ -38,7 +38,7 @@ def test_a_model_without_a_mask_shows_its_future_and_its_target():
     assert record.influence[0].future > 0.05
     assert record.attention[0].future_mass > 0.3
     assert record.probes["causality"]["before"] > 1e-3
-    assert record.losses[0].facts["target_visible"] > 0.005
+    assert record.losses[0].facts.target_visible > 0.005
 
 
 @pytest.mark.parametrize(("diagonal", "leaks"), [(0, False), (1, True)])
@@ -163,7 +163,7 @@ def test_time_first_layout_and_one_influence_per_token_input():
     assert (decoder.batch_dim, decoder.time_dim, decoder.future) == (1, 0, 0.0) and decoder.past > 0
     assert encoder.future is None and encoder.other_examples == 0.0 and encoder.padding > 0.05
     assert record.tokens[0].lengths == (10, 8, 6, 4, 2) and record.tokens[0].time_dim == 0
-    assert record.losses[0].facts["sequence_dim"] == 0 and record.losses[0].facts["copied_at"] == 1
+    assert record.losses[0].facts.sequence_dim == 0 and record.losses[0].facts.copied_at == 1
 
 
 def test_batch_and_time_swapped_shows_as_other_examples():
@@ -187,10 +187,10 @@ def test_the_shift_of_the_targets_against_the_inputs(shift):
         model, lambda: F.cross_entropy(model(inputs).flatten(0, 1), ids[:, shift:].flatten())
     )
     facts = record.losses[0].facts
-    assert facts["copied_at"] == shift and facts["shift"][shift]["copies"] == 1.0
-    assert max(v["copies"] for k, v in facts["shift"].items() if k != shift) < 0.3
-    assert facts["shift"][0]["loss"] == pytest.approx(record.losses[0].value, rel=1e-4)
-    assert (facts["target_visible"] > 0.3) is (shift == 0)
+    assert facts.copied_at == shift and facts.shift[shift]["copies"] == 1.0
+    assert max(v["copies"] for k, v in facts.shift.items() if k != shift) < 0.3
+    assert facts.shift[0]["loss"] == pytest.approx(record.losses[0].value, rel=1e-4)
+    assert (facts.target_visible > 0.3) is (shift == 0)
 
 
 def test_shifting_inside_of_the_loss_as_hugging_face_does():
@@ -204,7 +204,7 @@ def test_shifting_inside_of_the_loss_as_hugging_face_does():
         )
 
     record = observe(model, loss)
-    assert record.losses[0].facts["copied_at"] == 1 and record.influence[0].future == 0.0
+    assert record.losses[0].facts.copied_at == 1 and record.influence[0].future == 0.0
 
 
 def test_random_tokens_have_no_padding_and_left_padding_is_told():
@@ -212,7 +212,7 @@ def test_random_tokens_have_no_padding_and_left_padding_is_told():
     ids = models.padded(6, 12, 29).flip(1)
     record = _next_token(models.SdpaGPT(), ids)
     assert record.tokens[0].pad_id == 0 and record.tokens[0].pad_side == "left"
-    assert record.losses[0].facts["target_pad_share"] > 0.2
+    assert record.losses[0].facts.target_pad_share > 0.2
     assert record.tokens[1].role == "positions"
 
 
@@ -238,9 +238,9 @@ def test_a_hand_written_loss_over_a_flattened_recurrent_model():
     record = observe(model, loss)
     (found,) = record.losses
     assert (
-        found.facts["by_hand"]
-        and found.facts["effective_reduction"] == "mean"
-        and found.facts["copied_at"] == 1
+        found.facts.by_hand
+        and found.facts.effective_reduction == "mean"
+        and found.facts.copied_at == 1
     )
     assert record.influence[0].future == 0.0 and record.influence[0].past > 0.1
 

@@ -8,8 +8,6 @@ averaged or summed. Padding that is ignored has weight 0.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from sawbones.observe.deep import blanks
@@ -17,6 +15,7 @@ from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found, class_rows
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.shift import Frame
+from sawbones.schema.loss import BlankTargets, PaddedTargets, TargetWeights
 
 _MAX_ELEMENTS = 1 << 26
 _MAX_CLASSES = 64
@@ -46,20 +45,19 @@ def measure(
     size = weights.abs()
     top = float(size.max()) if size.numel() else 0.0
     used = size > 1e-6 * top if top > 0 else torch.zeros_like(size, dtype=torch.bool)
-    facts: dict[str, Any] = {
-        "rows": int(weights.numel()),
-        "used": int(used.sum()),
-        "sum": float(weights.double().sum()),
-        "fit": fit,
-        "min": float(weights.min()),
-        "max": float(weights.max()),
-        "root": float(root.detach().double().sum()),
-    }
-    loss.facts["weights"] = facts
     flat = target.detach().reshape(-1)
     binary = loss.fn.startswith("binary") and loss.facts.get("target_is_whole")
-    if (loss.facts.get("target_is_index") or binary) and flat.numel() == weights.numel():
-        facts["by_class"] = _by_class(flat, weights, used)
+    classes = (loss.facts.get("target_is_index") or binary) and flat.numel() == weights.numel()
+    loss.facts["weights"] = TargetWeights(
+        int(weights.numel()),
+        int(used.sum()),
+        float(weights.double().sum()),
+        fit,
+        float(weights.min()),
+        float(weights.max()),
+        float(root.detach().double().sum()),
+        _by_class(flat, weights, used) if classes else {},
+    )
     if frame is not None and weights.numel() == frame.shape[0] * frame.shape[1]:
         _padding(loss, frame, sources, flat, weights, used)
     if "padding" not in loss.facts:
@@ -116,19 +114,19 @@ def _along(
 
 def _by_class(
     flat: torch.Tensor, weights: torch.Tensor, used: torch.Tensor
-) -> dict[int, list[float]]:
-    """class -> [targets, mean weight of those that count, targets that count]"""
+) -> dict[int, tuple[float, float, float]]:
+    """class -> targets, mean weight of those that count, targets that count"""
     values, counts = torch.unique(flat, return_counts=True)
-    found: dict[int, list[float]] = {}
+    found: dict[int, tuple[float, float, float]] = {}
     for i in torch.argsort(counts, descending=True)[:_MAX_CLASSES].tolist():
         mine = flat == values[i]
         counting = mine & used
         number = int(counting.sum())
-        found[int(values[i])] = [
+        found[int(values[i])] = (
             float(counts[i]),
             float(weights[counting].mean()) if number else 0.0,
             float(number),
-        ]
+        )
     return found
 
 
@@ -170,16 +168,16 @@ def _padding(
         values = goal[padded]
         common = int(values.mode().values)
         total = float(weight.abs().sum())
-        loss.facts["padding"] = {
-            "source": sources.index(source),
-            "pad_id": pad_id,
-            "same_vocabulary": same_vocabulary,
-            "rows": number,
-            "counted": int((padded & counts).sum()),
-            "weight_share": float(weight[padded].abs().sum()) / total if total else 0.0,
-            "target": common,
-            "target_share": float((values == common).float().mean()),
-        }
+        loss.facts["padding"] = PaddedTargets(
+            sources.index(source),
+            pad_id,
+            same_vocabulary,
+            number,
+            int((padded & counts).sum()),
+            float(weight[padded].abs().sum()) / total if total else 0.0,
+            common,
+            float((values == common).float().mean()),
+        )
         return
 
 
@@ -198,12 +196,12 @@ def _blank(
         goal, weight = target.reshape(*rows, -1), weights.reshape(*rows, -1).sum(-1)
         common = goal[padded].reshape(-1).mode().values
         total = float(weight.sum())
-        loss.facts["blank"] = {
-            "rows": int(padded.sum()),
-            "counted": int((weight[padded] > 1e-6 * float(weight.max())).sum()),
-            "weight_share": float(weight[padded].sum()) / total if total else 0.0,
-            "target": float(common),
-            "target_share": float((goal[padded] == common).float().mean()),
-            "elsewhere": float((goal[~padded] == common).float().mean()),
-        }
+        loss.facts["blank"] = BlankTargets(
+            int(padded.sum()),
+            int((weight[padded] > 1e-6 * float(weight.max())).sum()),
+            float(weight[padded].sum()) / total if total else 0.0,
+            float(common),
+            float((goal[padded] == common).float().mean()),
+            float((goal[~padded] == common).float().mean()),
+        )
         return

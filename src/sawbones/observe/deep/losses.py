@@ -18,6 +18,7 @@ from sawbones.observe.deep.names import LOSSES
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.observe.origins import library_built_at
 from sawbones.schema import LossCall
+from sawbones.schema.loss import LossFacts
 
 _CHUNK = 1 << 24  # elements of the scores that are looked at in one piece
 _MAX_LOSSES = 24
@@ -38,7 +39,8 @@ class Found:
     class_dim: int | None = None
     args: dict[str, Any] = field(default_factory=dict)
     by_hand: bool = False
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)  # of LossFacts
+    value: float | None = None
     per_element: torch.Tensor | None = None  # loss of every target, flat, zero where ignored
     counted: torch.Tensor | None = None  # which of them count
 
@@ -52,8 +54,8 @@ class Found:
             paths.of(op.module),
             self.input.value(),
             target,
-            self.facts.get("value"),
-            self.facts,
+            self.value,
+            LossFacts(**self.facts),
         )
 
 
@@ -96,7 +98,7 @@ def describe(loss: Found, graph: OpGraph, root: Ref | None) -> None:
     _made_by(loss, graph)
     value = loss.output.tensor()
     if value is not None and value.numel() == 1:
-        facts["value"] = float(value.detach())
+        loss.value = float(value.detach())
     if root is not None:
         facts["reaches_root"] = loss.output.id == root.id or loss.op.index in {
             op.index for op in graph.ancestors(root, stop=lambda op: op.index < loss.op.index)
@@ -285,7 +287,7 @@ def _reduction(loss: Found, root: Ref | None) -> None:
     count = int(loss.counted.sum())
     mean = total / count if count else math.nan
     facts["mean_of_elements"], facts["num_counted"] = mean, count
-    value = facts.get("value")
+    value = loss.value
     root_value = root.tensor() if root is not None else None
     if value is None and root_value is not None and root_value.numel() == 1:
         value = float(root_value.detach())  # reduction "none", reduced by hand afterwards

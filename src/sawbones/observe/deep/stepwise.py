@@ -11,6 +11,7 @@ import torch
 from sawbones.observe.deep.losses import Found
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.shift import Frame, copy_shares
+from sawbones.schema.loss import Stepwise
 
 _FEWEST = 3
 _ENOUGH = 0.5
@@ -39,12 +40,12 @@ def fill(loss: Found, frame: Frame, sources: list[Source], scores: torch.Tensor 
             table.setdefault(k, {})["copies"] = share
         loss.facts["copied_at"] = best
         loss.facts["copied_from"] = sources.index(group[0])
-        loss.facts["stepwise"] = {
-            "sources": [sources.index(source) for source in group],
-            "steps": length,
-            "visible": _visible(frame, scores, group, length),
-            "site": group[0].op.site,
-        }
+        loss.facts["stepwise"] = Stepwise(
+            tuple(sources.index(source) for source in group),
+            length,
+            _visible(frame, scores, group, length),
+            group[0].op.site,
+        )
         return
 
 

@@ -17,9 +17,7 @@ CLEARLY = 0.1
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
-    tables = [
-        call.facts["shift"] for deep in run.deep for call in deep.losses if call.facts.get("shift")
-    ]
+    tables = [call.facts.shift for deep in run.deep for call in deep.losses if call.facts.shift]
     if not tables:
         return Verdict(
             "label_shift_scan", "open", "no loss over a sequence of targets was captured"

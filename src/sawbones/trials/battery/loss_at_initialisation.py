@@ -18,13 +18,7 @@ HIGH, LOW = 1.5, 0.5
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
-    calls = [
-        call
-        for deep in run.deep
-        if deep.step == 0
-        for call in deep.losses
-        if call.facts.get("main")
-    ]
+    calls = [call for deep in run.deep if deep.step == 0 for call in deep.losses if call.facts.main]
     known = [(call, chance) for call in calls if (chance := _chance(call)) is not None]
     if not known:
         return Verdict(
@@ -38,6 +32,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
 
 
 def _chance(call: LossCall) -> float | None:
-    if call.fn in ("cross_entropy", "nll_loss") and (call.facts.get("num_classes") or 0) > 1:
-        return math.log(float(call.facts["num_classes"]))
+    classes = call.facts.num_classes or 0
+    if call.fn in ("cross_entropy", "nll_loss") and classes > 1:
+        return math.log(classes)
     return math.log(2.0) if call.fn.startswith("binary_cross_entropy") else None

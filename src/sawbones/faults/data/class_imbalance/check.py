@@ -132,10 +132,10 @@ def _evenness(classes: Mapping[str, list[int]]) -> float:
 def _weighed(run: Run, rare: Mapping[str, list[int]]) -> bool:
     """The measured weight of a target of a rare class is well above that of the others."""
     for seen in carrying(run):
-        if seen.facts.get("has_weight"):
+        if seen.facts.has_weight:
             return True
-        weights = (seen.facts.get("weights") or {}).get("by_class") or {}
-        means = {label: row[1] for label, row in weights.items() if row[0]}
+        weights = seen.facts.weights.by_class if seen.facts.weights else {}
+        means = {str(label): row[1] for label, row in weights.items() if row[0]}
         inside = [w for label, w in means.items() if label in rare]
         outside = [w for label, w in means.items() if label not in rare]
         if inside and outside:

@@ -46,6 +46,7 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding, refused
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema.loss import LossFacts
 from sawbones.stats.data_lines import (
     defaults,
     loader_sites,
@@ -86,10 +87,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _from_one(run: Run) -> Iterator[Finding]:
     """Labels 1 to C - 1 under C scores."""
-    seen = [
-        s for s in carrying(run) if s.facts.get("target_is_index") and s.facts.get("num_classes")
-    ]
-    widths = {int(s.facts["num_classes"]) for s in seen}
+    seen = [s for s in carrying(run) if s.facts.target_is_index and s.facts.num_classes]
+    widths = {s.facts.num_classes or 0 for s in seen}
     labels: Counter[str] = Counter()
     for call in (run.facts.get("samples") or {}).get("labels") or ():
         labels.update(call)
@@ -123,13 +122,9 @@ def _from_one(run: Run) -> Iterator[Finding]:
     )
 
 
-def _is_of_tokens(facts: Mapping[str, Any], rows: int) -> bool:
+def _is_of_tokens(facts: LossFacts, rows: int) -> bool:
     """Targets are ids of the input, or one for every position, or 0 stands for none."""
-    return (
-        facts.get("ignore_index") == 0
-        or facts.get("copied_at") is not None
-        or (facts.get("target_num") or 0) - rows > 0
-    )
+    return facts.ignore_index == 0 or facts.copied_at is not None or facts.target_num - rows > 0
 
 
 def _crashed(run: Run) -> Iterator[Finding]:
@@ -187,8 +182,8 @@ def _num_scores(run: Run, named: re.Match[str] | None) -> int | None:
     if failed is not None and failed.shapes and len(failed.shapes[0]) >= 2:
         return failed.shapes[0][1]
     for seen in reversed(carrying(run)):
-        if seen.facts.get("num_classes"):
-            return int(seen.facts["num_classes"])
+        if seen.facts.num_classes:
+            return int(seen.facts.num_classes)
     outputs = [m["outputs"] for m in run.ending.modules if m.get("outputs")]
     shape = outputs[-1][0][1] if outputs else []
     return int(shape[1]) if len(shape) >= 2 else None

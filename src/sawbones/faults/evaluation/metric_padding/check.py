@@ -245,10 +245,10 @@ def _of_losses(run: Run, losses: Sequence[Event]) -> Iterator[Finding]:
     ):
         return
     shares = [
-        c.facts.get("target_ignored_share") or 0
+        c.facts.target_ignored_share or 0
         for d in run.deep
         for c in d.losses
-        if c.facts.get("ignore_index") == pad
+        if c.facts.ignore_index == pad
     ]
     share = max(shares, default=0)
     if not limits.PADDED_METRIC.reached_by(share):

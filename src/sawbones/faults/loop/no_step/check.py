@@ -188,10 +188,10 @@ def _window(run: Run, backwards: list[Event]) -> tuple[Site, ...]:
     come between two clearings.
     """
     shares = [
-        call.facts.get("root_over_mean")
+        call.facts.root_over_mean
         for deep in run.deep
         for call in deep.losses
-        if call.facts.get("reaches_root")
+        if call.facts.reaches_root
     ]
     divided = [
         1 / s

@@ -94,7 +94,9 @@ def check(run: Run) -> Iterator[Finding]:
         if seeded
         else "no line of the script gives a seed to a global stream"
     )
-    first, second, values = 1.0, 0.0, ""
+    first: float = 1
+    second: float = 0
+    values = ""
     if isinstance(differs.first, float) and isinstance(differs.second, float):
         first, second = differs.first, differs.second
         values = f" ({first:.9g} and {second:.9g})"

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import Seen, as_site, maker_of, places, reaching
+from sawbones.stats.loss_calls import Seen, maker_of, places, reaching
 
 NEEDS = ("loss_calls", "ops")
 EXPLAINS = (
@@ -82,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
     last = found[-1]
     value = math.nan if last.call.value is None else last.call.value
     low, high = (sigmoid.outputs[0].min, sigmoid.outputs[0].max) if sigmoid.outputs else (0, 1)
-    built = as_site(seen.facts.get("input_built_at")) if seen.call.fn in _ON_LOGITS else None
+    built = seen.facts.input_built_at if seen.call.fn in _ON_LOGITS else None
     yield finding(
         f"{seen.call.fn} gets the output of a sigmoid and takes the sigmoid of it again",
         places(built, sigmoid.site, seen.call.site),
@@ -121,7 +121,7 @@ def _extra_sigmoid(seen: Seen) -> Op | None:
     if maker is None or maker.name not in _SIGMOID or not maker.inputs:
         return None
     if seen.call.fn in _ON_LOGITS:
-        return maker if seen.facts.get("input_in_unit_interval", True) else None
+        return maker if seen.facts.input_in_unit_interval is not False else None
     below = maker_of(seen.deep, maker.inputs[0], maker.index)
     return below if below is not None and below.name in _SIGMOID else None
 

@@ -47,7 +47,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import Seen, as_site, maker_of, places, reaching
+from sawbones.stats.loss_calls import Seen, maker_of, places, reaching
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -78,7 +78,7 @@ def check(run: Run) -> Iterator[Finding]:
     classes = int(seen.number("num_classes"))
     floor = math.log(1 + (classes - 1) / math.e)
     low, high = seen.number("input_min"), seen.number("input_max")
-    maker, built = seen.maker(), as_site(seen.facts.get("input_built_at"))
+    maker, built = seen.maker(), seen.facts.input_built_at
     if isinstance(extra, Op):
         maker, built = extra, None
         low, high = extra.outputs[0].min or 0, extra.outputs[0].max or 1
@@ -129,7 +129,7 @@ def _extra_softmax(seen: Seen) -> Op | bool:
     False: neither.
     """
     if seen.call.fn == "cross_entropy":
-        return bool(seen.facts.get("input_is_probability"))
+        return bool(seen.facts.input_is_probability)
     maker = seen.maker()
     if maker is None or maker.name != "log_softmax" or not maker.inputs:
         return False
@@ -139,14 +139,12 @@ def _extra_softmax(seen: Seen) -> Op | bool:
 
 def _harmless(calls: list[Seen]) -> Iterator[Finding]:
     seen = calls[0]
-    twice = all(
-        s.call.fn == "cross_entropy" and s.facts.get("input_is_log_probability") for s in calls
-    )
-    if not twice or seen.facts.get("input_made_by") != "log_softmax":
+    twice = all(s.call.fn == "cross_entropy" and s.facts.input_is_log_probability for s in calls)
+    if not twice or seen.facts.input_made_by != "log_softmax":
         return
     yield finding(
         "cross_entropy gets log-probabilities: log-softmax is taken twice, without effect",
-        places(as_site(seen.facts.get("input_made_at")), seen.call.site),
+        places(seen.facts.input_made_at, seen.call.site),
         (
             context(
                 "rows that enter cross_entropy are log-probabilities",

@@ -59,7 +59,6 @@ from sawbones.stats.loss_calls import (
     framework_sites,
     places,
     reaching,
-    shift_table,
     user_sites,
 )
 
@@ -82,15 +81,15 @@ _MAKING = frozenset(
 
 
 def check(run: Run) -> Iterator[Finding]:
-    packed = [s for s in carrying(run) if "packed_copies" in s.facts and _one_way(run, s)]
+    packed = [s for s in carrying(run) if s.facts.packed_copies is not None and _one_way(run, s)]
     windows = [(d.step, d.probes["window"]) for d in run.deep if d.probes.get("window")]
-    if not packed and not windows and not any(map(shift_table, reaching(run))):
+    if not packed and not windows and not any(s.facts.shift for s in reaching(run)):
         raise NothingToJudge("no loss had targets that are ordered in time as one of the inputs is")
     matched = [(s, k) for s in reaching(run) if (k := _shift(s)) is not None]
     if not matched:
         yield from [*_packed(run, packed)] or _window(run, windows)
         return
-    known = [(s, k) for s, k in matched if s.facts.get("main")]
+    known = [(s, k) for s, k in matched if s.facts.main]
     shifts = {k for _, k in known}
     if len(shifts) == 1 and not any(k == 1 for _, k in matched):
         yield from _shifted(run, [s for s, _ in known], shifts.pop())
@@ -101,7 +100,7 @@ def _shifted(run: Run, seen: list[Seen], shift: int) -> Iterator[Finding]:
         return
     causal = [c for s in seen if (c := _is_causal(s)) is not None]
     sure = shift > 1 or (bool(causal) and all(causal))
-    table = shift_table(seen[0])
+    table = seen[0].facts.shift
     last = seen[-1]
     value = math.nan if last.call.value is None else last.call.value
     yield finding(
@@ -137,8 +136,8 @@ def _packed(run: Run, looked: list[Seen]) -> Iterator[Finding]:
     """Packed sequences through a recurrent layer of one direction: the target is the token that
     goes in at the same place.
     """
-    varied = any(int(s.facts.get("target_num_values") or 0) >= MIN_VALUES for s in looked)
-    copies = [float(s.facts["packed_copies"]) for s in looked]
+    varied = any(int(s.facts.target_num_values or 0) >= MIN_VALUES for s in looked)
+    copies = [s.facts.packed_copies or 0 for s in looked]
     if not varied or not all(map(limits.TARGETS_COPIED.reached_by, copies)):
         return
     rows = [r for r in run.made_tensors if r.dtype.startswith("int")]
@@ -232,7 +231,7 @@ def _shift(seen: Seen) -> int | None:
     """The one shift at which the targets are the input; None when there is none, 1 when the next
     token fits as well as the best.
     """
-    table = {k: v["copies"] for k, v in shift_table(seen).items() if "copies" in v}
+    table = {k: v["copies"] for k, v in seen.facts.shift.items() if "copies" in v}
     if not table:
         return None
     best = max(table, key=lambda k: (table[k], -abs(k - 1)))
@@ -245,9 +244,9 @@ def _shift(seen: Seen) -> int | None:
 
 def _is_causal(seen: Seen) -> bool | None:
     """Whether the scores depend on no later token of the input that the targets are copied from."""
-    if "stepwise" in seen.facts:
+    if seen.facts.stepwise is not None:
         # A loop over time can't look ahead; whether it looks at its own step was measured.
-        return bool(seen.facts["stepwise"]["visible"])
+        return bool(seen.facts.stepwise.visible)
     item = influence_of_copied(seen)
     return limits.CAUSAL_FUTURE.undercut_by(item.future) if item is not None else None
 
@@ -272,6 +271,6 @@ def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
     framework = framework_sites(run)
     cuts = [x for s in seen for x in user_sites(s.deep, CUTTING, s.call.target, s.call.op)]
     cuts = [site for site in cuts if site not in framework]
-    shape = tuple(seen[0].facts.get("sequence_shape") or ())
+    shape = tuple(seen[0].facts.sequence_shape or ())
     made = [site for site in data_sites(run, shape, _MAKING) if site not in framework]
     return places(*cuts[:3], *made[:2], seen[0].call.site)[:5]

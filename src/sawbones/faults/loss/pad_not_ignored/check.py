@@ -45,12 +45,13 @@ for this reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import TypeVar
 
 from sawbones.evidence import Limit, NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.schema.loss import BlankTargets, PaddedTargets
 from sawbones.stats.loss_calls import (
     Seen,
     carrying,
@@ -88,13 +89,13 @@ _MAKING = frozenset(
 )
 
 
-_Padded = list[tuple[Seen, Mapping[str, Any]]]
+_Where = TypeVar("_Where", PaddedTargets, BlankTargets)
 
 
 def check(run: Run) -> Iterator[Finding]:
     every = carrying(run)
     padded = [(s, p) for s in every if (p := _padding(s)) is not None]
-    blank = [(s, b) for s in every if (b := s.facts.get("blank")) and _weighed(s)]
+    blank = [(s, b) for s in every if (b := s.facts.blank) and _weighed(s)]
     if not padded and not blank:
         raise NothingToJudge("no loss had a target at padded positions")
     if padded and 3 * len(padded) >= len(every):
@@ -103,24 +104,24 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _of_numbers(blank)
 
 
-def _of_tokens(run: Run, padded: _Padded) -> Iterator[Finding]:
+def _of_tokens(run: Run, padded: list[tuple[Seen, PaddedTargets]]) -> Iterator[Finding]:
     heavy = _heavy(padded, limits.PAD_COUNTED)
     if not heavy or 2 * len(heavy) < len(padded):
         return
-    first, padding = max(heavy, key=lambda item: item[1]["weight_share"])
-    pad, own = padding["pad_id"], padding["same_vocabulary"]
-    what = f"id {pad}" if own else f"label {padding['target']} at positions padded with {pad}"
-    ignored = first.facts.get("ignore_index")
+    first, padding = max(heavy, key=lambda item: item[1].weight_share)
+    pad, own = padding.pad_id, padding.same_vocabulary
+    what = f"id {pad}" if own else f"label {padding.target} at positions padded with {pad}"
+    ignored = first.facts.ignore_index
     yield _finding(
         heavy,
-        f"{padding['counted']} of {padding['rows']} padded positions get a gradient",
+        f"{padding.counted} of {padding.rows} padded positions get a gradient",
         padding,
         context(
             f"their target is always {what}, and the loss ignores "
             + ("nothing" if ignored is None else f"{ignored} only"),
             signal="loss_calls",
             steps=(first.deep.step,),
-            value=padding["target_share"],
+            value=padding.target_share,
         ),
         _where(run, [s for s, _ in heavy], own or _of_its_own(first, padding)),
         f"Ignore padded targets: ignore_index={pad}, or a mask that divides by the number of "
@@ -130,26 +131,26 @@ def _of_tokens(run: Run, padded: _Padded) -> Iterator[Finding]:
     )
 
 
-def _of_numbers(blank: _Padded) -> Iterator[Finding]:
+def _of_numbers(blank: list[tuple[Seen, BlankTargets]]) -> Iterator[Finding]:
     """Rows of numbers of different lengths, filled up with zeros."""
     heavy = [
         (s, b)
         for s, b in _heavy(blank, limits.BLANKS_COUNTED)
-        if limits.BLANK_TARGET.passed_by(b["target_share"])
+        if limits.BLANK_TARGET.passed_by(b.target_share)
     ]
     if not heavy or not limits.BLANK_STEPS.reached_by(len(heavy) / len(blank)):
         return
-    elsewhere = max(b["elsewhere"] for _, b in heavy)
+    elsewhere = max(b.elsewhere for _, b in heavy)
     if not limits.BLANK_TARGET_ELSEWHERE.suspected_below(elsewhere):
         return
     first, filled = heavy[0]
     yield _finding(
         heavy,
-        f"{filled['counted']} of {filled['rows']} positions at the ends of rows whose input is all "
+        f"{filled.counted} of {filled.rows} positions at the ends of rows whose input is all "
         "zeros get a gradient",
         filled,
         compared(
-            f"their target is always {filled['target']:g}, which {100 * elsewhere:.1f} "
+            f"their target is always {filled.target:g}, which {100 * elsewhere:.1f} "
             "% of the other targets are",
             elsewhere,
             limits.BLANK_TARGET_ELSEWHERE,
@@ -163,26 +164,25 @@ def _of_numbers(blank: _Padded) -> Iterator[Finding]:
     )
 
 
-def _heavy(padded: _Padded, share: Limit) -> _Padded:
+def _heavy(padded: list[tuple[Seen, _Where]], share: Limit) -> list[tuple[Seen, _Where]]:
     """The steps on which padding counts."""
     return [
         (s, p)
         for s, p in padded
-        if limits.PAD_WEIGHT.reached_by(p["weight_share"])
-        and share.passed_by(p["counted"] / p["rows"])
+        if limits.PAD_WEIGHT.reached_by(p.weight_share) and share.passed_by(p.counted / p.rows)
     ]
 
 
 def _finding(
-    heavy: _Padded,
+    heavy: list[tuple[Seen, _Where]],
     text: str,
-    padding: Mapping[str, Any],
+    padding: _Where,
     target: Evidence,
     where: tuple[Site, ...],
     fix: str,
 ) -> Finding:
-    share = sum(p["weight_share"] for _, p in heavy) / len(heavy)
-    weight = 100 * padding["weight_share"]
+    share = sum(p.weight_share for _, p in heavy) / len(heavy)
+    weight = 100 * padding.weight_share
     return finding(
         f"Padding counts in the loss: {100 * share:.0f} % of its weight lies on padded positions",
         where,
@@ -200,37 +200,36 @@ def _finding(
 
 
 def _weighed(seen: Seen) -> bool:
-    return limits.WEIGHTS_FIT.suspected_by((seen.facts.get("weights") or {}).get("fit"))
+    return limits.WEIGHTS_FIT.suspected_by(seen.facts.weights.fit if seen.facts.weights else None)
 
 
-def _padding(seen: Seen) -> Mapping[str, Any] | None:
+def _padding(seen: Seen) -> PaddedTargets | None:
     """What is known of padded positions, when it is sure that they are padding."""
-    padding = seen.facts.get("padding")
+    padding = seen.facts.padding
     if not padding or not _weighed(seen):
         return None
-    number = int(padding["source"])
+    number = padding.source
     source = seen.deep.tokens[number] if number < len(seen.deep.tokens) else None
     ragged = source is not None and source.pad_side is not None and len(set(source.lengths)) > 1
-    if not ragged or not limits.PAD_TARGET.reached_by(padding["target_share"]):
+    if not ragged or not limits.PAD_TARGET.reached_by(padding.target_share):
         return None
-    if padding["same_vocabulary"] and padding["target"] != padding["pad_id"] and padding["counted"]:
+    if padding.same_vocabulary and padding.target != padding.pad_id and padding.counted:
         return None  # real targets at positions whose input happens to be the filling id
-    return dict(padding)
+    return padding
 
 
-def _of_its_own(seen: Seen, padding: Mapping[str, Any]) -> bool:
+def _of_its_own(seen: Seen, padding: PaddedTargets) -> bool:
     """The label stands at padding and nowhere else, so it is there to be ignored; a real label
     would have to be kept apart.
     """
-    counts = seen.facts.get("target_counts") or {}
-    count = counts.get(str(padding["target"]), counts.get(padding["target"]))
-    return isinstance(count, int) and count - padding["rows"] <= 0
+    count = seen.facts.target_counts.get(padding.target)
+    return count is not None and count - padding.rows <= 0
 
 
 def _where(run: Run, seen: list[Seen], own_vocabulary: bool) -> tuple[Site, ...]:
     framework = framework_sites(run)
     loss = places(seen[0].built, seen[0].call.site)
-    shape = tuple(seen[0].facts.get("sequence_shape") or ())
+    shape = tuple(seen[0].facts.sequence_shape or ())
     data = [x for s in seen for x in user_sites(s.deep, _MAKING, s.call.target, s.call.op)]
     data += data_sites(run, shape, _MAKING)
     # Labels that are the ids once more.

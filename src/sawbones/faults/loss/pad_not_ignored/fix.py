@@ -44,8 +44,6 @@ def padding_ids(case: Case) -> list[int]:
     """Targets that stand at padding, as the losses of deep steps saw them, most frequent first."""
     found: Counter[int] = Counter()
     for seen in reaching(case.run):
-        padding = seen.facts.get("padding") or {}
-        value = padding.get("pad_id" if padding.get("same_vocabulary") else "target")
-        if isinstance(value, int):
-            found[value] += 1
+        if padding := seen.facts.padding:
+            found[padding.pad_id if padding.same_vocabulary else padding.target] += 1
     return [value for value, _ in found.most_common(2)]

@@ -115,20 +115,18 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _summed_over(seen: Seen, run: Run) -> int:
     """Number of targets, when the backward's root is their plain sum; else 0."""
-    weights = seen.facts.get("weights") or {}
+    weights = seen.facts.weights
     scale = _scale(seen, run)
     if seen.call.fn == "ctc_loss":
         number, off = _summed_rows(seen, run, scale), False
-    elif limits.WEIGHTS_FIT.passed_by(weights.get("fit")):
-        number, low = weights["used"], weights["min"]
-        if number != weights["rows"] and limits.IGNORED_WEIGHT.undercut_by(
-            low / (weights["max"] or 1)
-        ):
-            low = weights["max"]  # ignored targets weigh nothing and pull the minimum to 0
-        measured = (low, weights["max"], weights["sum"] / max(number, 1))
+    elif weights is not None and limits.WEIGHTS_FIT.passed_by(weights.fit):
+        number, low = weights.used, weights.min
+        if number != weights.rows and limits.IGNORED_WEIGHT.undercut_by(low / (weights.max or 1)):
+            low = weights.max  # ignored targets weigh nothing and pull the minimum to 0
+        measured = (low, weights.max, weights.sum / max(number, 1))
         off = not all(limits.SUM_WEIGHT_OFF.undercut_by(abs(w / scale - 1)) for w in measured)
     else:
-        number = int(seen.facts.get("num_counted") or 0)
+        number = int(seen.facts.num_counted or 0)
         ratio = seen.number("root_over_mean") / scale / max(number, 1)
         off = not limits.SUM_RATIO_OFF.undercut_by(abs(ratio - 1))
     return 0 if off or number < MIN_TARGETS else int(number)
@@ -139,7 +137,7 @@ def _summed_rows(seen: Seen, run: Run, scale: float) -> int:
     starts from that very number.
     """
     value, shape = seen.call.value, seen.call.input.shape
-    if seen.facts.get("reduction") != "sum" or not value or len(shape) != 3:
+    if seen.facts.reduction != "sum" or not value or len(shape) != 3:
         return 0
     roots = [e.data.get("value") for e in run.of_kind("backward") if e.step == seen.deep.step]
     same = any(
@@ -166,7 +164,7 @@ def _reasons(run: Run, seen: Seen, number: int) -> dict[str, Evidence]:
         "evaluation": _averaged_in_evaluation(run, seen),
         # With plain SGD the LR itself says whether it fits.
         "classes": None if plain else _over_classes(run, seen, number),
-        "clipping": _clipped(run, number) if seen.facts.get("target_is_index") else None,
+        "clipping": _clipped(run, number) if seen.facts.target_is_index else None,
     }
     return {name: reading for name, reading in found.items() if reading is not None}
 
@@ -186,7 +184,7 @@ def _out_of_scale(run: Run, number: int) -> Evidence | None:
 
 
 def _averaged_in_evaluation(run: Run, seen: Seen) -> Evidence | None:
-    if seen.facts.get("reduction") != "sum":
+    if seen.facts.reduction != "sum":
         return None
     for event in run.of_kind("loss"):
         mine = event.data.get("fn") == seen.call.fn and event.data.get("reduction") == "mean"
@@ -199,7 +197,7 @@ def _averaged_in_evaluation(run: Run, seen: Seen) -> Evidence | None:
 def _over_classes(run: Run, seen: Seen, number: int) -> Evidence | None:
     parts = run.steps.get("microsteps", np.ones(1))
     alone = len(parts) > 0 and float(np.nanmax(parts)) <= 1
-    indices = seen.facts.get("target_is_index") and seen.call.fn in ("cross_entropy", "nll_loss")
+    indices = seen.facts.target_is_index and seen.call.fn in ("cross_entropy", "nll_loss")
     if not alone or not (indices or seen.call.fn == "ctc_loss"):
         return None
     text = (
@@ -230,7 +228,7 @@ def _where(seen: Seen) -> tuple[Site, ...]:
     """Where the sum is taken: in the criterion's settings, else in the last operator that sums to a
     single number.
     """
-    if seen.facts.get("reduction") == "sum" and not seen.facts.get("by_hand"):
+    if seen.facts.reduction == "sum" and not seen.facts.by_hand:
         return places(seen.built, seen.call.site)
     whole = [o for o in seen.deep.ops if o.name == "sum" and o.outputs and not o.outputs[0].shape]
     sums = [o.site for o in whole if o.outputs[0].requires_grad]

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import exact, finding
 from sawbones.schema import Finding, Fix, Op, Run, Value
-from sawbones.stats.loss_calls import Seen, as_site, places, reaching, user_sites
+from sawbones.stats.loss_calls import Seen, places, reaching, user_sites
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -101,7 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
     outside = [s for s in made if call is not None and s.function != call.function]
     yield finding(
         f"Prediction {_text(a)} and target {_text(b)} broadcast to {_text(together)}",
-        places(*(outside[:1] or (call,)), as_site(seen.facts.get("input_made_at")), call),
+        places(*(outside[:1] or (call,)), seen.facts.input_made_at, call),
         (
             exact(
                 f"the loss is taken over {math.prod(together)} pairs of prediction and target, "

@@ -55,11 +55,9 @@ from sawbones.stats.copied_targets import (
 from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import (
     Seen,
-    as_site,
     carrying,
     framework_sites,
     places,
-    shift_table,
     user_sites,
 )
 
@@ -78,7 +76,7 @@ _MAKING = CUTTING | {"tensor", "stack", "pad_sequence"}
 
 
 def check(run: Run) -> Iterator[Finding]:
-    calls = [s for s in carrying(run) if shift_table(s)]
+    calls = [s for s in carrying(run) if s.facts.shift]
     series = [d for d in run.deep if (d.probes.get("forecast") or {}).get("ahead") == 0]
     if not calls and not series:
         raise NothingToJudge("no loss had targets that could be compared with an input in time")
@@ -93,11 +91,11 @@ def check(run: Run) -> Iterator[Finding]:
         _where(run, [s for s, _ in fed]),
         (
             context(
-                f"{100 * shift_table(seen)[0]['copies']:.0f} % of the targets equal the decoder's "
+                f"{100 * seen.facts.shift[0]['copies']:.0f} % of the targets equal the decoder's "
                 f"input at the same position, on {len(fed)} deep steps",
                 signal="loss_calls",
                 steps=[s.deep.step for s, _ in fed],
-                value=float(shift_table(seen)[0]["copies"]),
+                value=float(seen.facts.shift[0]["copies"]),
                 expected=0,
             ),
             exact(
@@ -162,12 +160,12 @@ def _own_share(seen: Seen) -> float | None:
     """How much of the influence on a score comes from its own position of the input that equals the
     targets, if it is causal.
     """
-    table = {k: v.get("copies") for k, v in shift_table(seen).items()}
+    table = {k: v.get("copies") for k, v in seen.facts.shift.items()}
     copied = limits.TARGETS_COPIED.reached_by
-    if not copied(table.get(0)) or copied(table.get(1)) or seen.facts.get("copied_at") != 0:
+    if not copied(table.get(0)) or copied(table.get(1)) or seen.facts.copied_at != 0:
         return None
-    if "stepwise" in seen.facts:
-        return 1 if seen.facts["stepwise"]["visible"] else None
+    if seen.facts.stepwise is not None:
+        return 1 if seen.facts.stepwise.visible else None
     item = influence_of_copied(seen)
     if item is None or not limits.CAUSAL_FUTURE.undercut_by(item.future):
         return None
@@ -192,7 +190,7 @@ def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
     framework = framework_sites(run)
     cuts = [
         *_cut_outputs(seen[0]),
-        *places(as_site((seen[0].facts.get("stepwise") or {}).get("site"))),
+        *places(seen[0].facts.stepwise.site if seen[0].facts.stepwise else None),
         *(x for s in seen for x in user_sites(s.deep, _MAKING, _ids(s), s.call.op)),
     ]
     calls = [e.site for e in run.of_kind("forward") if e.phase == "train"][:1]
@@ -203,8 +201,9 @@ def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
 
 
 def _decoder_input(seen: Seen) -> TokenInput | None:
-    number = int(seen.facts.get("copied_from", -1))
-    return seen.deep.tokens[number] if 0 <= number < len(seen.deep.tokens) else None
+    number = seen.facts.copied_from
+    known = number is not None and number in range(len(seen.deep.tokens))
+    return seen.deep.tokens[number] if number is not None and known else None
 
 
 def _cut_outputs(seen: Seen) -> list[Site]:

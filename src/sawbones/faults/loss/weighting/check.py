@@ -50,7 +50,7 @@ from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import Seen, as_site, carrying, places
+from sawbones.stats.loss_calls import Seen, carrying, places
 
 NEEDS = ("loss_calls",)
 USES = ("data_ops",)
@@ -72,7 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
             *_made_at(run, seen),
             seen.built,
             *_filled_at(seen),
-            as_site(seen.facts.get("target_soft_at")),
+            seen.facts.target_soft_at,
             seen.call.site,
         )
         yield finding(title, where, (reading,), Fix(fix), at_most="likely")
@@ -83,12 +83,12 @@ def _made_at(run: Run, seen: Seen) -> list[Site]:
     """The one line at which numbers became the tensor of class weights that the loss was given;
     moving them makes no numbers.
     """
-    classes = seen.facts.get("num_classes")
+    classes = seen.facts.num_classes
     rows = [r for r in run.made_tensors if r.shape == (classes,) and r.dtype.startswith("float")]
     for names in (("tensor", "as_tensor"), ("float", "to")):
         sites = places(*(row.site for row in rows if row.op in names))
         if sites:
-            return list(sites) if seen.facts.get("has_weight") and len(sites) == 1 else []
+            return list(sites) if seen.facts.has_weight and len(sites) == 1 else []
     return []
 
 
@@ -96,7 +96,7 @@ def _filled_at(seen: Seen) -> list[Site]:
     """Where soft targets spelled out by hand get their values: the line that makes the tensor, then
     those that write into it.
     """
-    used = as_site(seen.facts.get("target_soft_at"))
+    used = seen.facts.target_soft_at
     for op in seen.deep.ops:
         if used is None or op.name != "mul" or op.site != used or not op.outputs:
             continue
@@ -117,15 +117,19 @@ def _by_class(calls: list[Seen]) -> Iterator[_Said]:
     counts: dict[int, float] = {}
     weights: dict[int, list[float]] = {}
     for seen in calls:
-        measured = seen.facts.get("weights") or {}
-        if not limits.WEIGHTS_FIT.reached_by(measured.get("fit")) or not measured.get("by_class"):
+        measured = seen.facts.weights
+        if (
+            measured is None
+            or not measured.by_class
+            or not limits.WEIGHTS_FIT.reached_by(measured.fit)
+        ):
             return
         # In units of the mean weight of this step: batches differ in size.
-        unit = measured["sum"] / max(measured["used"], 1)
-        for key, (number, weight, counted) in measured["by_class"].items():
+        unit = measured.sum / max(measured.used, 1)
+        for key, (number, own, counted) in measured.by_class.items():
             if unit and number and limits.CLASS_COUNTED.reached_by(counted / number):
-                counts[int(key)] = counts.get(int(key), 0) + number
-                weights.setdefault(int(key), []).append(weight / unit)
+                counts[key] = counts.get(key, 0) + number
+                weights.setdefault(key, []).append(own / unit)
     known = [c for c in counts if counts[c] >= MIN_TARGETS]
     if len(known) < 2:
         return
@@ -222,10 +226,10 @@ def _smoothing(seen: Seen) -> Iterator[_Said]:
 
 
 def _row_sums(calls: list[Seen]) -> Iterator[_Said]:
-    rows = [s.facts["target_row_sum"] for s in calls if s.facts.get("target_row_sum")]
+    rows = [s.facts.target_row_sum for s in calls if s.facts.target_row_sum]
     first = calls[0].facts
     # Several classes at once are another fault.
-    whole = first.get("target_is_whole") and not first.get("target_is_index")
+    whole = first.target_is_whole and not first.target_is_index
     if len(rows) < len(calls) or whole or calls[0].call.fn not in ("cross_entropy", "kl_div"):
         return
     low, high = min(r[0] for r in rows), max(r[1] for r in rows)

@@ -51,7 +51,7 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, counted, exact, finding, refused
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import Seen, as_site, places, reaching
+from sawbones.stats.loss_calls import Seen, places, reaching
 
 NEEDS = ("events",)
 USES = ("data_ops",)
@@ -91,9 +91,9 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         title, reading, fix, at_most = said
         seen = group[0]
-        made = as_site(seen.facts.get("input_made_at"))
+        made = seen.facts.input_made_at
         # A softmax where a log-softmax is meant is mended where it stands.
-        first = made if seen.facts.get("input_made_by") == "softmax" else None
+        first = made if seen.facts.input_made_by == "softmax" else None
         if seen.call.fn == "cosine_embedding_loss":
             first = _labels_made_at(run, seen)
         where = places(first, seen.built, seen.call.site, made)
@@ -115,16 +115,16 @@ def _labels_made_at(run: Run, seen: Seen) -> Site | None:
 
 def _on_log_space(group: list[Seen]) -> _Said | None:
     first = group[0]
-    told = first.facts.get("input_is_log_probability")
+    told = first.facts.input_is_log_probability
     if first.call.fn not in ("nll_loss", "kl_div") or told is None:
         return None
-    if any(s.facts.get("input_is_log_probability") for s in group):
+    if any(s.facts.input_is_log_probability for s in group):
         return None
     highest = min(s.number("input_max") for s in group)
     lowest = min((s.call.value for s in group if s.call.value is not None), default=math.nan)
     if not limits.LOG_PROBABILITY.passed_by(highest):
         return None  # never positive: logarithms of something that does not sum to 1
-    probabilities = all(s.facts.get("input_is_probability") for s in group)
+    probabilities = all(s.facts.input_is_probability for s in group)
     what = "probabilities" if probabilities else "raw scores"
     return (
         f"{first.call.fn} gets {what} where it expects log-probabilities",
@@ -143,7 +143,7 @@ def _on_log_space(group: list[Seen]) -> _Said | None:
 
 def _row_sums(group: list[Seen]) -> list[tuple[float, float]]:
     """(smallest, largest) sum of a row of targets, where it is known of every step."""
-    sums = [s.facts["target_row_sum"] for s in group if s.facts.get("target_row_sum")]
+    sums = [s.facts.target_row_sum for s in group if s.facts.target_row_sum]
     return sums if len(sums) == len(group) else []
 
 
@@ -152,7 +152,7 @@ def _on_classes(group: list[Seen]) -> _Said | None:
     shape = call.input.shape
     # Written by hand, a mask of positives may well be divided by their number, as supervised
     # contrastive losses do.
-    if call.fn != "cross_entropy" or facts.get("by_hand"):
+    if call.fn != "cross_entropy" or facts.by_hand:
         return None
     if len(shape) > 1 and shape[1] == 1:
         return (
@@ -169,7 +169,7 @@ def _on_classes(group: list[Seen]) -> _Said | None:
             "proven",
         )
     largest = max((high for _, high in _row_sums(group)), default=math.nan)
-    several = facts.get("target_is_whole") and not facts.get("target_is_index")
+    several = facts.target_is_whole and not facts.target_is_index
     if not several or not limits.LABELS_PER_ROW.passed_by(largest):
         return None
     return (
@@ -188,7 +188,7 @@ def _on_classes(group: list[Seen]) -> _Said | None:
 
 def _on_binary(group: list[Seen]) -> _Said | None:
     first = group[0]
-    if not first.call.fn.startswith("binary_cross_entropy") or first.facts.get("by_hand"):
+    if not first.call.fn.startswith("binary_cross_entropy") or first.facts.by_hand:
         return None
     low, high = _target_range(group)
     if limits.TARGET_OUTSIDE.passed_by(max(-low, high - 1)):
@@ -207,7 +207,7 @@ def _on_binary(group: list[Seen]) -> _Said | None:
         )
     sums = _row_sums(group)
     rows, classes = first.call.input.shape[0], first.call.input.shape[-1]
-    plain = sums and first.facts.get("target_is_whole") and len(first.call.input.shape) == 2
+    plain = sums and first.facts.target_is_whole and len(first.call.input.shape) == 2
     if not plain or classes < MIN_CLASSES or rows < MIN_ROWS:
         return None
     if any(low != 1 or high != 1 for low, high in sums):
@@ -237,12 +237,10 @@ def _on_signs(group: list[Seen]) -> _Said | None:
     all.
     """
     fn = group[0].call.fn
-    number = sum(int(s.facts.get("target_num") or 0) for s in group)
+    number = sum(int(s.facts.target_num or 0) for s in group)
     if fn != "cosine_embedding_loss" or number < MIN_PAIRS or _target_range(group) != (0, 1):
         return None
-    if any(
-        not s.facts.get("target_is_whole") or s.facts.get("target_num_values", 3) > 2 for s in group
-    ):
+    if any(not s.facts.target_is_whole or (s.facts.target_num_values or 3) > 2 for s in group):
         return None
     return (
         f"{fn} gets labels of 0 and 1 where it expects -1 and 1",
@@ -262,12 +260,11 @@ def _on_indices(group: list[Seen]) -> _Said | None:
     """Class numbers as amounts: few whole values from 0 on, stored as integers, evenly spread."""
     first = group[0]
     errors = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-    if first.call.fn not in errors or not first.facts.get("target_is_whole"):
+    if first.call.fn not in errors or not first.facts.target_is_whole:
         return None
     counts: Counter[int] = Counter()
     for seen in group:
-        for key, number in (seen.facts.get("target_counts") or {}).items():
-            counts[int(key)] += int(number)
+        counts.update(seen.facts.target_counts)
     classes = len(counts)
     if not MIN_CLASSES <= classes <= MAX_CLASSES or sorted(counts) != list(range(classes)):
         return None

@@ -69,7 +69,7 @@ AGAINST_TARGETS = {
 
 def check(run: Run) -> Iterator[Finding]:
     calls = [s for s in carrying(run) if s.call.fn in AGAINST_TARGETS and s.is_finite]
-    known = [s for s in calls if s.facts.get("root_over_mean") is not None]
+    known = [s for s in calls if s.facts.root_over_mean is not None]
     if len(known) < 2 or len(run.optimizers) > 1:
         raise NothingToJudge("no single loss against targets was seen on two deep steps")
     turned = [s for s in known if limits.NEGATIVE.undercut_by(s.number("root_over_mean"))]

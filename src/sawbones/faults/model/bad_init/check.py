@@ -231,7 +231,8 @@ def _zeros_behind_zeros(run: Run, deep: DeepStep) -> _Said | None:
 
 def _too_large(run: Run, deep: DeepStep) -> _Said | None:
     call = main_call(deep)
-    mean = call.facts.get("mean_of_elements", call.value) if call is not None else None
+    mean = call.facts.mean_of_elements if call is not None else None
+    mean = call.value if call is not None and mean is None else mean
     if call is None or not mean or not math.isfinite(mean):
         return None
     expected, limit = _expected(call)
@@ -264,7 +265,7 @@ def _expected(call: LossCall) -> tuple[float, Limit]:
     """What the loss is for outputs near zero (0: not known), and how many times that is too
     much.
     """
-    classes, target = call.facts.get("num_classes"), call.target
+    classes, target = call.facts.num_classes, call.target
     if call.fn in ("cross_entropy", "nll_loss") and isinstance(classes, int) and classes >= 2:
         return math.log(classes), limits.FIRST_LOSS
     if call.fn == "binary_cross_entropy_with_logits":

@@ -304,7 +304,7 @@ def _standardising(deep: DeepStep, batch: int) -> Op | None:
     distance = gap.get("distance") if isinstance(gap, dict) else None
     if not isinstance(distance, float) or not limits.MODEL_UNMOVED.kept_by(distance):
         return None
-    if call is None or call.facts.get("target_requires_grad") or is_graph(deep, batch):
+    if call is None or call.facts.target_requires_grad or is_graph(deep, batch):
         return None
     means = [op for op in deep.ops if op.name == "mean" and op.inputs]
     centred = {op.inputs[0].id for op in means if op.args.get("dim") in (0, [0])}

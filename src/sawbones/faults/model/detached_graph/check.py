@@ -216,7 +216,7 @@ def _is_blind(deep: DeepStep, draw: Op) -> bool:
             behind |= {v.id for v in op.outputs if v.requires_grad}
             sample |= {v.id for v in op.outputs if not v.requires_grad} if given & sample else set()
     return any(
-        call.input.id in behind for call in deep.losses if call.facts.get("reaches_root", True)
+        call.input.id in behind for call in deep.losses if call.facts.reaches_root is not False
     )
 
 

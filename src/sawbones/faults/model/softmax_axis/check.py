@@ -327,11 +327,11 @@ def _summed(flow: Flow, user: Op, value: Value, order: list[int]) -> int | None:
 def _in_the_loss(run: Run) -> Iterator[tuple[DeepStep, Op, str, int]]:
     for seen in carrying(run):
         op = seen.maker(frozenset())
-        classes = seen.facts.get("class_dim")
+        classes = seen.facts.class_dim
         if op is None or op.name not in _SOFTMAX or not op.inputs or not isinstance(classes, int):
             continue
         axis, shape = _axis(op), op.inputs[0].shape
-        if axis in (None, classes) or shape[classes] < 2 or not seen.facts.get("target_is_index"):
+        if axis in (None, classes) or shape[classes] < 2 or not seen.facts.target_is_index:
             continue
         text = (
             f"scores {shape} are normalised over dimension {axis}; the {shape[classes]} "

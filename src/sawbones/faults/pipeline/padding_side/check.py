@@ -164,7 +164,7 @@ def _packings(deep: DeepStep) -> Iterator[tuple[TokenInput, Op]]:
 def _one_per_sequence(deep: DeepStep, read: Mapping[str, Any]) -> bool:
     """The step's loss has as many targets as there are sequences, or one value per sequence."""
     for call in deep.losses:
-        if call.facts.get("main") and call.target is not None:
+        if call.facts.main and call.target is not None:
             rows, *rest = call.target.shape or (0,)
             return rows == read["rows"] and len(rest) <= 1 and all(n <= MAX_VALUES for n in rest)
     return False
