@@ -27,11 +27,11 @@ def assert_deterministic(train: Callable[[], Sequence[float]] | Run) -> None:
     """
     if isinstance(train, Run):
         steps_taken(train)
-        twin = train.facts.get("twin_run")
-        if not twin:
+        twin = train.twin_run
+        if twin is None:
             raise ValueError("this run was made once: observe(..., twice=True) makes the second")
-        if twin["differs"] is not None:
-            raise broken(told(twin), f"two equal runs over {twin['steps']} steps")
+        if twin.differs is not None:
+            raise broken(told(twin.differs), f"two equal runs over {twin.steps} steps")
         return
     first, second = list(train()), list(train())
     if len(first) != len(second):

@@ -42,7 +42,7 @@ def _weights(case: Case) -> list[float]:
     counts: Counter[str] = Counter()
     for call in (case.run.facts.get("samples") or {}).get("labels") or ():
         counts.update(call)
-    widths = {int(s.facts["num_classes"]) for s in carrying(case.run) if s.facts.get("num_classes")}
+    widths = {s.facts.num_classes or 0 for s in carrying(case.run)}
     num = max(widths, default=0)
     seen = [counts.get(str(k), 0) for k in range(num)]
     total = sum(seen)

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone
 
 PREVIEW = True
@@ -54,11 +54,11 @@ def check(run: Run) -> Iterator[Finding]:
     writers: dict[tuple[str, int], list[int]] = defaultdict(list)
     sites: dict[tuple[str, int], Site | None] = {}
     for ours in everyone(run):
-        for row in ours.facts.get("files") or ():
-            if row["action"] == "save":
-                key = str(row["path"]).removeprefix("./"), int(row["step"])
+        for row in ours.files:
+            if row.action == "save":
+                key = row.path.removeprefix("./"), row.step
                 writers[key].append(ours.rank)
-                sites.setdefault(key, as_site(row["site"]))
+                sites.setdefault(key, row.site)
     if not writers:
         raise NothingToJudge("no rank wrote a checkpoint")
     shared = {key: sorted(set(ranks)) for key, ranks in writers.items() if len(set(ranks)) > 1}
