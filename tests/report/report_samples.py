@@ -246,7 +246,7 @@ def sample_run() -> Run:
         deep=(_deep(0), _deep(100)),
         signals={"loss": "", "events": "", "influence": ""},
         # Of the 31 ms between forward and loss of every step 6.5 were ours.
-        facts={"own_ms": [[12 * step + 3, 6.5] for step in range(NUM_STEPS)]},
+        own_ms=tuple((12 * step + 3, 6.5) for step in range(NUM_STEPS)),
     )
 
 

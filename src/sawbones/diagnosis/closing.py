@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sawbones.capture.freezing import bundles_of
 from sawbones.diagnosis.accepted import accepted_by
 from sawbones.diagnosis.engine import diagnose_run
 from sawbones.masking import shown_line
@@ -34,9 +33,9 @@ def closing_lines(folder: Path, limit_mb: float) -> list[str]:
 
 def captured_lines(run: Run) -> list[str]:
     lines = []
-    for bundle in bundles_of(run.facts):
-        lines += labelled("captured", shown_line(str(bundle["text"])))
-        lines.append(f"             sawbones replay {near(str(bundle['path']))}")
+    for bundle in run.bundles:
+        lines += labelled("captured", shown_line(bundle.text))
+        lines.append(f"             sawbones replay {near(bundle.path)}")
     return lines
 
 

@@ -171,7 +171,7 @@ def _number(value: Any) -> float | None:
 def _labels(deep: DeepStep | None) -> Block:
     counts: dict[Any, Any] = {}
     for loss in deep.losses if deep is not None else ():
-        counts = dict(loss.facts.get("target_counts") or {}) or counts
+        counts = dict(loss.facts.target_counts) or counts
     if deep is None or not counts:
         return picture("Labels", None, "no targets that are class numbers were seen")
     names = sorted(counts, key=lambda name: float(name))[:MOST_CLASSES]

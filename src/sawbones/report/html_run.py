@@ -128,8 +128,7 @@ def _one_step(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -
     events = [event for event in run.events if event.step == step and event.rank == run.rank]
     events = [event for event in events if event.kind != "forward" or event.data.get("top", True)]
     shown = events[:MOST_EVENTS]
-    known = run.facts.get("own_ms")
-    own_ms = None if known is None else {int(seq): float(ms) for seq, ms in known}
+    own_ms = None if run.own_ms is None else dict(run.own_ms)
     figure = figures.timeline(shown, own_ms)
     if figure is None:
         return ""

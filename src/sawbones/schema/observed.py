@@ -47,6 +47,8 @@ class Observed:
     # Steps whose events are all there; after them only rare kinds are, and everything of every
     # 25th step.
     events_in_full: int = 500
+    # number of an event, milliseconds of the recorder's own work around it
+    own_ms: tuple[tuple[int, float], ...] | None = None
     bundles: tuple[Bundle, ...] = ()
     died: int = 0  # exit status of a process that was killed
     aborted: str = ""  # the stacks that an abort left behind
