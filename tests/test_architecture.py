@@ -118,6 +118,7 @@ MAY_IMPORT = {
     "page": {"schema", "masking", "stats", "store", "trials", "diagnosis", "report"},
     "integrations": {
         "schema",
+        "masking",
         "store",
         "observe",
         "capture",
@@ -309,9 +310,9 @@ def test_public_names() -> None:
 
 
 FLAGS = {
-    "diagnose": "--allow --baseline --capture-limit --first --format --good --html --json --junit --keep-run "
+    "diagnose": "--allow --baseline --capture-limit --first --format --from --good --html --json --junit --keep-run --loss "
     "--no-capture --no-data --no-experiments --no-source "
-    "--nproc-per-node --only --output --pin --plan --quiet --sarif --seconds --steps --summary --write-baseline",
+    "--nproc-per-node --only --output --pin --plan --quiet --sarif --seconds --steps --summary --validation --write-baseline",
     "fix": "--allow --apply --check --html --json --only --quiet --seconds --steps --unsafe",
     "profile": "--json --seconds --steps --top",
     "try": "--json --list --nproc-per-node --seconds --steps",
@@ -351,6 +352,7 @@ FLAGS = {
         "--format --hard --json --junit --keep-going --layer --only --quiet --sarif --seed --skip "
         "--soft --steps --summary"
     ),
+    "export": "--out --to",
     "help": "",
     "completion": "",
     "faults": "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import NoReturn
 
 from sawbones.capture.freezing import DIAGNOSE_LIMIT_MB
 from sawbones.cli import outputs, values
@@ -41,6 +42,9 @@ _WITH_VALUE = {
     "--keep-run",
     "--pin",
     "--capture-limit",
+    "--from",
+    "--loss",
+    "--validation",
     *outputs.WITH_VALUE,
 }
 LAST_LINES, CRASH_LINES = 3, 20  # of what the script printed
@@ -151,6 +155,18 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run nothing: print what to do in 5, 15 and 60 minutes, by this script or recording",
     )
+    p.add_argument(
+        "--from",
+        dest="log_format",
+        choices=("csv", "tensorboard"),
+        metavar="FORMAT",
+        help="SCRIPT is what another tracker has logged (csv, tensorboard): the "
+        "symptoms that its curves show",
+    )
+    p.add_argument("--loss", metavar="NAME", help="with --from: the curve of the training loss")
+    p.add_argument(
+        "--validation", metavar="NAME", help="with --from: the curve of the evaluation loss"
+    )
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
         "--output", action="store_true", help="show all that the script printed, not its last lines"
@@ -168,6 +184,8 @@ def run(args: list[str]) -> None:
     own, theirs = split_script(args, _WITH_VALUE, parser())
     given = parser().parse_args([*own, *theirs[:1]])
     given.args = theirs[1:]
+    if given.log_format:
+        _from_log(given)
     recorded = bool(given.script) and is_run_folder(Path(given.script))
     if not recorded:
         existing_script(given.script)
@@ -205,6 +223,30 @@ def run(args: list[str]) -> None:
             _write_baseline(diagnosis, given)
             status = 0 if diagnosis.report.verdict == "sick" else status
         raise SystemExit(INTERRUPTED if ctrl_c.came() and status == 0 else status)
+
+
+def _from_log(given: argparse.Namespace) -> NoReturn:
+    from sawbones.diagnosis.curves import diagnose_log
+    from sawbones.integrations.logs import read_log
+    from sawbones.report.json_report import exit_code, to_json, write_json
+    from sawbones.schema.errors import SawbonesError
+
+    outputs.reject_clashes(given)
+    try:
+        log = read_log(given.log_format, given.script)
+        report = diagnose_log(log, given.loss, given.validation)
+    except SawbonesError as error:
+        usage_error(str(error))
+    if given.json and given.json != "-":
+        write_json(report, given.json)
+    failed = outputs.write_files(report, given)
+    if given.json == "-":
+        say(json.dumps(to_json(report), indent=2, ensure_ascii=False))
+    else:
+        outputs.print_report(report, given)
+    if failed:
+        usage_error("; ".join(failed))
+    raise SystemExit(exit_code(report))
 
 
 def _accepted(script: str, given: argparse.Namespace):  # type: ignore[no-untyped-def]

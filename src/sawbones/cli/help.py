@@ -14,6 +14,7 @@ Without a topic: what to do first, and all commands."""
 START = """Where to begin:
   the script misbehaves          sawbones diagnose train.py
   it runs for hours              sawbones run train.py, then sawbones diagnose on its recording
+  only the curves are left       sawbones diagnose --from csv loss.csv
   it crashed                     sawbones diagnose train.py
   a pipeline, before training    sawbones check my.module:subject
   the data sets                  sawbones audit leaks --train T --test E

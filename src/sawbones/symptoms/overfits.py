@@ -22,12 +22,15 @@ the best checkpoint is kept.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.evaluations import validation_curve
 from sawbones.stats.levels import level
+
+Floats = npt.NDArray[np.float64]
 
 CLASS = "notable"
 CALLED = (
@@ -47,12 +50,19 @@ NEARBY = 10  # steps whose loss is the training level at an evaluation
 
 def look(run: Run) -> Symptom | None:
     steps, values, _ = validation_curve(run)
+    return rises_after_its_best(steps, values, run.losses)
+
+
+def rises_after_its_best(
+    steps: npt.NDArray[np.int64], values: Floats, losses: Floats
+) -> Symptom | None:
+    """`steps`: at which row of the losses each evaluation was."""
     if not limits.EVALUATIONS_TO_TELL.reached_by(len(values)) or not np.isfinite(values).all():
         raise NothingToJudge(f"{len(values)} evaluations by the trained loss are too few")
     best, last = int(np.argmin(values)), float(np.median(values[-2:]))
     low = float(values[best])
     then, now = (
-        level(run.losses[max(0, at - NEARBY) : max(at, 1)]).mean
+        level(losses[max(0, at - NEARBY) : max(at, 1)]).mean
         for at in (int(steps[best]), int(steps[-1]))
     )
     if (

@@ -149,3 +149,11 @@ SLOWER = Limit(
     "times the step time before",
     "on a busy machine 5 % of 94 healthy recordings reached it: noise and order must agree too",
 )
+
+# curves that others have logged
+LOGGED_TO_TELL = Limit(
+    12,
+    "logged values",
+    "the first five against the last quarter; each often is the mean of many steps, so fewer are "
+    "needed than of single losses",
+)

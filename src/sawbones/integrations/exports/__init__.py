@@ -1,0 +1,72 @@
+"""A recorded run for other programs: one file per format, each with `write(run, report, out)`.
+
+What is made to be passed on carries names, places, shapes and statistics, and no values of the
+user's data; secrets are masked.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from sawbones.schema import Report, Run
+from sawbones.schema.errors import SawbonesError
+
+FORMATS = {
+    "csv": "one row per step",
+    "parquet": "one row per step",
+    "perfetto": "a timeline of steps and events, for ui.perfetto.dev or chrome://tracing",
+    "tensorboard": "scalars, and the findings as text",
+}
+CURVES = ("loss", "grad_norm", "param_norm", "update_norm", "lr", "step_ms", "data_wait_ms")
+MEASURED_FROM = 0.0  # norms and times below it mark that nothing was measured
+
+
+class NotExported(SawbonesError):
+    """The package of the format is missing, or the place is taken."""
+
+
+def export(run: Run, report: Report, form: str, out: str | Path) -> Path:
+    """Writes it and says where; findings and symptoms are those of the report."""
+    if form not in FORMATS:
+        raise NotExported(f"no format {form!r}. There are: {', '.join(FORMATS)}")
+    if not run.num_steps:
+        raise NotExported(f"{run.folder} has no optimizer step: nothing to export")
+    module = importlib.import_module(f"{__name__}.{form}_export")
+    place = Path(out)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    written: Path = module.write(run, report, place)
+    return written
+
+
+def rows(run: Run) -> Iterator[tuple[int, dict[str, float]]]:
+    """(step, what was measured at it): the curves that trackers draw."""
+    columns = {name: run.steps[name] for name in CURVES if name in run.steps}
+    for row, step in enumerate(run.steps["step"]):
+        values = {name: float(column[row]) for name, column in columns.items()}
+        known = {
+            name: value
+            for name, value in values.items()
+            if name == "loss" or math.isnan(value) or value >= MEASURED_FROM
+        }
+        yield int(step), known
+
+
+def told(report: Report) -> list[tuple[str, str]]:
+    """(name, text) of every finding and symptom, for places that show text."""
+    lines = [
+        (
+            f.fault,
+            f"{f.status}: {f.title}"
+            + (f" ({f.where[0]})" if f.where else "")
+            + (f". {f.fix.summary}" if f.fix else ""),
+        )
+        for f in report.findings
+    ]
+    return lines + [(s.symptom, f"{s.cls}: {s.text}") for s in report.symptoms]
+
+
+def missing(package: str) -> NotExported:
+    return NotExported(f"{package} is missing: pip install {package}")
