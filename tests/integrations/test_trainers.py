@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ from torch.nn import functional as F
 
 import sawbones
 from sawbones.schema import Run
+from sawbones.store import read_run
 
 STEPS = 8
 
@@ -182,3 +185,21 @@ def test_where_the_run_is_recorded_already_only_the_numbers_go_there(
     assert len(sawbones.read_run(tmp_path / "around").facts["logged"]) == STEPS
     _with_accelerate(tmp_path, [tracker])
     assert "8 steps" in capsys.readouterr().err, "a summary of its own run"
+
+
+def test_what_a_trainer_does_not_pass_on_ends_the_recording_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\n"
+        "from sawbones.integrations.recording import Recording\n"
+        "Recording('transformers.Trainer', 'own', False).begin()\n"
+        "layer = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)\n"
+        "layer(torch.ones(4, 2)).sum().backward()\n"
+        "optimizer.step()\n"
+        "raise ValueError('row 7 is empty')\n"
+    )
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 1
+    ending = read_run(tmp_path / "own").ending
+    assert (ending.kind, ending.exception) == ("exception", "ValueError")
+    assert ending.message == "row 7 is empty"

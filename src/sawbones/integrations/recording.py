@@ -41,7 +41,7 @@ class Recording:
 
             self._watch = watch(out=self._out)
             self._recorder = self._watch.recorder
-            atexit.register(self.end)  # an exception that the trainer does not pass on
+            atexit.register(self._left_open)
             if self._summary:
                 warn_live(self._recorder)
         self.folder = Path(self._recorder.folder)
@@ -62,12 +62,18 @@ class Recording:
             at = {"optimizer_step": int(self._recorder.step), "step": step, "epoch": epoch}
             rows.append({**at, "metrics": known})
 
+    def _left_open(self) -> None:
+        """At the end of the process: the trainer did not pass on what ended the training, and
+        Python keeps the last exception that nobody caught.
+        """
+        self.end(getattr(sys, "last_value", None))
+
     def end(self, error: BaseException | None = None) -> Run | None:
         """The recording, where this one has made it; None where another session goes on."""
         watch, self._watch, self._recorder = self._watch, None, None
         if watch is None:
             return None
-        atexit.unregister(self.end)
+        atexit.unregister(self._left_open)
         from sawbones.schema import Ending
 
         if error is None:
