@@ -81,6 +81,7 @@ def test_drift_is_captured_on_every_rank_and_replays_bit_for_bit(tmp_path: Path)
     assert "--nproc-per-node 2 train.py" in refused.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_ranks_that_wait_for_each_other_are_captured_and_wait_again(tmp_path: Path) -> None:
     seen = record(tmp_path, HANG, "--nproc-per-node", "2")

@@ -247,6 +247,7 @@ def ranks_run(
     )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("ranks", [4])
 def test_drift_is_told_while_training_goes_on_and_from_any_folder(
@@ -284,7 +285,7 @@ def test_training_on_two_ranks_is_the_same_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("crashes", [0, -1])
+@pytest.mark.parametrize("crashes", [0, pytest.param(-1, marks=pytest.mark.long)])
 def test_ranks_that_take_another_number_of_steps_end_as_without_us(
     tmp_path: Path, crashes: int
 ) -> None:

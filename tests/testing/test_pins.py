@@ -19,6 +19,7 @@ from sawbones.faults import all_checks
 from sawbones.lab.ward import Bed, beds
 from sawbones.testing.pins import PINS, ways
 
+QUICK = ("loop.no-zero-grad", "data.class-imbalance")
 SLICE = {
     "loop.no-zero-grad": "property",
     "model.causal-leak": "property",
@@ -36,7 +37,7 @@ def _is_here(bed: Bed) -> bool:
 @pytest.mark.parametrize(
     "bed",
     [
-        bed
+        pytest.param(bed, marks=() if bed.fault in QUICK else pytest.mark.long)
         for bed in beds()
         if bed.fault in SLICE or (os.environ.get("SAWBONES_FULL") and _is_here(bed))
     ],
