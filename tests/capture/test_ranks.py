@@ -10,6 +10,8 @@ from tests.capture.conftest import record, sawbones
 from sawbones.capture.bundle import read_bundle
 from sawbones.capture.ranks import drifted, standstill
 from sawbones.capture.replay import replay
+from sawbones.schema import Site
+from sawbones.schema.ranks import Position
 
 # Rank 1 changes a weight by itself at step 12; from then on the steps are slow enough to be
 # compared while they last.
@@ -73,7 +75,7 @@ def test_drift_is_captured_on_every_rank_and_replays_bit_for_bit(tmp_path: Path)
             "same: 2.weight"
         )
         assert bundle.step >= 20
-    assert f"sawbones replay {bundles[0].path.parent}" in seen.errors
+    assert f"sawbones replay {bundles[0].path.parent.relative_to(seen.folder)}" in seen.errors
     found = replay(bundles[1])
     assert (found.same, found.way, found.tried) == (True, "rerun", [])
     refused = sawbones(tmp_path, "pin", str(bundles[0].path))
@@ -120,13 +122,8 @@ def test_the_first_difference_that_is_more_than_rounding_is_told() -> None:
 
 
 def test_a_rank_that_has_ended_is_told() -> None:
-    ended = {"rank": 1, "ended": True, "op": "", "site": None}
-    waits = {
-        "rank": 0,
-        "ended": False,
-        "op": "barrier",
-        "site": {"file": "a.py", "line": 3, "function": "f", "code": "barrier()"},
-    }
+    ended = Position(1, True, "")
+    waits = Position(0, False, "barrier", Site("a.py", 3, "f", "barrier()"))
     found = standstill({"hang": [ended, waits]}, 0)
     assert found is not None
     assert (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sawbones.attach import Rank, Stack, conclude, look_at
+from sawbones.attach import Rank, Stack, conclude, look_at, python_processes
 from sawbones.attach.stacks import Place, py_spy, training_thread
 
 C10D = "/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
@@ -120,6 +120,10 @@ def test_two_real_ranks_that_hang(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "sawbones", "attach", "--json", str(launcher.pid)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     finally:
+        for process in python_processes(
+            [launcher.pid]
+        ):  # torchrun starts each in a session of its own
+            os.kill(process.pid, signal.SIGKILL)
         os.killpg(launcher.pid, signal.SIGKILL)
         launcher.wait()
     if "ermission" in done.stderr:

@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sawbones.faults.loop.rank_shape_mismatch.check import check
 from sawbones.observe.watchdog import HANG_SECONDS, is_hang
+from sawbones.schema import Site
+from sawbones.schema.ranks import Collective
 from sawbones.store import read_run
 from sawbones.store.ring import Ring, read_ring
 
@@ -65,11 +68,14 @@ def test_the_last_collectives_outlive_the_process_in_order(tmp_path: Path) -> No
         ]
         ring.write(number, "all_reduce" if number % 2 else "barrier", [number], 5, None, callers)
     rows = read_ring(tmp_path, 1)
-    assert [row["number"] for row in rows] == list(range(8, 40))
-    assert rows[-2]["callers"] == [["a.py", 3, "main", "x" * 20], ["a.py", 9, "<module>", "y" * 80]]
-    kept = rows[-1].pop("callers")  # those that fit, the nearest first
-    assert [row[:3] for row in kept] == [["a.py", 3, "main"]]
-    assert rows[-1] == {"number": 39, "op": "all_reduce", "shape": [39], "step": 5, "site": None}
+    assert [row.number for row in rows] == list(range(8, 40))
+    assert rows[-2].callers == (
+        Site("a.py", 3, "main", "x" * 20),
+        Site("a.py", 9, "<module>", "y" * 80),
+    )
+    kept = rows[-1].callers  # those that fit, the nearest first
+    assert [(site.file, site.line, site.function) for site in kept] == [("a.py", 3, "main")]
+    assert replace(rows[-1], callers=()) == Collective(39, "all_reduce", (39,), 5)
 
 
 UNEVEN = """
