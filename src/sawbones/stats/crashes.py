@@ -245,7 +245,11 @@ def makers(run: Run, text: str) -> list[Assignment]:
     """Lines that a value at the failing line comes from, through the functions it was given to.
     `text` is a name, or an expression whose names are followed.
     """
-    died = crash(run)
+    return makers_of(crash(run), text)
+
+
+def makers_of(died: Crash, text: str) -> list[Assignment]:
+    """The same for a crash whose frames end elsewhere."""
     found: list[Assignment] = []
     for name in names_of(text):
         for frame, known_as in callers(died, inner_frame(died), name):

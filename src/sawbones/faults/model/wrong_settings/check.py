@@ -38,7 +38,14 @@ from difflib import get_close_matches
 from sawbones.evidence import NothingToJudge, explained
 from sawbones.schema import Bound, CrashFrame, Finding, Fix, Run, Site, Size
 from sawbones.stats.crash_values import divisors, indivisible, neighbours, texts_for_numbers
-from sawbones.stats.crashes import crash, deliberate, frame_of, inner_frame, library_frames, makers
+from sawbones.stats.crashes import (
+    crash,
+    deliberate,
+    frame_of,
+    inner_frame,
+    library_frames,
+    makers_of,
+)
 
 NEEDS = ("crash", "crash_record")
 EXPLAINS = ("loop.api-misuse", "model.wrong-dtype", "pipeline.wrong-unpacking")
@@ -77,18 +84,12 @@ def _sources(run: Run, values: tuple[str, ...]) -> list[Site]:
     found: list[Site] = []
     for frame in reversed(users):
         operands = frame.expression.operands if frame.expression is not None else ()
+        to_here = replace(died, frames=died.frames[: died.frames.index(frame) + 1])
         for operand in operands:
-            found += [a.site for a in makers(replace_inner(run, frame), operand.text) if a.text]
+            found += [a.site for a in makers_of(to_here, operand.text) if a.text]
     written = [site for site in found if any(value in site.code for value in values)]
     lines = [frame.site for frame in reversed(users)]
     return list(dict.fromkeys([*written, *lines, *found]))
-
-
-def replace_inner(run: Run, frame: CrashFrame) -> Run:
-    """The run as if the script had ended in this frame."""
-    died = crash(run)
-    frames = died.frames[: died.frames.index(frame) + 1]
-    return replace(run, ending=replace(run.ending, crash=replace(died, frames=frames)))
 
 
 def _not_divisible(
