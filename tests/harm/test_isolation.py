@@ -158,8 +158,8 @@ def test_a_service_is_reached_only_where_that_is_allowed(
         )
         with pytest.raises(DiedAtOnce) as death:
             run_script(decoys.home, text)
-        assert [row["what"] for row in death.value.held_back] == ["network"]
-        assert str(decoys.port) in death.value.held_back[0]["target"]
+        assert [row.what for row in death.value.held_back] == ["network"]
+        assert str(decoys.port) in death.value.held_back[0].target
         assert decoys.received == []
         run, _ = run_script(decoys.home, text, allow=("network",))
         assert run.ending.kind == "finished" and not run.held_back

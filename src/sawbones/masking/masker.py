@@ -50,15 +50,20 @@ class Masker:
 
     def learn_environment(self, environment: Mapping[str, str]) -> None:
         for name, value in environment.items():
-            if (name, value) in self._seen:
-                continue
-            self._seen.add((name, value))
-            if name in ("PWD", "OLDPWD") or os.path.exists(value):
-                continue
-            if is_secret_name(name) or (
-                may_be_secret_name(name) and values.looks_like_credential(value)
-            ):
-                self.learn(value, f"env {name}")
+            if name not in ("PWD", "OLDPWD"):
+                self.learn_named(name, value, f"env {name}")
+
+    def learn_named(self, name: str, value: str, label: str) -> None:
+        """Masks the value if its name, or its name and its form, say that it is a secret."""
+        if (name, value) in self._seen:
+            return
+        self._seen.add((name, value))
+        if os.path.exists(value):
+            return
+        if is_secret_name(name) or (
+            may_be_secret_name(name) and values.looks_like_credential(value)
+        ):
+            self.learn(value, label)
 
     def learn_arguments(self, argv: Sequence[str]) -> None:
         for _, value, name in _secret_arguments(argv):

@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from sawbones.masking import mask, masker
 from sawbones.observe.origins import built_at
 from sawbones.observe.post_mortem.layers import Unkept
 from sawbones.observe.post_mortem.pickling import unpicklable
@@ -27,6 +28,7 @@ MOST_ITEMS = 8
 MOST_SAMPLES = 256  # of a list that holds nothing but tensors: the one that differs may come late
 MOST_KEYS = 12
 MOST_TEXT = 80
+MOST_MASKED = 4096  # characters of a text that are looked through for secrets
 MOST_DEPTH = 3
 MOST_SUBMODULES = 400
 # Sizes that a layer declares, by the attribute that torch keeps them under.
@@ -80,6 +82,19 @@ Lines = Callable[[Mapping[str, types.FunctionType], list[str]], dict[str, Site]]
 LayersUnkept = Callable[[nn.Module], Unkept]
 
 
+def _beginning(text: str) -> str:
+    """Masked before it is cut: half of a token is no longer known as one."""
+    return mask(text[:MOST_MASKED])[:MOST_TEXT]
+
+
+def learn_secret(name: object, value: object) -> None:
+    """A text is kept with its beginning: one that is a secret by its name is masked wherever it
+    recurs.
+    """
+    if type(name) is str and type(value) is str:
+        masker().learn_named(name, value, f"variable {name}")
+
+
 class Describer:
     """`names`: the path of every module of the models that ran. `construction`: the call that made
     a module, as written. `lines`: where methods and attributes of its class stand. `unkept`: layers
@@ -113,7 +128,7 @@ class Describer:
         if issubclass(cls, (bool, int, float)):
             return Bound("number", name, home, value=_number(value))
         if issubclass(cls, (str, bytes)):
-            begin = (value[:MOST_TEXT],) if type(value) is str else ()
+            begin = (_beginning(value),) if type(value) is str else ()
             return Bound("text", name, home, length=cls.__len__(value), keys=begin)  # type: ignore[arg-type]
         if cls in (torch.device, torch.dtype):
             return Bound("object", name, home, dtype=str(value).removeprefix("torch."))
@@ -165,7 +180,7 @@ class Describer:
         first = [form.__getitem__(value, i) for i in range(min(length, MOST_SAMPLES))]
         if not all(issubclass(type(item), torch.Tensor) for item in first):
             first = first[:MOST_ITEMS]
-        texts = [t[:MOST_TEXT] for t in first if type(t) is str]
+        texts = [_beginning(t) for t in first if type(t) is str]
         items = tuple(self(item, depth - 1) for item in first) if depth > 0 else ()
         return Bound("sequence", name, home, length=length, items=items, keys=tuple(texts))
 
@@ -174,7 +189,8 @@ class Describer:
         for number, (key, item) in enumerate(dict.items(value)):
             if number >= MOST_KEYS:
                 break
-            keys.append(key[:MOST_TEXT] if type(key) is str else type(key).__name__)
+            keys.append(_beginning(key) if type(key) is str else type(key).__name__)
+            learn_secret(key, item)
             if depth > 0 and number < MOST_ITEMS:
                 items.append(self(item, depth - 1))
         length = dict.__len__(value)

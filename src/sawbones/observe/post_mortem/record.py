@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from sawbones.observe.post_mortem.describing import Describer
+from sawbones.observe.post_mortem.describing import Describer, learn_secret
 from sawbones.observe.post_mortem.expressions import expression_of
 from sawbones.observe.post_mortem.layers import unkept_layers
 from sawbones.observe.post_mortem.sources import Source, Sources, dotted, names_in
@@ -87,6 +87,8 @@ class _Reader:
         if not user:
             values = self._values(tb.tb_frame, ()) if after else {}
             return CrashFrame(site, False, home, values)
+        for name, value in tb.tb_frame.f_locals.items():
+            learn_secret(name, value)  # before any of them is described
         expression = expression_of(tb, source, self._describe)
         assignments = _relevant(source, line, code.co_name)
         wanted = tuple(
@@ -110,6 +112,7 @@ class _Reader:
                 continue
             if len(found) >= MOST_VALUES:
                 break
+            learn_secret(name, value)  # of the module's names as well
             described = self._describe(value)
             if name in first or described.kind not in ("class", "function"):
                 found[name] = described
