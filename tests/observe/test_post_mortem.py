@@ -84,5 +84,5 @@ def test_the_cause_stands_after_the_traceback_under_run(bench: Bench) -> None:
     python, _, ours = seen.stderr.partition("sawbones: ")
     assert python.startswith("Traceback (most recent call last):")
     assert "Linear down expects 10 columns and is given 12" in ours
-    assert "expected 10 columns" in ours
-    assert "try      Build it for what it gets: nn.Linear(12, 2)." in ours
+    assert "expected: 10 columns" in ours
+    assert "try: Build it for what it gets: nn.Linear(12, 2)." in ours
