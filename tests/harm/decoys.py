@@ -12,6 +12,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import subprocess
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +32,7 @@ class Decoys:
         self.received: list[bytes] = []
         self._sockets: list[socket.socket] = []
         self.shared_memory = Path("/dev/shm") / f"decoy-{os.getpid()}-{root.name}"
+        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Decoys:
         self.home.mkdir(parents=True)
@@ -53,6 +55,10 @@ class Decoys:
         self.port = self._serve(socket.AF_INET, ("127.0.0.1", 0))[1]
         self._serve(socket.AF_UNIX, str(self.root / "service"))
         return self
+
+    def start_process(self, user: str | None = None) -> None:
+        """One that does nothing but wait, and dies of a signal."""
+        self._process = subprocess.Popen(["sleep", "600"], user=user)
 
     def _serve(self, family: socket.AddressFamily, address: object) -> tuple[str, int]:
         server = socket.socket(family)
@@ -78,6 +84,9 @@ class Decoys:
     ) -> None:
         for server in self._sockets:
             server.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
         self.shared_memory.unlink(missing_ok=True)
 
     def arguments(self) -> list[str]:
@@ -86,6 +95,7 @@ class Decoys:
             "unix": str(self.root / "service"),
             "shared_memory": self.shared_memory.name,
             "home": str(self.home),
+            "process": self._process.pid if self._process is not None else 0,
         }
         return [str(self.outside), ",".join(self.names), json.dumps(services)]
 
@@ -113,6 +123,8 @@ class Decoys:
         ways = {name.split("/")[1] for name in changed if name.count("/") and name[0] != "/"}
         if "/dev/shm" in changed:
             ways.add("shared_memory")
+        if self._process is not None and self._process.poll() is not None:
+            ways.add("signal_to_another_process")
         return ways | {text.decode() for text in self.received}
 
 
@@ -121,6 +133,7 @@ TRACES = {
     "connect_to_a_service": "tcp",
     "connect_to_a_unix_socket": "unix",
     "raw_socket": "raw",
+    "libc_connect": "libc",
     "shared_memory_file": "shared_memory",
     "shared_memory_segment": "shared_memory",
 }

@@ -10,11 +10,13 @@ from file_ways import open_for_writing
 from way_list import SERVICES, torch_way, way
 
 # Not held back in patched mode, with the entry of the documentation that says so.
-UNGUARDED_WAYS = {
+UNGUARDED_WAYS = {"libc_chmod": "native-attributes", "libc_connect": "native-connections"}
+WITHOUT_LANDLOCK = {
     "libc_unlink": "native-code",
     "libc_write": "native-code",
-    "raw_socket": "raw-sockets",
-    "isolated_io_module": "fresh-built-ins",
+    "arrow_file": "native-code",
+    "isolated_io_module": "native-code",
+    "signal_to_another_process": "signals",
 }
 
 
@@ -169,6 +171,42 @@ def libc_write(inside, outside):
     number = libc.open(f"{outside}/file.txt".encode(), os.O_WRONLY)
     libc.write(number, b"changed", 7)
     libc.close(number)
+
+
+@way
+def libc_chmod(inside, outside):
+    import ctypes
+
+    ctypes.CDLL(None).chmod(f"{outside}/file.txt".encode(), 0o600)
+
+
+@way
+def libc_connect(inside, outside):
+    import ctypes
+    import struct
+
+    libc = ctypes.CDLL(None)
+    number = libc.socket(2, 1, 0)
+    port = int(SERVICES["port"])
+    libc.connect(number, struct.pack("=H", 2) + struct.pack("!H4B8x", port, 127, 0, 0, 1), 16)
+    libc.send(number, b"libc", 4, 0)
+    libc.close(number)
+
+
+@way
+def arrow_file(inside, outside):
+    import pyarrow
+
+    with pyarrow.OSFile(f"{outside}/file.txt", "wb") as file:
+        file.write(b"changed")
+
+
+@way
+def signal_to_another_process(inside, outside):
+    import os
+    import signal
+
+    os.kill(int(SERVICES["process"]), signal.SIGUSR1)
 
 
 @way

@@ -14,6 +14,7 @@ import pytest
 from decoys import Decoys
 
 from sawbones.diagnosis.held_back import held_back
+from sawbones.isolation import landlock
 from sawbones.isolation.allowing import split
 from sawbones.isolation.choosing import ISOLATION
 from sawbones.observe.options import Options
@@ -134,6 +135,27 @@ def test_what_is_allowed_by_path_is_really_written_and_nothing_beside_it(
     assert (tmp_path / "single.txt").read_text() == "second"
     assert (tmp_path / "other.txt").read_text() == "first"
     assert {p.name for p in tmp_path.iterdir()} == {"train.py", "kept", "single.txt", "other.txt"}
+
+
+def test_compiled_code_that_landlock_refused_is_named_with_the_flag_that_allows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not landlock.holds_writes():
+        pytest.skip("this kernel has no Landlock")
+    monkeypatch.setenv("SAWBONES_ISOLATION", "patched")
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    home.mkdir()
+    outside.mkdir()
+    target = outside / "rows.bin"
+    text = f"import pyarrow, torch\npyarrow.OSFile({str(target)!r}, 'wb').write(b'x')\n"
+    run, said = run_script(home, text)
+    assert run.ending.kind == "exception", said
+    assert run.held_back == (HeldBack("files", str(target), "train.py:2"),)
+    assert f"--allow files:{target}" in held_back(run)[0]
+    assert not target.exists()
+    run, said = run_script(home, text, (f"files:{outside}",))
+    assert run.ending.kind == "finished", said
+    assert target.read_bytes() == b"x"
 
 
 def test_a_path_that_cannot_be_allowed_is_refused_before_anything_runs(tmp_path: Path) -> None:

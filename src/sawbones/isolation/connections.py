@@ -10,6 +10,7 @@ import errno
 import ipaddress
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,53 +31,39 @@ class Connections:
         self._leader = leader
 
     def install(self) -> None:
-        self._replace_methods()
-        look_up = socket.getaddrinfo
+        # An audit hook hears of every call of Python, also of those that pass `socket` by.
+        sys.addaudithook(self._audit)
+        if self._kernel:
+            self._note_refusals()
 
-        def getaddrinfo(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not event.startswith("socket."):
+            return
+        if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+            if arguments[1] is not None:
+                self._check(*arguments[:2])
+        elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
+            host = arguments[0]
             if not _is_here(host) and not _is_address(host):
-                self._refuse_name(host, port)
-            return look_up(host, port, *args, **kwargs)
+                self._refuse_name(host, arguments[1] if len(arguments) > 1 else None)
 
-        socket.getaddrinfo = getaddrinfo
-        for name in ("gethostbyname", "gethostbyname_ex"):
-            self._replace_look_up(name)
-
-    def _replace_look_up(self, name: str) -> None:
-        original = getattr(socket, name)
-
-        def look_up(host: Any) -> Any:
-            if not _is_here(host) and not _is_address(host):
-                self._refuse_name(host, None)
-            return original(host)
-
-        setattr(socket, name, look_up)
-
-    def _replace_methods(self) -> None:
+    def _note_refusals(self) -> None:
         owner: Any = socket.socket
         for name in ("connect", "connect_ex"):
             original = getattr(owner, name)
 
             def connect(this: Any, address: Any, _original: Any = original) -> Any:
-                self._check(this, address)
                 try:
                     result = _original(this, address)
-                except ConnectionRefusedError:
-                    self._note_refused(address)
+                except ConnectionRefusedError as error:
+                    if error.strerror is None or _ADVICE not in error.strerror:
+                        self._note_refused(address)
                     raise
                 if result == errno.ECONNREFUSED:
                     self._note_refused(address)
                 return result
 
             setattr(owner, name, connect)
-        sendto = owner.sendto
-
-        def send(this: Any, data: Any, *rest: Any) -> Any:
-            if rest:
-                self._check(this, rest[-1])
-            return sendto(this, data, *rest)
-
-        owner.sendto = send
 
     def _check(self, this: Any, address: Any) -> None:
         """Raises where the connection would leave the room."""
@@ -95,8 +82,6 @@ class Connections:
 
     def _note_refused(self, address: Any) -> None:
         """Nobody listens in the private network; outside of it, perhaps."""
-        if not self._kernel:
-            return
         if isinstance(address, tuple):
             port = int(address[1])
             self._record.add("network", f"localhost:{port}", local_port=port)

@@ -14,7 +14,7 @@ import stat
 import sys
 from pathlib import Path
 
-from sawbones.isolation import linux
+from sawbones.isolation import landlock, linux
 from sawbones.isolation.allowing import is_below
 from sawbones.isolation.layers import SPECIAL, Layer, Layers
 
@@ -71,6 +71,7 @@ def enter(layers: Layers) -> None:
     if network:
         linux.loopback_up()
     linux.drop_capabilities()
+    landlock.confine(None)  # signals; the overlay holds the writes
     os.chdir(layers.working_folder)
     inside = os.stat(".")
     is_real = (inside.st_dev, inside.st_ino) == (outside.st_dev, outside.st_ino)

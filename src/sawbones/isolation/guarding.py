@@ -12,6 +12,7 @@ from sawbones.isolation.choosing import Isolation
 from sawbones.isolation.connections import Connections
 from sawbones.isolation.family import parent_of
 from sawbones.isolation.held_back import Record
+from sawbones.isolation.landlock import confine
 from sawbones.isolation.native_writes import NativeWrites
 from sawbones.isolation.processes import GUARDING, Processes
 from sawbones.isolation.redirects import Redirects, Wrapping
@@ -19,6 +20,8 @@ from sawbones.isolation.scratch import Room
 from sawbones.isolation.tree import Tree
 
 _FILE = "guarding.json"
+# Terminals, /dev/null and the shared memory of loader workers; a process's own settings.
+SHARED_WITH_ALL = ("/dev", "/proc")
 _installed: list[bool] = []
 
 
@@ -51,7 +54,9 @@ def install(settings: dict[str, Any]) -> None:
     if "subprocess" not in settings["allowed"]:
         Processes(record, wrapping, box, os.path.join(box, _FILE)).install()
     own = (box, settings["run_folder"])
-    tree = Tree(settings["mirror"], own, files_in(settings["allowed"]))
+    allowed = files_in(settings["allowed"])
+    tree = Tree(settings["mirror"], own, allowed)
+    confine((*own, settings["mirror"], *allowed, *SHARED_WITH_ALL))  # paths as they really are
     NativeWrites(tree, wrapping, box).install()
     Redirects(tree, wrapping).install()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from sawbones.schema.one_off import HeldBack
 
 FILE = "held_back.jsonl"
 MAX_RECORDS = 100
-# A file of another user cannot be copied into the private file system of this one.
-NOT_OURS = "[Errno 75]"
+# In kernel mode a file of another user cannot be copied into the private file system of this one;
+# in patched mode Landlock refuses what compiled code writes outside of the copy.
+_REFUSED = {"kernel": re.compile(r"^\[Errno 75\]"), "patched": re.compile(r"(?i)permission denied")}
+_PATH = re.compile(r"""['"]?(/[^'":]+)""")
 ALLOWED_BY = {
     "network": "--allow network",
     "subprocess": "--allow subprocess",
@@ -61,6 +64,18 @@ def read(run_folder: Path) -> list[HeldBack]:
         if port is None or is_listening(port):
             found.append(HeldBack(row["what"], row["target"], row["site"]))
     return list(dict.fromkeys(found))
+
+
+def refused_file(message: str, mode: str) -> str | None:
+    """The file that the last words of a script say it could not write, where only the room forbids
+    it.
+    """
+    named = _PATH.search(message)
+    if named is None or not _REFUSED[mode].search(message):
+        return None
+    path = named.group(1)
+    may_write = os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK)
+    return path if mode == "kernel" or may_write else None
 
 
 def is_listening(port: int) -> bool:

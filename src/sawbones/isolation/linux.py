@@ -142,4 +142,8 @@ def drop_capabilities() -> None:
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     data = struct.pack("=6I", mask, mask, 0, 0, 0, 0)
     _checked(_libc.capset(header, data), "capset")
+    no_new_privileges()
+
+
+def no_new_privileges() -> None:
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")

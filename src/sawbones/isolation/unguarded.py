@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 UNGUARDED = {
-    "native-code": (
-        "libraries that open, delete or rename files from compiled code by an absolute path or one "
-        "that leads out of the working folder (ctypes, pyarrow and pandas writers, OpenCV, HDF5). "
-        "By a relative name they write into the copy."
-    ),
     "native-connections": (
         "connections that compiled code makes (gRPC, database drivers, hf_xet, torch's own stores)."
     ),
-    "raw-sockets": "connections through `_socket` instead of `socket`.",
-    "fresh-built-ins": "a second copy of `posix` or `_io` that a script loads for itself.",
-    "signals": "signals to other processes of the same user (`os.kill`).",
+    "native-attributes": (
+        "modes, owners and times of files outside, changed from compiled code (`ctypes`); their "
+        "content is held back."
+    ),
+    "native-shared-memory": "segments in `/dev/shm` that compiled code opens by itself.",
+    "native-code": (
+        "without Landlock only (Linux before 5.13, or a container that refuses it): files that "
+        "compiled code writes, deletes or renames by an absolute path or one that leads out of the "
+        "working folder (ctypes, pyarrow and pandas writers, OpenCV, HDF5), and a second copy of "
+        "`posix` or `_io` that a script loads for itself."
+    ),
+    "signals": (
+        "without Landlock's scopes only (Linux before 6.12): signals to other processes of the "
+        "same user."
+    ),
 }

@@ -62,7 +62,8 @@ def is_user_file(filename: str) -> bool:
     if filename.startswith(_OWN):
         in_room = filename.startswith(_ROOMS) and filename.endswith(f"{os.sep}lab.py")
         return in_room or filename.startswith(_PATIENTS)
-    return not filename.startswith(_LIBRARIES)
+    # Frames of compiled code name the file that they were built from, which is not here.
+    return not filename.startswith(_LIBRARIES) and not filename.endswith((".pyx", ".pxi"))
 
 
 class SiteFinder:

@@ -234,9 +234,8 @@ class Bench:
                 f"{self.patient.script} ended without importing torch: there is no "
                 f"training to look at. It said:\n{self.log_tail}"
             ) from error
-        message = run.ending.message or ""
-        if self.isolation.is_kernel and message.startswith(held_back.NOT_OURS):
-            path = message.rpartition(": ")[2]
+        path = held_back.refused_file(run.ending.message or "", self.isolation.mode)
+        if path is not None:
             place = f"{run.ending.site.file}:{run.ending.site.line}" if run.ending.site else None
             wanted.append(HeldBack("files", path, place))
         died = run.ending.kind == "killed" and not cut and bool(status)
