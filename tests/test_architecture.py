@@ -104,6 +104,7 @@ MAY_IMPORT = {
     "parity": {"schema", "evidence"},
     "practise": {
         "schema",
+        "oracles",
         "stats",
         "observe",
         "faults",

@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sawbones.oracles.arguments import ShapeMismatch, ValueOutOfRange
-from sawbones.oracles.attention import attention, causal_mask, padding_mask
+from sawbones.oracles.attention import (
+    attention,
+    attention_gradients,
+    causal_mask,
+    padding_mask,
+)
 
 
 def draw(seed, num_queries=4, num_keys=6):
@@ -127,3 +132,20 @@ def test_lengths_are_checked():
         padding_mask([7], 6)
     with pytest.raises(ShapeMismatch, match=r"lengths has shape \(1, 1\); expected 1 axis"):
         padding_mask([[3]], 6)
+
+
+@pytest.mark.parametrize("scale", [None, 0.3])
+@pytest.mark.parametrize("masked", [True, False])
+def test_the_gradients_of_attention_equal_autograd(masked, scale):
+    q, k, v = draw(3, 5, 5)
+    upstream = np.random.default_rng(4).normal(size=(2, 3, 5, 5))
+    mask = causal_mask(5) if masked else None
+    tensors = [torch.from_numpy(a).requires_grad_() for a in (q, k, v)]
+    F.scaled_dot_product_attention(
+        *tensors, attn_mask=None if mask is None else torch.from_numpy(mask), scale=scale
+    ).backward(torch.from_numpy(upstream))
+    found = attention_gradients(q, k, v, upstream, mask, scale=scale)
+    for got, tensor in zip(
+        (found.queries_QD, found.keys_KD, found.values_KV), tensors, strict=True
+    ):
+        np.testing.assert_allclose(got, tensor.grad.numpy(), 1e-9, 1e-11)

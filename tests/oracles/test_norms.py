@@ -6,7 +6,13 @@ import torch
 import torch.nn.functional as F
 
 from sawbones.oracles.arguments import ShapeMismatch, ValueOutOfRange
-from sawbones.oracles.norms import batch_norm, group_norm, layer_norm, rms_norm
+from sawbones.oracles.norms import (
+    batch_norm,
+    group_norm,
+    layer_norm,
+    layer_norm_gradients,
+    rms_norm,
+)
 
 RTOL, ATOL = 1e-11, 1e-12
 
@@ -119,3 +125,17 @@ def test_batch_norm_refuses_to_train_on_one_value_as_torch_does():
         batch_norm(np.zeros((1, 4)), np.zeros(4), np.ones(4), training=True)
     with pytest.raises(ValueError, match="more than 1 value per channel"):
         F.batch_norm(torch.zeros(1, 4), None, None, training=True)
+
+
+@pytest.mark.parametrize(("shape", "normalized"), [((4, 6), (6,)), ((2, 3, 5), (3, 5))])
+def test_the_gradients_of_layer_norm_equal_autograd(shape, normalized):
+    x, weight, bias, upstream = draw(1, shape, normalized, normalized, shape)
+    tensors = [t.requires_grad_() for t in as_tensors(x, weight, bias)]
+    F.layer_norm(tensors[0], normalized, tensors[1], tensors[2], 1e-3).backward(
+        torch.from_numpy(upstream)
+    )
+    found = layer_norm_gradients(x, normalized, weight, upstream, eps=1e-3)
+    for got, tensor in zip((found.x, found.weight, found.bias), tensors, strict=True):
+        np.testing.assert_allclose(got, tensor.grad.numpy(), 1e-9, 1e-10)
+    with pytest.raises(ShapeMismatch, match="upstream"):
+        layer_norm_gradients(x, normalized, weight, upstream[:1])

@@ -25,10 +25,11 @@ hint     one hint in the script's own names; costs 5 points
 answer   grade answer.toml, or what the flags say, by running it
 score    your graded answers so far, by layer
 drill    questions, curves to be named, or numbers to work out: sawbones practise drill questions
+write    backward passes, losses, optimizers and collate functions by hand: sawbones practise write
 
 Levels: 1 an error names the line; 2 the curve gives it away; 3 it has to be isolated; 4 two faults,
 or none; 5 three, or none. Nothing in the folder names the answer; everything works offline."""
-ACTIONS = ("begin", "hint", "answer", "score", "drill")
+ACTIONS = ("begin", "hint", "answer", "score", "drill", "write")
 DRILLS = ("questions", "curves", "numbers")
 HEALTHY = "none"
 
@@ -69,6 +70,14 @@ def parser() -> argparse.ArgumentParser:
     drill.add_argument("--count", type=values.whole(1), default=10, help="how many (default 10)")
     drill.add_argument("--seed", type=values.whole(0, values.LARGEST_SEED), help="the same again")
     drill.add_argument("--show", action="store_true", help="print them with their answers, and end")
+    write = actions.add_parser("write", help="write a piece by hand, graded on hidden inputs")
+    write.add_argument("assignment", nargs="?", help="which (default: the next one for you)")
+    write.add_argument("--list", action="store_true", help="what can be asked, and end")
+    write.add_argument("--grade", action="store_true", help="grade what you have written")
+    write.add_argument("--folder", help="where (default: write-1, ...; to grade: the latest)")
+    write.add_argument(
+        "--seed", type=values.whole(0, values.LARGEST_SEED), help="the same hidden inputs again"
+    )
     return p
 
 
@@ -82,9 +91,14 @@ def run(args: list[str]) -> None:
     if not args or args[0] not in (*ACTIONS, "-h", "--help"):
         args = ["begin", *args]
     given = parser().parse_args(args)
-    act = {"begin": _begin, "hint": _hint, "answer": _answer, "score": _score, "drill": _drill}[
-        given.action
-    ]
+    act = {
+        "begin": _begin,
+        "hint": _hint,
+        "answer": _answer,
+        "score": _score,
+        "drill": _drill,
+        "write": _write,
+    }[given.action]
     try:
         act(given)
     except SawbonesError as error:
@@ -99,10 +113,8 @@ def _say(text: str) -> None:
 def _begin(given: argparse.Namespace) -> None:
     from sawbones.practise.starting import begin, begin_into
 
-    folder = Path(given.folder) if given.folder else _fresh()
-    if folder.is_dir() and any(folder.iterdir()):
-        usage_error(f"{folder} is not empty: name another one with --folder")
-    seed = given.seed if given.seed is not None else random.SystemRandom().randrange(10**6)
+    folder = _empty(given, "exercise")
+    seed = _seed(given)
     _say("making an exercise and running it once, to see that it shows")
     if given.into:
         script = existing_script(given.into)
@@ -124,21 +136,33 @@ def _again(given: argparse.Namespace, seed: int) -> str:
     return " ".join(parts)
 
 
-def _fresh() -> Path:
+def _empty(given: argparse.Namespace, stem: str) -> Path:
+    """The folder that was asked for, or the first of exercise-1, exercise-2, ... that is free."""
     number = 1
-    while Path(f"exercise-{number}").exists():
+    while Path(f"{stem}-{number}").exists():
         number += 1
-    return Path(f"exercise-{number}")
+    folder = Path(given.folder or f"{stem}-{number}")
+    if folder.is_dir() and any(folder.iterdir()):
+        usage_error(f"{folder} is not empty: name another one with --folder")
+    return folder
+
+
+def _seed(given: argparse.Namespace) -> int:
+    return given.seed if given.seed is not None else random.SystemRandom().randrange(10**6)
 
 
 def _folder(given: argparse.Namespace) -> Path:
     from sawbones.practise.records import MARK
 
+    return _latest(given, "exercise", MARK)
+
+
+def _latest(given: argparse.Namespace, stem: str, mark: str) -> Path:
     if given.folder:
         return Path(given.folder)
-    if Path(MARK).exists():
+    if Path(mark).exists():
         return Path()
-    found = [path.parent for path in Path().glob(f"exercise-*/{MARK}")]
+    found = [path.parent for path in Path().glob(f"{stem}-*/{mark}")]
     return max(found, key=lambda path: path.stat().st_mtime, default=Path())
 
 
@@ -205,17 +229,18 @@ def _row(
 
 
 def _score(given: argparse.Namespace) -> None:
-    from sawbones.practise.progress import page
-    from sawbones.practise.records import history
+    from sawbones.practise.progress import page, written
+    from sawbones.practise.records import WRITTEN, history
 
     print(page(list(history())))
+    print("\n".join(written(list(history(WRITTEN)))))
 
 
 def _drill(given: argparse.Namespace) -> None:
     """Think, press Enter, compare, and say whether it was right; what was not comes again first."""
     from sawbones.practise import drills, records
 
-    seed = given.seed if given.seed is not None else random.SystemRandom().randrange(10**6)
+    seed = _seed(given)
     past = records.history(records.DRILLS)
     deck = drills.in_order(drills.cards(given.kind, seed), past, seed)[: given.count]
     if given.show:
@@ -233,3 +258,45 @@ def _drill(given: argparse.Namespace) -> None:
         right += known
         records.remember({"card": card.id, "right": known, "when": time.time()}, records.DRILLS)
     print(f"\n{right} of {len(deck)} right")
+
+
+def _write(given: argparse.Namespace) -> None:
+    from sawbones.practise import records
+    from sawbones.practise.writing.assignments import assignment, assignments
+    from sawbones.practise.writing.beginning import begin, next_one
+
+    if given.list:
+        for one in assignments().values():
+            print(f"{one.name:<15} {one.minutes:>3g} minutes  {one.about}")
+        return
+    if given.grade:
+        _grade_written(given)
+        return
+    past = list(records.history(records.WRITTEN))
+    asked = assignment(given.assignment) if given.assignment else next_one(past)
+    folder = _empty(given, "write")
+    print(f"{begin(asked, folder)}    fill it in within {asked.minutes:g} minutes")
+    print(f"Grade it: sawbones practise write --grade --folder {folder}")
+
+
+def _grade_written(given: argparse.Namespace) -> None:
+    from sawbones.practise import records
+    from sawbones.practise.writing.beginning import MARK, begun
+    from sawbones.practise.writing.judging import judge
+
+    folder = _latest(given, "write", MARK)
+    asked, minutes = begun(folder)
+    seed = _seed(given)
+    judged = judge(asked, folder / asked.file, seed)
+    points = judged.points(minutes, asked.minutes)
+    late = ", over the limit" if minutes > asked.minutes else ""
+    print(f"{points:g} of 100 points, {minutes:.0f} of {asked.minutes:g} minutes{late}")
+    if judged.passed:
+        print("every term is right on all hidden inputs")
+    for line in judged.first_wrong:
+        print(f"  {line}")
+    if judged.mistake:
+        print(f"  These numbers come out with this mistake: {judged.mistake}")
+    print(f"Read: sawbones explain {asked.page}. The same inputs again: --seed {seed}")
+    row = {"assignment": asked.name, "passed": judged.passed and not late, "points": points}
+    records.remember({**row, "minutes": round(minutes, 1), "when": time.time()}, records.WRITTEN)

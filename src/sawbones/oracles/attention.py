@@ -20,6 +20,7 @@ from sawbones.oracles.arguments import (
     as_int64,
     require_axes,
     require_one_of,
+    require_shape,
 )
 from sawbones.oracles.losses import softmax
 
@@ -72,6 +73,48 @@ def attention(
         scores_QK = np.where(_read_mask(mask, scores_QK.shape), scores_QK, -np.inf)
     weights_QK = softmax(scores_QK)
     return Attention(weights_QK @ v_KV, weights_QK)
+
+
+@dataclass(frozen=True)
+class AttentionGradients:
+    queries_QD: Array
+    keys_KD: Array
+    values_KV: Array
+
+
+def attention_gradients(
+    queries: ArrayLike,
+    keys: ArrayLike,
+    values: ArrayLike,
+    upstream: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+) -> AttentionGradients:
+    """upstream is d loss / d output, of the output's shape; the leading axes of queries, keys and
+    values are equal here, not broadcast.
+    """
+    q_QD, k_KD, v_KV = (
+        as_float64("queries", queries),
+        as_float64("keys", keys),
+        as_float64("values", values),
+    )
+    forward = attention(q_QD, k_KD, v_KV, mask, scale=scale)
+    do_QV = as_float64("upstream", upstream)
+    require_shape("upstream", do_QV, forward.output_QV.shape, "the shape of the output")
+    for name, array in (("keys", k_KD), ("values", v_KV)):
+        require_shape(name, array, (*q_QD.shape[:-2], *array.shape[-2:]), "as in queries, ...")
+    factor = q_QD.shape[-1] ** -0.5 if scale is None else scale
+    w_QK = forward.weights_QK
+    dw_QK = do_QV @ np.swapaxes(v_KV, -1, -2)
+    # The softmax of a row: what all its weights share drops out. A masked weight is 0, and so is
+    # the gradient of its score.
+    ds_QK = w_QK * (dw_QK - (dw_QK * w_QK).sum(axis=-1, keepdims=True))
+    return AttentionGradients(
+        ds_QK @ k_KD * factor,
+        np.swapaxes(ds_QK, -1, -2) @ q_QD * factor,
+        np.swapaxes(w_QK, -1, -2) @ do_QV,
+    )
 
 
 def causal_mask(num_queries: int, num_keys: int | None = None, *, first_query: int = 0) -> Bools:

@@ -37,6 +37,40 @@ def layer_norm(
     )
 
 
+@dataclass(frozen=True)
+class LayerNormGradients:
+    x: Array
+    weight: Array
+    bias: Array
+
+
+def layer_norm_gradients(
+    x: ArrayLike,
+    normalized_shape: Sequence[int],
+    weight: ArrayLike | None,
+    upstream: ArrayLike,
+    *,
+    eps: float = 1e-5,
+) -> LayerNormGradients:
+    """upstream is d loss / d output, of the output's shape. docs/explanation/derivations.md derives
+    the three terms of the gradient by x.
+    """
+    values, axes = _read_trailing(x, normalized_shape)
+    require_range("eps", eps, 0.0)
+    dy = as_float64("upstream", upstream)
+    require_shape("upstream", dy, values.shape, "the shape of x")
+    normal = _standardize(values, axes, eps)
+    spread = np.sqrt(values.var(axis=axes, keepdims=True) + eps)
+    dn = dy * _read_affine("weight", weight, normalized_shape, 1.0)
+    dx: Array = (
+        dn
+        - dn.mean(axis=axes, keepdims=True)
+        - normal * (dn * normal).mean(axis=axes, keepdims=True)
+    ) / spread
+    leading = tuple(range(values.ndim - len(axes)))
+    return LayerNormGradients(dx, (dy * normal).sum(axis=leading), dy.sum(axis=leading))
+
+
 def rms_norm(
     x: ArrayLike, normalized_shape: Sequence[int], weight: ArrayLike | None = None, *, eps: float
 ) -> Array:

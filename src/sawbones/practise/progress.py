@@ -39,6 +39,16 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def written(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The last try of each assignment."""
+    last = {row["assignment"]: row for row in rows}
+    lines = ["", "written by hand"] if last else []
+    for name, row in last.items():
+        passed = "passed" if row["passed"] else "not yet"
+        lines.append(f"{name:<15} {passed:<8} {row['points']:>5g}  {row['minutes']:g} minutes")
+    return lines
+
+
 def _points(rows: Sequence[dict[str, Any]]) -> list[float]:
     return [float(row["points"]) for row in rows]
 

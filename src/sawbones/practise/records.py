@@ -21,6 +21,7 @@ from sawbones.schema.errors import SawbonesError
 MARK = ".exercise"
 ANSWERS = "history.jsonl"
 DRILLS = "drills.jsonl"
+WRITTEN = "written.jsonl"
 
 
 class NotAnExercise(SawbonesError):

@@ -1,0 +1,13 @@
+import numpy as np
+
+
+def adamw(parameter, gradients, lr, beta1, beta2, eps, weight_decay):
+    p = np.array(parameter)
+    m = np.zeros_like(p)
+    v = np.zeros_like(p)
+    for t, gradient in enumerate(gradients, 1):
+        p = p * (1 - lr * weight_decay)
+        m = beta1 * m + (1 - beta1) * gradient
+        v = beta2 * v + (1 - beta2) * gradient**2
+        p = p - lr * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps)
+    return {"mean": m, "square": v, "parameter": p}
