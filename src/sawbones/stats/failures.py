@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sawbones.schema import Op, Run, Site
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import as_site
+from sawbones.trace.graph import StepGraph
 
 _SIZES = re.compile(
     r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at "
@@ -188,43 +188,43 @@ SPREADS = (
 )
 
 
-def unguarded(flow: Flow) -> list[tuple[Op, str]]:
+def unguarded(graph: StepGraph) -> list[tuple[Op, str]]:
     """Divisions by a norm or a standard deviation, and roots of a variance, that nothing keeps away
     from zero.
     """
     found = []
-    for op in flow.ops:
+    for op in graph.ops:
         if op.name not in ("rsqrt", "reciprocal", *DIVISIONS) or not op.inputs:
             continue
         if (
             not op.module
             and not any(value.requires_grad for value in op.outputs)
-            and not _weighs_the_loss(flow, op)
+            and not _weighs_the_loss(graph, op)
         ):
             continue  # data being prepared, no part of the model
         divisor = op.inputs[0] if op.name in ("rsqrt", "reciprocal") else op.inputs[-1]
         if op.name not in ("rsqrt", "reciprocal") and len(op.inputs) < 2:
             continue
-        made = _behind_guard(flow, flow.origin(divisor, op.index)[1])
+        made = _behind_guard(graph, graph.origin(divisor, op.index)[1])
         rooted = op.name == "rsqrt"
         if made is not None and made.name in ("sqrt", "pow") and made.inputs:
-            made = _behind_guard(flow, flow.origin(made.inputs[0], made.index)[1])
+            made = _behind_guard(graph, graph.origin(made.inputs[0], made.index)[1])
             rooted = True
         if rooted and made is not None and made.name in DIVISIONS and made.inputs:
             # A mean over the real positions is written as a sum over a count, and a count guards
             # nothing.
-            made = _behind_guard(flow, flow.origin(made.inputs[0], made.index)[1])
-        if made is not None and made.name in SPREADS and _is_spread(flow, made):
+            made = _behind_guard(graph, graph.origin(made.inputs[0], made.index)[1])
+        if made is not None and made.name in SPREADS and _is_spread(graph, made):
             found.append((op, made.name))
     return found
 
 
-def _weighs_the_loss(flow: Flow, op: Op) -> bool:
+def _weighs_the_loss(graph: StepGraph, op: Op) -> bool:
     """What it makes is multiplied, outside of the model, with something that has a gradient:
     advantages, weights of samples.
     """
     made = {value.id for value in op.outputs}
-    for later in flow.ops:
+    for later in graph.ops:
         if later.index <= op.index or not any(value.id in made for value in later.inputs):
             continue
         if not any(value.requires_grad for value in later.outputs):
@@ -234,20 +234,20 @@ def _weighs_the_loss(flow: Flow, op: Op) -> bool:
     return False
 
 
-def _behind_guard(flow: Flow, made: Op | None) -> Op | None:
+def _behind_guard(graph: StepGraph, made: Op | None) -> Op | None:
     """What a number was added to that is too small to keep anything away from zero."""
     if made is None or made.name not in ("add", "add_", "__add__") or len(made.inputs) != 1:
         return made
     number = made.args.get("other")
     nothing = isinstance(number, (int, float)) and abs(number) < NO_GUARD
-    return flow.origin(made.inputs[0], made.index)[1] if nothing else made
+    return graph.origin(made.inputs[0], made.index)[1] if nothing else made
 
 
-def _is_spread(flow: Flow, made: Op) -> bool:
+def _is_spread(graph: StepGraph, made: Op) -> bool:
     """A mean, sum or maximum counts only when squares or absolute values went into it."""
     if made.name not in ("mean", "sum", *LARGEST):
         return True
-    before = flow.origin(made.inputs[0], made.index)[1] if made.inputs else None
+    before = graph.origin(made.inputs[0], made.index)[1] if made.inputs else None
     if before is None:
         return False
     return before.name in ("abs", "absolute") or (

@@ -11,48 +11,8 @@ from dataclasses import dataclass
 from sawbones.schema import DeepStep, LossCall, Op, Run, Site, Value
 from sawbones.schema.loss import LossFacts
 from sawbones.schema.source import as_site as as_site
-
-# Operators that hand on the same values in another shape, order or type.
-PASSING = frozenset(
-    {
-        "view",
-        "reshape",
-        "transpose",
-        "permute",
-        "t",
-        "T",
-        "mT",
-        "contiguous",
-        "squeeze",
-        "unsqueeze",
-        "flatten",
-        "unflatten",
-        "expand",
-        "clone",
-        "to",
-        "float",
-        "double",
-        "half",
-        "bfloat16",
-        "type",
-        "type_as",
-        "movedim",
-        "detach",
-        "__getitem__",
-        "narrow",
-        "select",
-        "chunk",
-        "split",
-        "unbind",
-        "index_select",
-        "masked_select",
-        "view_as",
-        "reshape_as",
-        "ravel",
-        "alias",
-    }
-)
-
+from sawbones.trace.graph import StepGraph
+from sawbones.trace.operators import PASSING
 
 # Layers that a model reads numbers with.
 _READING = frozenset(
@@ -101,8 +61,12 @@ class Seen:
         value = self.call.value
         return self.call.input.nonfinite == 0 and (value is None or math.isfinite(value))
 
-    def maker(self, through: frozenset[str] = PASSING) -> Op | None:
-        return maker_of(self.deep, self.call.input, self.call.op, through)
+    def maker(self, of: Op | None = None) -> Op | None:
+        """What made the scores, or the first input of another operator, seen through those that
+        only hand values on.
+        """
+        value, before = (of.inputs[0], of.index) if of else (self.call.input, self.call.op)
+        return StepGraph(self.deep, with_no_grad=True).origin(value, before, PASSING)[1]
 
 
 def reaching(run: Run) -> Iterator[Seen]:
@@ -118,41 +82,16 @@ def carrying(run: Run) -> list[Seen]:
     return [seen for seen in reaching(run) if seen.facts.main]
 
 
-def maker_of(
-    deep: DeepStep, value: Value, before: int, through: frozenset[str] = PASSING
-) -> Op | None:
-    """The operator that made a value, seen through those that only hand it on."""
-    made: dict[int, list[Op]] = {}
-    for op in deep.ops:
-        for output in op.outputs:
-            made.setdefault(output.id, []).append(op)
-    current, limit = value, before
-    for _ in range(64):
-        found = next((o for o in reversed(made.get(current.id, ())) if o.index < limit), None)
-        if found is None or found.name not in through or not found.inputs:
-            return found
-        current, limit = found.inputs[0], found.index
-    return None
-
-
 def user_sites(
     deep: DeepStep, names: frozenset[str], value: Value | None, before: int
 ) -> list[Site]:
     """Sites of the operators of these names on the way to a value, nearest first."""
-    found: list[Site] = []
-    waiting = [value.id] if value is not None else []
-    seen: set[int] = set()
-    made = {output.id: op for op in deep.ops if op.index < before for output in op.outputs}
-    while waiting and len(seen) < 200:
-        number = waiting.pop(0)
-        op = made.get(number)
-        if op is None or op.index in seen:
-            continue
-        seen.add(op.index)
-        if op.name in names and op.site is not None and op.site not in found:
-            found.append(op.site)
-        waiting += [i.id for i in op.inputs if not i.requires_grad]
-    return found
+    if value is None:
+        return []
+    fixed = StepGraph(deep, with_no_grad=True).behind(
+        value, before, 200, lambda op: (v for v in op.inputs if not v.requires_grad)
+    )
+    return list(places(*(op.site for op in fixed if op.name in names)))
 
 
 def framework_sites(run: Run) -> set[Site]:

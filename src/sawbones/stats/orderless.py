@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sawbones.schema import DeepStep, Op, Run, Value
-from sawbones.stats.dataflow import Flow, data_values, lookup
 from sawbones.stats.positions import ADDING, Added, added_codes, time_dim_of
 from sawbones.stats.sequences import attention_ops, keys_of, main_call
+from sawbones.trace.graph import StepGraph, data_values, first_features, lookup
 
 _ORDERED = (
     "lstm",
@@ -40,12 +40,12 @@ def orderless(deep: DeepStep) -> Orderless | None:
     start, length = _start(deep)
     if start is None or length < 3:
         return None
-    flow = Flow(deep)
-    mine = flow.reached([v.id for v in start.outputs])
+    graph = StepGraph(deep)
+    mine = graph.reached(start.outputs)
     looking = [
         (a, op)
         for a, op in attention_ops(deep)
-        if a.keys in (length, length + 1) and keys_of(flow, a, op) in mine
+        if a.keys in (length, length + 1) and keys_of(graph, a, op) in mine
     ]
     if not looking or (
         looking[0][0].queries == looking[0][0].keys and looking[0][0].future_mass < 0.01
@@ -57,16 +57,16 @@ def orderless(deep: DeepStep) -> Orderless | None:
         return None
     lost = next((op for op in entering if op.name in ADDING and op.site is not None), None)
     return Orderless(
-        start, length, len(looking), lost, _alike(deep, flow, mine, looking[0][1].index)
+        start, length, len(looking), lost, _alike(deep, graph, mine, looking[0][1].index)
     )
 
 
-def _alike(deep: DeepStep, flow: Flow, mine: set[int], before: int) -> Added | None:
+def _alike(deep: DeepStep, graph: StepGraph, mine: set[int], before: int) -> Added | None:
     """A learned vector of its own with room for positions, (1, 1, features), that all of them get
     before they are attended to.
     """
     for added in added_codes(deep):
-        learned = added.code.requires_grad and flow.maker(added.code, added.op.index) is None
+        learned = added.code.requires_grad and graph.maker(added.code, added.op.index) is None
         single = len(added.code.shape) == 3 and added.sizes == (1, 1)
         if learned and single and added.data.id in mine and added.op.index < before:
             return added
@@ -98,22 +98,12 @@ def _start(deep: DeepStep) -> tuple[Op | None, int]:
         if token.role == "tokens" and token.time_dim is not None and len(token.shape) == 2:
             return lookup(deep, token), token.shape[token.time_dim]
     for item in deep.influence:
-        if item.source.startswith("features:") and item.time_dim >= 0:
-            number = int(item.source.split(":")[1])
-            op = next((o for o in deep.ops if o.index == number), None)
+        op = first_features(deep, item)
+        if op is not None and item.time_dim >= 0:
             return op, item.source_shape[item.time_dim]
-        if item.source.startswith("features:"):
-            number = int(item.source.split(":")[1])
-            op = next((o for o in deep.ops if o.index == number), None)
-            if (
-                op is not None
-                and op.name.startswith("conv")
-                and len(item.source_shape) > 2
-                and _is_patching(op)
-            ):
-                return op, math.prod(
-                    item.source_shape[2:]
-                )  # patches, in channels-first form until they are flattened
+        space = item.source_shape[2:]
+        if op is not None and op.name.startswith("conv") and space and _is_patching(op):
+            return op, math.prod(space)  # patches, in channels-first form until they are flattened
     return None, 0
 
 
@@ -121,16 +111,10 @@ def _used(deep: DeepStep) -> set[int]:
     """Indexes of the operators whose results go into the loss; all of them where its input is not
     among their results.
     """
-    call = main_call(deep)
-    needed = {call.input.id} if call is not None else set()
-    if not any(v.id in needed for op in deep.ops for v in op.outputs):
+    call, graph = main_call(deep), StepGraph(deep, with_no_grad=True)
+    if call is None or graph.maker(call.input) is None:
         return {op.index for op in deep.ops}
-    found = set()
-    for op in reversed(deep.ops):
-        if any(v.id in needed for v in op.outputs):
-            found.add(op.index)
-            needed.update(v.id for v in op.inputs)
-    return found
+    return {op.index for op in graph.behind(call.input)}
 
 
 def _order_enters(deep: DeepStep, mine: set[int], length: int) -> Iterator[Op]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sawbones.schema import DeepStep, Op, Value
-from sawbones.stats.dataflow import Flow, data_values
+from sawbones.trace.graph import StepGraph, data_values
 
 ADDING = ("add", "add_", "__iadd__", "sub")
 REDUCING = frozenset({"mean", "sum", "amax", "amin", "max", "min", "median", "select"})
@@ -65,9 +65,9 @@ def added_codes(deep: DeepStep) -> Iterator[Added]:
             yield Added(op, first, second, time_dim)
 
 
-def comes_from_table(flow: Flow, added: Added, rows: int) -> Value | None:
+def comes_from_table(graph: StepGraph, added: Added, rows: int) -> Value | None:
     """The table of at least this many rows that a code was cut or reduced from."""
-    for value in flow.sources(added.code, added.op.index):
+    for value in graph.sources(added.code, added.op.index):
         sizes = [n for n in value.shape[:-1] if n > 1]
         is_table = (
             value.dtype.startswith(("float", "bfloat"))

@@ -7,8 +7,8 @@ from typing import Any
 
 from sawbones.schema import Attention, DeepStep, Influence, LossCall, Op, Run, Site
 from sawbones.schema.loss import LossFacts
-from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site
+from sawbones.trace.graph import StepGraph, lookup
 
 # share of the targets that must be input tokens for the loss to count as prediction of the input
 # itself
@@ -75,13 +75,13 @@ def attention_ops(deep: DeepStep) -> list[tuple[Attention, Op]]:
     return found
 
 
-def keys_of(flow: Flow, attention: Attention, op: Op) -> int | None:
+def keys_of(graph: StepGraph, attention: Attention, op: Op) -> int | None:
     """The tensor that the keys come from; for a softmax over scores, the second operand of the
     product.
     """
     if attention.kind != "softmax":
         return op.inputs[1].id if len(op.inputs) > 1 else None
-    for behind in flow.behind(op.inputs[0], op.index, 24):
+    for behind in graph.behind(op.inputs[0], op.index, 24):
         if (
             behind.name in ("matmul", "bmm", "einsum", "__matmul__", "baddbmm")
             and len(behind.inputs) >= 2
@@ -99,12 +99,12 @@ def self_attentions(deep: DeepStep, source: int) -> list[tuple[Attention, Op]]:
     start = lookup(deep, deep.tokens[source])
     if start is None:
         return []
-    flow = Flow(deep)
-    reached = flow.reached([v.id for v in start.outputs])
+    graph = StepGraph(deep)
+    reached = graph.reached(start.outputs)
     return [
         (attention, op)
         for attention, op in attention_ops(deep)
-        if attention.queries == attention.keys and keys_of(flow, attention, op) in reached
+        if attention.queries == attention.keys and keys_of(graph, attention, op) in reached
     ]
 
 
@@ -167,19 +167,19 @@ def mask_makers(deep: DeepStep, attention: Attention, op: Op) -> list[Site]:
     """Lines of the step that made what masks the scores: the values beside them that carry no
     gradient.
     """
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     users = [op]
     if attention.kind == "softmax":
         users = [
             o
-            for o in flow.behind(op.inputs[0], op.index, 12)
+            for o in graph.behind(op.inputs[0], op.index, 12)
             if o.name in MASKING and o.site is not None
         ]
     found: dict[Site, None] = {}
     for user in users:
         for value in user.inputs[1:]:
             if not value.requires_grad:
-                made = flow.origin(value, user.index)[1] or flow.maker(value, user.index)
+                made = graph.origin(value, user.index)[1] or graph.maker(value, user.index)
                 if made is not None and made.site is not None:
                     found[made.site] = None
     return list(found)

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from sawbones.schema import LossCall, Run
 from sawbones.stats.levels import Level, apart, level, part
-from sawbones.stats.loss_calls import PASSING
 from sawbones.stats.protocol import share_the_run
 from sawbones.stats.series import finite
+from sawbones.trace.operators import PASSING
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,7 +28,6 @@ VALUES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 # Targets that were handed on or put together, not computed.
 FROM_DATA = PASSING | {
     "tensor",
-    "as_tensor",
     "from_numpy",
     "stack",
     "cat",
@@ -36,8 +35,6 @@ FROM_DATA = PASSING | {
     "where",
     "masked_fill",
     "clamp",
-    "long",
-    "int",
 }
 MOST_COUNTED = 64  # classes that a deep step counts
 STANDARD_ERRORS = 2.0  # to the end of a 95 % interval

@@ -20,7 +20,7 @@ def measure(graph: OpGraph, loss: Found) -> dict[str, Any] | None:
     if scores is None or target is None or scores.shape[0] != target.shape[0]:
         return None
     rows = scores.shape[0]
-    behind = graph.ancestors(loss.input, before=loss.op.index)[::-1]
+    behind = sorted(graph.behind(loss.input, loss.op.index), key=lambda op: op.index)
     given = [
         spread
         for op in behind

@@ -13,10 +13,10 @@ from torch.nn import functional as F
 from sawbones.observe.deep import spelled_softmax as by_hand
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import Paths
-from sawbones.observe.deep.names import DOT_PRODUCTS, RESHAPING
 from sawbones.observe.deep.roles import Source, triangle
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.schema import Attention
+from sawbones.trace.operators import DOT_PRODUCTS, RESHAPING
 
 _MAX_CALLS = 96
 _MAX_ELEMENTS = 1 << 20  # weights recomputed per call
@@ -268,23 +268,21 @@ def _product_behind(
     masks: list[RawOp] = []
     scalings: list[RawOp] = []
     since: list[RawOp] = []  # scalings, up to the latest mask that was found
-    position: int | None = before
-    for _ in range(16):
-        op = graph.producer(ref, position)
-        if op is None or (op.name not in DOT_PRODUCTS and op.name not in _SCORE_OPS):
-            return None, masks, since
-        if op.name in DOT_PRODUCTS:
-            return op, masks, since
-        if not op.inputs:
-            return None, masks, since
+    for _, op in graph.way(ref, before, _SCORE_OPS, _scores):
+        if op is None or op.name not in _SCORE_OPS:
+            product = op if op is not None and op.name in DOT_PRODUCTS else None
+            return product, masks, since
         if op.name.startswith(("masked_fill", "where", "add", "sub", "__setitem__")):
             masks.append(op)
             since = list(scalings)
         elif op.name.rstrip("_") in ("mul", "div"):
             scalings.append(op)
-        ref = op.arguments.get("input", op.inputs[0]) if op.name == "where" else op.inputs[0]
-        position = op.index
     return None, masks, since
+
+
+def _scores(op: RawOp) -> Ref | None:
+    given = next(iter(op.inputs), None)
+    return op.arguments.get("input", given) if op.name == "where" else given
 
 
 def _head_dim(product: RawOp) -> int:

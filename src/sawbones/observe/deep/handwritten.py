@@ -7,10 +7,10 @@ from __future__ import annotations
 from sawbones.observe.deep import by_gradient
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found
-from sawbones.observe.deep.names import LOSSES, RESHAPING, SLICING
 from sawbones.observe.deep.trace import RawOp, Ref
+from sawbones.trace.operators import LOSSES, PASSING, RESHAPING
 
-_HANDED_ON = RESHAPING | SLICING | {"clamp", "clamp_min", "clamp_max", "clamp_", "nan_to_num"}
+_HANDED_ON = PASSING | {"clamp", "clamp_min", "clamp_max", "clamp_", "nan_to_num"}
 # Where the model ends: nothing behind a weighted operator belongs to the loss.
 _MODEL = frozenset(
     {
@@ -46,9 +46,8 @@ def _is_boundary(op: RawOp) -> bool:
 def find_handwritten(graph: OpGraph, root: Ref) -> list[Found]:
     # Weight penalties start at parameters and stop there; library losses are already known and not
     # looked behind.
-    region = [
-        op for op in graph.ancestors(root, stop=_is_boundary, limit=400) if not _is_boundary(op)
-    ]
+    behind = graph.behind(root, None, 400, lambda op: () if _is_boundary(op) else op.inputs)
+    region = sorted((op for op in behind if not _is_boundary(op)), key=lambda op: -op.index)
     if not region:
         return []
     inside = {op.index for op in region}
@@ -170,7 +169,7 @@ def _picked(graph: OpGraph, logs: Ref, inside: set[int] | None) -> tuple[Ref | N
 def _squeezed(graph: OpGraph, index: Ref, user: RawOp) -> Ref:
     """gather wants one dimension more than the target has: the form before `unsqueeze`."""
     if index.shape and index.shape[-1] == 1:
-        for form in graph.chain(index, user.index):
+        for form, _ in graph.way(index, user.index, RESHAPING):
             if form.shape == index.shape[:-1]:
                 return form
     return index
@@ -218,20 +217,19 @@ def _from_log_of_probabilities(graph: OpGraph, region: list[RawOp], root: Ref) -
 
 
 def _same_shape(graph: OpGraph, ref: Ref, before: int, through: frozenset[str]) -> Ref:
-    return next(
-        form
-        for form in reversed(list(graph.chain(ref, before, through)))
-        if form.shape == ref.shape
-    )
+    return [form for form, _ in graph.way(ref, before, through) if form.shape == ref.shape][-1]
 
 
 def _near_users(graph: OpGraph, ref: Ref) -> list[RawOp]:
     users = graph.users(ref)
-    return users + [
-        further
-        for op in users
-        if op.name in ("neg", "clamp", "squeeze") and op.outputs
-        for further in graph.users(op.outputs[0])
+    return [
+        *users,
+        *(
+            further
+            for op in users
+            if op.name in ("neg", "clamp", "squeeze") and op.outputs
+            for further in graph.users(op.outputs[0])
+        ),
     ]
 
 

@@ -136,7 +136,7 @@ def _output_dims(
 
 
 def _targets(graph: OpGraph, sources: list[Source], output: Ref, batch: int) -> list[_Target]:
-    behind = {op.index for op in graph.ancestors(output)}
+    behind = {op.index for op in graph.behind(output)}
     found = []
     for number, source in enumerate(sources):
         if source.role != "tokens" or source.index.dim() != 2 or source.op.index not in behind:
@@ -179,9 +179,8 @@ def _learned_form(graph: OpGraph, source: Source) -> Ref | None:
     """The embedding's output, or what is first learned on top of it when the table is frozen."""
     if source.output.requires_grad:
         return source.output
-    after = graph.descendants(source.output)
-    for op in graph.ops:
-        if op.index in after and op.outputs and op.outputs[0].requires_grad:
+    for op in graph.after([source.output]):
+        if op.outputs and op.outputs[0].requires_grad:
             return op.outputs[0] if op.outputs[0].shape[:2] == source.output.shape[:2] else None
     return None
 

@@ -11,7 +11,6 @@ _RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 _ATTENDING = (
     "multi_head_attention_forward"  # takes (time, batch, features) whatever its layer was told
 )
-_MAX_WAY = 64
 
 
 def input_is_time_first(graph: OpGraph) -> bool | None:
@@ -34,16 +33,16 @@ def _turned(graph: OpGraph, ref: Ref, before: int) -> bool:
     input.
     """
     odd = False
-    for _ in range(_MAX_WAY):
-        op = graph.producer(ref, before)
-        if op is None or op.name == "embedding":
-            break
-        odd ^= _swaps(op)
-        ways = [r for r in op.inputs if len(r.shape) == len(ref.shape) and not r.is_parameter]
-        if not ways:
-            break
-        ref, before = next((r for r in ways if r.requires_grad), ways[0]), op.index
+    for _, op in graph.way(ref, before, follow=_alike):
+        odd ^= op is not None and _swaps(op)
     return odd
+
+
+def _alike(op: RawOp) -> Ref | None:
+    """What it was given with as many dimensions, rather something that is learned."""
+    size = len(op.outputs[0].shape) if op.name != "embedding" else None
+    ways = [r for r in op.inputs if len(r.shape) == size and not r.is_parameter]
+    return max(ways, key=lambda r: r.requires_grad, default=None)
 
 
 def _swaps(op: RawOp) -> bool:

@@ -14,11 +14,11 @@ from torch.nn import functional as F
 
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import Paths
-from sawbones.observe.deep.names import LOSSES
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.observe.origins import library_built_at
 from sawbones.schema import LossCall
 from sawbones.schema.loss import LossFacts
+from sawbones.trace.operators import LOSSES
 
 _CHUNK = 1 << 24  # elements of the scores that are looked at in one piece
 _MAX_LOSSES = 24
@@ -101,7 +101,10 @@ def describe(loss: Found, graph: OpGraph, root: Ref | None) -> None:
         loss.value = float(value.detach())
     if root is not None:
         facts["reaches_root"] = loss.output.id == root.id or loss.op.index in {
-            op.index for op in graph.ancestors(root, stop=lambda op: op.index < loss.op.index)
+            op.index
+            for op in graph.behind(
+                root, follow=lambda op: op.inputs if op.index >= loss.op.index else ()
+            )
         }
     scores = loss.input.tensor()
     target = loss.target.tensor() if loss.target is not None else None

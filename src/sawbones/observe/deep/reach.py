@@ -127,7 +127,7 @@ def cuts(
     """Places where a value that carried gradients goes on without them; `feeds_loss` says that the
     loss uses the result.
     """
-    behind = {op.index for op in graph.ancestors(root)} if root is not None else set()
+    behind = {op.index for op in graph.behind(root)} if root is not None else set()
     inside = _inside_custom_functions(graph)
     found = []
     for op in graph.ops:

@@ -13,10 +13,10 @@ import torch
 
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.modules import ModuleCall, Paths
-from sawbones.observe.deep.names import RESHAPING
 from sawbones.observe.deep.trace import RawOp, Ref
 from sawbones.properties.inputs import tensors_in
 from sawbones.schema import TokenInput
+from sawbones.trace.operators import RESHAPING
 
 _MAX_SOURCES = 12
 _SURPRISE = 6.0  # nats by which runs at row ends must beat chance
@@ -185,7 +185,7 @@ def _lookup(op: RawOp) -> tuple[Ref | None, Ref | None]:
 
 def _role(source: Source, graph: OpGraph) -> str:
     index = source.index
-    makers = {op.name for op in graph.ancestors(source.index_ref, limit=40, before=source.op.index)}
+    makers = {op.name for op in graph.behind(source.index_ref, source.op.index, 40)}
     counted = bool(makers & {"arange", "cumsum", "linspace"})
     rows = index.reshape(-1, index.shape[-1]) if index.dim() > 1 else index.reshape(1, -1)
     for candidate in (rows, rows.t()):

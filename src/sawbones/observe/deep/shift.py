@@ -11,9 +11,9 @@ import torch
 
 from sawbones.observe.deep.graph import OpGraph
 from sawbones.observe.deep.losses import Found, class_rows
-from sawbones.observe.deep.names import RESHAPING, SLICING
 from sawbones.observe.deep.roles import Source
 from sawbones.observe.deep.trace import Ref
+from sawbones.trace.operators import PASSING, RESHAPING, SLICING
 
 SHIFTS = range(-3, 4)
 _CHUNK = 1 << 24
@@ -68,12 +68,12 @@ def _grid(loss: Found, graph: OpGraph) -> tuple[int, int] | None:
     for size in loss.target.shape:
         count *= size
     if loss.facts.get("target_is_index"):
-        for form in graph.chain(loss.target, loss.op.index, RESHAPING | SLICING):
+        for form, _ in graph.way(loss.target, loss.op.index, PASSING):
             if len(form.shape) == 2 and form.shape[0] * form.shape[1] == count:
                 return form.shape[0], form.shape[1]
             if len(form.shape) != 1 and len(form.shape) != 2:
                 break
-    for form in graph.chain(loss.input, loss.op.index, RESHAPING):
+    for form, _ in graph.way(loss.input, loss.op.index, RESHAPING):
         if len(form.shape) == 3 and form.shape[0] * form.shape[1] == count:
             return form.shape[0], form.shape[1]
     return None
@@ -84,7 +84,7 @@ def scores_form(loss: Found, frame: Frame | None, graph: OpGraph) -> Ref:
     # (batch, classes, time) says itself which is which; sizes do not when there are as many classes
     # as positions.
     if frame is not None and not (loss.class_dim == 1 and len(loss.input.shape) == 3):
-        for form in graph.chain(loss.input, loss.op.index, RESHAPING):
+        for form, _ in graph.way(loss.input, loss.op.index, RESHAPING):
             if len(form.shape) == 3 and form.shape[:2] == frame.shape and form.requires_grad:
                 return form
     return loss.input
@@ -92,12 +92,14 @@ def scores_form(loss: Found, frame: Frame | None, graph: OpGraph) -> Ref:
 
 def _start(loss: Found, graph: OpGraph) -> int:
     """The first time step that a slice such as logits[:, 1:] left in."""
-    start, ref, before = 0, loss.input, loss.op.index
-    for _ in range(32):
-        op = graph.producer(ref, before)
-        if op is None or op.name not in RESHAPING | SLICING or not op.inputs:
-            break
-        if op.name in SLICING and len(op.inputs[0].shape) == 3 and len(op.outputs[0].shape) == 3:
+    start = 0
+    for _, op in graph.way(loss.input, loss.op.index, PASSING):
+        if (
+            op is not None
+            and op.name in SLICING
+            and len(op.inputs[0].shape) == 3
+            and len(op.outputs[0].shape) == 3
+        ):
             small, whole = op.outputs[0].tensor(), op.inputs[0].tensor()
             if (
                 small is not None
@@ -111,7 +113,6 @@ def _start(loss: Found, graph: OpGraph) -> int:
                     if small.shape[time] != whole.shape[time]
                     else 0
                 )
-        ref, before = op.inputs[0], op.index
     return start
 
 

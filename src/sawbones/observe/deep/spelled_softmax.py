@@ -8,8 +8,8 @@ exponential that they come from.
 from __future__ import annotations
 
 from sawbones.observe.deep.graph import OpGraph
-from sawbones.observe.deep.names import RESHAPING
 from sawbones.observe.deep.trace import RawOp, Ref
+from sawbones.trace.operators import RESHAPING
 
 ENDS = frozenset({"exp", "div", "div_", "exp_"})
 _ON_THE_WAY = RESHAPING | {
@@ -57,7 +57,7 @@ def _unshifted(given: Ref, before: int, graph: OpGraph) -> Ref:
     """The scores before their maximum or log-sum was taken off, which changes nothing about the
     weights.
     """
-    maker = graph.producer(given, before)
+    maker = graph.maker(given, before)
     if (
         maker is not None
         and maker.inputs

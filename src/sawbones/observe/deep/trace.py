@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from sawbones.observe.deep.measure import Ledger, Statistic, is_plain
-from sawbones.observe.deep.names import LOSSES, bind, name_of, scalars
+from sawbones.observe.deep.names import bind, name_of, scalars
 from sawbones.observe.deep.switched import switched_off_at
 from sawbones.observe.guard import is_from_outside
 from sawbones.observe.interrupts import HOLDING
@@ -23,6 +23,7 @@ from sawbones.observe.tracing import is_tracing
 from sawbones.observe.unseen import unseen
 from sawbones.properties.inputs import tensors_in
 from sawbones.schema import Op, Site, Value
+from sawbones.trace.operators import LOSSES
 
 MAX_OPS = 6000  # with statistics, and in the record
 # after that by name and identity only, so that the way from the loss to the inputs stays known

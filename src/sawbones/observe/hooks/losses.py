@@ -11,34 +11,10 @@ from torch.nn import functional
 
 from sawbones.observe.patches import Patches
 from sawbones.observe.tracing import is_tracing
+from sawbones.trace.operators import LOSSES
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
-
-LOSSES = (
-    "cross_entropy",
-    "nll_loss",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "mse_loss",
-    "l1_loss",
-    "smooth_l1_loss",
-    "huber_loss",
-    "kl_div",
-    "poisson_nll_loss",
-    "gaussian_nll_loss",
-    "hinge_embedding_loss",
-    "margin_ranking_loss",
-    "cosine_embedding_loss",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
-    "ctc_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "soft_margin_loss",
-    "linear_cross_entropy",
-)
 
 
 def install(recorder: Recorder, patches: Patches) -> None:

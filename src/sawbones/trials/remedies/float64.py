@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from sawbones.observe.census import has_parameters
-from sawbones.observe.hooks.losses import LOSSES
+from sawbones.trace.operators import LOSSES
 from sawbones.trials.remedies import autocast_off, took_hold
 
 

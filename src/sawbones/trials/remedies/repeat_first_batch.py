@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from sawbones.observe.hooks.losses import LOSSES
+from sawbones.trace.operators import LOSSES
 
 
 def install(recorder: Any, count: int = 1) -> None:

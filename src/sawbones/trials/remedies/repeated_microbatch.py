@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from sawbones.observe.census import has_parameters
-from sawbones.observe.hooks.losses import LOSSES
+from sawbones.trace.operators import LOSSES
 
 STEPS = 3
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from sawbones.observe.hooks.losses import LOSSES
+from sawbones.trace.operators import LOSSES
 from sawbones.trials.remedies import took_hold
 
 

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import Seen, maker_of, places, reaching
+from sawbones.stats.loss_calls import Seen, places, reaching
 
 NEEDS = ("loss_calls", "ops")
 EXPLAINS = (
@@ -117,12 +117,12 @@ def _extra_sigmoid(seen: Seen) -> Op | None:
     for _ in range(3):  # a clamp against log(0) does not make a probability a logit
         if maker is None or maker.name not in _CLAMPING or not maker.inputs:
             break
-        maker = maker_of(seen.deep, maker.inputs[0], maker.index)
+        maker = seen.maker(maker)
     if maker is None or maker.name not in _SIGMOID or not maker.inputs:
         return None
     if seen.call.fn in _ON_LOGITS:
         return maker if seen.facts.input_in_unit_interval is not False else None
-    below = maker_of(seen.deep, maker.inputs[0], maker.index)
+    below = seen.maker(maker)
     return below if below is not None and below.name in _SIGMOID else None
 
 

@@ -47,7 +47,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import Seen, maker_of, places, reaching
+from sawbones.stats.loss_calls import Seen, places, reaching
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -133,7 +133,7 @@ def _extra_softmax(seen: Seen) -> Op | bool:
     maker = seen.maker()
     if maker is None or maker.name != "log_softmax" or not maker.inputs:
         return False
-    below = maker_of(seen.deep, maker.inputs[0], maker.index)
+    below = seen.maker(maker)
     return below if below is not None and below.name == "softmax" else False
 
 

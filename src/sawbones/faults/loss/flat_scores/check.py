@@ -44,8 +44,9 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Op, Run, Value
-from sawbones.stats.dataflow import FORMING, Flow
 from sawbones.stats.loss_calls import Seen, places, reaching
+from sawbones.trace.graph import StepGraph
+from sawbones.trace.operators import FORMING
 
 NEEDS = ("loss_calls", "ops")
 EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction")
@@ -53,7 +54,7 @@ EXPERIMENT = None
 PREVIEW = True
 MIN_WIDTH = 4  # entries of a row: of fewer any row may have length 1 by chance
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "einsum", "linear", "__matmul__", "rmatmul"})
-_SCALING = FORMING | {"mul", "div", "__mul__", "__rmul__", "__truediv__", "t", "transpose"}
+_SCALING = FORMING | {"mul", "div"}
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -93,21 +94,16 @@ def _cosines(seen: Seen) -> Op | None:
     """The product behind the scores, where both factors are rows of length 1."""
     if seen.number("num_classes") < 2:
         return None
-    flow, value, before = Flow(seen.deep), seen.call.input, seen.call.op
-    for _ in range(8):
-        op = flow.maker(value, before)
-        if op is None or not op.inputs:
-            return None
-        if op.name in _PRODUCTS:
-            factors = [v for v in op.inputs if len(v.shape) >= 2]
-            return op if len(factors) == 2 and _are_unit(factors) and op.outputs else None
-        if op.name not in _SCALING:
-            return None
-        wide = [v for v in op.inputs if v.shape and math.prod(v.shape) == math.prod(value.shape)]
-        if not wide:
-            return None
-        value, before = wide[0], op.index
-    return None
+    *_, (_, op) = StepGraph(seen.deep).way(seen.call.input, seen.call.op, _SCALING, _as_wide)
+    if op is None or op.name not in _PRODUCTS:
+        return None
+    factors = [v for v in op.inputs if len(v.shape) >= 2]
+    return op if len(factors) == 2 and _are_unit(factors) else None
+
+
+def _as_wide(op: Op) -> Value | None:
+    size = math.prod(op.outputs[0].shape)
+    return next((v for v in op.inputs if v.shape and math.prod(v.shape) == size), None)
 
 
 def _are_unit(factors: list[Value]) -> bool:

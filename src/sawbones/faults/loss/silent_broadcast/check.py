@@ -43,6 +43,7 @@ from collections.abc import Iterator
 from sawbones.evidence import exact, finding
 from sawbones.schema import Finding, Fix, Op, Run, Value
 from sawbones.stats.loss_calls import Seen, places, reaching, user_sites
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -124,8 +125,8 @@ def _weighted(run: Run) -> Iterator[Finding]:
     two.
     """
     for seen in reaching(run):
-        call = [op for op in seen.deep.ops if op.index == seen.call.op]
-        losses = {v.id for op in call for v in op.outputs if len(v.shape) <= 2}
+        call = StepGraph(seen.deep, with_no_grad=True).at(seen.call.op)
+        losses = {v.id for v in (call.outputs if call else ()) if len(v.shape) <= 2}
         for op in seen.deep.ops:
             pair = _paired(op, losses) if op.index > seen.call.op else None
             if pair is None:

@@ -52,7 +52,6 @@ from sawbones.stats.copied_targets import (
     has_other_input,
     influence_of_copied,
 )
-from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import (
     Seen,
     carrying,
@@ -60,6 +59,7 @@ from sawbones.stats.loss_calls import (
     places,
     user_sites,
 )
+from sawbones.trace.graph import StepGraph, lookup
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -215,7 +215,7 @@ def _cut_outputs(seen: Seen) -> list[Site]:
     if source is None or start is None or source.time_dim is None:
         return []
     time = source.time_dim
-    reached = Flow(seen.deep).reached([v.id for v in start.outputs])
+    reached = StepGraph(seen.deep).reached(start.outputs)
     for op in seen.deep.ops:
         if op.name not in ("__getitem__", "narrow") or op.site is None or not op.outputs:
             continue

@@ -46,9 +46,10 @@ import numpy as np
 from sawbones.evidence import exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loss as limits
-from sawbones.schema import DeepStep, Finding, Fix, Run, Site
+from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.series import diverged, finite
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("ops",)
 USES = ("nonfinite",)
@@ -159,24 +160,19 @@ def _model_paths(run: Run) -> set[str]:
 
 def _behind(deep: DeepStep, record: Mapping[str, Any], paths: set[str]) -> Iterator[_Birth]:
     """An infinity that was harmless where it was made (log of data) and met a zero later."""
-    made = {
-        output.id: op for op in deep.ops if op.index < int(record["op"]) for output in op.outputs
-    }
-    last = next((op for op in deep.ops if op.index == int(record["op"])), None)
-    waiting = [v.id for v in last.inputs if v.nonfinite] if last is not None else []
-    for _ in range(32):
-        op = made.get(waiting.pop(0)) if waiting else None
-        if op is None:
-            return
-        bad = [v for v in op.inputs if v.nonfinite]
-        if not bad and op.inputs:
-            low, high = op.inputs[0].min or 0, op.inputs[0].max or 0
-            number = op.outputs[0].nonfinite if op.outputs else 0
-            yield _Birth(
-                deep.step, op.name, op.site, low, high, number, "forward", op.module in paths
-            )
-            return
-        waiting += [v.id for v in bad]
+    graph = StepGraph(deep, with_no_grad=True)
+    last = graph.at(int(record["op"]))
+    for value in _spoiled(last) if last is not None else ():
+        for op in graph.behind(value, int(record["op"]), 32, _spoiled):
+            if op.inputs and not _spoiled(op):
+                low, high = op.inputs[0].min or 0, op.inputs[0].max or 0
+                number, inside = op.outputs[0].nonfinite, op.module in paths
+                yield _Birth(deep.step, op.name, op.site, low, high, number, "forward", inside)
+                return
+
+
+def _spoiled(op: Op) -> list[Value]:
+    return [v for v in op.inputs if v.nonfinite]
 
 
 def _from_journal(run: Run) -> Iterator[_Birth]:

@@ -51,6 +51,7 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, carrying, places
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("loss_calls",)
 USES = ("data_ops",)
@@ -104,12 +105,8 @@ def _filled_at(seen: Seen) -> list[Site]:
             (v for v in op.inputs if not v.requires_grad and v.shape == op.outputs[0].shape), None
         )
         if soft is not None:
-            makers = (
-                o
-                for o in seen.deep.ops
-                if o.index < op.index and any(v.id == soft.id for v in o.outputs)
-            )
-            return [o.site for o in makers if o.site is not None]
+            written = StepGraph(seen.deep, with_no_grad=True).writers(soft, op.index)
+            return [o.site for o in written if o.site is not None]
     return []
 
 

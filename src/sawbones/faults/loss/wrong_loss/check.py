@@ -52,6 +52,7 @@ from sawbones.evidence import NothingToJudge, compared, counted, exact, finding,
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.loss_calls import Seen, places, reaching
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("events",)
 USES = ("data_ops",)
@@ -291,18 +292,8 @@ def _stored_as_integers(seen: Seen) -> bool:
     target = seen.call.target
     if target is None or target.dtype.startswith("int"):
         return target is not None
-    made = {
-        output.id: op for op in seen.deep.ops if op.index < seen.call.op for output in op.outputs
-    }
-    current = target.id
-    for _ in range(16):
-        op = made.get(current)
-        if op is None or not op.inputs:
-            return False
-        if op.inputs[0].dtype.startswith("int"):
-            return True
-        current = op.inputs[0].id
-    return False
+    way = StepGraph(seen.deep, with_no_grad=True).way(target, seen.call.op)
+    return any(value.dtype.startswith("int") for value, _ in way)
 
 
 def _is_crash(run: Run) -> bool:

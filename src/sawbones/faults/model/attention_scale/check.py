@@ -48,9 +48,10 @@ from dataclasses import replace
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, Evidence, Finding, Fix, Op, Run
-from sawbones.stats.dataflow import FORMING, Flow
 from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import attention_ops
+from sawbones.trace.graph import StepGraph
+from sawbones.trace.operators import FORMING
 
 NEEDS = ("attention", "ops")
 EXPLAINS = ("model.vanishing-gradients", "optimizer.lr-too-low")
@@ -75,12 +76,12 @@ def check(run: Run) -> Iterator[Finding]:
     ]
     if not judged:
         raise NothingToJudge("no attention sets its own scale")
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     for attention, op in judged:
         if attention.kind == "sdpa":
-            said = _twice(flow, attention, op) or _told_wrong(flow, attention, op)
+            said = _twice(graph, attention, op) or _told_wrong(graph, attention, op)
         else:
-            said = _by_hand(flow, attention, op)
+            said = _by_hand(graph, attention, op)
         if said is not None:
             at, reading, fix = said
             yield finding(
@@ -116,13 +117,13 @@ def _not_divided(text: str, spread: float, ratio: float) -> Evidence:
     return compared(text, spread, limits.SCORE_SPREAD, expected=spread / ratio, signal="attention")
 
 
-def _twice(flow: Flow, attention: Attention, op: Op) -> _Said | None:
+def _twice(graph: StepGraph, attention: Attention, op: Op) -> _Said | None:
     inner = op.args.get("scale")
     root = math.sqrt(attention.head_dim)
     if isinstance(inner, (int, float)) and not _near(inner, 1 / root):
         return None
     for value in op.inputs[:2]:
-        made = flow.origin(value, op.index)[1]
+        made = graph.origin(value, op.index)[1]
         factor = _number(made)
         if made is not None and factor is not None and _near(factor, 1 / root):
             text = (
@@ -134,7 +135,7 @@ def _twice(flow: Flow, attention: Attention, op: Op) -> _Said | None:
     return None
 
 
-def _told_wrong(flow: Flow, attention: Attention, op: Op) -> _Said | None:
+def _told_wrong(graph: StepGraph, attention: Attention, op: Op) -> _Said | None:
     """The fused attention is told not to divide (or to multiply), and nothing before it made the
     queries or keys smaller.
     """
@@ -143,7 +144,7 @@ def _told_wrong(flow: Flow, attention: Attention, op: Op) -> _Said | None:
         return None
     if not _near(scale, 1) and not _near(scale, root):
         return None
-    makers = [flow.origin(v, op.index)[1] for v in op.inputs[:2]]
+    makers = [graph.origin(v, op.index)[1] for v in op.inputs[:2]]
     if any(m is None or m.name not in _PROJECTING for m in makers):
         return None  # normalised, rotated or scaled by something: these have a scale of their own
     biased = len(op.inputs) > 3 and op.inputs[3].requires_grad
@@ -159,11 +160,11 @@ def _told_wrong(flow: Flow, attention: Attention, op: Op) -> _Said | None:
     return op, _not_divided(text, spread, scale * root), fix
 
 
-def _by_hand(flow: Flow, attention: Attention, op: Op) -> _Said | None:
+def _by_hand(graph: StepGraph, attention: Attention, op: Op) -> _Said | None:
     spread, expected = attention.score_std, attention.expected_score_std
-    behind = list(flow.behind(op.inputs[0], op.index, 16))
+    behind = list(graph.behind(op.inputs[0], op.index, 16))
     product = next((o for o in behind if o.name in _PRODUCTS), None)
-    if not spread or not expected or product is None or not _projected(flow, product):
+    if not spread or not expected or product is None or not _projected(graph, product):
         return None
     if not attention.mask.get("axis_is_keys", True):
         return None
@@ -182,7 +183,7 @@ def _by_hand(flow: Flow, attention: Attention, op: Op) -> _Said | None:
         )
         fix = "Divide the scores by the square root of the head's width."
         return product, _not_divided(text, spread, ratio), fix
-    before = [flow.origin(v, product.index)[1] for v in product.inputs[:2]]
+    before = [graph.origin(v, product.index)[1] for v in product.inputs[:2]]
     after = [o for o in behind if o.index > product.index]
     scalings = [o for o in (*before, *after) if o is not None and _number(o) is not None]
     if not _near(ratio, 1 / root) or len(scalings) < 2:
@@ -210,9 +211,9 @@ def _in_the_weights(
     return limits.DRAWN_SMALLER.undercut_by(smaller * root)
 
 
-def _projected(flow: Flow, product: Op) -> bool:
+def _projected(graph: StepGraph, product: Op) -> bool:
     """Both operands come out of learned projections, directly or after a rotation or a scaling."""
     through = FORMING | frozenset(_SCALING)
-    makers = [flow.origin(v, product.index, through)[1] for v in product.inputs[-2:]]
+    makers = [graph.origin(v, product.index, through)[1] for v in product.inputs[-2:]]
     sources = (*_PROJECTING, "einsum", "add", "cat", "stack")
     return all(m is not None and m.name in sources for m in makers)

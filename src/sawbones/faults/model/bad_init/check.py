@@ -53,11 +53,11 @@ import numpy as np
 from sawbones.evidence import Limit, NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, LossCall, Run, Site, Tensor, Value
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.sequences import main_call
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("deep", "tensors")
 USES = ("data_ops", "numbers")
@@ -190,16 +190,16 @@ def _zeros_behind_zeros(run: Run, deep: DeepStep) -> _Said | None:
     """All units hand on the same number to weights that are the same: whatever is learned, the
     units stay equal.
     """
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     trained = {t.shape for t in run.tensors if _is_trained(run, t)}
     zero = {
         op.index: (op, weight)
-        for op in flow.ops
+        for op in graph.ops
         for weight in (op.inputs if op.name in _PRODUCTS else ())
         if len(weight.shape) >= 2
         and weight.requires_grad
         and weight.shape in trained
-        and flow.maker(weight, op.index) is None
+        and graph.maker(weight, op.index) is None
         and weight.min == weight.max == 0
     }
     for op, weight in zero.values():
@@ -208,7 +208,7 @@ def _zeros_behind_zeros(run: Run, deep: DeepStep) -> _Said | None:
             for v in op.inputs
             if v.id != weight.id and v.std == 0 and len(v.shape) >= 2 and v.requires_grad
         ]
-        behind = (b.index for v in given for b in flow.behind(v, op.index))
+        behind = (b.index for v in given for b in graph.behind(v, op.index))
         first, before = next((zero[index] for index in behind if index in zero), (None, None))
         if first is None or before is None:
             continue
@@ -306,7 +306,7 @@ def _own_products(run: Run, deep: DeepStep, call: LossCall) -> list[tuple[Tensor
     """Parameters that the script multiplies with by itself, and how much larger the products are
     than what went in.
     """
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     own = [
         t
         for t in run.tensors
@@ -314,13 +314,13 @@ def _own_products(run: Run, deep: DeepStep, call: LossCall) -> list[tuple[Tensor
     ]
     found: dict[str, tuple[Tensor, float]] = {}
     first: float = 0
-    for op in flow.ops:
+    for op in graph.ops:
         floats = [
             v for v in op.inputs if v.std is not None and v.dtype.startswith(("float", "bfloat"))
         ]
         if op.name not in _PRODUCTS or len(floats) < 2 or not op.outputs:
             continue
-        weights = [v for v in floats if v.requires_grad and flow.maker(v, op.index) is None]
+        weights = [v for v in floats if v.requires_grad and graph.maker(v, op.index) is None]
         own_ids = {w.id for w in weights}
         given = max((_size(v) for v in floats if v.id not in own_ids), default=0)
         first = first or given

@@ -48,7 +48,6 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Finding, Fix, Op, Run, Site
-from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import (
@@ -62,6 +61,7 @@ from sawbones.stats.sequences import (
     self_attentions,
     shape_of,
 )
+from sawbones.trace.graph import StepGraph, lookup
 
 NEEDS = ("loss_calls",)
 USES = ("data_ops", "buffers")
@@ -141,20 +141,14 @@ def _drawn(prediction: Prediction, attention: Op) -> bool:
     """What this attention found reaches the scores only where it decides a random draw: a latent
     code, as of an autoencoder.
     """
-    flow = Flow(prediction.deep)
-    drawn = flow.reached(
-        [
-            v.id
-            for op in flow.ops
-            if op.name in DRAWS and op.index > attention.index
-            for v in op.outputs
-        ]
-    )
+    graph = StepGraph(prediction.deep)
+    draws = [op for op in graph.ops if op.name in DRAWS and op.index > attention.index]
+    drawn = graph.reached(v for op in draws for v in op.outputs)
     plain = {v.id for v in attention.outputs} - drawn
-    for op in flow.ops:
+    for op in graph.ops:
         if op.index > attention.index and any(v.id in plain for v in op.inputs):
             plain |= {v.id for v in op.outputs} - drawn
-    asked = next((op for op in flow.ops if op.index == prediction.call.op), None)
+    asked = graph.at(prediction.call.op)
     return bool(drawn) and asked is not None and not any(v.id in plain for v in asked.inputs)
 
 
@@ -169,7 +163,7 @@ def _forecasts(run: Run, series: list[DeepStep]) -> Iterator[Finding]:
     probe = deep.probes["forecast"]
     attention = [a for a in deep.attention if a.queries == a.keys and _looks_ahead(a)]
     text, where, fix = (
-        _masking(run, deep, attention) if attention else _by_operator(run, Flow(deep).ops)
+        _masking(run, deep, attention) if attention else _by_operator(run, StepGraph(deep).ops)
     )
     yield finding(
         "Outputs see the values that they have to predict",
@@ -227,7 +221,7 @@ def _over_items(deep: DeepStep, pair: Mapping[str, Any]) -> list[Attention]:
     answer = lookup(deep, deep.tokens[pair["answer"]])
     if answer is None:
         return []
-    reached = Flow(deep).reached([v.id for v in answer.outputs])
+    reached = StepGraph(deep).reached(answer.outputs)
     if any(v.id in reached for _, op in attention_ops(deep) for v in op.inputs):
         return []
     return [a for a, _ in self_attentions(deep, pair["source"])]
@@ -302,9 +296,9 @@ def _without_attention(run: Run, deep: DeepStep, source: int) -> _Cause:
     start = lookup(deep, deep.tokens[source]) if source < len(deep.tokens) else None
     if start is None:
         return _by_operator(run, [])
-    flow, token = Flow(deep), deep.tokens[source]
-    reached = flow.reached([v.id for v in start.outputs])
-    on_path = [op for op in flow.ops if any(v.id in reached for v in op.inputs)]
+    graph, token = StepGraph(deep), deep.tokens[source]
+    reached = graph.reached(start.outputs)
+    on_path = list(graph.after(start.outputs))
     mixing = _square(run, on_path, reached, token.shape[token.time_dim or 0])
     return mixing or _by_operator(run, on_path, start.site)
 

@@ -65,10 +65,10 @@ from sawbones.schema import (
     TokenInput,
     Value,
 )
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("deep",)
 USES = ("loaders",)
@@ -164,7 +164,7 @@ def _short_edges(deep: DeepStep, nodes: int) -> tuple[Op, Value] | None:
 
 def _joined(deep: DeepStep, op: Op, index: Value) -> Op | None:
     """The operator in which the edges of the graphs became one tensor."""
-    made = Flow(deep).origin(index, op.index)[1]
+    made = StepGraph(deep).origin(index, op.index)[1]
     joining = ("cat", "concat", "concatenate", "hstack")
     return made if made is not None and made.name in joining else None
 

@@ -47,8 +47,9 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, context, counted, exact, finding
 from sawbones.evidence.limits.loss import STEPS_AGREEING
 from sawbones.schema import NOT_MEASURED, DeepStep, Finding, Fix, Op, Run
-from sawbones.stats.dataflow import FORMING
 from sawbones.stats.loss_calls import as_site, places
+from sawbones.trace.graph import StepGraph
+from sawbones.trace.operators import FORMING
 
 NEEDS = ("deep", "tensor_statistics")
 EXPLAINS = (
@@ -193,28 +194,24 @@ def _is_blind(deep: DeepStep, draw: Op) -> bool:
     """The loss comes from the sample through learned layers, and nothing sets the sample against
     its own distribution.
     """
-    made = {output.id: op for op in deep.ops if op.index < draw.index for output in op.outputs}
-    own = {v.id for v in draw.inputs if v.requires_grad and v.id in made}
-    if not own or not draw.outputs or not draw.outputs[0].dtype.startswith(("float", "bfloat")):
+    graph = StepGraph(deep, with_no_grad=True)
+    given = [v for v in draw.inputs if v.requires_grad and graph.maker(v, draw.index)]
+    if not given or not draw.outputs or not draw.outputs[0].dtype.startswith(("float", "bfloat")):
         return False
-    for number in tuple(own):  # the mean and spread before they were given the shape of the sample
-        source = made.get(number)
-        while source is not None and source.name in FORMING and source.inputs:
-            number = source.inputs[0].id
-            source = made.get(number) if number not in own else None
-            own.add(number)
+    # with the mean and spread before they were given the shape of the sample
+    own = {form.id for v in given for form, _ in graph.way(v, draw.index, FORMING)}
     sample, behind = {v.id for v in draw.outputs}, set[int]()
     for op in deep.ops:
-        given = {v.id for v in op.inputs}
+        ids = {v.id for v in op.inputs}
         if op.index == draw.index or op.args.get("no_grad"):
             continue
-        if given & sample and given & own:
+        if ids & sample and ids & own:
             return False
-        if given & own:
+        if ids & own:
             own |= {v.id for v in op.outputs if v.requires_grad}
-        if given & (sample | behind):
+        if ids & (sample | behind):
             behind |= {v.id for v in op.outputs if v.requires_grad}
-            sample |= {v.id for v in op.outputs if not v.requires_grad} if given & sample else set()
+            sample |= {v.id for v in op.outputs if not v.requires_grad} if ids & sample else set()
     return any(
         call.input.id in behind for call in deep.losses if call.facts.reaches_root is not False
     )

@@ -48,11 +48,11 @@ from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
-from sawbones.schema import Finding, Fix, Op, Run
+from sawbones.schema import Finding, Fix, Op, Run, Value
 from sawbones.stats.data_lines import feeding_sites
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import made_at
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("ops",)
 USES = ("data_ops", "batches")
@@ -72,13 +72,13 @@ _RESHAPING = frozenset({"view", "reshape", "flatten", "unflatten", "reshape_as",
 def check(run: Run) -> Iterator[Finding]:
     looked = False
     for deep in run.deep[:3]:
-        flow = Flow(deep)
-        for op in flow.ops:
+        graph = StepGraph(deep)
+        for op in graph.ops:
             given = op.name in _RESHAPING and op.inputs and op.outputs
             if not given or not op.outputs[0].requires_grad:
                 continue
             looked = True
-            before, after = _form(flow, op), op.outputs[0].shape
+            before, after = _form(graph, op), op.outputs[0].shape
             moved = displaced(before, after)
             if moved is None:
                 continue
@@ -132,22 +132,18 @@ def _scrambled(run: Run, pictures: list[tuple[int, Mapping[str, Any]]]) -> Itera
     )
 
 
-def _form(flow: Flow, op: Op) -> tuple[int, ...]:
+def _form(graph: StepGraph, op: Op) -> tuple[int, ...]:
     """The shape before this and the merges right before it; where a dimension was split, its parts
     got names of their own.
     """
-    value, before = op.inputs[0], op.index
-    for _ in range(4):
-        made = flow.maker(value, before)
-        if (
-            made is None
-            or made.name not in (*_RESHAPING, "contiguous")
-            or not made.inputs
-            or _splits(made.inputs[0].shape, value.shape)
-        ):
-            break
-        value, before = made.inputs[0], made.index
+    *_, (value, _) = graph.way(op.inputs[0], op.index, _RESHAPING | {"contiguous"}, _merged)
     return value.shape
+
+
+def _merged(op: Op) -> Value | None:
+    given = next(iter(op.inputs), None)
+    split = given is not None and _splits(given.shape, op.outputs[0].shape)
+    return None if split else given
 
 
 def _splits(before: tuple[int, ...], after: tuple[int, ...]) -> bool:

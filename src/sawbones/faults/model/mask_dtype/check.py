@@ -42,10 +42,10 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import Failure, failure
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import attention_ops, mask_makers
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("deep",)
 EXPLAINS = (
@@ -143,8 +143,8 @@ def _binary_mask(deep: DeepStep, attention: Attention, op: Op) -> Value | None:
     """
     if attention.kind != "softmax":
         return next((v for v in op.inputs[3:] if _is_binary(v)), None)
-    flow = Flow(deep)
-    for behind in flow.behind(op.inputs[0], op.index, 8):
+    graph = StepGraph(deep)
+    for behind in graph.behind(op.inputs[0], op.index, 8):
         if behind.name in ("matmul", "bmm", "einsum", "__matmul__"):
             return None
         if behind.name in ("add", "add_", "mul", "mul_") and len(behind.inputs) == 2:

@@ -47,10 +47,10 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import MASKING, attention_ops, built_sites, mask_makers
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("deep",)
 USES = ("data_ops",)
@@ -223,23 +223,23 @@ def _examples_for_heads(deep: DeepStep) -> Finding | None:
     """As many examples as heads: a mask with one layer per example, aligned with the heads of every
     example.
     """
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     for attention, op in attention_ops(deep):
         lengths = {attention.keys, attention.queries}
-        for user, mask, scores in _masked(flow, attention, op):
+        for user, mask, scores in _masked(graph, attention, op):
             layers = mask.shape[0] if len(mask.shape) == 3 and len(scores) == 4 else 0
             if layers < 2 or scores[:2] != (layers, layers) or mask.requires_grad:
                 continue
             if mask.shape[-1] != attention.keys:
                 continue
-            if not _one_layer_per_example(flow, mask, user.index, lengths):
+            if not _one_layer_per_example(graph, mask, user.index, lengths):
                 continue
             text = (
                 f"the mask {mask.shape} holds one layer for each of {layers} examples; scores "
                 f"{scores} align it with the {layers} heads: head i of every example is masked "
                 "with the mask of example i"
             )
-            made = flow.maker(mask, user.index)
+            made = graph.maker(mask, user.index)
             return _finding(
                 exact(text, layers, expected=1, signal="ops", steps=(deep.step,)),
                 places(made.site if made is not None else None, user.site, attention.site),
@@ -249,20 +249,20 @@ def _examples_for_heads(deep: DeepStep) -> Finding | None:
 
 
 def _masked(
-    flow: Flow, attention: Attention, op: Op
+    graph: StepGraph, attention: Attention, op: Op
 ) -> Iterator[tuple[Op, Value, tuple[int, ...]]]:
     """What is laid over the scores: the operator, the value, and the shape of the scores."""
     if attention.kind == "sdpa" and len(op.inputs) > 3 and len(op.inputs[0].shape) == 4:
         yield op, op.inputs[3], (*op.inputs[0].shape[:2], attention.queries, attention.keys)
     if attention.kind == "softmax" and op.inputs:
-        for user in flow.behind(op.inputs[0], op.index, 12):
+        for user in graph.behind(op.inputs[0], op.index, 12):
             if user.name in MASKING and user.outputs:
                 for value in user.inputs:
                     if value.shape != user.outputs[0].shape:
                         yield user, value, user.outputs[0].shape
 
 
-def _one_layer_per_example(flow: Flow, mask: Value, before: int, lengths: set[int]) -> bool:
+def _one_layer_per_example(graph: StepGraph, mask: Value, before: int, lengths: set[int]) -> bool:
     """Made in this step from whole numbers or marks per example and position, by operators that all
     keep the examples in front.
 
@@ -270,10 +270,12 @@ def _one_layer_per_example(flow: Flow, mask: Value, before: int, lengths: set[in
     position.
     """
     count = mask.shape[0]
-    kept = all(v.shape[0] == count for o in flow.behind(mask, before) for v in o.outputs if v.shape)
+    kept = all(
+        v.shape[0] == count for o in graph.behind(mask, before) for v in o.outputs if v.shape
+    )
     given = [
         v
-        for v in flow.sources(mask, before)
+        for v in graph.sources(mask, before)
         if v.id != mask.id and len(v.shape) == 2 and v.shape[1] in lengths
     ]
     return kept and any(v.shape[0] == count and v.dtype.startswith(("int", "bool")) for v in given)

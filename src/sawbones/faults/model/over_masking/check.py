@@ -43,7 +43,6 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Finding, Fix, Run, Site, Value
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import Birth, first_nonfinite
 from sawbones.stats.loss_calls import as_site, places
 from sawbones.stats.sequences import (
@@ -53,6 +52,7 @@ from sawbones.stats.sequences import (
     self_attentions,
     shape_of,
 )
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("deep",)
 USES = ("nonfinite", "data_ops")
@@ -145,7 +145,7 @@ def _where(run: Run, site: Site | None) -> tuple[Site, ...]:
         again = [
             (deep, op.inputs[0].shape[-1], op)
             for deep in run.deep[:1]
-            for op in Flow(deep).ops
+            for op in StepGraph(deep).ops
             if op.site == site and op.name in _NORMALISING and op.inputs
         ]
         found = [line for deep, _, op in again for line in _combined(deep, op.inputs[0], op.index)]
@@ -157,12 +157,12 @@ def _where(run: Run, site: Site | None) -> tuple[Site, ...]:
 
 def _combined(deep: DeepStep, scores: Value, before: int) -> list[Site]:
     """Lines that combined masks, behind the value that hides scores."""
-    flow = Flow(deep)
-    for op in flow.behind(scores, before, 12):
+    graph = StepGraph(deep)
+    for op in graph.behind(scores, before, 12):
         if op.name not in ("masked_fill", "masked_fill_", "where", "add", "__setitem__"):
             continue
         for value in op.inputs:
-            behind = [] if value.requires_grad else flow.behind(value, op.index, 30)
+            behind = [] if value.requires_grad else graph.behind(value, op.index, 30)
             sites = [o.site for o in behind if o.name in _COMBINING and o.site is not None]
             if sites:
                 return sites

@@ -47,11 +47,11 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
-from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.orderless import adding_params, orderless
 from sawbones.stats.positions import REDUCING, Added, added_codes, comes_from_table, time_dim_of
+from sawbones.trace.graph import StepGraph, lookup
 
 NEEDS = ("ops",)
 USES = ("data_ops",)
@@ -161,12 +161,12 @@ def _over_examples(
 def _makers(run: Run, deep: DeepStep, shape: tuple[int, ...]) -> list[Site | None]:
     """Lines that counted the ids up, in the step or while the batch was put together."""
     sizes = [(n,) for n in shape]
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     for token in deep.tokens:
         if token.role != "positions" or token.shape != shape:
             continue
         op = lookup(deep, token)
-        behind = flow.behind(op.inputs[0], op.index) if op is not None and op.inputs else ()
+        behind = graph.behind(op.inputs[0], op.index) if op is not None and op.inputs else ()
         if not any(o.name == "arange" for o in behind):  # the ids came ready-made
             built = built_at(run).values()
             return [site for site in made_at(run, ("arange",), sizes) if site not in built]
@@ -199,23 +199,23 @@ def _is_score(deep: DeepStep, adding: Op) -> bool:
 
 
 def _by_addition(deep: DeepStep, codes: list[Added], tokens: list[TokenInput]) -> Iterator[_Said]:
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     for added in codes:
         batch, time = added.sizes
         length = added.data.shape[added.time_dim]
         if length < MIN_LENGTH or time != 1 or _is_score(deep, added.op):
             continue
         examples = added.data.shape[1 - added.time_dim]
-        names = {op.name for op in flow.behind(added.code, added.op.index)}
+        names = {op.name for op in graph.behind(added.code, added.op.index)}
         text = (
             f"{added.code.shape} added to {added.data.shape}, where dimension "
             f"{added.time_dim} is time: "
         )
         per_example = batch == examples > 1 and not names & {"embedding", "linear"}
         reduced = names & REDUCING or (names & CUTTING and not _has_positions(deep, length))
-        if per_example and comes_from_table(flow, added, examples + 1) is not None:
+        if per_example and comes_from_table(graph, added, examples + 1) is not None:
             text += f"one code per example, the same at all {length} positions"
-        elif batch == 1 and reduced and (table := comes_from_table(flow, added, length)):
+        elif batch == 1 and reduced and (table := comes_from_table(graph, added, length)):
             text += f"the table {table.shape} is reduced to one code for all {length} positions"
         else:
             continue

@@ -47,9 +47,9 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import attention_ops
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("deep",)
 USES = ("decoding",)
@@ -122,23 +122,23 @@ def _inconsistent(deep: DeepStep) -> _Said | None:
     """Look-ups in one fixed table by ids that count from 0, once for the queries and once for more
     keys.
     """
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     lookups: dict[int, list[Op]] = {}
-    for op in flow.ops:
+    for op in graph.ops:
         if op.name in ("__getitem__", "index_select", "embedding") and len(op.inputs) >= 2:
             table = next((v for v in op.inputs if not v.dtype.startswith(("int", "bool"))), None)
             if table is not None and not table.requires_grad:
                 lookups.setdefault(table.id, []).append(op)
     for attention, op in _with_memory(deep):
         queries, keys = attention.queries, attention.keys
-        behind = _near(flow, op)
+        behind = _near(graph, op)
         for found in lookups.values():
             mine = [o for o in found if o.index in behind]
             short = next((o for o in mine if _counts(o, queries)), None)
             if short is None or not any(_counts(o, keys) for o in mine):
                 continue
             index = next(v for v in short.inputs if v.dtype.startswith("int"))
-            maker = flow.origin(index, short.index)[1]
+            maker = graph.origin(index, short.index)[1]
             text = (
                 f"{queries} queries are rotated by positions 0 to {queries - 1}, the {keys} "
                 f"keys that they belong to by 0 to {keys - 1}"
@@ -153,20 +153,20 @@ def _restarted(deep: DeepStep) -> _Said | None:
     """Keys that end in the queries' own tokens, after remembered ones, and codes that start at 0
     for both.
     """
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     for attention, op in _with_memory(deep):
-        product = _product(flow, attention, op)
+        product = _product(graph, attention, op)
         if len(product.inputs) < 2:
             continue
         query, key = product.inputs[:2]
         own, far = (
-            next((o for o in flow.ops if o.index in around and _starts(o, length)), None)
+            next((o for o in graph.ops if o.index in around and _starts(o, length)), None)
             for around, length in (
-                (_near(flow, product, query), attention.queries),
-                (_near(flow, product, key), attention.keys),
+                (_near(graph, product, query), attention.queries),
+                (_near(graph, product, key), attention.keys),
             )
         )
-        if own is None or far is None or not _ends_in(flow, key, query, product):
+        if own is None or far is None or not _ends_in(graph, key, query, product):
             continue
         apart = attention.keys - attention.queries
         text = (
@@ -180,22 +180,22 @@ def _restarted(deep: DeepStep) -> _Said | None:
 
 def _uneven(deep: DeepStep) -> _Said | None:
     """As many queries as keys, and only one of them is rotated, or each by angles of its own."""
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     for attention, op in attention_ops(deep):
-        product = _product(flow, attention, op)
+        product = _product(graph, attention, op)
         square = attention.queries == attention.keys and attention.queries >= MIN_LENGTH
         if not square or len(product.inputs) < 2 or attention.kind == "mha":
             continue
-        sides = [_near(flow, product, value) for value in product.inputs[:2]]
+        sides = [_near(graph, product, value) for value in product.inputs[:2]]
         made = [
-            [o for o in flow.ops if o.index in side and o.name in _PROJECTING] for side in sides
+            [o for o in graph.ops if o.index in side and o.name in _PROJECTING] for side in sides
         ]
-        turned = [_tables(flow, side, attention.queries) for side in sides]
+        turned = [_tables(graph, side, attention.queries) for side in sides]
         rotates = [_rotates(t) for t in turned]
-        if not all(made) or not any(rotates) or any(_learned(flow, side) for side in sides):
+        if not all(made) or not any(rotates) or any(_learned(graph, side) for side in sides):
             continue
         rotated = 0 if rotates[0] else 1
-        cuts = [o.site for o in _table_cuts(flow, sides[rotated]) if o.site is not None]
+        cuts = [o.site for o in _table_cuts(graph, sides[rotated]) if o.site is not None]
         handed = [site for site in cuts if not _same(site, attention.site)]
         where = places(attention.site, *handed[:1], made[1 - rotated][0].site)
         if not turned[0] or not turned[1]:
@@ -215,10 +215,10 @@ def _cuts(deep: DeepStep, paths: set[str]) -> list[Site]:
     """Where positions of queries and keys are taken out of a fixed table, by the function that
     attends or for it by a module around
     it: the offset belongs there."""
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     for attention, op in attention_ops(deep):
-        product = _product(flow, attention, op)
-        found = _table_cuts(flow, _near(flow, product))
+        product = _product(graph, attention, op)
+        found = _table_cuts(graph, _near(graph, product))
         sites = [(o.site, o.module) for o in found if o.site is not None]
         own = [
             site
@@ -235,11 +235,11 @@ def _cuts(deep: DeepStep, paths: set[str]) -> list[Site]:
     return []
 
 
-def _table_cuts(flow: Flow, near: set[int]) -> list[Op]:
+def _table_cuts(graph: StepGraph, near: set[int]) -> list[Op]:
     """Rows taken out of something that is not trained and has no row per sample."""
     taken = [
         o
-        for o in flow.ops
+        for o in graph.ops
         if o.index in near
         and o.name == "__getitem__"
         and o.inputs
@@ -252,12 +252,12 @@ def _same(site: Site, other: Site | None) -> bool:
     return other is not None and (site.file, site.function) == (other.file, other.function)
 
 
-def _tables(flow: Flow, near: set[int], length: int) -> set[object]:
+def _tables(graph: StepGraph, near: set[int], length: int) -> set[object]:
     """What queries or keys are multiplied by that differs along time and lies between -1 and 1, as
     sines and cosines do.
     """
     found: set[object] = set()
-    for op in flow.ops:
+    for op in graph.ops:
         if op.index not in near or op.name not in ("mul", "mul_") or len(op.inputs) < 2:
             continue
         table = next((v for v in op.inputs[:2] if not v.requires_grad and length in v.shape), None)
@@ -276,13 +276,13 @@ def _like_sines(table: Value) -> bool:
     return limits.SINE_BOUND.undercut_by(max(-(table.min or 0), table.max or 0))
 
 
-def _learned(flow: Flow, near: set[int]) -> bool:
+def _learned(graph: StepGraph, near: set[int]) -> bool:
     """Sines and cosines of angles that are trained: each side may then have phases of its own."""
     return any(
         o.index in near
         and o.name in ("sin", "cos", "polar")
         and any(v.requires_grad for v in o.inputs)
-        for o in flow.ops
+        for o in graph.ops
     )
 
 
@@ -290,9 +290,9 @@ def _rotates(tables: set[object]) -> bool:
     return "complex" in tables or sum(isinstance(t, tuple) for t in tables) >= 2
 
 
-def _product(flow: Flow, attention: Attention, op: Op) -> Op:
+def _product(graph: StepGraph, attention: Attention, op: Op) -> Op:
     """The operator that queries and keys meet in."""
-    scored = flow.behind(op.inputs[0], op.index, 24) if attention.kind == "softmax" else ()
+    scored = graph.behind(op.inputs[0], op.index, 24) if attention.kind == "softmax" else ()
     return next((o for o in scored if _is_product(o)), op)
 
 
@@ -311,30 +311,26 @@ def _starts(op: Op, size: int) -> bool:
     return cut is not None and int(cut[1]) == size and op.inputs[0].shape[0] >= size
 
 
-def _ends_in(flow: Flow, key: Value, query: Value, product: Op) -> bool:
+def _ends_in(graph: StepGraph, key: Value, query: Value, product: Op) -> bool:
     """The keys were made from something joined in front of what the queries were made from."""
-    mine = {v.id for o in flow.behind(query, product.index, 60) for v in o.inputs}
+    mine = {v.id for o in graph.behind(query, product.index, 60) for v in o.inputs}
     joined = [
-        o for o in flow.behind(key, product.index, 60) if o.name == "cat" and len(o.inputs) >= 2
+        o for o in graph.behind(key, product.index, 60) if o.name == "cat" and len(o.inputs) >= 2
     ]
     return any(o.inputs[-1].id in mine and o.inputs[0].id not in mine for o in joined)
 
 
-def _near(flow: Flow, op: Op, *values: Value) -> set[int]:
+def _near(graph: StepGraph, op: Op, *values: Value) -> set[int]:
     """What queries and keys went through since they were projected: what is behind that belongs to
     other layers.
     """
-    found: set[int] = set()
-    waiting = [(v, op.index) for v in values or op.inputs[:2]]
-    while waiting and len(found) < 400:
-        value, place = waiting.pop(0)
-        made = flow.maker(value, place)
-        if made is None or made.index in found:
-            continue
-        found.add(made.index)
-        if made.name not in _PROJECTING:
-            waiting += [(v, made.index) for v in made.inputs]
-    return found
+    return {
+        made.index
+        for value in values or op.inputs[:2]
+        for made in graph.behind(
+            value, op.index, 400, lambda o: () if o.name in _PROJECTING else o.inputs
+        )
+    }
 
 
 def _counts(op: Op, length: int) -> bool:

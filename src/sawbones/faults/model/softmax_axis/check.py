@@ -50,8 +50,8 @@ from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.evidence.mixing import is_graph, mixing
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import carrying, places
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("ops",)
 EXPLAINS = (
@@ -78,15 +78,15 @@ def check(run: Run) -> Iterator[Finding]:
     found: list[tuple[DeepStep, Op, str, int]] = []
     looked: Counter[Site] = Counter()
     for deep in run.deep:
-        flow = Flow(deep)
-        for op in flow.ops:
+        graph = StepGraph(deep)
+        for op in graph.ops:
             if op.name not in _SOFTMAX or not op.inputs or not op.outputs or op.site is None:
                 continue
             axis = _axis(op)
             if axis is None or not op.inputs[0].requires_grad:
                 continue
             looked[op.site] += 1
-            wrong = _wrong(flow, op, axis)
+            wrong = _wrong(graph, op, axis)
             if wrong is not None:
                 found.append((deep, op, *wrong))
     wrong_at = Counter(op.site for _, op, _, _ in found)
@@ -205,13 +205,13 @@ def _axis(op: Op) -> int | None:
     return dim % rank if isinstance(dim, int) and rank else None
 
 
-def _wrong(flow: Flow, op: Op, axis: int) -> tuple[str, int] | None:
+def _wrong(graph: StepGraph, op: Op, axis: int) -> tuple[str, int] | None:
     """What is wrong, and the dimension that it should be."""
     shape = op.outputs[0].shape
-    for user, value, order in _users(flow, op):
+    for user, value, order in _users(graph, op):
         if user.name in ("div", "div_", "__truediv__", "true_divide"):
             return None
-        summed = _summed(flow, user, value, order)
+        summed = _summed(graph, user, value, order)
         if summed in (None, NEW, axis) or summed is None or shape[summed] <= 1:
             continue
         if shape[axis] == 1:
@@ -228,12 +228,12 @@ def _wrong(flow: Flow, op: Op, axis: int) -> tuple[str, int] | None:
     return None
 
 
-def _users(flow: Flow, op: Op) -> Iterator[tuple[Op, Value, list[int]]]:
+def _users(graph: StepGraph, op: Op) -> Iterator[tuple[Op, Value, list[int]]]:
     """Operators that use the weights, with the order of the softmax's dimensions in what they are
     given.
     """
     forms: dict[int, list[int]] = {op.outputs[0].id: list(range(len(op.outputs[0].shape)))}
-    for user in flow.ops:
+    for user in graph.ops:
         if user.index <= op.index:
             continue
         for value in user.inputs:
@@ -294,7 +294,7 @@ def _moved(op: Op, order: list[int]) -> list[int] | None:
     return made
 
 
-def _summed(flow: Flow, user: Op, value: Value, order: list[int]) -> int | None:
+def _summed(graph: StepGraph, user: Op, value: Value, order: list[int]) -> int | None:
     """The dimension of the softmax that the product or sum runs over, None when this is neither."""
     if user.name in _PRODUCTS and len(user.inputs) >= 2 and len(order) >= 2:
         return order[-1] if user.inputs[-2].id == value.id else order[-2]
@@ -312,12 +312,12 @@ def _summed(flow: Flow, user: Op, value: Value, order: list[int]) -> int | None:
             return None
         gone = [i for i, letter in enumerate(terms[place]) if letter not in right]
         return order[gone[0]] if len(gone) == 1 else None
-    if user.name in ("mul", "__mul__") and len(user.inputs) == 2 and user.outputs:
+    if user.name in ("mul",) and len(user.inputs) == 2 and user.outputs:
         other = user.inputs[1] if user.inputs[0].id == value.id else user.inputs[0]
         if len(other.shape) != len(order) or not other.requires_grad:
             return None
-        for after in flow.ops:
-            if after.name == "sum" and after.inputs and after.inputs[0].id == user.outputs[0].id:
+        for after in graph.users(user.outputs[0]):
+            if after.name == "sum":
                 dim = after.args.get("dim")
                 dim = dim[0] if isinstance(dim, (list, tuple)) and len(dim) == 1 else dim
                 return order[dim % len(order)] if isinstance(dim, int) else None
@@ -326,7 +326,7 @@ def _summed(flow: Flow, user: Op, value: Value, order: list[int]) -> int | None:
 
 def _in_the_loss(run: Run) -> Iterator[tuple[DeepStep, Op, str, int]]:
     for seen in carrying(run):
-        op = seen.maker(frozenset())
+        op = StepGraph(seen.deep, with_no_grad=True).maker(seen.call.input, seen.call.op)
         classes = seen.facts.class_dim
         if op is None or op.name not in _SOFTMAX or not op.inputs or not isinstance(classes, int):
             continue

@@ -42,9 +42,9 @@ import numpy as np
 from sawbones.evidence import compared, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.failures import first_nonfinite, spoiled_before, unguarded
 from sawbones.stats.loss_calls import places
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("deep", "ops")
 USES = ("nonfinite",)
@@ -80,7 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     candidates: dict[object, tuple[Op, str]] = {}
     for deep in run.deep:
-        for op, made in unguarded(Flow(deep, with_no_grad=True)):
+        for op, made in unguarded(StepGraph(deep, with_no_grad=True)):
             candidates.setdefault(op.site, (op, made))
     given_bad = any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
     divides = birth.op in _DIVIDING

@@ -38,9 +38,9 @@ from sawbones.evidence import NothingToJudge, compared, counted, finding
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import ROOT_IS_LOSS
 from sawbones.schema import DeepStep, Finding, Fix, Op, Optimizer, Run, Site
-from sawbones.stats.dataflow import Flow
 from sawbones.stats.loss_calls import places
 from sawbones.stats.relative import relative_difference
+from sawbones.trace.graph import StepGraph
 
 NEEDS = ("optimizers", "tensors")
 EXPLAINS = ("optimizer.decay-on-norm-bias",)
@@ -126,9 +126,7 @@ def _by_term(run: Run, optimizer: Optimizer) -> Finding | None:
 def _squares(deep: DeepStep) -> dict[Site, list[Op]]:
     """By line: operators that square a tensor, but for distances to something else."""
     found: dict[Site, list[Op]] = {}
-    distances = {
-        v.id for op in deep.ops if op.name in ("sub", "__sub__", "rsub") for v in op.outputs
-    }
+    distances = {v.id for op in deep.ops if op.name in ("sub", "rsub") for v in op.outputs}
     for op in deep.ops:
         if op.site is None or op.name not in SQUARES or op.module or not op.inputs:
             continue
@@ -143,7 +141,7 @@ def _squares(deep: DeepStep) -> dict[Site, list[Op]]:
 def _enters_loss(run: Run, deep: DeepStep, ops: list[Op]) -> bool:
     """The root of the backward pass depends on these; a norm that is only logged does not count."""
     values = [e.data.get("value") for e in run.of_kind("backward") if e.step == deep.step]
-    reached = Flow(deep).reached({v.id for op in ops for v in op.outputs})
+    reached = StepGraph(deep).reached(v for op in ops for v in op.outputs)
     ends = [
         v.mean
         for op in deep.ops

@@ -46,8 +46,8 @@ from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.collating import inside_collate
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
-from sawbones.stats.dataflow import Flow, lookup
 from sawbones.stats.loss_calls import as_site, places
+from sawbones.trace.graph import StepGraph, lookup
 
 NEEDS = ("deep", "tokens")
 USES = ("source_lines", "loaders")
@@ -150,11 +150,11 @@ def _packed(run: Run, packings: list[_Packing]) -> Iterator[Finding]:
 
 def _packings(deep: DeepStep) -> Iterator[tuple[TokenInput, Op]]:
     """Vectors of tokens that are packed by lengths of which some are shorter than the row."""
-    flow = Flow(deep)
+    graph = StepGraph(deep)
     for token in deep.tokens:
         start = lookup(deep, token) if token.role == "tokens" and len(token.shape) == 2 else None
-        reached = flow.reached([v.id for v in start.outputs]) if start is not None else set()
-        for op in flow.ops:
+        reached = graph.reached(start.outputs) if start is not None else set()
+        for op in graph.ops:
             if op.name == "_pack_padded_sequence" and op.inputs[0].id in reached and op.outputs:
                 if token.shape[0] * token.shape[1] - op.outputs[0].shape[0] > 0:
                     yield token, op
