@@ -8,7 +8,7 @@ from sawbones.evidence.readings import context, exact, refused
 from sawbones.evidence.weighing import finding
 from sawbones.schema import Explanation, Finding, Fix, Run, Site, Size
 from sawbones.stats.crashes import crash, since
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 
 def explained(
@@ -39,7 +39,7 @@ def explained(
         readings.append(context(since(run), signal="crash", steps=step))
     return finding(
         title,
-        places(*where)[:4],
+        locate(*where)[:4],
         readings,
         fix,
         at_most=at_most,

@@ -11,7 +11,8 @@ from sawbones.evidence.readings import compared, context
 from sawbones.evidence.weighing import NothingToJudge
 from sawbones.schema import Evidence, Run, Site
 from sawbones.stats.given_lines import given_lines
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
+from sawbones.trace.locate import locate
 
 Pair = Mapping[str, Any]
 
@@ -111,4 +112,4 @@ def where(run: Run, pair: Pair) -> tuple[Site, ...]:
     """Where the rows come from that are answered worse, and where they are evaluated."""
     sites = [as_site(s) for s in pair["sites"]]
     made = [m for s in sites for m in given_lines(run, s, ("assign", "unpack"))]
-    return places(*made[:1], sites[0], *made[1:2], *sites)[:4]
+    return locate(*made[:1], sites[0], *made[1:2], *sites)[:4]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sawbones.schema import Batch, Loader, Run, Site
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 
 def training_batches(run: Run) -> list[Batch]:
@@ -30,7 +30,7 @@ def training_loader(run: Run) -> Loader | None:
 def loader_sites(run: Run) -> tuple[Site, ...]:
     """Where the training loader is built, and the user's collate function."""
     loader = training_loader(run)
-    return places(loader.site, loader.collate_site) if loader else ()
+    return locate(loader.site, loader.collate_site) if loader else ()
 
 
 def feeding_sites(run: Run) -> tuple[Site, ...]:
@@ -39,7 +39,7 @@ def feeding_sites(run: Run) -> tuple[Site, ...]:
     called = [e.site for e in run.of_kind("forward") if e.phase == "train" and e.data.get("top")][
         :3
     ]
-    return places(*fetched, *called)
+    return locate(*fetched, *called)
 
 
 def marked_lines(
@@ -52,12 +52,12 @@ def marked_lines(
     if value is not None:
         near = [(abs(r.value - value), r) for r in rows if r.value is not None]
         rows = [r for off, r in sorted(near, key=lambda item: item[0]) if off <= 2]
-    return places(*(r.site for r in rows))
+    return locate(*rows)
 
 
 def defaults(run: Run, value: int) -> tuple[Site, ...]:
     """Lines that give this number for what a table does not hold."""
-    return places(*(r.site for r in run.source_lines if r.kind == "default" and r.value == value))
+    return locate(*(r for r in run.source_lines if r.kind == "default" and r.value == value))
 
 
 def outside_of_models(run: Run, sites: Sequence[Site]) -> tuple[Site, ...]:
@@ -93,10 +93,6 @@ def sample_rows(run: Run) -> Mapping[str, Any] | None:
 def warned_sites(run: Run) -> tuple[Site, ...]:
     """Lines at which NumPy warned of a value that is no number."""
     words = ("divide by zero", "invalid value", "overflow encountered")
-    return places(
-        *(
-            e.site
-            for e in run.of_kind("warning")
-            if any(w in str(e.data.get("text", "")) for w in words)
-        )
+    return locate(
+        *(e for e in run.of_kind("warning") if any(w in str(e.data.get("text", "")) for w in words))
     )

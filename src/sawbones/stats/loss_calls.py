@@ -12,6 +12,7 @@ from sawbones.schema import DeepStep, LossCall, Op, Run, Site, Value
 from sawbones.schema.loss import LossFacts
 from sawbones.schema.source import as_site as as_site
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 from sawbones.trace.operators import PASSING
 
 # Layers that a model reads numbers with.
@@ -29,11 +30,6 @@ _READING = frozenset(
         "layer_norm",
     }
 )
-
-
-def places(*sites: Site | None) -> tuple[Site, ...]:
-    """The sites that are known, each once, in order."""
-    return tuple(dict.fromkeys(site for site in sites if site is not None))
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ def user_sites(
     fixed = StepGraph(deep, with_no_grad=True).behind(
         value, before, 200, lambda op: (v for v in op.inputs if not v.requires_grad)
     )
-    return list(places(*(op.site for op in fixed if op.name in names)))
+    return list(locate(*(op for op in fixed if op.name in names)))
 
 
 def framework_sites(run: Run) -> set[Site]:
@@ -127,7 +123,7 @@ def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> list[
                 a == b for a, b in zip(made.shape, shape, strict=True)
             ):
                 found.append(op.site)
-    return list(places(*found))
+    return list(locate(*found))
 
 
 def given_numbers(seen: Seen) -> bool:

@@ -71,15 +71,6 @@ def same_place(events: Iterable[Event]) -> bool:
     return len(places) == 1 and None not in places
 
 
-def sites_of(*events: Event | None) -> tuple[Site, ...]:
-    """Distinct places, in order."""
-    found: list[Site] = []
-    for event in events:
-        if event is not None and event.site is not None and event.site not in found:
-            found.append(event.site)
-    return tuple(found)
-
-
 def sites_in(run: Run, kinds: Sequence[str], names: Sequence[str] = ()) -> tuple[Site, ...]:
     """Places in the user's source that call one of `names`, from the recorded calls of the given
     kinds.

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import NOT_MEASURED, Event, Run, Site
-from sawbones.stats.loss_calls import places
 from sawbones.stats.splits import loader_site, told_apart
+from sawbones.trace.locate import locate
 
 
 def everyone(run: Run) -> tuple[Run, ...]:
@@ -33,14 +33,14 @@ def training_sites(run: Run) -> tuple[Site, ...]:
             number = int(batch.source.removeprefix("loader:"))
             # A stream has no sampler: who gets what is decided where it is read.
             streams = [x.stream_site for x in run.loaders if x.index == number]
-            return places(
+            return locate(
                 *streams,
                 site,
-                *[e.site for e in run.of_kind("batch") if e.data.get("loader") == number][:1],
+                *[e for e in run.of_kind("batch") if e.data.get("loader") == number][:1],
             )
     fed = [e.site for e in run.of_kind("batch", "forward") if e.site is not None][:1]
     ordered = [call.site for call in run.source_calls if call.kind == "order"]
-    return places(*ordered[:1], *fed, *ordered[1:])
+    return locate(*ordered[:1], *fed, *ordered[1:])
 
 
 def is_sharded(run: Run) -> bool:
@@ -170,7 +170,7 @@ def written_alone(a: Run, b: Run) -> tuple[Site, ...]:
         dict.fromkeys(write.sites for write in r.writes if write.step > 0) for r in (a, b)
     )
     alone = ours.keys() ^ theirs.keys()
-    return places(*(site for sites in (*ours, *theirs) if sites in alone for site in sites))
+    return locate(*(site for sites in (*ours, *theirs) if sites in alone for site in sites))
 
 
 def rates_apart(a: Run, b: Run, step: int) -> tuple[Event, Event] | None:

@@ -44,7 +44,8 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.data_lines import loader_sites
-from sawbones.stats.loss_calls import carrying, places
+from sawbones.stats.loss_calls import carrying
+from sawbones.trace.locate import locate
 
 NEEDS = ("losses", "samples")
 USES = ("loaders",)
@@ -91,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
     shares = ", ".join(f"{label}: {row[0]}" for label, row in sorted(present.items())[:8])
     yield finding(
         "Rare classes are never predicted, and the loss does not weigh them",
-        places(built or called, *loader_sites(run)[:1], called)[:4],
+        locate(built or called, *loader_sites(run)[:1], called)[:4],
         (
             compared(
                 f"labels of the last batches: {shares}; the commonest {most / num:.0f} times "

@@ -58,8 +58,8 @@ from sawbones.stats.data_lines import (
     training_batches,
 )
 from sawbones.stats.failures import Birth, failure, first_nonfinite
-from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import main_call
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches",)
 USES = ("samples", "nonfinite", "source_lines", "data_code", "loaders")
@@ -216,7 +216,7 @@ def _void(run: Run) -> Finding | None:
         "Batches without a single target turn the loss into NaN",
         exact(text, 0, expected=1, signal="samples", steps=(bad[0],)),
     )
-    return replace(found, where=places(*_split(run), *found.where)[:4])
+    return replace(found, where=locate(*_split(run), *found.where)[:4])
 
 
 def _divides_by_empty_counts(birth: Birth) -> bool:
@@ -258,7 +258,7 @@ def _repeated(run: Run) -> Finding | None:
     )
     return finding(
         "One and the same sample makes up much of the data",
-        places(*loader_sites(run), *_split(run), *feeding_sites(run))[:4],
+        locate(*loader_sites(run), *_split(run), *feeding_sites(run))[:4],
         (counted(text, times, total, limits.REPEATED_SAMPLE, signal="batches"),),
         Fix(
             "Find out what stands behind the repeated sample (a file that failed to load, "
@@ -299,7 +299,7 @@ def _blank(run: Run) -> Finding | None:
     )
     return finding(
         "Many samples are empty",
-        places(*collected[-1:], *_split(run), *loader_sites(run), *feeding_sites(run))[:4],
+        locate(*collected[-1:], *_split(run), *loader_sites(run), *feeding_sites(run))[:4],
         (compared(text, share, limits.EMPTY_ROWS, expected=0, signal="samples"),),
         Fix(
             "Leave samples without content out when the data set is built, and find out "
@@ -336,7 +336,7 @@ def _empty(run: Run, title: str, reading: Evidence, at_most: str = "proven") -> 
     apart = outside_of_models(run, made)
     return finding(
         title,
-        places(*collected[-1:], *loader_sites(run), *apart[-1:], *feeding_sites(run))[:4],
+        locate(*collected[-1:], *loader_sites(run), *apart[-1:], *feeding_sites(run))[:4],
         (reading,),
         Fix("Leave samples without content out when the data set is built."),
         at_most=at_most,

@@ -55,7 +55,8 @@ from sawbones.stats.data_lines import (
     training_batches,
 )
 from sawbones.stats.failures import failure, user_frames
-from sawbones.stats.loss_calls import as_site, carrying, data_sites, places
+from sawbones.stats.loss_calls import as_site, carrying, data_sites
+from sawbones.trace.locate import locate
 
 NEEDS = ("events",)
 USES = ("samples", "source_lines", "loaders")
@@ -116,7 +117,7 @@ def _from_one(run: Run) -> Iterator[Finding]:
     )
     yield finding(
         f"Labels count from 1: the first of {num} scores is never a target",
-        places(*made[:1], *loader_sites(run)[::-1], *made[1:2], called)[:4],
+        locate(*made[:1], *loader_sites(run)[::-1], *made[1:2], called)[:4],
         (compared(text, evenness, limits.RAREST_LABEL, expected=1, signal="samples"),),
         Fix(f"Subtract 1 from the labels, and give the head {num - 1} scores."),
     )
@@ -223,16 +224,16 @@ def _where(run: Run, marker: bool, value: int | None = None) -> tuple[Site, ...]
     # what a label that is not in the table becomes
     looked_up = defaults(run, value) if value is not None else ()
     if looked_up:
-        return places(*looked_up[:1], *loaders[1:], called)[:4]
+        return locate(*looked_up[:1], *loaders[1:], called)[:4]
     if marker:
-        return places(built, called, *made[:2], *loaders)[:4]
+        return locate(built, called, *made[:2], *loaders)[:4]
     # values sorted into bins: one that lies on or past the last edge gets a bin of its own
     binned = outside_of_models(run, marked_lines(run, "label", names=BINNING))
     if binned:
-        return places(*binned[:1], *made[:1], *loaders[1:], called)[:4]
+        return locate(*binned[:1], *made[:1], *loaders[1:], called)[:4]
     if not made:  # labels made once, before the loop: no operator of a step shows them
         made = list(outside_of_models(run, marked_lines(run, "label")))
-    return places(*made[:1], *loaders[1:], *loaders[:1], called)[:4]
+    return locate(*made[:1], *loaders[1:], *loaders[:1], called)[:4]
 
 
 def _made_at(run: Run) -> list[Site | None]:

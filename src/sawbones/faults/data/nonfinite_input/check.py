@@ -47,8 +47,8 @@ from sawbones.stats.data_lines import (
     warned_sites,
 )
 from sawbones.stats.failures import first_nonfinite
-from sawbones.stats.loss_calls import places
 from sawbones.stats.series import first_nonfinite as first_bad
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "losses")
 USES = ("nonfinite", "source_lines", "data_code", "loaders")
@@ -118,8 +118,8 @@ def _where(run: Run) -> tuple[Site, ...]:
         own = _before_loading(run)
     # a logarithm needs but one zero, a division a zero of what is divided by
     own.sort(key=lambda s: "log" not in s.code)
-    certain = places(birth.site if birth and watched else None, *warned_sites(run)[:1])
-    return places(
+    certain = locate(birth.site if birth and watched else None, *warned_sites(run)[:1])
+    return locate(
         *certain,
         *marked_lines(run, "read")[:1],
         *(() if certain else own[:1]),

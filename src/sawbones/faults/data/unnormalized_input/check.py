@@ -42,8 +42,8 @@ from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_loader
 from sawbones.stats.given_lines import given_lines
-from sawbones.stats.loss_calls import places
 from sawbones.stats.series import fell
+from sawbones.trace.locate import locate
 
 NEEDS = ("ops", "losses")
 USES = ("data_ops", "loaders", "source_lines")
@@ -159,10 +159,10 @@ def _where(run: Run, given: Value, op: Op) -> tuple[Site, ...]:
     loader = training_loader(run)
     kind = loader.dataset if loader else ""
     built = [s for s in marked_lines(run, "use") if kind and f"{kind}(" in s.code]
-    return places(
+    return locate(
         *(ordered[:1] or built[:1]),
         *loader_sites(run),
         *ordered[1:2],
         *feeding_sites(run)[:1],
-        op.site,
+        op,
     )[:4]

@@ -48,8 +48,9 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.limits.loss import STEPS_AGREEING
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import EQUALS, nodes, passes
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.splits import forward_site, label_counts, told_apart
+from sawbones.trace.locate import locate
 
 NEEDS = ("steps",)
 USES = ("numbers", "data_ops", "evaluation")
@@ -75,7 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
     reading, site = found
     yield finding(
         "One class is predicted for everything",
-        places(*_decayed(run), *_lost_at(run), site, *(o.site for o in run.optimizers)),
+        locate(*_decayed(run), *_lost_at(run), site, *run.optimizers),
         (reading,),
         Fix(
             "Look at what the last layer gets: its inputs, its initial weights, the loss, "
@@ -117,7 +118,7 @@ def _in_training(trained: list[tuple[DeepStep, Mapping[str, Any]]]) -> Iterator[
     reading = counted(text, len(same), len(trained), STEPS_AGREEING, signal="deep", steps=steps)
     yield finding(
         "The output does not depend on the input: every sample gets the same answer",
-        places(lost, *losses),
+        locate(lost, *losses),
         (reading,),
         Fix(
             "Follow the input through the model: it is replaced, averaged over the batch, "
@@ -211,6 +212,6 @@ def _lost_at(run: Run) -> list[Site | None]:
         return []
     before = str(rows[-1].get("after", "")).replace("_", "")
     norms = [m.cls for m in run.modules if "norm" in before and m.cls.lower().startswith(before)]
-    made = places(*(made.site for made in run.made_tensors))
+    made = locate(*run.made_tensors)
     named = [s for s in made if any(f"{cls}(" in s.code for cls in norms)]
     return [as_site(rows[-1].get("site")), *named[-1:]]

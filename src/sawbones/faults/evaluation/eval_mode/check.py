@@ -49,8 +49,9 @@ from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.evaluations import EQUALS, READS, active_layers, nodes, passes
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.splits import forward_site, told_apart
+from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
 EXPLAINS = (
@@ -101,7 +102,7 @@ def check(run: Run) -> Iterator[Finding]:
             "in eval mode"
         )
     reading = exact(text, num_draws, signal="evaluation", steps=steps[:5])
-    yield finding(title, places(*sites), (reading,), Fix(fix))
+    yield finding(title, locate(*sites), (reading,), Fix(fix))
 
 
 def _steps_with_losses(run: Run) -> set[int]:

@@ -49,7 +49,6 @@ from sawbones.evidence import NothingToJudge, compared, context, counted, findin
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
 from sawbones.stats.data_lines import marked_lines, outside_of_models
-from sawbones.stats.loss_calls import places
 from sawbones.stats.overlaps import judged, least_share
 from sawbones.stats.splits import (
     Split,
@@ -61,6 +60,7 @@ from sawbones.stats.splits import (
     shared,
     splits,
 )
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
 USES = ("samples", "source_lines", "loaders", "populations")
@@ -99,7 +99,7 @@ def _near_texts(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
     halves = outside_of_models(run, marked_lines(run, "split"))
     yield finding(
         f"{share:.0%} of the evaluated texts are nearly trained texts",
-        places(*halves[:2], forward_site(run, "eval")),
+        locate(*halves[:2], forward_site(run, "eval")),
         [*evidence, *_other_score(seen, "over the other texts")],
         Fix(
             "Remove texts that differ in a few words, in their order or punctuation only, before "
@@ -136,7 +136,7 @@ def _interpolated(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]
     halves = outside_of_models(run, marked_lines(run, "split"))
     yield finding(
         f"{share:.0%} of the evaluated rows were interpolated from trained ones",
-        places(*halves[:2], forward_site(run, "eval")),
+        locate(*halves[:2], forward_site(run, "eval")),
         [*evidence, *_other_score(seen, "over the other rows")],
         Fix("Split first, then oversample or fill in the training part alone."),
     )
@@ -161,7 +161,7 @@ def _near(run: Run, parts: list[Split], seen: Mapping[str, Any]) -> Iterator[Fin
     halves = outside_of_models(run, marked_lines(run, "split"))
     yield finding(
         f"{share:.0%} of the validation samples are nearly trained samples",
-        places(*halves[:2], forward_site(run, "eval")),
+        locate(*halves[:2], forward_site(run, "eval")),
         (compared(text, share, limits.NEAR_COPIES, expected=0, signal="samples"),),
         Fix(
             "Split first, then make copies, windows or augmented versions from the "
@@ -222,7 +222,7 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
     loaders = (loader_site(run, s) for s in (source, *sorted(part.trained_sources)))
     yield finding(
         f"{copies / total:.0%} of the validation samples were trained on",
-        places(*halves[:2], *loaders, forward_site(run, "eval")),
+        locate(*halves[:2], *loaders, forward_site(run, "eval")),
         evidence,
         Fix(
             "Remove duplicates before splitting, split before oversampling or augmenting, "

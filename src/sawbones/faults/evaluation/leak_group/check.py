@@ -54,8 +54,8 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites, marked_lines, training_batches
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation")
 USES = ("held_groups", "strangers", "source_lines", "calls", "loaders")
@@ -161,4 +161,4 @@ def _is_looked_up(run: Run, groups: int) -> bool:
 def _where(run: Run, held: Mapping[str, Any]) -> tuple[Site, ...]:
     lines = marked_lines(run, "split")
     named = [s for s in lines if any(name in s.code.partition("=")[0] for name in held["names"])]
-    return places(*named[:1], *lines[:2], *sites_in(run, ("order",))[:2], *loader_sites(run))[:4]
+    return locate(*named[:1], *lines[:2], *sites_in(run, ("order",))[:2], *loader_sites(run))[:4]

@@ -60,10 +60,11 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, loader_site, splits
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
 USES = ("fitted", "source_lines", "loaders", "source_change")
@@ -109,7 +110,7 @@ def _moved(trial: Mapping[str, Any]) -> Finding:
     what = f"; first moved: {trial['name']}" if trial.get("name") else ""
     return finding(
         "What the model is trained on depends on rows that are only evaluated",
-        places(moved, caller, as_site(trial["entered"])),
+        locate(moved, caller, as_site(trial["entered"])),
         (
             exact(
                 f"{trial['changed']} evaluated rows were changed where they enter the script: "
@@ -145,7 +146,7 @@ def _standardised(run: Run, read: Sequence[tuple[Split, str, _OwnAndOther]]) -> 
         )
         yield finding(
             "The inputs were standardised before they were split",
-            places(*(loader_site(run, s) for s in (*sorted(part.trained_sources), source))),
+            locate(*(loader_site(run, s) for s in (*sorted(part.trained_sources), source))),
             (reading,),
             Fix("Fit the scaler on the training part alone and apply it to the rest."),
             at_most="suspected",  # their maker may have done it, before anybody split them
@@ -230,7 +231,7 @@ def _fit_sites(run: Run, fit: _Fit) -> tuple[Site, ...]:
         sets = bool(_words_set(row["code"]) & set(fit["names"]))
         return (not sets, not named, "fit" not in row["name"])
 
-    return places(*map(as_site, sorted(lines, key=rank)))
+    return locate(*map(as_site, sorted(lines, key=rank)))
 
 
 def _moments(part: Split, evaluated: Sequence[Batch]) -> _OwnAndOther | None:

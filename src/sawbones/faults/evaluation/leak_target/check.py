@@ -59,7 +59,8 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, counted, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
+from sawbones.trace.locate import locate
 
 NEEDS = ("validation",)
 USES = ("source_change", "populations")
@@ -104,7 +105,7 @@ def _filled_in(filled: Mapping[str, Any], trial: Mapping[str, Any]) -> Finding:
         evidence.append(context(scores, signal="source_change", value=claimed, expected=honest))
     return finding(
         f"{names}: filled in for one class alone",
-        places(as_site(trial.get("entered"))),
+        locate(as_site(trial.get("entered"))),
         evidence,
         Fix("Is this known before the event? If not, leave it out of the inputs."),
     )
@@ -120,7 +121,7 @@ def _carried(column: Mapping[str, Any]) -> Iterator[Finding]:
     said = context(
         scores, signal="populations", value=column["score"], expected=column["scrambled"]
     )
-    where = places(*map(as_site, column["sites"]))
+    where = locate(*map(as_site, column["sites"]))
     fix = Fix("Is this column known before the event? If not, leave it out.")
     title = f"Input column {column['column']} alone carries the answer"
     if limits.FILLED_IN.reached_by(column["filled"]):
@@ -153,7 +154,7 @@ def _moved(trial: Mapping[str, Any]) -> Finding:
     what = f"; first moved: {trial['name']}" if trial.get("name") else ""
     return finding(
         "An input of the model is made from the labels of evaluated rows",
-        places(as_site(trial.get("site")), as_site(trial.get("caller")), as_site(trial["entered"])),
+        locate(as_site(trial.get("site")), as_site(trial.get("caller")), as_site(trial["entered"])),
         (
             exact(
                 f"labels of {trial['changed']} evaluated rows were exchanged: {len(columns)} of "

@@ -56,9 +56,10 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import marked_lines
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.protocol import sites_in
 from sawbones.stats.splits import Split, loader_site, splits
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
 USES = ("held_times", "samples", "strangers", "source_change", "source_lines", "calls", "loaders")
@@ -107,7 +108,7 @@ def _looks_ahead(told: Mapping[str, Any]) -> Finding:
     )
     return finding(
         "Features of a row are made from later rows",
-        places(moved, caller, as_site(told["entered"])),
+        locate(moved, caller, as_site(told["entered"])),
         (exact(text, told["moved"], expected=0, signal="source_change"),),
         Fix(
             "Make features from rows up to their own moment: no centred windows, no filling or "
@@ -159,7 +160,7 @@ def _of_dates(run: Run, pair: Mapping[str, Any], part: Split, rows: tuple[int, i
 def _of_trial(run: Run, told: Mapping[str, Any]) -> Finding:
     return finding(
         "Rows are split without regard to time, and the score is owed to later ones",
-        places(*marked_lines(run, "split")[:2], *sites_in(run, ("order",))[:2])[:4],
+        locate(*marked_lines(run, "split")[:2], *sites_in(run, ("order",))[:2])[:4],
         (fall(told),),
         Fix(
             "Split by time: everything up to one moment for training, everything "
@@ -201,4 +202,4 @@ def _as_many(seen: set[int], rows: int) -> bool:
 
 def _where(run: Run, part: Split) -> tuple[Site, ...]:
     loaders = [loader_site(run, s) for s in sorted(part.trained_sources)]
-    return places(*marked_lines(run, "split")[:2], *sites_in(run, ("order",))[:2], *loaders)[:4]
+    return locate(*marked_lines(run, "split")[:2], *sites_in(run, ("order",))[:2], *loaders)[:4]

@@ -56,8 +56,8 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.evaluations import READS, Node, made_by, nodes, passes, printed_numbers
-from sawbones.stats.loss_calls import places
 from sawbones.stats.splits import told_apart
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "evaluation")
 USES = ("metric_libraries",)
@@ -144,7 +144,7 @@ def _scored_again(run: Run) -> Iterator[Finding]:
         signal="evaluation",
         steps=found.steps[:5],
     )
-    yield finding(title, places(found.site), (reading,), fix, at_most="likely")
+    yield finding(title, locate(found), (reading,), fix, at_most="likely")
 
 
 _DIVIDED = {
@@ -180,7 +180,7 @@ def _divided(run: Run, everything: Sequence[Node]) -> Iterator[Finding]:
             signal="evaluation",
             steps=found.steps[:5],
         )
-        yield finding(title, places(node.site, made[0].site), (reading,), fix, at_most="likely")
+        yield finding(title, locate(node, made[0]), (reading,), fix, at_most="likely")
         return
 
 
@@ -189,7 +189,7 @@ def _last_alone(run: Run, everything: Sequence[Node]) -> Iterator[Finding]:
     for node, last in scores.last_alone(run, everything):
         yield finding(
             "The score of the last batch is taken for that of all",
-            places(node.site, last.made.site),
+            locate(node, last.made),
             (
                 exact(
                     f"{last.made.op} is computed for each of {last.calls} batches and read off "
@@ -236,7 +236,7 @@ def _unequal_batches(run: Run, everything: Sequence[Node], loaders: list[int]) -
         )
         yield finding(
             "Means of unequal batches are averaged",
-            places(node.site, means[0].site),
+            locate(node, means[0]),
             (reading,),
             WEIGH,
             at_most="suspected",
@@ -275,7 +275,7 @@ def _printed(
         )
         yield finding(
             "Means of unequal batches are averaged",
-            places(node.site, means[0].site),
+            locate(node, means[0]),
             (
                 exact(
                     text,
@@ -310,7 +310,7 @@ def _by_library(run: Run, everything: Sequence[Node], loaders: list[int]) -> Ite
             )
             yield finding(
                 "Scores of single batches are averaged",
-                places(node.site),
+                locate(node),
                 (context(text, signal="evaluation", steps=node.steps[:3]),),
                 Fix("Collect predictions and targets of all batches, and compute the score once."),
                 params={"loaders": loaders},

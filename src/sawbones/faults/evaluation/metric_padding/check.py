@@ -44,7 +44,7 @@ from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.stats.evaluations import CASTS, EQUALS, Node, consumers, nodes
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
 EXPLAINS = ("evaluation.metric-averaging",)
@@ -138,7 +138,7 @@ def _of_ids(run: Run, node: Node, everything: Sequence[Node]) -> Iterator[Findin
         evidence.append(context(text, signal="evaluation", value=with_padding, expected=without))
     yield finding(
         "The metric averages over padding",
-        places(node.site, averaged[0].site),
+        locate(node, averaged[0]),
         evidence,
         REAL_ONLY,
     )
@@ -180,7 +180,7 @@ def _of_reals(node: Node, everything: Sequence[Node]) -> Iterator[Finding]:
     )
     yield finding(
         "The metric averages over padding",
-        places(node.site, averaged[0].site),
+        locate(node, averaged[0]),
         (exact(text, share, signal="evaluation"),),
         REAL_ONLY,
     )
@@ -267,7 +267,7 @@ def _of_losses(run: Run, losses: Sequence[Event]) -> Iterator[Finding]:
     )
     yield finding(
         "The validation loss averages over padding",
-        places(judged[0].site),
+        locate(judged[0]),
         (reading,),
         Fix(f"Give the validation loss the same ignore_index={pad}."),
     )

@@ -50,7 +50,7 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.stats.comparisons import equal_reals, every_pair, largest_of_all, largest_of_one
 from sawbones.stats.evaluations import CASTS, EQUALS, Node, made_by, nodes, train_losses_called
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
 EXPLAINS = ("evaluation.collapsed-prediction",)
@@ -115,7 +115,7 @@ def check(run: Run) -> Iterator[Finding]:
             reading = exact(
                 text, value, expected=expected, signal="evaluation", steps=node.steps[:5]
             )
-            yield finding(title, places(node.site), (reading,), fix)
+            yield finding(title, locate(node), (reading,), fix)
             return
     yield from _printed(run)
 
@@ -159,7 +159,7 @@ def _printed(run: Run) -> Iterator[Finding]:
         steps=found.steps[:5],
     )
     title = "The printed score is not the share of right answers"
-    yield finding(title, places(found.site), (reading,), fix, at_most="likely")
+    yield finding(title, locate(found), (reading,), fix, at_most="likely")
 
 
 def _scores(node: Node, ops: Sequence[str]) -> Mapping[str, Any] | None:

@@ -52,9 +52,9 @@ from sawbones.evidence import Limit, NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.evaluations import error_curve, fresh_batches, validation_curve
-from sawbones.stats.loss_calls import places
 from sawbones.stats.series import Floats
 from sawbones.stats.splits import shared, splits
+from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "losses")
 USES = ("evaluation", "numbers", "restored")
@@ -90,7 +90,7 @@ def check(run: Run) -> Iterator[Finding]:
     optimizers = (o.site for o in run.optimizers)
     yield finding(
         "The model memorises: the validation loss rises while the training loss falls",
-        places(*_settings(run), site, *optimizers)[:4],
+        locate(*_settings(run), site, *optimizers)[:4],
         (
             compared(
                 f"validation loss is best ({lowest:.3g}) at step {steps[best]} and ends at "

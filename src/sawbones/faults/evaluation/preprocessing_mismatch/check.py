@@ -47,10 +47,11 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import model_inputs, passes
 from sawbones.stats.given_lines import given_lines
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import spread_factor, standard_distance
 from sawbones.stats.series import Floats
 from sawbones.stats.splits import loader_site, told_apart
+from sawbones.trace.locate import locate
 
 NEEDS = ("validation", "evaluation", "steps")
 USES = ("data_ops", "loaders", "source_lines")
@@ -223,7 +224,7 @@ def _sites(run: Run, rows: _Rows) -> tuple[Site, ...]:
     if built:
         loaded = [float(t["mean"]) for b in evaluated for t in b.tensors if "mean" in t]
         same = any(_is_same(mean, float(r["mean"])) for mean in loaded for r in rows)
-        return places(*built, called) if same else places(called, *built)
+        return locate(*built, called) if same else locate(called, *built)
     # the whole set is given to the model at once: where a tensor of that shape was made, outside of
     # any loop
     made = [
@@ -231,7 +232,7 @@ def _sites(run: Run, rows: _Rows) -> tuple[Site, ...]:
         for made in run.made_tensors
         if made.op in MADE and made.shape == tuple(rows[0]["shape"]) and made.count == 1
     ]
-    return places(*made, *given_lines(run, called)[:1], called)
+    return locate(*made, *given_lines(run, called)[:1], called)
 
 
 def _is_same(mean: float, other: float) -> bool:

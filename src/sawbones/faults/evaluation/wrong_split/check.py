@@ -44,7 +44,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import (
     Split,
@@ -54,6 +54,7 @@ from sawbones.stats.splits import (
     shared,
     splits,
 )
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
 USES = ("evaluation", "loaders")
@@ -109,7 +110,7 @@ def _of(run: Run, part: Split) -> Iterator[Finding]:
     built = [loader_site(run, source) for source in own]
     yield finding(
         "The model is validated on the samples it is trained on",
-        places(*(built if own else fetched), forward_site(run, "eval", steps)),
+        locate(*(built if own else fetched), forward_site(run, "eval", steps)),
         evidence,
         Fix(
             "Evaluate on data held out from training: give the validation loader the "
@@ -161,7 +162,7 @@ def _one_stretch(run: Run) -> Iterator[Finding]:
     )
     yield finding(
         "The model is validated on the stretch of text it is trained on",
-        places(as_site(row.get("site")), forward_site(run, "eval", row["steps"])),
+        locate(as_site(row.get("site")), forward_site(run, "eval", row["steps"])),
         (reading,),
         Fix("Cut the windows of an evaluation out of the part that training does not read."),
     )

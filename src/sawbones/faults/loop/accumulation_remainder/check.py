@@ -53,7 +53,8 @@ from itertools import pairwise
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Batch, Finding, Fix, Run, Site
-from sawbones.stats.protocol import Turn, same_place, sites_in, sites_of, turns
+from sawbones.stats.protocol import Turn, same_place, sites_in, turns
+from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps", "batches")
 USES = ("calls",)
@@ -112,7 +113,7 @@ def _end_of_batches(turn: Turn) -> tuple[Site, ...]:
     forward = next(
         (e for e in turn.of("forward") if e.phase == "train" and e.site is not None), None
     )
-    places = sites_of(turn.taken, forward, turn.backwards[-1])
+    places = locate(turn.taken, forward, turn.backwards[-1])
     drawn = next((e.site for e in turn.of("batch") if e.site is not None), None)
     if drawn is None:
         return places
@@ -154,7 +155,7 @@ def _never_used(run: Run, whole: list[Turn], usual: int, unused: int) -> Finding
     return finding(
         f"The last {unused} micro-batches of every epoch are drawn and thrown away: they "
         f"do not fill a window of {usual}",
-        (*sites_in(run, ("window",))[:1], *sites_of(drawn, whole[0].taken)),
+        (*sites_in(run, ("window",))[:1], *locate(drawn, whole[0].taken)),
         (
             exact(
                 f"{usual} backward passes at every step; {unused} more batches are drawn "

@@ -51,8 +51,9 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.protocol import Turn, same_place, sites_of, turns
+from sawbones.stats.protocol import Turn, same_place, turns
 from sawbones.stats.relative import relative_difference
+from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps")
 EXPLAINS = ("optimizer.lr-too-high",)
@@ -115,7 +116,7 @@ def _where(turn: Turn) -> tuple[Site, ...]:
         and turn.taken.site is not None
         and backward.site.line == turn.taken.site.line
     )
-    return sites_of(loss, backward) if one_line else sites_of(backward, loss)
+    return locate(loss, backward) if one_line else locate(backward, loss)
 
 
 def _by_trace(run: Run, several: list[Turn]) -> list[float]:

@@ -54,9 +54,9 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import measured
 from sawbones.stats.series import finite
+from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "ops", "tensor_statistics")
 EXPLAINS = (
@@ -92,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
     yield finding(
         f"Float16 without loss scaling: gradients are {what}",
-        places(backwards[0].site, half.site),
+        locate(backwards[0], half),
         (
             context(
                 f"{half.name} gives float16, and no backward pass was scaled",

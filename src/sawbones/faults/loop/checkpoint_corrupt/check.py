@@ -41,8 +41,8 @@ from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.schema.one_off import CheckpointFile
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("events",)
 USES = ("files", "calls")
@@ -133,7 +133,7 @@ def _finding(
     saves = [r.site for r in run.files if r.action == "save"]
     return finding(
         title,
-        places(*writes[:1], saved, *writes[1:2], row.site, run.ending.site, *saves)[:4],
+        locate(*writes[:1], saved, *writes[1:2], row, run.ending, *saves)[:4],
         (reading,),
         Fix(
             "Write to a temporary file, flush it, and rename it with os.replace; check a "

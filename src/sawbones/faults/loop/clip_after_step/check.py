@@ -47,9 +47,9 @@ from sawbones.evidence import NothingToJudge, context, counted, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import DeepStep, Event, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.loss_calls import places
-from sawbones.stats.protocol import measured, sites_of
+from sawbones.stats.protocol import measured
 from sawbones.stats.relative import relative_difference
+from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps")
 EXPLAINS = ("loop.exploding-gradients", "loop.loss-spike")
@@ -89,7 +89,7 @@ def _by_call(run: Run, clips: tuple[Event, ...]) -> Iterator[Finding]:
         "Clipping has no effect: it comes when the step has already used the gradients"
         if idle[0].data.get("norm")
         else "Clipping has no effect: it comes before backward, when there are no gradients",
-        sites_of(idle[0]),
+        locate(idle[0]),
         (
             exact(
                 f"no backward pass between the last step and the clip, at {len(idle)} of "
@@ -125,7 +125,7 @@ def _by_hand(run: Run, late: list[tuple[int, Op]]) -> Iterator[Finding]:
     step, op = (shrunk or late)[0]
     yield finding(
         "Clipping by hand has no effect: it comes when the step has already used the gradients",
-        places(*_steps_near(run, op), op.site)[:3],
+        locate(*_steps_near(run, op), op)[:3],
         (
             counted(
                 f"the gradients of the step before are scaled in place ({op.name}) after "

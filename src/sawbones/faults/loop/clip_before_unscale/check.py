@@ -52,9 +52,10 @@ from sawbones.evidence import NothingToJudge, context, counted, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.stats.loss_scale import scale_of
-from sawbones.stats.protocol import Turn, measured, sites_of, turns
+from sawbones.stats.protocol import Turn, measured, turns
 from sawbones.stats.relative import relative_difference
 from sawbones.stats.series import finite
+from sawbones.trace.locate import locate
 
 NEEDS = ("scaler", "steps", "backward")
 EXPLAINS = (
@@ -121,7 +122,7 @@ def _by_order(clipped: list[tuple[Turn, Event]]) -> Iterator[Finding]:
     yield finding(
         "Gradients are clipped while still multiplied by the loss scale: the real limit "
         f"is {limit / scale:.2g}, not {limit:g}",
-        sites_of(clip, turn.backwards[-1]),
+        locate(clip, turn.backwards[-1]),
         (
             exact(
                 f"clip before unscale_ at {len(early)} of {len(clipped)} clipped steps, "
@@ -175,7 +176,7 @@ def _by_constant_norm(run: Run, kept: list[Turn]) -> Iterator[Finding]:
         yield finding(
             f"Gradients are limited to {level:.3g} while still multiplied by the loss "
             f"scale: the real limit is {real:.2g}",
-            sites_of(turn.backwards[-1], turn.scaler_step),
+            locate(turn.backwards[-1], turn.scaler_step),
             (
                 counted(
                     f"the {what} of the gradients times the loss scale is {level:.4g} at "

@@ -44,7 +44,8 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.divergence import gradient_leaps, recent_ratio
-from sawbones.stats.protocol import sites_of, update_ratios
+from sawbones.stats.protocol import update_ratios
+from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "backward")
 EXPLAINS = ("loop.loss-spike", "loss.unstable-log", "optimizer.lr-too-high")
@@ -113,7 +114,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield finding(
         f"The gradient norm leaps from {leap.usual:.3g} to {leap.norm:.3g} at step "
         f"{leap.step}, and nothing clips it",
-        sites_of(backward),
+        locate(backward),
         readings,
         Fix(
             f"Clip: torch.nn.utils.clip_grad_norm_(model.parameters(), {leap.usual:.1g}) "

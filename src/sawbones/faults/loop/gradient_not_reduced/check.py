@@ -44,7 +44,6 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import (
     everyone,
     first_difference,
@@ -54,6 +53,7 @@ from sawbones.stats.ranks import (
     wrapped,
 )
 from sawbones.stats.relative import relative_difference
+from sawbones.trace.locate import locate
 
 NEEDS = ("ranks", "tensor_statistics", "tensors")
 USES = ("agreement", "local_gradients", "sharded")
@@ -88,7 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
             reason = "a part of the model is not wrapped"
         yield finding(
             f"Gradients are not averaged over the ranks: {reason}",
-            places(paused, left_out, forward, backward, wrapper.site if wrapper else None),
+            locate(paused, left_out, forward, backward, wrapper),
             (
                 exact(
                     f"gradient of {name} at step {step}: norm {ours:.6g} on rank 0, "
@@ -149,7 +149,7 @@ def _summed(run: Run) -> Iterator[Finding]:
         if limits.SUMMED_GRADIENTS.passed_by(ratio):
             yield finding(
                 "Gradients are summed over the ranks and not divided",
-                places(*reduced)[:3],
+                locate(*reduced)[:3],
                 (
                     compared(
                         f"step {step}: gradients are {ratio:.3g} times as long as the "

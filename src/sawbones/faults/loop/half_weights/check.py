@@ -47,9 +47,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, counted, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Optimizer, Run, Site, Tensor
-from sawbones.stats.lines import one_per_line
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import measured, sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers")
 USES = ("calls",)
@@ -111,7 +110,7 @@ def check(run: Run) -> Iterator[Finding]:
     clear = optimizer.builtin and (broken or dtype == "float16")
     yield finding(
         f"The weights themselves are {dtype}: small updates round to nothing",
-        (*_written(run, dtype), *places(optimizer.site)),
+        (*_written(run, dtype), *locate(optimizer)),
         evidence,
         Fix("Keep the weights in float32 and run the forward pass under torch.autocast."),
         at_most="likely" if clear else "suspected",
@@ -123,7 +122,7 @@ def _written(run: Run, dtype: str) -> tuple[Site, ...]:
     either.
     """
     casts, named = sites_in(run, ("cast",)), sites_in(run, ("dtype",), (dtype, *NAMES[dtype]))
-    return one_per_line(*casts[:1], *named[:1], *casts[1:2], *named[1:3])[:3]
+    return locate(*casts[:1], *named[:1], *casts[1:2], *named[1:3])[:3]
 
 
 def _kept(run: Run, optimizer: Optimizer, half: list[Tensor]) -> float:

@@ -59,10 +59,10 @@ from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.divergence import gradient_leaps, recent_ratio
-from sawbones.stats.loss_calls import places
-from sawbones.stats.protocol import sites_of, update_ratios
+from sawbones.stats.protocol import update_ratios
 from sawbones.stats.relative import relative_difference
 from sawbones.stats.series import end_level, finite, spikes, start_level
+from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "backward")
 USES = ("numbers", "loaders")
@@ -116,10 +116,10 @@ def check(run: Run) -> Iterator[Finding]:
     batches = [e for e in run.of_kind("batch") if e.step == first]
     yield finding(
         f"The batch of step {first} throws the run: loss {losses[first]:.4g} after {level:.4g}",
-        places(
+        locate(
             *_written(run, first),
             *(s for s in loader_sites(run) if not _is_loop(run, s)),
-            *sites_of(*batches[:1], backward),
+            *locate(*batches[:1], backward),
         ),
         (
             compared(

@@ -52,7 +52,8 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import NO_GRADIENT, Event, Finding, Fix, Run, Site
-from sawbones.stats.protocol import STEP_KINDS, numbers_equal_to, sites_in, sites_of
+from sawbones.stats.protocol import STEP_KINDS, numbers_equal_to, sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("events", "optimizers")
 USES = ("calls", "numbers")
@@ -92,7 +93,7 @@ def check(run: Run) -> Iterator[Finding]:
     written = sites_in(run, ("loop",), ("step",))
     yield finding(
         f"{len(backwards)} backward passes and not one optimizer step: nothing is learnt",
-        (*unused[:1], *_window(run, backwards), *sites_of(backwards[0]), *written[:2]),
+        (*unused[:1], *_window(run, backwards), *locate(backwards[0]), *written[:2]),
         (
             exact(
                 f"{len(backwards)} backward passes, 0 steps of {run.optimizers[0].cls}, "
@@ -126,7 +127,7 @@ def _no_backward(run: Run) -> Iterator[Finding]:
         seen.append(f"the same samples came {rounds} times")
     yield finding(
         "backward() is never called: no gradient is computed, nothing trains",
-        sites_of(*losses[:1], *calls[:1], *steps[:1], *cleared[:1]),
+        locate(*losses[:1], *calls[:1], *steps[:1], *cleared[:1]),
         (exact(", ".join(seen), 0, expected=len(calls), signal="events"),),
         Fix("Call loss.backward() and then optimizer.step() for every batch."),
     )
@@ -166,7 +167,7 @@ def _left_out(run: Run, backwards: list[Event]) -> Iterator[Finding]:
         yield finding(
             f"One of {len(run.optimizers)} optimizers never steps: its {len(held)} "
             "parameters stay as they were drawn",
-            (*unused[:1], *sites_of(beside[0], backwards[0], cleared[0])),
+            (*unused[:1], *locate(beside[0], backwards[0], cleared[0])),
             (
                 exact(
                     f"{len(cleared)} times its gradients were cleared, {len(backwards)} "

@@ -45,7 +45,7 @@ from sawbones.evidence import context, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site, SourceCall
 from sawbones.schema.one_off import TwinRun
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("twin_run",)
 USES = ("calls", "streams_used", "source_lines")
@@ -102,7 +102,7 @@ def check(run: Run) -> Iterator[Finding]:
         values = f" ({first:.9g} and {second:.9g})"
     yield finding(
         f"Two runs with one seed differ in {noun}: {cause}",
-        places(*where, differs.site)[:6],
+        locate(*where, differs)[:6],
         (
             exact(
                 f"first difference at step {step}: {noun}{values}; {promised}",
@@ -135,13 +135,13 @@ def _calls(run: Run, *kinds: str) -> list[SourceCall]:
 
 def _cause(run: Run, twin: TwinRun, what: str) -> Cause:
     """From the most to the least specific reading."""
-    seed_lines = places(*(call.site for call in _calls(run, "seed")))
+    seed_lines = locate(*_calls(run, "seed"))
     seeded = {str(e.data.get("library")) for e in run.of_kind("seed")}
     changed = twin.seed_differs
     if changed is not None:
         words = f"{changed.library} is seeded with another value each time"
         fix = Fix("Seed with a fixed number, not with the clock or the process.")
-        return words, places(changed.site) or seed_lines, fix
+        return words, locate(changed) or seed_lines, fix
     first_loss = what == "loss" and twin.differs is not None and twin.differs.step == 0
     return (
         _generator(run)
@@ -183,7 +183,7 @@ def _weights(
     run: Run, seeded: set[str], seed_lines: tuple[Site, ...], first_loss: bool
 ) -> Cause | None:
     """The model is drawn from an unseeded torch, or above the line that seeds it."""
-    built = places(*(m.built for m in run.modules))[:1]
+    built = locate(*(m.built for m in run.modules))[:1]
     if "torch" not in seeded:
         advice = Fix("Call torch.manual_seed before the model is made.")
         return "torch is never seeded", (*seed_lines[:1], *built), advice
@@ -197,7 +197,7 @@ def _weights(
     if not first_loss or not late:
         return None
     words = "torch is seeded after the model is made"
-    return words, (*places(seed), *built), Fix("Seed before the model is made.")
+    return words, (*locate(seed), *built), Fix("Seed before the model is made.")
 
 
 def _stream(run: Run, seeded: set[str], seed_lines: tuple[Site, ...]) -> Cause | None:
@@ -230,7 +230,7 @@ def _library_without_state(run: Run, seeded: set[str]) -> Cause | None:
         for call in _calls(run, "order")
         if call.function == "sample" and not call.name.startswith("random.")
     ]
-    loose = places(*(site for site in lines if "random_state" not in site.code))
+    loose = locate(*(site for site in lines if "random_state" not in site.code))
     if not loose or "numpy" in seeded or not run.streams_used.get("numpy"):
         return None
     words = (

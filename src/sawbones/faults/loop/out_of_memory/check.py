@@ -46,7 +46,7 @@ from sawbones.stats.crash_memory import (
 )
 from sawbones.stats.crash_shapes import written
 from sawbones.stats.failures import failure, ran_out_of_memory, user_frames
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("crash",)
 USES = ("loaders",)
@@ -79,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
     explanation, advice = _explanation(run, message)
     yield finding(
         "The run asked for more memory than there is",
-        places(failed.site if failed else None, *made, *user_frames(run), run.ending.site)[:4],
+        locate(failed, *made, *user_frames(run), run.ending)[:4],
         evidence,
         Fix(
             "Make this operator smaller: cap the length of a batch, a smaller batch with "

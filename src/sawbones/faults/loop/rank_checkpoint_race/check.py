@@ -40,8 +40,8 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone
+from sawbones.trace.locate import locate
 
 PREVIEW = True
 NEEDS = ("ranks",)
@@ -72,7 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
     yield finding(
         f"{len(ranks)} ranks write the same checkpoint file",
-        places(sites[path, step]),
+        locate(sites[path, step]),
         (exact(text, len(ranks), expected=1, signal="files", steps=(step,)),),
         Fix(
             "Let one rank write it: `if dist.get_rank() == 0:` before torch.save, a barrier after."

@@ -49,7 +49,6 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Evidence, Finding, Fix, Run
 from sawbones.stats.evaluations import nodes
-from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import (
     apart,
     buffers_apart,
@@ -61,6 +60,7 @@ from sawbones.stats.ranks import (
     wrapped,
     written_alone,
 )
+from sawbones.trace.locate import locate
 
 NEEDS = ("ranks", "tensors")
 USES = ("agreement", "sharded", "writes", "evaluation")
@@ -132,7 +132,7 @@ def _parameters(run: Run, other: Run | None, step: int, reading: Evidence) -> Fi
     when = "from the start" if start else f"from step {step} on"
     return finding(
         f"Parameters differ between ranks {when}",
-        places(*where)[:5],
+        locate(*where)[:5],
         (reading,),
         Fix(
             "Start all ranks from one state (one seed, a broadcast, or DDP), and do the "
@@ -156,7 +156,7 @@ def _by_rates(run: Run, calls: tuple[Event, Event], reading: Evidence) -> Findin
     rates = [c.data["lr_after"][0] for c in calls]
     return finding(
         f"Parameters differ between ranks: from step {ours.step} on their learning rates do",
-        places(ours.site, *measured[-1:])[:5],
+        locate(ours, *measured[-1:])[:5],
         (exact(text, rates[1], expected=rates[0], signal="schedule", steps=(ours.step,)), reading),
         Fix(
             "Average the number over the ranks (all_reduce) before the scheduler decides "
@@ -183,7 +183,7 @@ def _buffers(run: Run) -> list[Finding]:
     return [
         finding(
             "Buffers drift apart between ranks, and nothing brings them together",
-            places(wrapper.site if wrapper is not None else None, built),
+            locate(wrapper, built),
             (
                 compared(
                     text,

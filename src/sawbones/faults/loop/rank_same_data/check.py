@@ -37,8 +37,8 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, counted, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone, trained_prints, training_sites
+from sawbones.trace.locate import locate
 
 NEEDS = ("ranks", "batches")
 USES = ("agreement", "calls", "loaders", "events_in_full")
@@ -86,4 +86,4 @@ def _where(run: Run) -> tuple[Site, ...]:
     shared = [
         site for library, value, site in seeds if all((library, value) in known for known in others)
     ]
-    return places(*shared[:1], *chosen)
+    return locate(*shared[:1], *chosen)

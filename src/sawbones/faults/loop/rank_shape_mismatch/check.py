@@ -47,8 +47,8 @@ from typing import Any
 
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone, training_sites, wrapped
+from sawbones.trace.locate import locate
 
 NEEDS = ("ranks",)
 USES = ("agreement", "aborted", "last_collectives", "hang", "loaders", "calls")
@@ -176,7 +176,7 @@ def _finding(run: Run, other: Run, ours: Order, theirs: Order, at: int, hangs: b
     what, fix = _in_words(apart, cut, long)
     return finding(
         f"The ranks {'wait for each other for ever' if hangs else 'part ways'}: {what}",
-        places(
+        locate(
             *((*_collating(run), known.site) if long and known is not None else ()),
             *(training_sites(run)[:2] if apart or cut else ()),
             _chosen(a, other, theirs),
@@ -216,7 +216,7 @@ def _differ_in_length(a: Sequence[int], b: Sequence[int]) -> bool:
 
 def _collating(run: Run) -> tuple[Site, ...]:
     """The user's function that pads the samples of a batch."""
-    return places(*(loader.collate_site for loader in run.loaders))[:1]
+    return locate(*(loader.collate_site for loader in run.loaders))[:1]
 
 
 def _from_positions(run: Run) -> Finding:
@@ -227,7 +227,7 @@ def _from_positions(run: Run) -> Finding:
     waiting = sum(not p.ended for p in run.hang)
     return finding(
         "The ranks wait for each other for ever",
-        places(*(p.site for p in run.hang))[:4],
+        locate(*run.hang)[:4],
         (
             *(exact(text, waiting, signal="ranks") for text in texts[:1]),
             *(context(text, signal="ranks") for text in texts[1:]),

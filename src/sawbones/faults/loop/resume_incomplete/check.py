@@ -43,8 +43,8 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.schema import Event, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
 from sawbones.stats.resuming import Resume, is_stateful, lr_jump, not_restored, resumes
+from sawbones.trace.locate import locate
 
 NEEDS = ("events", "checkpoints", "optimizers", "steps")
 USES = ("restored",)
@@ -68,7 +68,7 @@ def check(run: Run) -> Iterator[Finding]:
         keys = ", ".join(saved.data.get("keys") or ())
         yield finding(
             f"The checkpoint lacks the state of {stateful.cls}",
-            places(saved.site),
+            locate(saved),
             (context(f"saved: {keys}", signal="checkpoints", steps=(saved.step,)),),
             Fix(
                 "Save optimizer.state_dict() (and that of the scheduler and the scaler) "
@@ -130,7 +130,7 @@ def _places(run: Run, resume: Resume, missing: list[str]) -> tuple[Site, ...]:
     saved = [e.site for e in (resume.save, resume.load) if e is not None and e.site is not None]
     elsewhere = back is not None and all(s.function != back.function for s in saved)
     kept = set(missing).issubset(resume.load.data.get("kinds") or ())
-    return places(back, *saved) if elsewhere or kept else places(*saved, back)
+    return locate(back, *saved) if elsewhere or kept else locate(*saved, back)
 
 
 def _saved_without_optimizer(run: Run) -> Event | None:

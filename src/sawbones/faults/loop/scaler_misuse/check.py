@@ -48,9 +48,9 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Run
-from sawbones.stats.loss_calls import places
 from sawbones.stats.loss_scale import scale_of
-from sawbones.stats.protocol import Turn, sites_in, sites_of, turns
+from sawbones.stats.protocol import Turn, sites_in, turns
+from sawbones.trace.locate import locate
 
 NEEDS = ("events",)
 USES = ("scalers", "calls")
@@ -132,7 +132,7 @@ def _bypassed(run: Run) -> Finding | None:
         return finding(
             f"The optimizer steps past the scaler, on gradients that are {scale:g} times "
             f"too large{others}",
-            sites_of(step, *before[-1:]),
+            locate(step, *before[-1:]),
             (
                 exact(
                     f"loss scaled by {scale:g}, then step() of "
@@ -209,7 +209,7 @@ def _on_overflow(step: Event, scale: float) -> Finding:
     return finding(
         "The optimizer steps without the scaler, so a step on gradients that "
         "overflowed is taken and not skipped",
-        sites_of(step),
+        locate(step),
         (
             exact(
                 f"step {step.step}: the loss is finite, the gradients at a scale of "
@@ -243,7 +243,7 @@ def _never_scaled(whole: list[Turn]) -> Finding | None:
     return finding(
         f"The scaler divides gradients by {scale:g} that it never multiplied: "
         "backward() ran on the unscaled loss",
-        sites_of(turn.backwards[-1], turn.scaler_step),
+        locate(turn.backwards[-1], turn.scaler_step),
         (
             exact(
                 "scaler.step() after a backward pass of an unscaled loss at "
@@ -287,7 +287,7 @@ def _made_anew(run: Run) -> Finding | None:
     scales = [(e, float(e.data.get("scale") or 1)) for e in run.of_kind("scale")]
     return finding(
         "A new GradScaler is made for every step: the scale starts over each time and never adapts",
-        places(site, scales[0][0].site),
+        locate(site, scales[0][0]),
         (
             exact(
                 f"{made} scalers built on one line for {len(scales)} scaled losses; the "
@@ -308,7 +308,7 @@ def _never_updated(run: Run, whole: list[Turn]) -> Finding | None:
         return None
     return finding(
         "scaler.update() is never called: the loss scale can't adapt",
-        sites_of(through[0].scaler_step),
+        locate(through[0].scaler_step),
         (
             exact(
                 f"{len(whole)} scaler steps, 0 updates",
@@ -326,11 +326,11 @@ def _refused(run: Run, refusal: str) -> Finding:
     title, advice = REFUSALS[refusal]
     steps, at = run.of_kind("scaler_step"), run.ending.site
     written = sites_in(run, ("loop",), ("step",))[:1] if refusal == NOT_UPDATED else ()
-    where = (*sites_of(steps[-1]), at) if steps and refusal == NOT_UPDATED else (at, *written)
+    where = (*locate(steps[-1]), at) if steps and refusal == NOT_UPDATED else (at, *written)
     first = (run.ending.message or "").splitlines()[0][:160]
     return finding(
         f"GradScaler protocol broken: {title}",
-        places(*where),
+        locate(*where),
         (refused(f"{run.ending.exception}: {first}", steps=(run.num_steps,)),),
         Fix(advice),
     )

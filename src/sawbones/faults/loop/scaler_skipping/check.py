@@ -40,8 +40,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import numbers_equal_to
+from sawbones.trace.locate import locate
 
 NEEDS = ("scaler", "steps")
 USES = ("scalers", "numbers")
@@ -106,10 +106,10 @@ def _where(run: Run, never: bool) -> tuple[tuple[Site, ...], bool]:
     scalers = run.scalers
     grows = [s for s in scalers if (s.growth_interval or 2000) < 50 or (s.growth_factor or 2) > 4]
     odd = grows or (list(scalers) if never else [])
-    built = places(*(s.site for s in odd or scalers))[:1]
+    built = locate(*(s for s in odd or scalers))[:1]
     stepped = run.of_kind("scaler_step")[0].site
     if not odd:
-        return places(_overflow(run), stepped, *built), False
+        return locate(_overflow(run), stepped, *built), False
     values = [
         float(value)
         for s in odd
@@ -120,7 +120,7 @@ def _where(run: Run, never: bool) -> tuple[tuple[Site, ...], bool]:
     words = [*DEFAULTS, *(["scale"] if values and min(values) >= 1024 else [])]
     numbers = numbers_equal_to(run, values, ("scale", "growth", "backoff", "interval"))
     of_scaler = [n for n in numbers if any(w in n.code.lower().replace("-", "_") for w in words)]
-    return places(*of_scaler[:1], *built, stepped), True
+    return locate(*of_scaler[:1], *built, stepped), True
 
 
 def _overflow(run: Run) -> Site | None:

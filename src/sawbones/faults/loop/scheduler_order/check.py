@@ -46,7 +46,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Run
-from sawbones.stats.protocol import Turn, sites_of, turns
+from sawbones.stats.protocol import Turn, turns
+from sawbones.trace.locate import locate
 
 NEEDS = ("schedule", "steps")
 USES = ("events_in_full",)
@@ -87,7 +88,7 @@ def _per_micro_batch(whole: list[Turn], mine: list[Event]) -> Finding | None:
         return None
     return finding(
         f"The scheduler moves on every micro-batch: {micro} times per optimizer step",
-        sites_of(mine[0]),
+        locate(mine[0]),
         (
             exact(
                 f"{len(mine)} scheduler steps for {len(whole)} optimizer steps",
@@ -116,7 +117,7 @@ def _early(whole: list[Turn], mine: list[Event]) -> Finding | None:
     return finding(
         "The scheduler moves before the optimizer's first step: the first learning rate "
         "is never used",
-        sites_of(place),
+        locate(place),
         (
             exact(
                 f"scheduler.step() before the first optimizer.step(); LR {was:g} "

@@ -47,8 +47,8 @@ from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone
+from sawbones.trace.locate import locate
 
 NEEDS = ("ranks", "shards")
 USES = ("agreement",)
@@ -79,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
         within = limits.SHARD_FACTORS.times(max(a, b))
         yield finding(
             "Sharded gradients are clipped by the norm of each rank's own part",
-            places(*sites)[:4],
+            locate(*sites)[:4],
             (exact(text, b, expected=a, within=within, signal="shards", steps=(step,)),),
             Fix(
                 "Use torch.nn.utils.clip_grad_norm_(model.parameters(), ...) on the "

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("syncs", "steps")
 EXPLAINS = ()
@@ -60,7 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     yield finding(
         f"The host waits for the device {per_step:.0f} times in every step",
-        places(*(row.site for row in lines))[:4],
+        locate(*lines)[:4],
         (
             compared(
                 f"{per_step:.1f} reads from the device per step over {steps} steps",

@@ -46,7 +46,8 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Module, Run
-from sawbones.stats.protocol import Turn, sites_of, turns
+from sawbones.stats.protocol import Turn, turns
+from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps", "modules")
 EXPLAINS = ("evaluation.overfitting", "model.batchnorm-small-batch")
@@ -83,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
     names = ", ".join(sorted({m.cls for m in caring})[:3])
     yield finding(
         f"Training in evaluation mode {since}: {names} inactive or frozen",
-        sites_of(*([forward, *modes[-1:]] if left_behind else [*modes[-1:], forward])),
+        locate(*([forward, *modes[-1:]] if left_behind else [*modes[-1:], forward])),
         (
             exact(
                 f"{num_frozen} of {len(frozen)} steps took gradients in "

@@ -38,8 +38,8 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, context, finding, refused
 from sawbones.schema import NO_GRADIENT, Finding, Fix, Run
-from sawbones.stats.loss_calls import places
 from sawbones.stats.ranks import everyone, wrapped
+from sawbones.trace.locate import locate
 
 NEEDS = ("backward",)
 EXPLAINS = ("loop.rank-shape-mismatch", "loop.rank-desync", "loop.gradient-not-reduced")
@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         evidence.append(context(text, signal="tensor_statistics"))
     yield finding(
         "Parameters get no gradient under DistributedDataParallel",
-        places(wrapper.site if wrapper else None, *built, failed.ending.site)[:4],
+        locate(wrapper, *built, failed.ending)[:4],
         evidence,
         Fix(
             "Find out why they are unused, then use them in the loss, remove them, or freeze them "

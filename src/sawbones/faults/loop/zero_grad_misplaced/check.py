@@ -50,7 +50,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Run
-from sawbones.stats.protocol import Turn, measured, same_place, sites_of, turns
+from sawbones.stats.protocol import Turn, measured, same_place, turns
+from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps")
 EXPLAINS = (
@@ -86,7 +87,7 @@ def _before_the_step(run: Run, whole: list[Turn]) -> Finding | None:
     turn, clear = late[0]
     return finding(
         "Gradients are cleared between backward() and step(): the optimizer has nothing to apply",
-        sites_of(clear, turn.backwards[-1]),
+        locate(clear, turn.backwards[-1]),
         (
             exact(
                 "zero_grad comes after the last backward and before the step at "
@@ -113,7 +114,7 @@ def _before_every_micro_batch(whole: list[Turn]) -> Iterator[Finding]:
     yield finding(
         f"Gradients are cleared before every micro-batch: of {count} accumulated "
         "backward passes only the last counts",
-        sites_of(_own_clears(turn)[-1], turn.backwards[-1]),
+        locate(_own_clears(turn)[-1], turn.backwards[-1]),
         (
             exact(
                 f"{count} backward passes per step, cleared before each of them at "
@@ -142,7 +143,7 @@ def _between_two_losses(run: Run, whole: list[Turn]) -> Iterator[Finding]:
     yield finding(
         f"Gradients are cleared between two backward passes: {count} parameters lose the "
         "only gradient they get",
-        sites_of(clear, turn.backwards[0]),
+        locate(clear, turn.backwards[0]),
         (
             exact(
                 f"zero_grad between backward passes at {len(lost)} of {len(whole)} steps; "

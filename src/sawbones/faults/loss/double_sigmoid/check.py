@@ -42,7 +42,8 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import Seen, places, reaching
+from sawbones.stats.loss_calls import Seen, reaching
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls", "ops")
 EXPLAINS = (
@@ -85,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
     built = seen.facts.input_built_at if seen.call.fn in _ON_LOGITS else None
     yield finding(
         f"{seen.call.fn} gets the output of a sigmoid and takes the sigmoid of it again",
-        places(built, sigmoid.site, seen.call.site),
+        locate(built, sigmoid, seen.call),
         (
             counted(
                 f"the scores come from a sigmoid and lie in [{low or 0:.3g}, {high or 1:.3g}] on "

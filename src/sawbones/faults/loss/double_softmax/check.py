@@ -47,7 +47,8 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import Seen, places, reaching
+from sawbones.stats.loss_calls import Seen, reaching
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -84,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
         low, high = extra.outputs[0].min or 0, extra.outputs[0].max or 1
     yield finding(
         "The loss gets probabilities and takes the softmax of them again",
-        places(built, maker.site if maker is not None else None, seen.call.site),
+        locate(built, maker, seen.call),
         (
             counted(
                 f"rows that enter {seen.call.fn} lie in [{low:.3g}, {high:.3g}] and sum to 1, on "
@@ -144,7 +145,7 @@ def _harmless(calls: list[Seen]) -> Iterator[Finding]:
         return
     yield finding(
         "cross_entropy gets log-probabilities: log-softmax is taken twice, without effect",
-        places(seen.facts.input_made_at, seen.call.site),
+        locate(seen.facts.input_made_at, seen.call),
         (
             context(
                 "rows that enter cross_entropy are log-probabilities",

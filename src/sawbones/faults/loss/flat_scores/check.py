@@ -44,8 +44,9 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Op, Run, Value
-from sawbones.stats.loss_calls import Seen, places, reaching
+from sawbones.stats.loss_calls import Seen, reaching
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 from sawbones.trace.operators import FORMING
 
 NEEDS = ("loss_calls", "ops")
@@ -72,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
     scaled = seen.maker()
     yield finding(
         "Cosine similarities are too close together for the softmax: the loss cannot fall",
-        places(scaled.site if scaled is not None else None, product.site, site),
+        locate(scaled, product, site),
         (
             compared(
                 f"scores of rows of length 1 lie within {2 * _factor(seen, product):.3g} of each "

@@ -57,10 +57,10 @@ from sawbones.stats.loss_calls import (
     carrying,
     data_sites,
     framework_sites,
-    places,
     reaching,
     user_sites,
 )
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
 USES = ("data_ops", "loaders", "data_code")
@@ -145,7 +145,7 @@ def _packed(run: Run, looked: list[Seen]) -> Iterator[Finding]:
     call = looked[0].call.site
     yield finding(
         _title(0),
-        places(*[site for site in made if site != call][:3], call),
+        locate(*[site for site in made if site != call][:3], call),
         (
             exact(
                 f"{100 * min(copies):.0f} % of the packed targets equal the token that goes in at "
@@ -208,7 +208,7 @@ def _windows_made_at(run: Run, seen: Seen, horizon: int) -> tuple[Site, ...]:
     if reads is not None:
         inside.append(Site(reads[0], max(reads[1], reads[2] - 2), "__getitem__", ""))
     loaders = [loader.site for loader in run.loaders[:1]]
-    return places(*inside, *found[:3], *loaders, seen.call.site)
+    return locate(*inside, *found[:3], *loaders, seen.call)
 
 
 def _ends_in(shape: Sequence[int], horizon: int) -> bool:
@@ -273,4 +273,4 @@ def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
     cuts = [site for site in cuts if site not in framework]
     shape = tuple(seen[0].facts.sequence_shape or ())
     made = [site for site in data_sites(run, shape, _MAKING) if site not in framework]
-    return places(*cuts[:3], *made[:2], seen[0].call.site)[:5]
+    return locate(*cuts[:3], *made[:2], seen[0].call)[:5]

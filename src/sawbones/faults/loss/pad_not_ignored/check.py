@@ -52,14 +52,8 @@ from sawbones.evidence import Limit, NothingToJudge, compared, context, exact, f
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.schema.loss import BlankTargets, PaddedTargets
-from sawbones.stats.loss_calls import (
-    Seen,
-    carrying,
-    data_sites,
-    framework_sites,
-    places,
-    user_sites,
-)
+from sawbones.stats.loss_calls import Seen, carrying, data_sites, framework_sites, user_sites
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
 USES = ("loaders",)
@@ -158,7 +152,7 @@ def _of_numbers(blank: list[tuple[Seen, BlankTargets]]) -> Iterator[Finding]:
             signal="loss_calls",
             steps=(first.deep.step,),
         ),
-        places(first.call.site, first.built),
+        locate(first.call, first.built),
         "Take the loss over the real positions only: select them by their lengths, or "
         "mask and divide by their number.",
     )
@@ -228,7 +222,7 @@ def _of_its_own(seen: Seen, padding: PaddedTargets) -> bool:
 
 def _where(run: Run, seen: list[Seen], own_vocabulary: bool) -> tuple[Site, ...]:
     framework = framework_sites(run)
-    loss = places(seen[0].built, seen[0].call.site)
+    loss = locate(seen[0].built, seen[0].call)
     shape = tuple(seen[0].facts.sequence_shape or ())
     data = [x for s in seen for x in user_sites(s.deep, _MAKING, s.call.target, s.call.op)]
     data += data_sites(run, shape, _MAKING)
@@ -238,4 +232,4 @@ def _where(run: Run, seen: list[Seen], own_vocabulary: bool) -> tuple[Site, ...]
     mine = [site for site in loss if site not in framework]
     made = [site for site in data if site not in framework]
     ordered = mine + made if own_vocabulary and mine else made + mine
-    return places(*ordered, *loss)[:4]
+    return locate(*ordered, *loss)[:4]

@@ -52,7 +52,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import Seen, carrying, places
+from sawbones.stats.loss_calls import Seen, carrying
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls", "steps")
 EXPLAINS = (
@@ -229,7 +230,7 @@ def _where(seen: Seen) -> tuple[Site, ...]:
     single number.
     """
     if seen.facts.reduction == "sum" and not seen.facts.by_hand:
-        return places(seen.built, seen.call.site)
+        return locate(seen.built, seen.call)
     whole = [o for o in seen.deep.ops if o.name == "sum" and o.outputs and not o.outputs[0].shape]
     sums = [o.site for o in whole if o.outputs[0].requires_grad]
-    return places(*reversed(sums[-2:]), seen.call.site)
+    return locate(*reversed(sums[-2:]), seen.call)

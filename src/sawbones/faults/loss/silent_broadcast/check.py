@@ -42,8 +42,9 @@ from collections.abc import Iterator
 
 from sawbones.evidence import exact, finding
 from sawbones.schema import Finding, Fix, Op, Run, Value
-from sawbones.stats.loss_calls import Seen, places, reaching, user_sites
+from sawbones.stats.loss_calls import Seen, reaching, user_sites
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -102,7 +103,7 @@ def check(run: Run) -> Iterator[Finding]:
     outside = [s for s in made if call is not None and s.function != call.function]
     yield finding(
         f"Prediction {_text(a)} and target {_text(b)} broadcast to {_text(together)}",
-        places(*(outside[:1] or (call,)), seen.facts.input_made_at, call),
+        locate(*(outside[:1] or (call,)), seen.facts.input_made_at, call),
         (
             exact(
                 f"the loss is taken over {math.prod(together)} pairs of prediction and target, "
@@ -136,7 +137,7 @@ def _weighted(run: Run) -> Iterator[Finding]:
             yield finding(
                 f"Losses {_text(a.shape)} and their weights {_text(b.shape)} broadcast to "
                 f"{_text(op.outputs[0].shape)}",
-                places(op.site, seen.call.site),
+                locate(op, seen.call),
                 (
                     exact(
                         f"{size} losses {_text(a.shape)} times {size} weights {_text(b.shape)} "

@@ -52,14 +52,9 @@ from sawbones.stats.copied_targets import (
     has_other_input,
     influence_of_copied,
 )
-from sawbones.stats.loss_calls import (
-    Seen,
-    carrying,
-    framework_sites,
-    places,
-    user_sites,
-)
+from sawbones.stats.loss_calls import Seen, carrying, framework_sites, user_sites
 from sawbones.trace.graph import StepGraph, lookup
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
 EXPLAINS = (
@@ -138,7 +133,7 @@ def _of_numbers(run: Run, series: list[DeepStep]) -> Iterator[Finding]:
     forwards = [e for e in run.of_kind("forward") if e.phase == "train" and e.data.get("top")]
     yield finding(
         "The decoder is fed the value that it has to predict",
-        places(*(e.site for e in forwards[:1]), *calls[:1]),
+        locate(*forwards[:1], *calls[:1]),
         (
             exact(
                 f"one input {tuple(probe['shape'])} of the model equals the target on "
@@ -190,14 +185,14 @@ def _where(run: Run, seen: list[Seen]) -> tuple[Site, ...]:
     framework = framework_sites(run)
     cuts = [
         *_cut_outputs(seen[0]),
-        *places(seen[0].facts.stepwise.site if seen[0].facts.stepwise else None),
+        *locate(seen[0].facts.stepwise),
         *(x for s in seen for x in user_sites(s.deep, _MAKING, _ids(s), s.call.op)),
     ]
     calls = [e.site for e in run.of_kind("forward") if e.phase == "train"][:1]
     given = [site for site in (*cuts[:2], *calls) if site not in framework]
     targets = [x for s in seen for x in user_sites(s.deep, _MAKING, s.call.target, s.call.op)]
     targets = [site for site in targets if site not in framework]
-    return places(*given, *targets[:2], seen[0].call.site)[:5]
+    return locate(*given, *targets[:2], seen[0].call)[:5]
 
 
 def _decoder_input(seen: Seen) -> TokenInput | None:

@@ -47,9 +47,10 @@ from sawbones.evidence import exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.series import diverged, finite
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("ops",)
 USES = ("nonfinite",)
@@ -103,7 +104,7 @@ def check(run: Run) -> Iterator[Finding]:
     result = "has no finite gradient there" if backward else f"gave {made} not finite"
     yield finding(
         f"{_what(birth)} makes the {'gradient' if backward else 'loss'} non-finite",
-        places(birth.site),
+        locate(birth),
         (
             exact(
                 f"at step {birth.step} {birth.name} was given values in [{birth.low:.3g}, "

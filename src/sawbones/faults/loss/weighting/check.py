@@ -50,8 +50,9 @@ from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import Seen, carrying, places
+from sawbones.stats.loss_calls import Seen, carrying
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
 USES = ("data_ops",)
@@ -69,12 +70,12 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("no loss with a finite value carried a deep step")
     seen = calls[0]
     for title, reading, fix in (*_by_class(calls), *_smoothing(seen), *_row_sums(calls)):
-        where = places(
+        where = locate(
             *_made_at(run, seen),
             seen.built,
             *_filled_at(seen),
             seen.facts.target_soft_at,
-            seen.call.site,
+            seen.call,
         )
         yield finding(title, where, (reading,), Fix(fix), at_most="likely")
         return
@@ -87,7 +88,7 @@ def _made_at(run: Run, seen: Seen) -> list[Site]:
     classes = seen.facts.num_classes
     rows = [r for r in run.made_tensors if r.shape == (classes,) and r.dtype.startswith("float")]
     for names in (("tensor", "as_tensor"), ("float", "to")):
-        sites = places(*(row.site for row in rows if row.op in names))
+        sites = locate(*(row for row in rows if row.op in names))
         if sites:
             return list(sites) if seen.facts.has_weight and len(sites) == 1 else []
     return []

@@ -51,8 +51,9 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, counted, exact, finding, refused
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import Seen, places, reaching
+from sawbones.stats.loss_calls import Seen, reaching
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("events",)
 USES = ("data_ops",)
@@ -97,7 +98,7 @@ def check(run: Run) -> Iterator[Finding]:
         first = made if seen.facts.input_made_by == "softmax" else None
         if seen.call.fn == "cosine_embedding_loss":
             first = _labels_made_at(run, seen)
-        where = places(first, seen.built, seen.call.site, made)
+        where = locate(first, seen.built, seen.call, made)
         yield finding(title, where, (reading,), Fix(fix), at_most=at_most)
 
 
@@ -305,7 +306,7 @@ def _crash(run: Run) -> Finding:
     message = run.ending.message or ""
     return finding(
         "binary_cross_entropy gets raw scores where it expects probabilities",
-        places(run.ending.site),
+        locate(run.ending),
         (refused(f"torch refused: {message.splitlines()[0][:160]}"),),
         Fix("Use binary_cross_entropy_with_logits on raw scores, or apply sigmoid first."),
     )

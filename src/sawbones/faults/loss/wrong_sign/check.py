@@ -44,7 +44,8 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, counted, finding
 from sawbones.evidence.limits import signs as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import Seen, carrying, places
+from sawbones.stats.loss_calls import Seen, carrying
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls", "steps", "backward")
 EXPLAINS = (
@@ -79,7 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
     backward = next((e.site for e in run.of_kind("backward") if e.site is not None), None)
     yield finding(
         f"{known[0].call.fn} is maximised: the backward pass starts from its negative",
-        places(backward, known[0].call.site),
+        locate(backward, known[0].call),
         (
             counted(
                 f"the backward pass starts from {known[0].number('root_over_mean'):.4g} times the "

@@ -48,9 +48,9 @@ from dataclasses import replace
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, Evidence, Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import attention_ops
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 from sawbones.trace.operators import FORMING
 
 NEEDS = ("attention", "ops")
@@ -86,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
             at, reading, fix = said
             yield finding(
                 "Attention scores have the wrong scale",
-                places(at.site, attention.site),
+                locate(at, attention),
                 (replace(reading, steps=(deep.step,)),),
                 Fix(fix),
             )

@@ -54,10 +54,10 @@ from sawbones.evidence import Limit, NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, LossCall, Run, Site, Tensor, Value
 from sawbones.stats.failures import numbers_equal
-from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.sequences import main_call
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "tensors")
 USES = ("data_ops", "numbers")
@@ -220,9 +220,9 @@ def _zeros_behind_zeros(run: Run, deep: DeepStep) -> _Said | None:
         return (
             "Layers start from zeros, so that all units stay the same",
             exact(text, len(zero), signal="ops", steps=(deep.step,)),
-            places(
+            locate(
                 *_where(run, {before.shape, weight.shape}, [first.module, op.module], 0),
-                first.site,
+                first,
             ),
             _RANDOM,
         )
@@ -432,4 +432,4 @@ def _where(
     # is known of it.
     owners = {t.owner for t in run.tensors if t.shape in shapes and t.owner not in _LAYERS}
     classes = [] if own else [m.site for m in run.modules if m.cls in owners and m.site is not None]
-    return places(*own[:1], *numbers[:1], *classes[:1], built.get(names[0]), *written[:1])
+    return locate(*own[:1], *numbers[:1], *classes[:1], built.get(names[0]), *written[:1])

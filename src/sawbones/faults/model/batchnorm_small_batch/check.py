@@ -47,7 +47,7 @@ from math import prod
 from sawbones.evidence import NothingToJudge, compared, context, finding, refused
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("ops",)
 USES = ("loaders", "numbers")
@@ -112,7 +112,7 @@ def _finding(
         fix += f" SyncBatchNorm takes the batches of all {run.world_size} ranks together."
     return finding(
         "Batch normalisation over too few values",
-        places(*numbers[:1], built, loader, site),
+        locate(*numbers[:1], built, loader, site),
         (reading,),
         Fix(fix),
     )

@@ -48,7 +48,7 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Finding, Fix, Op, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import (
     Prediction,
@@ -62,6 +62,7 @@ from sawbones.stats.sequences import (
     shape_of,
 )
 from sawbones.trace.graph import StepGraph, lookup
+from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
 USES = ("data_ops", "buffers")
@@ -267,7 +268,7 @@ def _masking(run: Run, deep: DeepStep, attention: list[Attention]) -> _Cause:
             text = f"the mask lets through {diagonal} position{'s' * (diagonal > 1)} above"
             text += " the diagonal"
             fix = "Cut the mask at the diagonal: position t may see keys up to t, none after."
-        return f"{mass}: {text}", places(*made, used, worst.site), Fix(fix)
+        return f"{mass}: {text}", locate(*made, used, worst), Fix(fix)
     if "shape" not in worst.mask:
         return f"{mass}: no mask is given", *_unmasked(run, worst)
     allowed = worst.mask.get("allowed_share")
@@ -278,7 +279,7 @@ def _masking(run: Run, deep: DeepStep, attention: list[Attention]) -> _Cause:
     kept = buffer_sites(run, worst.keys) if all(site == used for site in makers) else []
     return (
         mass,
-        places(*kept[:1], used, *makers, worst.site),
+        locate(*kept[:1], used, *makers, worst),
         Fix("Make the mask causal as well: position t may see keys up to t, none after."),
     )
 
@@ -288,7 +289,7 @@ def _unmasked(run: Run, attention: Attention) -> tuple[tuple[Site, ...], Fix]:
     fix = Fix("Give this attention a causal mask: position t may see keys up to t, none after.")
     if attention.kind == "sdpa" and site is not None and site.code.endswith(")"):
         fix = Fix("Pass is_causal=True.")
-    return places(*_not_causal(run, attention), site, *calls_of_model(run)[:1]), fix
+    return locate(*_not_causal(run, attention), site, *calls_of_model(run)[:1]), fix
 
 
 def _without_attention(run: Run, deep: DeepStep, source: int) -> _Cause:
@@ -315,7 +316,7 @@ def _square(run: Run, on_path: Sequence[Op], reached: set[int], length: int) -> 
                 return (
                     f"{op.name} at {op.site} mixes positions by a matrix of {weight.shape} "
                     "with weights above its diagonal",
-                    places(*built_sites(run, _TRIANGLES, length), op.site),
+                    locate(*built_sites(run, _TRIANGLES, length), op),
                     Fix(
                         "Cut the matrix at the diagonal (tril with diagonal=0): position t "
                         "may read positions up to t."
@@ -341,7 +342,7 @@ def _by_operator(run: Run, on_path: Sequence[Op], start: Site | None = None) -> 
         if op.name in _RECURRENT and settings.get(op.module, {}).get("bidirectional"):
             return (
                 f"a bidirectional {op.name} reads the sequence from its end as well",
-                places(built.get(op.module), op.site),
+                locate(built.get(op.module), op),
                 Fix("Use a recurrent layer of one direction for prediction."),
             )
     for name in ("pad", "conv1d", "conv2d"):
@@ -349,12 +350,12 @@ def _by_operator(run: Run, on_path: Sequence[Op], start: Site | None = None) -> 
         if window is not None:
             return (
                 f"{name} at {window.site} lets a window reach past the position that it belongs to",
-                places(*_padded_at(window, settings, built)),
+                locate(*_padded_at(window, settings, built)),
                 Fix("Pad on the left only, by dilation * (kernel size - 1)."),
             )
     mixing = next((o.site for o in on_path if o.name in _MIXING), None)
     return (
         "no attention looks ahead; another operator mixes positions",
-        places(mixing, start, *calls_of_model(run)[:1]),
+        locate(mixing, start, *calls_of_model(run)[:1]),
         Fix("Keep every operator causal along time."),
     )

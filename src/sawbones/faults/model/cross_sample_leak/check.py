@@ -65,10 +65,10 @@ from sawbones.schema import (
     TokenInput,
     Value,
 )
-from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
 USES = ("loaders",)
@@ -120,7 +120,7 @@ def _merged_graphs(run: Run, pooled: list[tuple[DeepStep, int]]) -> Iterator[Fin
             signal="influence",
             steps=(deep.step,),
         ),
-        places(*joined[:1], *loaders, op.site),
+        locate(*joined[:1], *loaders, op),
         "Add to every graph's edges the number of nodes before it when graphs are merged into one.",
         at_most="likely",  # the last graphs may have no edges
     )
@@ -214,7 +214,7 @@ def _swapped(run: Run, deep: DeepStep) -> Finding | None:
             if mixes
             else exact(text, batch, expected=shape[1], signal="influence", steps=(deep.step,))
         )
-        where = places(*_built(run, op.module), op.site)
+        where = locate(*_built(run, op.module), op)
         fix = "Build the layer with batch_first=True, or hand it (time, batch, features)."
         return _finding(reading, where, fix)
     return None
@@ -231,7 +231,7 @@ def _time_first(op: Op, module: Module | None) -> bool:
 def _built(run: Run, path: str) -> tuple[Site, ...]:
     """Where the module, or the nearest one around it whose making was seen, was built."""
     built, parts = built_at(run), path.split(".")
-    return places(*(built.get(".".join(parts[:n])) for n in range(len(parts), 0, -1)))[:1]
+    return locate(*(built.get(".".join(parts[:n])) for n in range(len(parts), 0, -1)))[:1]
 
 
 def _sequences(deep: DeepStep) -> list[TokenInput]:
@@ -251,7 +251,7 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
         spread = None if sure else _standardising(deep, item.source_shape[item.batch_dim])
         pooled = None if sure else _pooled_over_batch(deep, item)
         if spread is not None:
-            where = places(spread.site, item.site)
+            where = locate(spread, item)
             text += (
                 f"; {spread.name} runs over dimension 0 of {spread.inputs[0].shape}, and "
                 "evaluation mode changes nothing about it"
@@ -261,7 +261,7 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
                 "has its own averages for evaluation."
             )
         elif pooled is not None:
-            where = places(pooled.site, item.site)
+            where = locate(pooled, item)
             text += (
                 f"; {pooled.name} runs over dimension 0 of {pooled.inputs[0].shape}, which is "
                 "the batch"
@@ -270,7 +270,7 @@ def _measured(run: Run, deep: DeepStep) -> Finding | None:
                 "Reduce over time or space, not over the examples: the batch is dimension 0 there."
             )
         else:
-            where = places(*_mixing_sites(deep, item), item.site)
+            where = locate(*_mixing_sites(deep, item), item)
             fix = (
                 "Keep the batch dimension apart: check every transpose, reshape and reduction on "
                 "the way, and batch_first."
@@ -325,7 +325,7 @@ def _mixing_sites(deep: DeepStep, item: Influence) -> list[Site]:
     for op in deep.ops:
         reduces = op.name in ("mean", "sum", "softmax", "cumsum") and op.args.get("dim") in over
         if reduces and op.inputs and len(op.inputs[0].shape) == 3:
-            return list(places(op.site))
+            return list(locate(op))
     return []
 
 
@@ -358,7 +358,7 @@ def _packed(deep: DeepStep) -> Finding | None:
                     signal="influence",
                     steps=(deep.step,),
                 ),
-                places(*mask_makers(deep, attention, op), attention.site),
+                locate(*mask_makers(deep, attention, op), attention),
                 "Combine the mask with one that is true only inside the same document.",
             )
     return None

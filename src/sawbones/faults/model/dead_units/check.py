@@ -42,8 +42,8 @@ from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Activation, DeepStep, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.failures import numbers_equal
-from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at, made_at
+from sawbones.trace.locate import locate
 
 NEEDS = ("activations",)
 USES = ("data_ops", "numbers")
@@ -161,7 +161,7 @@ def _where(run: Run, deep: DeepStep, place: int) -> tuple[Site, ...]:
     written = [site for site in written if site not in built.values()]
     shift = [] if written else _constants(run, deep, activation)
     made = built.get(before[-1].module) if before else None
-    return places(*written[:1], *shift, activation.site, made)
+    return locate(*written[:1], *shift, activation, made)
 
 
 def _constants(run: Run, deep: DeepStep, activation: Activation) -> list[Site]:

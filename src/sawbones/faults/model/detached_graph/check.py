@@ -47,8 +47,9 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, context, counted, exact, finding
 from sawbones.evidence.limits.loss import STEPS_AGREEING
 from sawbones.schema import NOT_MEASURED, DeepStep, Finding, Fix, Op, Run
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 from sawbones.trace.operators import FORMING
 
 NEEDS = ("deep", "tensor_statistics")
@@ -89,7 +90,7 @@ def _never_reached(run: Run) -> Iterator[Finding]:
         what = f"gradients are switched off at {switched} for"
     yield finding(
         f"The graph is cut: {len(never)} parameters in front of it never get a gradient",
-        places(switched, site),
+        locate(switched, site),
         (
             exact(
                 f"{len(never)} of {total} trained parameters have no gradient on any step "
@@ -131,7 +132,7 @@ def _starved_optimizer(run: Run) -> Iterator[Finding]:
         yield finding(
             f"The graph is cut: none of the {len(held)} parameters of {optimizer.cls} gets a "
             "gradient",
-            places(sites[0], optimizer.site),
+            locate(sites[0], optimizer),
             (
                 exact(
                     f"{len(held)} parameters ({held[0].name}, ...) are stepped "
@@ -171,7 +172,7 @@ def _blind_draw(run: Run) -> Iterator[Finding]:
         return
     yield finding(
         "A sample is drawn without a gradient, so what it is drawn from does not learn from it",
-        places(site),
+        locate(site),
         (
             counted(
                 f"on all {len(steps)} deep steps a normal draw at {site} takes a learned mean or "

@@ -53,9 +53,9 @@ from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Run, Site, Tensor
 from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.failures import numbers_equal
-from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.series import end_level, finite, start_level
+from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers")
 USES = ("data_ops", "source_lines", "numbers")
@@ -239,7 +239,7 @@ def _finding(
     optimizers = [o.site for o in run.optimizers if o.index in trained_by]
     return finding(
         title,
-        places(*_misspelt(run)[:1], *_where(run, frozen), *optimizers[:1]),
+        locate(*_misspelt(run)[:1], *_where(run, frozen), *optimizers[:1]),
         (exact(text, len(frozen), signal="tensors", steps=(0,)),),
         Fix(
             "Leave requires_grad on for these parameters (freeze=False), or take them out "
@@ -260,7 +260,7 @@ def _where(run: Run, frozen: list[Tensor]) -> tuple[Site, ...]:
     assigned = marked_lines(run, "assign", names=(WORD,))
     idle = [site for site in assigned if re.search(r"=\s*True\b", site.code)]
     off = [site for site in assigned if re.search(r"=\s*False\b", site.code)]
-    return places(
+    return locate(
         *(idle if len(idle) == 1 else ()),
         *(switched or off)[:1],
         *(numbers if len(numbers) == 1 else made[:1]),

@@ -50,9 +50,9 @@ from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Op, Run, Value
 from sawbones.stats.data_lines import feeding_sites
-from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import made_at
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("ops",)
 USES = ("data_ops", "batches")
@@ -84,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
                 continue
             yield finding(
                 "A reshape shuffles dimensions that should change places",
-                places(op.site),
+                locate(op),
                 (
                     exact(
                         f"{op.name} makes {after} of {before}: dimension {moved[0]} (size "
@@ -114,7 +114,7 @@ def _scrambled(run: Run, pictures: list[tuple[int, Mapping[str, Any]]]) -> Itera
     made = made_at(run, ("reshape", "view", "float", "to", "tensor", "as_tensor", "stack"))
     yield finding(
         "Pictures are reshaped where their axes should change places",
-        places(*made[:1], *feeding_sites(run)),
+        locate(*made[:1], *feeding_sites(run)),
         (
             compared(
                 f"the model gets {shape}; read as {turned} in memory order, steps from pixel to "

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("index_writes",)
 EXPLAINS = ("evaluation.metric-averaging",)
@@ -61,7 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
         yield finding(
             "Values are added at repeated indices, and all but one are lost",
-            places(row.site),
+            locate(row),
             (exact(text, row.lost or row.counted, signal="index_writes"),),
             Fix(
                 "Add up with index_add_(dim, index, values), scatter_add_ or index_put_(..., "

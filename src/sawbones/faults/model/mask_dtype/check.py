@@ -43,9 +43,10 @@ from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.failures import Failure, failure
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.sequences import attention_ops, mask_makers
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
 EXPLAINS = (
@@ -99,7 +100,7 @@ def check(run: Run) -> Iterator[Finding]:
             "on the device of the scores."
         )
         reading = refused(text, value=value, steps=(failed.step,))
-        yield _finding(reading, places(failed.site), fix)
+        yield _finding(reading, locate(failed), fix)
         return
     looked = [(deep, a, op) for deep in run.deep[:3] for a, op in attention_ops(deep)]
     if not looked:
@@ -116,10 +117,10 @@ def check(run: Run) -> Iterator[Finding]:
             text += (
                 f"; real tokens put {100 * attention.pad_mass:.0f} % of their attention on padding"
             )
-        where = places(
+        where = locate(
             *mask_makers(deep, attention, op),
             as_site(attention.mask.get("mask_site")),
-            attention.site,
+            attention,
         )
         fix = (
             "Make the mask bool, or turn it into 0 for keys to keep and -inf for keys to leave out."

@@ -48,8 +48,9 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.sequences import attention_ops, buffer_sites, built_sites, mask_makers
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
 USES = ("loaders", "data_ops", "buffers")
@@ -90,7 +91,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
         if said is not None:
             reading, sites = said
-            where = places(*sites, *[loader.collate_site for loader in run.loaders])
+            where = locate(*sites, *[loader.collate_site for loader in run.loaders])
             yield finding("The attention mask is inverted", where, (reading,), FIX)
             return
 
@@ -118,7 +119,7 @@ def _inverted_triangle(run: Run, deep: DeepStep) -> _Said | None:
         )
         made = mask_makers(deep, attention, op)
         made = made or built_sites(run, ("tril", "triu"), attention.keys)
-        return _reading(deep, text, attention.future_mass), places(_used_at(attention), *made)
+        return _reading(deep, text, attention.future_mass), locate(_used_at(attention), *made)
     return None
 
 
@@ -141,7 +142,7 @@ def _inverted_window(run: Run, deep: DeepStep) -> _Said | None:
             )
             made = mask_makers(deep, attention, op) or buffer_sites(run, attention.keys)
             reading = _reading(deep, text, attention.self_mass, 1 / width)
-            return reading, places(_used_at(attention), *made)
+            return reading, locate(_used_at(attention), *made)
     return None
 
 
@@ -159,7 +160,7 @@ def _inverted_padding(deep: DeepStep) -> _Said | None:
             sites = [as_site(use.get("site")), as_site(use.get("made_at"))]
             if "key_padding" in use["argument"] or use["name"] == "masked_fill_":
                 sites.reverse()
-            return _reading(deep, text), places(*sites)
+            return _reading(deep, text), locate(*sites)
     return None
 
 
@@ -175,7 +176,7 @@ def _inverted_blanks(deep: DeepStep) -> _Said | None:
                     f"whose features are all zero ({100 * mask['blank_share']:.0f} %) and hides "
                     f"every other, in {use['name']}"
                 )
-                where = places(as_site(use.get("site")), as_site(use.get("made_at")))
+                where = locate(as_site(use.get("site")), as_site(use.get("made_at")))
                 return _reading(deep, text), where
     return None
 
@@ -241,4 +242,4 @@ def _is_padded(token: TokenInput, keys: int) -> bool:
 
 def _places(deep: DeepStep, attention: Attention, op: Op) -> tuple[Site, ...]:
     made = mask_makers(deep, attention, op)
-    return places(*made[:1], as_site(attention.mask.get("mask_site")), attention.site)
+    return locate(*made[:1], as_site(attention.mask.get("mask_site")), attention)

@@ -48,9 +48,10 @@ from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.failures import failure
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.sequences import MASKING, attention_ops, built_sites, mask_makers
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
 USES = ("data_ops",)
@@ -113,7 +114,7 @@ def _crashed(run: Run) -> Finding | None:
     )
     return _finding(
         refused(text, steps=(failed.step,)),
-        places(failed.site, *built_sites(run, ("tril", "triu"), square)),
+        locate(failed, *built_sites(run, ("tril", "triu"), square)),
         "Cut or build the mask for the length of the batch at hand, so that it fits the scores.",
     )
 
@@ -145,7 +146,7 @@ def _leaky(deep: DeepStep) -> Finding | None:
         made = [s for s in _made_at(deep, shape) if s != attention.site]
         return _finding(
             exact(text, mass, signal="attention", steps=(deep.step,)),
-            places(*made, *_makers(deep, attention, op)),
+            locate(*made, *_makers(deep, attention, op)),
             "Give each example its own mask along keys: (batch, 1, 1, keys), or "
             "repeat_interleave over the heads.",
         )
@@ -159,13 +160,13 @@ def _has_layer_per_head(shape: tuple[int, ...], batch: set[int], heads: int) -> 
 def _made_at(deep: DeepStep, shape: tuple[int, ...]) -> tuple[Site, ...]:
     """Where the masks of this shape were made."""
     masks = [mask for mask in deep.masks if tuple(mask["shape"]) == shape]
-    return places(*(as_site(use.get("made_at")) for m in masks for use in m.get("uses") or ()))
+    return locate(*(as_site(use.get("made_at")) for m in masks for use in m.get("uses") or ()))
 
 
 def _makers(deep: DeepStep, attention: Attention, op: Op) -> tuple[Site, ...]:
     """Lines of the step that made the mask, and last the attention itself."""
     made = [site for site in mask_makers(deep, attention, op) if site != attention.site]
-    return places(*made, attention.site)
+    return locate(*made, attention)
 
 
 def _rows_for_queries(deep: DeepStep) -> Finding | None:
@@ -188,7 +189,7 @@ def _rows_for_queries(deep: DeepStep) -> Finding | None:
         used = as_site(attention.mask.get("mask_site"))
         return _finding(
             exact(text, size, signal="attention", steps=(deep.step,)),
-            places(used, *_makers(deep, attention, op)),
+            locate(used, *_makers(deep, attention, op)),
             "Give each example its own mask along keys: mask[:, None, None, :].",
         )
     return None
@@ -213,7 +214,7 @@ def _hides_queries(deep: DeepStep) -> Finding | None:
         made, used = _made_at(deep, shape), as_site(mask.get("mask_site"))
         return _finding(
             exact(text, 0, expected=1, signal="attention", steps=(deep.step,)),  # hidden keys
-            places(*made[:1], used, *_makers(deep, attention, op)),
+            locate(*made[:1], used, *_makers(deep, attention, op)),
             "Lay the mask along keys: mask[:, None, None, :].",
         )
     return None
@@ -242,7 +243,7 @@ def _examples_for_heads(deep: DeepStep) -> Finding | None:
             made = graph.maker(mask, user.index)
             return _finding(
                 exact(text, layers, expected=1, signal="ops", steps=(deep.step,)),
-                places(made.site if made is not None else None, user.site, attention.site),
+                locate(made, user, attention),
                 "Give the mask a dimension for the heads: mask[:, None].",
             )
     return None

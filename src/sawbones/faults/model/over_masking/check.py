@@ -44,7 +44,7 @@ from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Finding, Fix, Run, Site, Value
 from sawbones.stats.failures import Birth, first_nonfinite
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.sequences import (
     attention_ops,
     built_sites,
@@ -53,6 +53,7 @@ from sawbones.stats.sequences import (
     shape_of,
 )
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
 USES = ("nonfinite", "data_ops")
@@ -152,7 +153,7 @@ def _where(run: Run, site: Site | None) -> tuple[Site, ...]:
         pairs += again
     keys = pairs[-1][1] if pairs else 2
     made = built_sites(run, ("eye",), keys) or built_sites(run, ("tril", "triu"), keys)
-    return places(*found[:1], *made[:1], site)
+    return locate(*found[:1], *made[:1], site)
 
 
 def _combined(deep: DeepStep, scores: Value, before: int) -> list[Site]:
@@ -179,6 +180,6 @@ def _no_diagonal(run: Run) -> Iterator[Finding]:
                     "and the first sees nothing"
                 )
                 made = built_sites(run, ("tril", "triu"), attention.keys)
-                where = places(*made[:1], as_site(attention.mask.get("mask_site")), attention.site)
+                where = locate(*made[:1], as_site(attention.mask.get("mask_site")), attention)
                 yield _finding(text, prediction.deep.step, where)
                 return

@@ -43,8 +43,8 @@ from sawbones.evidence import context, finding, refused
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.failures import Failure, failure, numbers_equal, user_frames
-from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import calls_of_model
+from sawbones.trace.locate import locate
 
 NEEDS = ("crash",)
 USES = ("numbers",)
@@ -167,7 +167,7 @@ def _past_buffer(run: Run) -> Iterator[Finding]:
     tables = [t.embedding for t in positions if t.num_embeddings == size]
     if length > size and tables:
         text = f"{message.splitlines()[0][:160]}; {tables[0]} is a table of {size} positions"
-        where = places(*numbers_equal(run, size)[:1], run.ending.site)
+        where = locate(*numbers_equal(run, size)[:1], run.ending)
         fix = (
             f"Cut sequences to {size} tokens (truncation), or build the model with at "
             f"least {length} positions."
@@ -198,8 +198,8 @@ def _where(run: Run, failed: Failure, size: int, length: int) -> tuple[Site, ...
     # too long comes all at once.
     growing = length == size + 1 or not numbers
     if growing and (failed.phase == "eval" or (known and callers and not known & set(frames))):
-        return places(*(callers or frames)[:1], failed.site, *numbers[:1])
+        return locate(*(callers or frames)[:1], failed, *numbers[:1])
     file = failed.site.file if failed.site is not None else ""
     own = [site for site in numbers if site.file == file]
     built = [m.built for m in run.modules if m.settings.get("num_embeddings") == size]
-    return places(*own[:1], *built[:1], failed.site, *frames[:1])
+    return locate(*own[:1], *built[:1], failed, *frames[:1])

@@ -47,11 +47,11 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
-from sawbones.stats.loss_calls import places
 from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.orderless import adding_params, orderless
 from sawbones.stats.positions import REDUCING, Added, added_codes, comes_from_table, time_dim_of
 from sawbones.trace.graph import StepGraph, lookup
+from sawbones.trace.locate import locate
 
 NEEDS = ("ops",)
 USES = ("data_ops",)
@@ -101,7 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
     yield finding(
         "All positions get the same learned code",
-        places(*made_at(run, shapes=(shape,))[:1], found.alike.op.site),
+        locate(*made_at(run, shapes=(shape,))[:1], found.alike.op),
         (context(text, signal="ops", steps=(run.deep[0].step,)),),
         Fix(f"Give the learned codes a row for each of the {found.length} positions."),
         params=adding_params(run, run.deep[0], found.start),
@@ -135,7 +135,7 @@ def _by_ids(run: Run, deep: DeepStep, tokens: list[TokenInput]) -> Iterator[_Sai
         else:
             reading = _over_examples(deep, token, first.shape, length)
         if reading is not None:
-            yield reading, places(*_makers(run, deep, token.shape), token.site)
+            yield reading, locate(*_makers(run, deep, token.shape), token)
 
 
 def _over_examples(
@@ -219,10 +219,10 @@ def _by_addition(deep: DeepStep, codes: list[Added], tokens: list[TokenInput]) -
             text += f"the table {table.shape} is reduced to one code for all {length} positions"
         else:
             continue
-        yield _same_code(deep, text, length), places(added.op.site)
+        yield _same_code(deep, text, length), locate(added.op)
     # Every position looks up the same row of a table that has one for each.
     size = tokens[0].shape[time_dim_of(deep)] if tokens else 0
     for token in deep.tokens if size > MIN_LENGTH else ():
         if token.role == "positions" and token.varies == () and token.num_embeddings >= size:
             text = f"every position looks up row {token.min} of {token.num_embeddings}"
-            yield _same_code(deep, text, size), places(token.site)
+            yield _same_code(deep, text, size), locate(token)

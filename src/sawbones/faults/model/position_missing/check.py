@@ -42,8 +42,8 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.loss_calls import places
 from sawbones.stats.orderless import adding_params, orderless
+from sawbones.trace.locate import locate
 
 NEEDS = ("attention", "ops", "influence")
 EXPLAINS = ("optimizer.lr-too-low", "data.labels-misaligned")
@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
         text += f"; a code for each position is added at {lost}, and the sum is not used"
     yield finding(
         "No positional information reaches the model",
-        places(lost, found.start.site),
+        locate(lost, found.start),
         # Codes that reach the attention.
         (exact(text, 0, expected=found.length, signal="ops", steps=(deep.step,)),),
         Fix(

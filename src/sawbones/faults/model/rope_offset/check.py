@@ -47,9 +47,9 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.loss_calls import places
 from sawbones.stats.sequences import attention_ops
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
 USES = ("decoding",)
@@ -104,7 +104,7 @@ def _decoding(run: Run) -> _Said | None:
     cuts = [s for deep in run.deep[:1] for s in _cuts(deep, {m.path for m in run.modules})][:1]
     within = limits.CACHED_DIFFERS.value
     reading = exact(text, worst, within=within, signal="decoding", steps=(found.step,))
-    return reading, places(*cuts, found.site, *sites) if cuts else places(*sites, found.site)
+    return reading, locate(*cuts, found, *sites) if cuts else locate(*sites, found)
 
 
 def _reading(deep: DeepStep, text: str, value: float, expected: float) -> Evidence:
@@ -144,7 +144,7 @@ def _inconsistent(deep: DeepStep) -> _Said | None:
                 f"keys that they belong to by 0 to {keys - 1}"
             )
             made = maker.site if maker is not None else None
-            where = places(made, short.site, attention.site)
+            where = locate(made, short, attention)
             return _reading(deep, text, 0, keys - queries), where
     return None
 
@@ -174,7 +174,7 @@ def _restarted(deep: DeepStep) -> _Said | None:
             "and both are rotated by positions from 0 on: a token's query and its key are "
             f"{apart} places apart"
         )
-        return _reading(deep, text, apart, 0), places(attention.site, own.site)
+        return _reading(deep, text, apart, 0), locate(attention, own)
     return None
 
 
@@ -197,7 +197,7 @@ def _uneven(deep: DeepStep) -> _Said | None:
         rotated = 0 if rotates[0] else 1
         cuts = [o.site for o in _table_cuts(graph, sides[rotated]) if o.site is not None]
         handed = [site for site in cuts if not _same(site, attention.site)]
-        where = places(attention.site, *handed[:1], made[1 - rotated][0].site)
+        where = locate(attention, *handed[:1], made[1 - rotated][0])
         if not turned[0] or not turned[1]:
             names = ("queries", "keys") if turned[0] else ("keys", "queries")
             text = (

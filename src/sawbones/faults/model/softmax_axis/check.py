@@ -50,8 +50,9 @@ from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.evidence.mixing import is_graph, mixing
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.loss_calls import carrying, places
+from sawbones.stats.loss_calls import carrying
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("ops",)
 EXPLAINS = (
@@ -108,7 +109,7 @@ def check(run: Run) -> Iterator[Finding]:
         own = [m for m in run.modules if m.path == op.module and m.cls in ("Softmax", "LogSoftmax")]
         yield finding(
             "Softmax is taken over the wrong dimension",
-            places(*(m.built for m in own[:1]), op.site),
+            locate(*(m.built for m in own[:1]), op),
             (
                 exact(
                     text,
@@ -136,7 +137,7 @@ def _constant(run: Run) -> Finding | None:
     own = [m for m in run.modules if m.path == op.module and m.cls in ("Softmax", "LogSoftmax")]
     return finding(
         f"Softmax over a dimension of size 1: every answer is the constant {constant}",
-        places(*(m.built for m in own[:1]), op.site),
+        locate(*(m.built for m in own[:1]), op),
         (
             exact(
                 f"{op.name} of {shape} over dimension {_axis(op)}, which has size 1, enters the "
@@ -172,7 +173,7 @@ def _over_the_batch(run: Run) -> Finding | None:
                 own = [m for m in run.modules if m.path == op.module and "Softmax" in m.cls]
                 return finding(
                     "Softmax is taken over the examples of the batch",
-                    places(*(m.built for m in own[:1]), op.site),
+                    locate(*(m.built for m in own[:1]), op),
                     (
                         exact(
                             f"{op.name} of {value.shape} over dimension 0, which holds the "

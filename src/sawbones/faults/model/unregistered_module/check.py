@@ -38,8 +38,9 @@ from collections.abc import Iterator
 
 from sawbones.evidence import exact, finding
 from sawbones.schema import DeepStep, Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.made_lines import made_at
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "optimizers")
 USES = ("data_ops", "sharded")
@@ -67,7 +68,7 @@ def check(run: Run) -> Iterator[Finding]:
     sites = [as_site(m.get(name)) for name in ("built", "site") for m in loose]
     yield finding(
         f"{len(loose)} modules run that are not part of the model ({classes})",
-        places(*sites)[:3],
+        locate(*sites)[:3],
         (
             exact(
                 f"{len(loose)} modules with {total} trainable parameters ran inside of the model "
@@ -111,7 +112,7 @@ def _parameters(run: Run) -> Iterator[Finding]:
     shown = ", ".join(str(shape) for shape in sorted(shapes)[:4])
     yield finding(
         f"{len(shapes)} kinds of parameters are used that are not part of the model",
-        places(*made_at(run, shapes=shapes)[:2], *places(*used)[:1]),
+        locate(*made_at(run, shapes=shapes)[:2], *locate(*used)[:1]),
         (
             exact(
                 f"the loss depends on parameters of shapes {shown} that are in no module and in no "

@@ -43,8 +43,8 @@ from sawbones.evidence import compared, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Op, Run
 from sawbones.stats.failures import first_nonfinite, spoiled_before, unguarded
-from sawbones.stats.loss_calls import places
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "ops")
 USES = ("nonfinite",)
@@ -96,7 +96,7 @@ def check(run: Run) -> Iterator[Finding]:
     before = float(run.losses[max(birth.step - 1, 0)]) if len(run.losses) else math.nan
     yield finding(
         "A normalisation divides by a spread that can be zero",
-        places(op.site),
+        locate(op),
         (
             context(
                 f"{op.name} at {op.site} divides by {made} of the values, nothing is added to it",
@@ -136,7 +136,7 @@ def _module_without_eps(run: Run, step: int) -> Iterator[Finding]:
             )
             yield finding(
                 "A normalisation has no epsilon",
-                places(module.built),
+                locate(module.built),
                 (
                     compared(
                         text, eps, limits.NO_EPSILON, below=True, signal="modules", steps=(step,)

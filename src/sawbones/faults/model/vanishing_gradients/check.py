@@ -43,7 +43,7 @@ import numpy.typing as npt
 from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Run, Site, Tensor
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("tensor_statistics", "tensors")
 EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.dead-units")
@@ -126,9 +126,9 @@ def _where(run: Run, tensors: list[Tensor]) -> tuple[Site, ...]:
     ops = [op.site for deep in run.deep[:1] for op in deep.ops if op.module in blocks]
     layer = modules.get(middle)
     # The layers are mended where they are written, or where one is put behind the other.
-    return places(
+    return locate(
         *saturating[:1],
-        *places(*ops)[:1],
+        *locate(*ops)[:1],
         *forwards[::-1],
         layer.built if layer is not None else None,
     )

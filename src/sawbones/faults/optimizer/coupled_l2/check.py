@@ -38,9 +38,9 @@ from sawbones.evidence import NothingToJudge, compared, counted, finding
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import ROOT_IS_LOSS
 from sawbones.schema import DeepStep, Finding, Fix, Op, Optimizer, Run, Site
-from sawbones.stats.loss_calls import places
 from sawbones.stats.relative import relative_difference
 from sawbones.trace.graph import StepGraph
+from sawbones.trace.locate import locate
 
 NEEDS = ("optimizers", "tensors")
 EXPLAINS = ("optimizer.decay-on-norm-bias",)
@@ -74,7 +74,7 @@ def _by_argument(optimizer: Optimizer, decay: float) -> Finding:
     return finding(
         f"{optimizer.cls} adds its weight decay of {decay:g} to the gradient, where it is "
         "divided away again",
-        places(optimizer.site),
+        locate(optimizer),
         (
             compared(
                 f"weight_decay={decay:g} in {optimizer.cls}, which couples it to the gradient",
@@ -106,7 +106,7 @@ def _by_term(run: Run, optimizer: Optimizer) -> Finding | None:
             return finding(
                 f"The loss holds the squared weights, and {optimizer.cls} divides their gradient "
                 "away again",
-                places(site, optimizer.site),
+                locate(site, optimizer),
                 (
                     counted(
                         f"{squared / total:.0%} of the model's matrices are squared and summed at "

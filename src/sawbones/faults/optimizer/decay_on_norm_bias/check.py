@@ -47,8 +47,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Finding, Fix, Module, Optimizer, Run, Site, Tensor
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers", "modules")
 USES = ("calls",)
@@ -103,7 +103,7 @@ def _finding(
     default = ADAMW_DEFAULT if optimizer.cls == "AdamW" else 0
     return finding(
         f"Weight decay {decay:g} also acts on {what}",
-        places(*_groups_near(run, optimizer)[:1], optimizer.site),
+        locate(*_groups_near(run, optimizer)[:1], optimizer),
         (
             context(
                 f"{len(vectors)} of {num_held} decayed tensors are one-dimensional, "

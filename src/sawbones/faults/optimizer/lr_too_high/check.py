@@ -48,9 +48,9 @@ from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import ORDINARY_UPDATE
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.divergence import first_trouble, recent_ratio
-from sawbones.stats.lines import one_per_line
 from sawbones.stats.protocol import numbers_equal_to, update_ratios
 from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, start_level
+from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "optimizers")
 USES = ("numbers",)
@@ -160,4 +160,4 @@ def _where(run: Run, peak: float) -> tuple[Site, ...]:
         values = [v for v in values if limits.RATE_RAISED.passed_by(v / own)]
     numbers = numbers_equal_to(run, values, WORDS)
     scheduled = schedules[:1] if raised else ()
-    return one_per_line(*numbers[:1], *scheduled, optimizer.site, *numbers[1:3])
+    return locate(*numbers[:1], *scheduled, optimizer, *numbers[1:3])

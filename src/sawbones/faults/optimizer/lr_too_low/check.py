@@ -44,9 +44,9 @@ from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.lines import one_per_line
 from sawbones.stats.protocol import numbers_equal_to, update_ratios
 from sawbones.stats.series import end_level, finite, noise, start_level
+from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "optimizers")
 USES = ("numbers",)
@@ -124,7 +124,7 @@ def _where(run: Run, rates: list[float]) -> tuple[Site, ...]:
     numbers = numbers_equal_to(
         run, [*rates, *given], ("lr", "learning_rate", "rate", "eta", "alpha")
     )
-    return one_per_line(*numbers[:1], run.optimizers[0].site)
+    return locate(*numbers[:1], run.optimizers[0])
 
 
 def _warming_up(run: Run, rates: npt.NDArray[np.float64]) -> bool:

@@ -42,8 +42,8 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import NOT_MEASURED, Finding, Fix, Run, Site, Tensor
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in, turns
+from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers", "steps", "backward", "loose_gradients")
 USES = ("calls", "source_lines")
@@ -79,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
     unseen = len(run.ranks) + 1 < run.world_size  # ranks that may hold them
     yield finding(
         f"{len(left)} trainable parameters are in no optimizer and never change ({shown})",
-        places(*_collected(run), *(o.site for o in run.optimizers))[:2],
+        locate(*_collected(run), *run.optimizers)[:2],
         (
             exact(
                 f"{len(left)} of {len(left) + len(held)} trainable tensors that the loss "
@@ -112,7 +112,7 @@ def _collected(run: Run) -> tuple[Site, ...]:
         for r in run.source_lines
         if r.kind == "append" and (r.site.file, r.site.function) == place
     ]
-    return places(*appends, *groups)[:1]
+    return locate(*appends, *groups)[:1]
 
 
 def _single(tensor: Tensor, held: list[Tensor]) -> bool:

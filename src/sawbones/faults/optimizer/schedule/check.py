@@ -54,9 +54,9 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import SCHEDULE_MOVES
 from sawbones.schema import Event, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import places
-from sawbones.stats.protocol import numbers_equal_to, sites_in, sites_of
+from sawbones.stats.protocol import numbers_equal_to, sites_in
 from sawbones.stats.series import fell
+from sawbones.trace.locate import locate
 
 NEEDS = ("steps",)
 USES = ("calls", "numbers")
@@ -84,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("the learning rate is the same at every step")
     found = next(_by_plan(run, made, moves), None)
     if found is None:
-        where = sites_of(*made[:1], *moves[:1]) or sites_in(run, ("rate",))[:3]
+        where = locate(*made[:1], *moves[:1]) or sites_in(run, ("rate",))[:3]
         found = next((f for c in curves if (f := _by_curve(run, *c, where)) is not None), None)
     if found is not None:
         yield found
@@ -116,7 +116,7 @@ def _ran_out(run: Run, made: list[Event], asked: int, planned: int) -> Finding:
     text = f"planned for {planned} steps, asked to move {asked} times"
     return finding(
         f"The schedule is over before the run: {text}",
-        places(*sites_of(*fixed[:1]), run.ending.site),
+        locate(*locate(*fixed[:1]), run.ending),
         (refused(text, value=asked, expected=planned, signal="schedule"),),
         Fix(
             "Set total_steps to the number of optimizer steps that are really taken: epochs * "
@@ -139,7 +139,7 @@ def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
     if by_step and 3 * moved <= steps and limits.RARE_MOVES.kept_by(moved / planned):
         return finding(
             f"{cls} counts steps ({planned}) but moves once per epoch: {moved} times",
-            sites_of(mine[0], made),
+            locate(mine[0], made),
             (
                 compared(
                     text, moved, limits.RARE_MOVES, below=True, against=planned, signal="schedule"
@@ -154,14 +154,14 @@ def _wrong_unit(run: Run, made: Event, mine: list[Event]) -> Finding | None:
     if by_epoch and cls != "CyclicLR" and 2 * planned < steps:
         return finding(
             f"{cls} counts epochs ({planned}) but moves at every step: {moved} times",
-            sites_of(mine[0], made),
+            locate(mine[0], made),
             (compared(text, moved, limits.PLAN_OVERRUN, against=planned, signal="schedule"),),
             Fix("Call scheduler.step() once per epoch."),
         )
     if cls == "CosineAnnealingLR" and limits.PLAN_OVERRUN.passed_by(moved / planned):
         return finding(
             f"The cosine is over after {planned} moves and climbs again: it moved {moved} times",
-            sites_of(made, mine[0]),
+            locate(made, mine[0]),
             (compared(text, moved, limits.PLAN_OVERRUN, against=planned, signal="schedule"),),
             Fix(f"Set T_max to {moved}."),
         )
@@ -186,7 +186,7 @@ def _wrong_way(run: Run, made: Event, mine: list[Event]) -> Finding | None:
     return finding(
         'ReduceLROnPlateau waits for its value to rise (mode="max"), and it falls as it '
         "should: the LR is lowered for nothing",
-        sites_of(made, mine[0]),
+        locate(made, mine[0]),
         (
             compared(
                 f"the value goes from {given[0]:.4g} to {given[-1]:.4g} with the training loss; "
@@ -220,7 +220,7 @@ def _warm_up_by_epoch(run: Run, made: Event, mine: list[Event]) -> Finding | Non
     needs = round(full / float(np.median(rises)))
     return finding(
         f"The warm-up never ends: it needs {needs} moves and makes {len(mine)}, once per epoch",
-        sites_of(made, mine[0]),
+        locate(made, mine[0]),
         (
             compared(
                 f"{made.data.get('cls')} moved {len(mine)} times in {run.num_steps} steps: "

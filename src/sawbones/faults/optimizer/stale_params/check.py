@@ -43,8 +43,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import NO_GRADIENT, NOT_MEASURED, Finding, Fix, Optimizer, Run, Tensor
-from sawbones.stats.loss_calls import places
-from sawbones.stats.protocol import measured, sites_in, sites_of
+from sawbones.stats.protocol import measured, sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers", "backward", "loose_gradients")
 USES = ("calls",)
@@ -87,7 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield finding(
         f"The optimizer holds {len(orphans)} tensors that are no longer the model's; "
         f"{shown} never change",
-        places(made, *after[:1]),
+        locate(made, *after[:1]),
         (
             exact(
                 f"{len(orphans)} tensors of the optimizer are in no model that ran and "
@@ -159,7 +159,7 @@ def _swapped(run: Run, loose: list[Tensor]) -> Iterator[Finding]:
     yield finding(
         f"From step {first} on the model is another one than the optimizer's: {steps} "
         "steps find no gradient at all",
-        places(*copies[-1:], *sites_of(forward), optimizer.site),
+        locate(*copies[-1:], *locate(forward), optimizer),
         (
             exact(
                 f"all {len(held)} tensors of {optimizer.cls} have gradients before step "

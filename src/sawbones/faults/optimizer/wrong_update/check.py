@@ -55,7 +55,7 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.stats.relative import relative_difference
 from sawbones.stats.update_rules import (
     Fit,
@@ -68,6 +68,7 @@ from sawbones.stats.update_rules import (
     rms_rules,
     rounding,
 )
+from sawbones.trace.locate import locate
 
 NEEDS = ("updates",)
 USES = ("numbers",)
@@ -357,4 +358,4 @@ def _finding(
 
 def _where(run: Run, record: Record) -> tuple[Site, ...]:
     built = next((o.site for o in run.optimizers if o.index == record["optimizer"]), None)
-    return places(*map(as_site, record["sites"]), as_site(record["step_site"]), built)[:4]
+    return locate(*map(as_site, record["sites"]), as_site(record["step_site"]), built)[:4]

@@ -61,9 +61,9 @@ from sawbones.stats.data_lines import (
 )
 from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.learning import constant_answer
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
 from sawbones.stats.series import end_level, fell, start_level
+from sawbones.trace.locate import locate
 
 NEEDS = ("losses",)
 USES = ("label_probe", "redraw", "samples", "data_code", "calls", "source_lines", "loaders")
@@ -200,7 +200,7 @@ def _in_part(run: Run, trained: Mapping[str, Any], probes: Mapping[str, Any]) ->
     loss = f"the loss stays at {end:.3g}; a constant answer has {base:.3g}"
     yield finding(
         "Augmentation destroys what some labels depend on",
-        places(*_made(run), *_in_data(run))[:4],
+        locate(*_made(run), *_in_data(run))[:4],
         (
             context(text, signal="redraw", value=free["score"], expected=held["score"]),
             compared(loss, end, limits.LOSS_LEFT, against=base, signal="losses"),
@@ -316,7 +316,7 @@ def _in_data(run: Run) -> tuple[Site, ...]:
             if s not in built and s.file == reads[0] and s.function not in elsewhere
         )
     start = Site(reads[0], reads[1]) if reads is not None else None
-    return places(*inside[:1], start, *loader_sites(run))[:4]
+    return locate(*inside[:1], start, *loader_sites(run))[:4]
 
 
 def _in_loop(run: Run) -> tuple[Site, ...]:
@@ -324,4 +324,4 @@ def _in_loop(run: Run) -> tuple[Site, ...]:
     ops = next((d.ops for d in run.deep[1:] if d.ops), ())
     first = next((op.index for op in ops if op.module), 0)
     found = [op.site for op in ops if op.index < first and not op.module and op.name in MOVING]
-    return places(*found[::-1][:2], *feeding_sites(run))[:4]
+    return locate(*found[::-1][:2], *feeding_sites(run))[:4]

@@ -43,7 +43,8 @@ from sawbones.evidence import NothingToJudge, counted, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "tokens")
 USES = ("source_lines", "loaders")
@@ -154,8 +155,8 @@ def _where(run: Run, hits: list[tuple[DeepStep, _Mask]]) -> tuple[Site, ...]:
     building = [op.site for op, mask in ops if _compares(op, mask)]
     building += [op.site for op, mask in ops if _fills(op, mask)]
     first = hits[0][1]
-    made = places(*(as_site(u.get("made_at")) for u in first.get("uses") or ()))
-    return places(
+    made = locate(*(as_site(u.get("made_at")) for u in first.get("uses") or ()))
+    return locate(
         *building[:1],
         *outside_of_models(run, made)[:2],
         *outside_of_models(run, marked_lines(run, "mask"))[:1],

@@ -53,8 +53,8 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import feeding_sites, loader_sites, training_batches
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("batches",)
 USES = ("samples", "loaders", "data_ops", "calls")
@@ -114,7 +114,7 @@ def _repeated(run: Run, passes: Mapping[tuple[str, int], list[int]]) -> Iterator
     ):
         return
     sites = {x.source: x.site for x in run.loaders}
-    built = places(*(sites[source] for source, _ in passes))
+    built = locate(*(sites[source] for source, _ in passes))
     in_a_function = len(built) == 1 and built[0].function != "<module>"
     seeded = [
         s for s in sites_in(run, ("seed",)) if in_a_function and s.function == built[0].function
@@ -124,7 +124,7 @@ def _repeated(run: Run, passes: Mapping[tuple[str, int], list[int]]) -> Iterator
     )
     yield finding(
         "Every epoch comes in one and the same order, though the loader shuffles",
-        places(*seeded[:1], *built, *feeding_sites(run))[:4],
+        locate(*seeded[:1], *built, *feeding_sites(run))[:4],
         (exact(text, len(orders), expected=1, signal="batches"),),
         Fix(
             "Seed the generator once, before the first epoch, and let it run on from "
@@ -247,4 +247,4 @@ def _where(run: Run) -> tuple[Site, ...]:
     size = max((length for length, _ in ranges), default=0)
     ordered = [site for length, site in ranges if length == size > MIN_TABLE]
     indexed = [r.site for r in rows if r.op in ("__getitem__", "index_select")]
-    return places(*ordered[:1], *feeding_sites(run)[:1], *indexed[:1])[:4]
+    return locate(*ordered[:1], *feeding_sites(run)[:1], *indexed[:1])[:4]

@@ -46,8 +46,9 @@ from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.collating import inside_collate
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
-from sawbones.stats.loss_calls import as_site, places
+from sawbones.stats.loss_calls import as_site
 from sawbones.trace.graph import StepGraph, lookup
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "tokens")
 USES = ("source_lines", "loaders")
@@ -119,7 +120,7 @@ def _where(run: Run, used: Site | None) -> tuple[Site, ...]:
     pads = outside_of_models(run, marked_lines(run, "pad"))
     collate = loader_sites(run)[1:]
     near = inside_collate(run, pads) if collate else pads
-    return places(*near[:1], used, *collate, *loader_sites(run)[:1])[:4]
+    return locate(*near[:1], used, *collate, *loader_sites(run)[:1])[:4]
 
 
 def _packed(run: Run, packings: list[_Packing]) -> Iterator[Finding]:

@@ -51,8 +51,8 @@ from sawbones.stats.data_lines import (
     training_loader,
 )
 from sawbones.stats.failures import numbers_equal
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "samples")
 USES = ("loaders", "source_lines", "numbers", "calls")
@@ -134,7 +134,7 @@ def _where(run: Run, tight: bool, fixed: Sequence[Site]) -> tuple[Site, ...]:
     pads = outside_of_models(run, marked_lines(run, "pad"))
     near = inside_collate(run, pads) or pads[:1]
     loaders, feeding = loader_sites(run), feeding_sites(run)
-    return places(
+    return locate(
         *(near[:1] if tight else _ordering(run)[:1] or loaders[:1]),
         *fixed[:1],
         *(() if loaders else feeding[:1]),

@@ -43,8 +43,8 @@ from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.collating import inside_collate
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
-from sawbones.stats.loss_calls import places
 from sawbones.stats.row_ends import copied_share, ids_of
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "samples")
 USES = ("source_lines", "loaders")
@@ -106,7 +106,7 @@ def _collides(run: Run, rows: _Rows, targets: _Rows) -> Iterator[Finding]:
     vocabulary = outside_of_models(run, marked_lines(run, "vocabulary"))
     yield finding(
         f"Padding and a real token share the id {pad}",
-        places(*vocabulary[:2], *marked_lines(run, "assign", pad)[:1], *loader_sites(run))[:4],
+        locate(*vocabulary[:2], *marked_lines(run, "assign", pad)[:1], *loader_sites(run))[:4],
         (
             compared(
                 f"id {pad} fills the ends of rows and also stands at {inside:.1%} of the places "
@@ -159,7 +159,7 @@ def _masked_end(run: Run, pad: int, num_ids: int, commonest: float) -> Finding:
     told = marked_lines(run, "assign", names=("pad_token", "pad_token_id"))
     return finding(
         f"The end of a text has the id of padding ({pad}) and is masked away with it",
-        places(
+        locate(
             *inside_collate(run, lines, reach=25)[:1],
             *told[:1],
             *lines[:1],
@@ -204,7 +204,7 @@ def _no_end(run: Run, num_ids: int, commonest: float) -> Finding:
     )
     return finding(
         "No text ends: there is no EOS among the targets",
-        places(*pads[:2], *loader_sites(run)[::-1])[:4],
+        locate(*pads[:2], *loader_sites(run)[::-1])[:4],
         (reading,),
         Fix("Append an EOS to every text before padding, so that it is a target that counts."),
     )

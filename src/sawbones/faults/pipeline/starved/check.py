@@ -49,8 +49,8 @@ from sawbones.stats.data_lines import (
     outside_of_models,
     training_loader,
 )
-from sawbones.stats.loss_calls import places
 from sawbones.stats.waiting import hears_operators, waiting
+from sawbones.trace.locate import locate
 
 NEEDS = ("steps",)
 USES = ("loaders", "data_code", "source_lines", "operators_heard", "calls", "cpu_time")
@@ -84,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
     yield finding(
         f"The loop waits for data {found.share:.0%} of the time",
-        places(reading, *(loader_sites(run) if loader else _made_by_hand(run)))[:4],
+        locate(reading, *(loader_sites(run) if loader else _made_by_hand(run)))[:4],
         (
             compared(text, found.share, limits.WAITING_SHARE, signal="steps"),
             context(how, signal="steps"),
@@ -104,4 +104,4 @@ def _made_by_hand(run: Run) -> tuple[Site, ...]:
     inside = outside_of_models(run, marked_lines(run, "use"))
     elsewhere = {s.function for s in feeding_sites(run)} | {"<module>", "__init__"}
     preparing = [s for s in inside if s.function not in elsewhere]
-    return places(*preparing[-1:], *feeding_sites(run))
+    return locate(*preparing[-1:], *feeding_sites(run))

@@ -41,7 +41,7 @@ from sawbones.evidence import NothingToJudge, context, exact, finding, refused
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.failures import failure, user_frames
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("crash",)
 USES = ("source_lines", "loaders")
@@ -107,4 +107,4 @@ def _where(run: Run, size: int) -> tuple[Site, ...]:
     """Where the size was set, where the table was built, then where it was read."""
     assigned = [r.site for r in run.source_lines if r.kind == "assign" and r.value == size]
     built = [m.built for m in run.modules if m.settings.get("num_embeddings") == size]
-    return places(*assigned[:1], *built[:1], *user_frames(run)[:1], *loader_sites(run))[:4]
+    return locate(*assigned[:1], *built[:1], *user_frames(run)[:1], *loader_sites(run))[:4]

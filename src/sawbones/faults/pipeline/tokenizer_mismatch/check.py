@@ -48,7 +48,7 @@ from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.data_lines import feeding_sites, marked_lines, outside_of_models
 from sawbones.stats.evaluations import hits
-from sawbones.stats.loss_calls import places
+from sawbones.trace.locate import locate
 
 NEEDS = ("steps",)
 USES = ("vocabularies", "samples", "evaluation", "source_lines")
@@ -157,7 +157,7 @@ def _renumbered(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
     reading = compared(text, distance, limits.RENUMBERED_IDS, expected=by_rank, signal="samples")
     yield finding(
         RENUMBERED,
-        places(*numbered[:2], *feeding_sites(run))[:4],
+        locate(*numbered[:2], *feeding_sites(run))[:4],
         (reading,),
         Fix(
             "Build one vocabulary and use it for both; where two are built, from the same "
@@ -187,7 +187,7 @@ def _unknown(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
     )
     yield finding(
         "Validation texts are mostly unknown to the vocabulary of training",
-        places(*uses[-1:], *lookups[:1], *feeding_sites(run))[:4],
+        locate(*uses[-1:], *lookups[:1], *feeding_sites(run))[:4],
         (compared(text, after, limits.UNKNOWN_TOKENS, expected=before, signal="samples"),),
         Fix(
             "Split, clean and lower-case validation texts by the very function that "
@@ -217,4 +217,4 @@ def _where(run: Run, pair: Mapping[str, Any]) -> tuple[Site, ...]:
     owners = [s for s in named if s.function in ("<module>", "main")] or named
     numbered = outside_of_models(run, marked_lines(run, "vocabulary"))
     holders = assigned(pair.get("holders") or [])
-    return places(*holders[:2], *owners[:2], *numbered[:2])[:5]
+    return locate(*holders[:2], *owners[:2], *numbered[:2])[:5]

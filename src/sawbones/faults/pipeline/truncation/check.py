@@ -51,8 +51,8 @@ from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
 from sawbones.stats.failures import numbers_equal
 from sawbones.stats.learning import learned
-from sawbones.stats.loss_calls import places
 from sawbones.stats.row_ends import copied_share, ids_of
+from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "samples")
 USES = ("label_probe", "source_lines", "numbers", "loaders")
@@ -103,7 +103,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
     yield finding(
         title,
-        places(*cuts[:1], *named[:1], *cuts[1:2], *loader_sites(run)[::-1])[:4],
+        locate(*cuts[:1], *named[:1], *cuts[1:2], *loader_sites(run)[::-1])[:4],
         (counted(piled, at, total, limits.PILED_UP, signal="samples"), reading),
         Fix(
             "Cut the part that can be spared (the text before EOS, the beginning of the "
@@ -128,7 +128,7 @@ def _all_cut(run: Run, rows: _Rows) -> Iterator[Finding]:
         for r in run.source_lines
         if r.kind == "cut" and (r.value is None or abs(r.value - limit) <= SLACK)
     ]
-    cuts = outside_of_models(run, places(*lines))
+    cuts = outside_of_models(run, locate(*lines))
     written = [r for r in run.source_numbers if r.name and abs(r.value - limit) <= SLACK]
     written.sort(key=lambda r: abs(r.value - limit))
     if not cuts or not written:
@@ -145,7 +145,7 @@ def _all_cut(run: Run, rows: _Rows) -> Iterator[Finding]:
     text = f"all {total} rows have {limit} tokens, and the source cuts texts at such a number"
     yield finding(
         "All texts are cut before the part that is to be learned from them",
-        places(written[0].site, *cuts[:1], *loader_sites(run)[::-1])[:4],
+        locate(written[0], *cuts[:1], *loader_sites(run)[::-1])[:4],
         (context(text, signal="samples"), reading),
         Fix("Raise the limit, or cut another part of the text than the one that is to be learned."),
         at_most="suspected",

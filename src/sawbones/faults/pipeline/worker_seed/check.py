@@ -44,8 +44,8 @@ from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.data_lines import data_function, lines_in, loader_sites, training_batches
-from sawbones.stats.loss_calls import places
 from sawbones.stats.protocol import sites_in
+from sawbones.trace.locate import locate
 
 NEEDS = ("loaders", "redraw")
 USES = ("data_code", "calls")
@@ -79,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
     alike = drawn["across_workers" if between_workers else "across_epochs"]
     yield finding(
         f"The same random stream for {who}",
-        places(seeded, *loader_sites(run))[:4],
+        locate(seeded, *loader_sites(run))[:4],
         (compared(text, alike, limits.DRAWN_ALIKE, expected=0, signal="redraw"),),
         Fix(
             "Seed every worker from torch.initial_seed() (or get_worker_info().seed) in "
@@ -101,7 +101,7 @@ def _one_stream(run: Run, drawn: Mapping[str, Any]) -> Iterator[Finding]:
     )
     yield finding(
         f"Each of {drawn['num_workers']} workers reads the same stream",
-        places(*inside[:1], start, *loader_sites(run))[:4],
+        locate(*inside[:1], start, *loader_sites(run))[:4],
         (compared(text, alike, limits.DRAWN_ALIKE, expected=0, signal="redraw"),),
         Fix(
             "Give every worker its own part: seed or slice the stream by "
