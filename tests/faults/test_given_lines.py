@@ -40,14 +40,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     file = tmp_path_factory.mktemp("given") / "train.py"
     file.write_text(SCRIPT)
     rows = user_lines(SiteFinder(str(file.parent)), {str(file)}, {})
-    return Run(
-        "train.py", (), str(file.parent), {}, Ending("finished"), facts={"source_lines": rows}
-    )
+    return Run("train.py", (), str(file.parent), {}, Ending("finished"), source_lines=rows)
 
 
 def lines(run: Run, code: str, function: str = "<module>") -> list[int]:
     line = next(i for i, text in enumerate(SCRIPT.splitlines(), 1) if text.strip().startswith(code))
-    file = run.facts["source_lines"][0]["file"]
+    file = run.source_lines[0].site.file
     return [
         site.line
         for site in given_lines(

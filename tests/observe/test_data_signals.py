@@ -14,6 +14,8 @@ from sawbones.observe.signals.mask_fit import probe_maps
 from sawbones.observe.signals.redraw import probe_redraw
 from sawbones.observe.signals.samples import SampleLog, token_shift
 from sawbones.observe.signals.vocabularies import Vocabularies
+from sawbones.schema.held import VocabularyPair
+from sawbones.schema.labels import DrawnAlike
 
 
 def texts(rng: np.random.Generator, num: int, end: int | None) -> list[list[int]]:
@@ -128,22 +130,20 @@ def test_renumbered_ids_differ_as_they_are_and_agree_by_rank() -> None:
     assert moved["by_rank"] == pytest.approx(0.0)
 
 
-def look_at(encode: dict[str, int], decode: dict[int, str]) -> dict[str, object]:
+def look_at(encode: dict[str, int], decode: dict[int, str]) -> VocabularyPair:
     found = Vocabularies()
     held = {"stoi": encode, "itos": decode}
     found._root = "held"
     found._visit("held", held, set(), 0)
-    record = found.record()
-    assert record is not None
-    return record["pairs"][0]
+    return found.record()[0]
 
 
 def test_tables_that_do_not_undo_each_other_are_found() -> None:
     letters = "abcdefgh"
     encode = {c: i for i, c in enumerate(letters)}
-    assert look_at(encode, dict(enumerate(letters)))["moved"] == 0
-    assert look_at(encode, dict(enumerate(reversed(letters))))["moved"] == 8
-    assert look_at(encode, {i + 3: c for i, c in enumerate(letters)})["shifted"] is True
+    assert look_at(encode, dict(enumerate(letters))).moved == 0
+    assert look_at(encode, dict(enumerate(reversed(letters)))).moved == 8
+    assert look_at(encode, {i + 3: c for i, c in enumerate(letters)}).shifted is True
 
 
 def test_vocabularies_are_found_in_the_frames_of_the_user() -> None:
@@ -178,8 +178,8 @@ def test_workers_with_a_copied_generator_draw_the_same() -> None:
     apart = probe_redraw(Noisy(), reseed, 2)
     assert alike is not None
     assert apart is not None
-    assert (alike["across_workers"], alike["across_epochs"]) == (1.0, 1.0)
-    assert (apart["across_workers"], apart["across_epochs"]) == (0.0, 0.0)
+    assert alike.alike == DrawnAlike(1.0, 1.0)
+    assert apart.alike == DrawnAlike(0.0, 0.0)
     assert torch.equal(before, torch.get_rng_state())
 
 
@@ -200,7 +200,7 @@ class NoisyFromTheFirstRead(Noisy):
 def test_a_generator_made_at_the_first_read_is_made_by_each_worker() -> None:
     apart = probe_redraw(NoisyFromTheFirstRead(), None, 2)
     assert apart is not None
-    assert (apart["across_workers"], apart["across_epochs"]) == (0.0, 0.0)
+    assert apart.alike == DrawnAlike(0.0, 0.0)
 
 
 class Pointed(Dataset[tuple[torch.Tensor, torch.Tensor]]):
@@ -234,9 +234,9 @@ def test_the_number_that_mirrored_pictures_lose_is_singled_out(
     moved = probe_redraw(Pointed(with_label=True), None, 0)
     assert left is not None
     assert moved is not None
-    assert left["probes"]["place"] == 0
-    assert left["probes"]["free"]["score"] < 0.35 * left["probes"]["held"]["score"]
-    assert "probes" not in moved
+    assert left.probes is not None and left.probes.place == 0
+    assert left.probes.free.score < 0.35 * left.probes.held.score
+    assert moved.probes is None
 
 
 def test_masks_left_behind_by_their_pictures_fit_better_mirrored() -> None:
@@ -252,6 +252,6 @@ def test_masks_left_behind_by_their_pictures_fit_better_mirrored() -> None:
     good, bad = probe_maps(pairs), probe_maps(alone)
     noise = probe_maps([(torch.randn(1, 16, 16, generator=generator), mask) for _, mask in pairs])
     assert good is not None and bad is not None and noise is not None
-    assert good["better_otherwise"] == 0.0
-    assert bad["better_otherwise"] > 0.3 and bad["fit"] > bad["by_chance"] + 0.15
-    assert noise["fit"] < noise["by_chance"] + 0.15
+    assert good.better_otherwise == 0.0
+    assert bad.better_otherwise > 0.3 and bad.fit > bad.by_chance + 0.15
+    assert noise.fit < noise.by_chance + 0.15

@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset, random_split
 
 from sawbones.observe.signals import held_groups as signal
+from sawbones.schema.held import HeldGroups
 
 SUBJECTS = [
     number // 10 for number in range(300)
@@ -26,7 +27,7 @@ def _user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "is_user_file", lambda name: name == __file__)
 
 
-def _of_tables(train: pd.DataFrame, test: pd.DataFrame) -> list[dict[str, Any]]:
+def _of_tables(train: pd.DataFrame, test: pd.DataFrame) -> tuple[HeldGroups, ...]:
     target = torch.tensor(train["ill"].to_numpy(), dtype=torch.float32)
     assert len(target)
     return signal.held_groups(sys._getframe())
@@ -38,17 +39,17 @@ def test_rows_dealt_out() -> None:
     (found,) = [
         r
         for r in _of_tables(table.iloc[order[:240]], table.iloc[order[240:]])
-        if r["column"] == "subject"
+        if r.column == "subject"
     ]
-    assert found["share"] == 1.0
-    assert found["classes"] == 2
-    assert found["rows"] == [240, 60]
+    assert found.share == 1.0
+    assert found.classes == 2
+    assert found.rows == (240, 60)
 
 
 def test_whole_groups_held_out() -> None:
     table = pd.DataFrame({"subject": SUBJECTS, "ill": ILL})
     (found,) = _of_tables(table[table["subject"] < 24], table[table["subject"] >= 24])
-    assert found["share"] == 0.0
+    assert found.share == 0.0
 
 
 @pytest.mark.parametrize(("own", "classes"), [(True, 2), (False, 0)])
@@ -58,8 +59,8 @@ def test_subsets_of_a_data_set(own: bool, classes: int) -> None:
     data.subject = torch.tensor(SUBJECTS)
     parts = random_split(data, [240, 60], generator=torch.Generator().manual_seed(0))
     assert len(parts) == 2
-    found = [r for r in signal.held_groups(sys._getframe()) if r["groups"] == 30]
-    assert [r["classes"] for r in found] == [classes]
+    found = [r for r in signal.held_groups(sys._getframe()) if r.groups == 30]
+    assert [r.classes for r in found] == [classes]
 
 
 @pytest.mark.parametrize("decides", [lambda age: age >= 42, lambda age: age % 2])
@@ -69,7 +70,7 @@ def test_a_number_that_decides_the_class_is_a_feature(decides: Any) -> None:
     order = torch.randperm(300, generator=torch.Generator().manual_seed(0))
     train, test = order[:240], order[240:]
     assert len(labels) == len(train) + len(test)
-    assert [r["classes"] for r in signal.held_groups(sys._getframe()) if r["groups"] == 30] == [0]
+    assert [r.classes for r in signal.held_groups(sys._getframe()) if r.groups == 30] == [0]
 
 
 class _Walks(Dataset[Any]):
@@ -87,4 +88,4 @@ def test_two_data_sets_of_records_with_ids_given_out_in_turns(whole: bool, share
     loaders = DataLoader(_Walks(rows[:240])), DataLoader(_Walks(rows[240:]))
     assert len(loaders) == 2
     (found,) = signal.held_groups(sys._getframe())
-    assert (found["groups"], found["share"], found["classes"]) == (30, share, 2)
+    assert (found.groups, found.share, found.classes) == (30, share, 2)

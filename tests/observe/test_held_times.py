@@ -36,9 +36,9 @@ def test_rows_dealt_out_take_turns(zone: str | None) -> None:
     order = np.random.default_rng(0).permutation(len(table))
     train, test = table.iloc[order[:300]], table.iloc[order[300:]]
     (pair,) = signal.held_times(_here())
-    assert sorted(pair["rows"]) == [len(test), len(train)]
-    assert pair["even"] == 1.0
-    assert pair["turns"] > 0.8 * pair["turns_if_dealt"]
+    assert sorted(pair.rows) == [len(test), len(train)]
+    assert pair.even == 1.0
+    assert pair.turns > 0.8 * pair.turns_if_dealt
 
 
 def test_a_cut_in_time_has_one_turn() -> None:
@@ -46,7 +46,7 @@ def test_a_cut_in_time_has_one_turn() -> None:
     parts = {"train": times[:300], "test": times[300:]}
     pairs = signal.held_times(_here())
     assert len(parts) == 2
-    assert [p["turns"] for p in pairs] == [1]
+    assert [p.turns for p in pairs] == [1]
 
 
 def test_records_at_any_time_are_uneven_and_shared_moments_are_no_split() -> None:
@@ -56,5 +56,5 @@ def test_records_at_any_time_are_uneven_and_shared_moments_are_no_split() -> Non
     panel = [pd.concat([_hours(50), _hours(50)]), _hours(60)]
     pairs = signal.held_times(_here())
     assert len(orders) == len(panel)
-    assert [p["rows"] for p in pairs] == [[200, 200]]
-    assert pairs[0]["even"] < 0.5
+    assert [p.rows for p in pairs] == [(200, 200)]
+    assert pairs[0].even < 0.5

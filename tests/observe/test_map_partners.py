@@ -22,12 +22,12 @@ def test_the_map_that_fits_is_known_to_be_the_own_one_or_another() -> None:
     pairs = _blobs(64)
     beside = compare_all(pairs)
     apart = compare_all([(picture, pairs[(i + 7) % 64][1]) for i, (picture, _) in enumerate(pairs)])
-    assert beside is not None and beside["told"] > 0.5 and beside["own"] == 1.0
+    assert beside is not None and beside.told > 0.5 and beside.own == 1.0
     assert (
         apart is not None
-        and apart["told"] > 0.5
-        and apart["own"] == 0.0
-        and apart["beside"] < 0.3 * apart["fit"]
+        and apart.told > 0.5
+        and apart.own == 0.0
+        and apart.beside < 0.3 * apart.fit
     )
 
 
@@ -38,4 +38,4 @@ def test_pictures_that_tell_nothing_of_their_maps_have_no_partner() -> None:
             for i, (_, m) in enumerate(_blobs(64))
         ]
     )
-    assert found is not None and found["told"] < 0.1
+    assert found is not None and found.told < 0.1

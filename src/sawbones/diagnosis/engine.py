@@ -275,7 +275,7 @@ def with_strangers(bench: Bench, run: Run, say: Say) -> Run:
         return run
     columns = ", ".join(str(s["column"]) for s in known)
     say(f"training without relatives of some evaluated rows (by {columns}): is the score kept?")
-    return replace(run, facts={**run.facts, "strangers": keep_apart(bench, run)})
+    return replace(run, strangers=keep_apart(bench, run))
 
 
 def decide(

@@ -4,45 +4,40 @@ the honest one, over the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.readings import compared
 from sawbones.schema import Evidence, Run
+from sawbones.schema.held import Strangers
 
-Told = Mapping[str, Any]
 
-
-def tried_apart(run: Run, kind: str) -> list[Told]:
+def tried_apart(run: Run, kind: str) -> list[Strangers]:
     """Trials of this kind ("group", "time") that came to an end."""
-    told = run.facts.get("strangers") or ()
-    return [t for t in told if t["kind"] == kind and t["outcome"] in ("fell", "kept")]
+    return [t for t in run.strangers if t.kind == kind and t.outcome in ("fell", "kept")]
 
 
-def fallen(run: Run, kind: str) -> Told | None:
+def fallen(run: Run, kind: str) -> Strangers | None:
     """The trial whose score fell far enough to be named."""
     for told in tried_apart(run, kind):
-        if told["outcome"] == "fell" and limits.STRANGERS_FALL.reached_by(told["lower"]):
+        if told.outcome == "fell" and limits.STRANGERS_FALL.reached_by(told.lower):
             return told
     return None
 
 
-def fall(told: Told) -> Evidence:
-    name = "accuracy" if told["metric"] == "classes" else "mean distance"
+def fall(told: Strangers) -> Evidence:
+    name = "accuracy" if told.metric == "classes" else "mean distance"
     which = (
-        f"when no row of their {told['column']} is trained on"
-        if told["kind"] == "group"
-        else f"when nothing from their time on ({told['column']}) is trained on"
+        f"when no row of their {told.column} is trained on"
+        if told.kind == "group"
+        else f"when nothing from their time on ({told.column}) is trained on"
     )
     text = (
-        f"{name} {told['claimed']:.2f} over {told['rows']} evaluated rows; {told['honest']:.2f} "
-        f"over the same rows {which} ({told['control']:.2f} with as many other training rows "
-        f"gone; worse by at least {told['lower']:.2f})"
+        f"{name} {told.claimed:.2f} over {told.rows} evaluated rows; {told.honest:.2f} "
+        f"over the same rows {which} ({told.control:.2f} with as many other training rows "
+        f"gone; worse by at least {told.lower:.2f})"
     )
     return compared(
         text,
-        told["lower"],
+        told.lower,
         limits.STRANGERS_FALL,
         expected=0,
         signal="strangers",

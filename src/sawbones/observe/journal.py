@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from sawbones.observe.operators import OperatorStream, after
-from sawbones.observe.signals.index_writes import HEARD, IndexWrites
+from sawbones.observe.signals.index_writes import HEARD, IndexWriteLog
 from sawbones.observe.sites import SiteFinder
 from sawbones.observe.tracing import is_tracing
-from sawbones.schema import Site
+from sawbones.schema import MadeTensors, Site
 from sawbones.store import RunWriter
 
 _MAX_OPS = 4000
@@ -104,9 +104,9 @@ class Journal:
     def __init__(self, sites: SiteFinder) -> None:
         self._sites = sites
         self._ops: list[tuple[str, Site | None, tuple[torch.Tensor, ...], torch.Tensor]] = []
-        self._data_ops: dict[tuple[str, Site], list[Any]] = {}
+        self._made: dict[tuple[str, Site], tuple[int, tuple[int, ...], str]] = {}
         self._prologue = True
-        self.index_writes = IndexWrites()
+        self.index_writes = IndexWriteLog()
         self._stream = OperatorStream(after(self._note))
         self._on = False
         self._found = False
@@ -162,7 +162,7 @@ class Journal:
         if (
             self._prologue
             and (name in _ORDERING or name in _BUILDING or name in _MAKING or name in _FILLING)
-            and len(self._data_ops) < _MAX_DATA_OPS
+            and len(self._made) < _MAX_DATA_OPS
         ):
             self._note_data(name, args, result)
         if name == "multi_head_attention_forward" and isinstance(result, tuple):
@@ -194,10 +194,9 @@ class Journal:
         site = self._sites.find(sys._getframe(3))
         if site is None or not isinstance(result, torch.Tensor):
             return
-        entry = self._data_ops.setdefault(
-            (name, site), [0, list(result.shape), str(result.dtype).removeprefix("torch.")]
-        )
-        entry[0] += 1
+        first = (0, tuple(result.shape), str(result.dtype).removeprefix("torch."))
+        count, shape, dtype = self._made.get((name, site), first)
+        self._made[name, site] = (count + 1, shape, dtype)
 
     def before_backward(self, loss: Any, step: int, writer: RunWriter) -> None:
         """The loss is known now: when it is not finite, the operators of this step say where that
@@ -219,11 +218,8 @@ class Journal:
 
     def close(self, writer: RunWriter) -> None:
         self.pause()
-        rows = [
-            {"op": op, "site": site, "count": e[0], "shape": e[1], "dtype": e[2]}
-            for (op, site), e in self._data_ops.items()
-        ]
-        writer.record("data_ops", 0, rows)
+        rows = [MadeTensors(op, site, *entry) for (op, site), entry in self._made.items()]
+        writer.record("made_tensors", 0, rows)
         self._ops.clear()
 
 

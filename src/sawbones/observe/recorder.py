@@ -498,9 +498,9 @@ class Recorder:
             self.guard("vocabularies", self.vocabularies.look, sys._getframe(1))
         if self.step == 1 and self.fitted is not None:
             self.guard("fitted", self.fitted.look, sys._getframe(1))
-            self.facts["held_times"] = self.guard("held times", held_times, sys._getframe(1)) or []
+            self.facts["held_times"] = self.guard("held times", held_times, sys._getframe(1)) or ()
             self.facts["held_groups"] = (
-                self.guard("held groups", held_groups, sys._getframe(1)) or []
+                self.guard("held groups", held_groups, sys._getframe(1)) or ()
             )
         for listener in self.listeners:
             self.guard("live warnings", listener, self)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sawbones.schema.cpu import CpuTime
+from sawbones.schema.held import HeldGroups, HeldTimes, Strangers, VocabularyPair
+from sawbones.schema.labels import LabelProbe, Redraw
 from sawbones.schema.loaded import Restored
 from sawbones.schema.loader import Loader
 from sawbones.schema.one_off import (
@@ -27,6 +29,7 @@ from sawbones.schema.one_off import (
 )
 from sawbones.schema.ranks import Collective, LocalGradients, Position, Write
 from sawbones.schema.site import Site
+from sawbones.schema.source import IndexWrites, MadeTensors, SourceCall, SourceLine, SourceNumber
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +67,24 @@ class Observed:
     twin_run: TwinRun | None = None
     # random streams of these libraries that the script drew from
     streams_used: Mapping[str, bool] = field(default_factory=dict)
+    # the source, as it is written
+    source_calls: tuple[SourceCall, ...] = ()
+    source_numbers: tuple[SourceNumber, ...] = ()
+    source_lines: tuple[SourceLine, ...] = ()
     # the model
     decoding: Decoding | None = None
     own_gradients: tuple[OwnGradient, ...] = ()
     loose_gradients: tuple[int, ...] | None = None  # tensors with gradients in no optimizer
     buffers: tuple[Buffer, ...] = ()
+    index_writes: tuple[IndexWrites, ...] = ()  # lines that add to places of index tensors
     # the data
+    made_tensors: tuple[MadeTensors, ...] = ()
+    label_probe: LabelProbe | None = None
+    redraw: Redraw | None = None
+    vocabularies: tuple[VocabularyPair, ...] = ()
+    held_groups: tuple[HeldGroups, ...] = ()
+    held_times: tuple[HeldTimes, ...] = ()
+    strangers: tuple[Strangers, ...] = ()  # trials
     data_code: DataCode = field(default_factory=DataCode)
     metric_libraries: tuple[str, ...] = ()
     # the ranks

@@ -13,18 +13,6 @@ from sawbones.schema.event import Event
 from sawbones.schema.loaded import Restored
 from sawbones.schema.observed import Observed
 from sawbones.schema.site import Site
-from sawbones.schema.source import (
-    IndexWrites,
-    MadeTensors,
-    SourceCall,
-    SourceLine,
-    SourceNumber,
-    index_writes,
-    made_tensors,
-    source_call,
-    source_line,
-    source_number,
-)
 
 if TYPE_CHECKING:  # scripts set its number of threads before they import it: not at the top
     import numpy as np
@@ -195,30 +183,9 @@ class Run(Observed):
         return len(self.steps.get("step", ()))
 
     @property
-    def source_calls(self) -> list[SourceCall]:
-        return list(map(source_call, self.facts.get("calls") or ()))
-
-    @property
-    def source_numbers(self) -> list[SourceNumber]:
-        return list(map(source_number, self.facts.get("numbers") or ()))
-
-    @property
-    def source_lines(self) -> list[SourceLine]:
-        return list(map(source_line, self.facts.get("source_lines") or ()))
-
-    @property
-    def made_tensors(self) -> list[MadeTensors]:
-        return list(map(made_tensors, self.facts.get("data_ops") or ()))
-
-    @property
     def loaded_weights(self) -> list[Restored]:
         """Each time weights were put into a model and torch said nothing."""
         return [row for row in self.restored or () if row.given is not None]
-
-    @property
-    def index_writes(self) -> list[IndexWrites]:
-        """Lines that add to places named by index tensors."""
-        return [index_writes(row) for row in self.facts.get("index_writes") or ()]
 
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind in kinds)

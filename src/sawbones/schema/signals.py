@@ -144,8 +144,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "label_probe": (
         "inputs and labels could not be paired",
-        lambda r: bool(r.facts.get("label_probe")),
-        _without_fact("label_probe"),
+        lambda r: bool(r.label_probe),
+        _without("label_probe"),
     ),
     "own_gradients": (
         (
@@ -163,13 +163,13 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     "redraw": (
         "samples of the data set were not read twice: only diagnose does, with a map-style data "
         "set or workers",
-        lambda r: bool(r.facts.get("redraw")),
-        _without_fact("redraw"),
+        lambda r: bool(r.redraw),
+        _without("redraw"),
     ),
     "held_groups": (
         "no column of ids on both sides of a split was found: only diagnose looks",
-        lambda r: bool(r.facts.get("held_groups")),
-        _without_fact("held_groups"),
+        lambda r: bool(r.held_groups),
+        _without("held_groups"),
     ),
     "twin_run": (
         "the script was not run a second time",
@@ -210,8 +210,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "index_writes": (
         "nothing is added to places that index tensors name. Nothing to do",
-        lambda r: bool(r.facts.get("index_writes")),
-        _without_fact("index_writes"),
+        lambda r: bool(r.index_writes),
+        _without("index_writes"),
     ),
     "shards": (
         "no gradients of a sharded model were recorded. Nothing to do",

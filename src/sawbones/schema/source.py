@@ -51,9 +51,9 @@ class MadeTensors:
 
     op: str
     site: Site | None
-    count: int
-    shape: tuple[int, ...]  # of the first of them
-    dtype: str
+    count: int = 1
+    shape: tuple[int, ...] = ()  # of the first of them
+    dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,6 @@ class IndexWrites:
     site: Site | None
 
 
-def index_writes(row: Mapping[str, Any]) -> IndexWrites:
-    numbers = (row["writes"], row["values"], row["repeated"], row["lost"], row["counted"])
-    return IndexWrites(*numbers, as_site(row.get("site")))
-
-
 def as_site(value: Any) -> Site | None:
     """A site, or what a recording holds of one."""
     if isinstance(value, Site):
@@ -85,32 +80,3 @@ def as_site(value: Any) -> Site | None:
             str(value.get("code", "")),
         )
     return None
-
-
-Row = Mapping[str, Any]
-
-
-def _site(row: Row) -> Site:
-    return Site(row["file"], row["line"], row.get("function", ""), row.get("code", ""))
-
-
-def source_call(row: Row) -> SourceCall:
-    return SourceCall(row["kind"], row["call"], row.get("num_args", 0), _site(row))
-
-
-def source_number(row: Row) -> SourceNumber:
-    return SourceNumber(row["value"], row.get("name") or "", _site(row))
-
-
-def source_line(row: Row) -> SourceLine:
-    return SourceLine(row["kind"], row.get("name") or "", row.get("value"), _site(row))
-
-
-def made_tensors(row: Row) -> MadeTensors:
-    return MadeTensors(
-        row["op"],
-        as_site(row.get("site")),
-        row.get("count", 1),
-        tuple(row.get("shape") or ()),
-        row.get("dtype") or "",
-    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from sawbones.schema.labels import LabelsTold
 
 
-def way_to_certainty(probe: Mapping[str, Any]) -> float:
+def way_to_certainty(probe: LabelsTold) -> float:
     """The gain over chance, as a share of what there is to be gained."""
-    left = 1 - probe["chance"]
-    return float((probe["score"] - probe["chance"]) / left) if left else 0.0
+    left = 1 - probe.chance
+    return (probe.score - probe.chance) / left if left else 0.0

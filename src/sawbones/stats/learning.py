@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import Run
+from sawbones.schema.labels import LabelsTold
 from sawbones.stats.evaluations import train_losses_called, validation_curve
 from sawbones.stats.series import end_level, fell
 
@@ -17,18 +16,18 @@ CLASSES = {"cross_entropy", "nll_loss", "binary_cross_entropy_with_logits", "bin
 VALUES = {"mse_loss"}
 
 
-def constant_answer(run: Run, probe: Mapping[str, Any]) -> float | None:
+def constant_answer(run: Run, probe: LabelsTold) -> float | None:
     """The loss of always giving the same answer, where the labels and the loss of the run say what
     it is.
     """
-    base, called = probe.get("baseline"), train_losses_called(run)
+    base, called = probe.baseline, train_losses_called(run)
     weighted = any(
         e.data.get("weight") or e.data.get("pos_weight")
         for e in run.of_kind("loss")
         if e.phase == "train"
     )
     reduced = {e.data.get("reduction", "mean") for e in run.of_kind("loss") if e.phase == "train"}
-    fitting = CLASSES if probe.get("kind") == "classes" else VALUES
+    fitting = CLASSES if probe.kind == "classes" else VALUES
     if (
         not base
         or weighted
@@ -37,10 +36,10 @@ def constant_answer(run: Run, probe: Mapping[str, Any]) -> float | None:
         or reduced - {"mean", None}
     ):
         return None
-    return float(base)
+    return base
 
 
-def learned(run: Run, probe: Mapping[str, Any]) -> bool:
+def learned(run: Run, probe: LabelsTold) -> bool:
     """The loss has come clearly below that of a constant answer, at the end or on samples not seen
     before.
 
@@ -58,14 +57,8 @@ def learned(run: Run, probe: Mapping[str, Any]) -> bool:
     late = fresh[-max(1, round(0.4 * len(fresh))) :]
     # The variance of a few hundred targets is itself uncertain. Where the probe finds nothing at
     # all, a fall has to exceed that.
-    noise = math.hypot(
-        base * math.sqrt(2.0 / probe["num"]), float(late.std()) / math.sqrt(len(late))
-    )
-    unsure = (
-        probe.get("kind") == "values"
-        and probe["z"] < 1.0
-        and base - float(late.mean()) < 2.0 * noise
-    )
+    noise = math.hypot(base * math.sqrt(2.0 / probe.num), float(late.std()) / math.sqrt(len(late)))
+    unsure = probe.kind == "values" and probe.z < 1.0 and base - float(late.mean()) < 2.0 * noise
     return end_level(fresh, 0.4) < 0.93 * base and not unsure
 
 

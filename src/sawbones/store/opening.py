@@ -128,7 +128,7 @@ def _check_tables(path: Path, db: sqlite3.Connection) -> None:
         if version is not None and str(version[0]) != str(SCHEMA_VERSION):
             raise RunNotReadable(
                 f"{path.parent} was recorded with schema {str(version[0])[:20]}; this Sawbones "
-                f"reads schema {SCHEMA_VERSION}."
+                f"reads schema {SCHEMA_VERSION}. Record it again: sawbones run SCRIPT"
             )
     for name, given in found.items():
         if expected.get(name) != given:

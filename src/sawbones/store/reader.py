@@ -172,7 +172,7 @@ def _one_off(db: sqlite3.Connection, allowance: Allowance) -> dict[str, Any]:
     """
     kinds = (
         "nonfinite",
-        "data_ops",
+        "made_tensors",
         "label_probe",
         "samples",
         "vocabularies",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
+from sawbones.schema.held import Strangers
 from sawbones.trials.bench import Bench
 
 RATE = 0.02  # of false alarms for one column
@@ -28,13 +30,13 @@ Errors = npt.NDArray[np.float64]
 Plan = Mapping[str, Any]
 
 
-def keep_apart(bench: Bench, run: Run) -> list[dict[str, Any]]:
-    """Plain facts for evaluation.leak-group and evaluation.leak-temporal."""
+def keep_apart(bench: Bench, run: Run) -> tuple[Strangers, ...]:
+    """For evaluation.leak-group and evaluation.leak-temporal."""
     plan = run.facts.get("sources") or {}
     held = held_pass(scored_passes(run))
     if not plan.get("strangers") or held is None:
-        return []
-    return [_one(bench, run, plan, stranger, held) for stranger in plan["strangers"]]
+        return ()
+    return tuple(_one(bench, run, plan, stranger, held) for stranger in plan["strangers"])
 
 
 def scored_passes(run: Run) -> list[Mapping[str, Any]]:
@@ -69,40 +71,45 @@ def held_pass(passes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     return max(held, key=lambda p: p["rows"], default=None)
 
 
-def _one(
-    bench: Bench, run: Run, plan: Plan, stranger: Plan, held: Mapping[str, Any]
-) -> dict[str, Any]:
-    told = {"column": stranger["column"], "kind": stranger["kind"], "groups": stranger["groups"]}
+def _one(bench: Bench, run: Run, plan: Plan, stranger: Plan, held: Mapping[str, Any]) -> Strangers:
+    told = Strangers(
+        str(stranger["column"]),
+        stranger["kind"],
+        stranger["groups"],
+        "refused",
+        metric=held["kind"],
+    )
     cluster_of = dict(zip(stranger["strangers"], stranger["clusters"], strict=True))
     rows = [plan["row_of"].get(str(h), -1) for h in held["hashes"]]
     places = [k for k, i in enumerate(rows) if i in cluster_of]
     clusters = [cluster_of[rows[k]] for k in places]
     if len(set(clusters)) < LEAST_CLUSTERS:
-        return {**told, "outcome": "refused", "why": "too few of its groups are evaluated"}
+        return replace(told, why="too few of its groups are evaluated")
     before = np.array(held["errors"])[places]
     after = _again(bench, run, plan, stranger["overwritten"], stranger["taken"], held)
     if isinstance(after, str):
-        return {**told, "outcome": "refused", "why": after}
-    told |= {
-        "metric": held["kind"],
-        "rows": len(places),
-        "of": held["rows"],
-        "overwritten": len(stranger["overwritten"]),
-        "clusters": len(set(clusters)),
-        "claimed": score_of(before, held["kind"]),
-        "honest": score_of(after[places], held["kind"]),
-        "whole": score_of(np.array(held["errors"]), held["kind"]),
-    }
+        return replace(told, why=after)
     size = 1.0 if held["kind"] == "classes" else max(float(before.mean()), 1e-12)
-    told["lower"] = _least_rise(before, after[places], clusters) / size
-    if told["lower"] < WORTH_A_CONTROL:
-        return {**told, "outcome": "kept"}
+    lower = _least_rise(before, after[places], clusters) / size
+    told = replace(
+        told,
+        rows=len(places),
+        claimed=score_of(before, held["kind"]),
+        honest=score_of(after[places], held["kind"]),
+        lower=lower,
+    )
+    if lower < WORTH_A_CONTROL:
+        return replace(told, outcome="kept")
     fewer = _again(bench, run, plan, stranger["control"], stranger["control_taken"], held)
     if isinstance(fewer, str):
-        return {**told, "outcome": "refused", "why": fewer}
-    told["control"] = score_of(fewer[places], held["kind"])
-    told["lower"] = min(told["lower"], _least_rise(fewer[places], after[places], clusters) / size)
-    return {**told, "outcome": "fell" if told["lower"] > 0 else "kept"}
+        return replace(told, why=fewer)
+    lower = min(lower, _least_rise(fewer[places], after[places], clusters) / size)
+    return replace(
+        told,
+        outcome="fell" if lower > 0 else "kept",
+        control=score_of(fewer[places], held["kind"]),
+        lower=lower,
+    )
 
 
 def score_of(errors: Errors, kind: str) -> float:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from sawbones.faults.data.labels_misaligned.check import check
 from sawbones.schema import Ending, Run
+from sawbones.schema.labels import LabelProbe, LabelsTold
 
 
-def probe(z: float) -> dict[str, Any]:
-    return {
-        "kind": "classes",
-        "num": 600,
-        "score": 0.507 + 0.024 * z,
-        "chance": 0.507,
-        "spread": 0.024,
-        "z": z,
-    }
+def probe(z: float) -> LabelsTold:
+    return LabelsTold("classes", 600, 0.507 + 0.024 * z, 0.507, 0.024, z)
 
 
 @pytest.mark.parametrize(
@@ -30,12 +22,7 @@ def test_only_pairs_without_any_hint_are_blamed(
     trained: float, stored: float | None, found: int
 ) -> None:
     steps = {"step": np.arange(120.0), "loss": np.full(120, 0.693), "lr": np.full(120, 1e-3)}
-    facts = {
-        "label_probe": {
-            "batches": probe(trained),
-            "dataset": probe(stored) if stored is not None else None,
-            "maps": None,
-        }
-    }
-    run = Run("train.py", (), "", {}, Ending("finished"), steps=steps, facts=facts)
+    found_in_set = probe(stored) if stored is not None else None
+    both = LabelProbe(probe(trained), found_in_set)
+    run = Run("train.py", (), "", {}, Ending("finished"), steps=steps, label_probe=both)
     assert len(list(check(run))) == found

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sawbones.faults.evaluation.leak_preprocessing import check as leak_preprocessing
-from sawbones.schema import STEP_COLUMNS, Batch, Ending, Event, Run, Site
+from sawbones.schema import STEP_COLUMNS, Batch, Ending, Event, Run, Site, SourceLine
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import judged, least_share, shared_of
 
@@ -74,17 +74,11 @@ def test_a_fit_that_saw_all_rows_is_a_proof(rows: int, status: list[str]) -> Non
     )
     sign = {"kind": "standardised", "columns": 8, "of": 8, "off": 1e-7, "own_off": 0.02}
     holder = {"cls": "StandardScaler", "names": ["scaler"], "rows": rows}
-    line = {
-        "kind": "fit",
-        "file": "train.py",
-        "line": 4,
-        "function": "load",
-        "code": "x = scaler.fit_transform(x)",
-        "name": "fit_transform",
-    }
+    site = Site("train.py", 4, "load", "x = scaler.fit_transform(x)")
+    line = SourceLine("fit", "fit_transform", None, site)
     seen = {"train_rows": 320, "rows": 416, "holders": [holder], "signs": [sign]}
     found = list(
-        leak_preprocessing.check(replace(run, facts={"fitted": seen, "source_lines": [line]}))
+        leak_preprocessing.check(replace(run, facts={"fitted": seen}, source_lines=(line,)))
     )
     assert [f.status for f in found] == status
     assert all(f.where[0].line == 4 for f in found)

@@ -5,7 +5,7 @@ and who comes closest.
 import numpy as np
 
 from sawbones.faults import read
-from sawbones.schema import Activation, DeepStep, Ending, Optimizer, Run, Tensor
+from sawbones.schema import Activation, DeepStep, Ending, MadeTensors, Optimizer, Run, Tensor
 
 STEPS = 40
 
@@ -56,7 +56,7 @@ def _half_frozen(losses, op="normal_"):
         )
         for i, shape in enumerate(shapes)
     )
-    rows = [{"op": op, "shape": list(shape), "site": None} for shape in shapes]
+    rows = tuple(MadeTensors(op, None, shape=shape) for shape in shapes)
     return Run(
         "train.py",
         (),
@@ -64,7 +64,7 @@ def _half_frozen(losses, op="normal_"):
         {},
         Ending("finished"),
         tensors=tensors,
-        facts={"data_ops": rows},
+        made_tensors=rows,
         optimizers=(Optimizer(0, "Adam", {"lr": 1e-3}, ({"lr": 1e-3},), None),),
         steps={"step": np.arange(STEPS), "loss": np.asarray(losses), "grad_norm": np.ones(STEPS)},
     )

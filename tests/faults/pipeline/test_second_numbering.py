@@ -13,19 +13,20 @@ from sawbones.faults.pipeline.special_tokens import check as special_tokens
 from sawbones.faults.pipeline.tokenizer_mismatch import check as tokenizer_mismatch
 from sawbones.observe.signals.samples import read_rows
 from sawbones.schema import Ending, Run
+from sawbones.schema.held import VocabularyPair
 
 
 def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
     """300 answers in training and 300 in validation, and two vocabularies that share 40 entries."""
-    pair = {
-        "kind": "vocabularies",
-        "names": ["stoi", "stoi"],
-        "shared": 40,
-        "moved": moved,
-        "examples": [["sturdy", 4, 9]],
-        "shifted": False,
-        "holders": ["train_vocab", "val_vocab"],
-    }
+    pair = VocabularyPair(
+        "vocabularies",
+        ("stoi", "stoi"),
+        40,
+        moved,
+        (("sturdy", 4, 9),),
+        False,
+        ("train_vocab", "val_vocab"),
+    )
     right = int(150 * trained)
     node: dict[str, Any] = {
         "id": 0,
@@ -41,7 +42,6 @@ def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
         "target_counts": {"0": 150, "1": 150},
     }
     facts = {
-        "vocabularies": {"pairs": [pair]},
         "samples": {
             "predictions": {
                 "calls": 20,
@@ -50,7 +50,7 @@ def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
         },
         "evaluation": {"nodes": [node]},
     }
-    return Run("train.py", (), "", {}, Ending("finished"), facts=facts)
+    return Run("train.py", (), "", {}, Ending("finished"), facts=facts, vocabularies=(pair,))
 
 
 def test_answers_by_chance_under_another_numbering_are_named() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from sawbones.observe.signals.source_files import parsed_files
 from sawbones.observe.sites import SiteFinder, is_user_file
+from sawbones.schema import Site, SourceCall, SourceNumber
 
 ORDERING = {
     "randperm",
@@ -102,47 +102,31 @@ _HALF_NAMES = {*_HALF, "fp16", "bf16", "16-true", "bf16-true", "torch.float16", 
 _MAX_CALLS = 400
 
 
-def user_calls(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def user_calls(sites: SiteFinder, files: set[str]) -> tuple[SourceCall, ...]:
+    found: list[SourceCall] = []
     for file, tree, lines in parsed_files(files):
         for call, name, function in _calls(tree):
             last = name.rsplit(".", 1)[-1]
             kind = _kind(call, last)
             if kind is not None and len(found) < _MAX_CALLS:
                 code = lines[call.lineno - 1].strip()[:200]
-                row = {
-                    "kind": kind,
-                    "call": name,
-                    "file": sites.shown(file),
-                    "line": call.lineno,
-                    "function": function,
-                    "code": code,
-                }
-                row["num_args"] = (
-                    len(call.args) + len(call.keywords) if isinstance(call, ast.Call) else 0
-                )
-                found.append(row)
-    return found
+                given = (*call.args, *call.keywords) if isinstance(call, ast.Call) else ()
+                site = Site(sites.shown(file), call.lineno, function, code)
+                found.append(SourceCall(kind, name, len(given), site))
+    return tuple(found)
 
 
-def user_numbers(sites: SiteFinder, files: set[str]) -> list[dict[str, Any]]:
+def user_numbers(sites: SiteFinder, files: set[str]) -> tuple[SourceNumber, ...]:
     """Numbers written in the user's source, with the name they are given to where there is one."""
-    found: list[dict[str, Any]] = []
+    found: list[SourceNumber] = []
     for file, tree, lines in parsed_files(files):
         for node, name in _numbers(tree):
             if len(found) >= _MAX_CALLS:
                 break
             code = lines[node.lineno - 1].strip()[:200]
-            found.append(
-                {
-                    "value": float(node.value),  # type: ignore[arg-type]
-                    "name": name,
-                    "file": sites.shown(file),
-                    "line": node.lineno,
-                    "code": code,
-                }
-            )
-    return found
+            site = Site(sites.shown(file), node.lineno, code=code)
+            found.append(SourceNumber(float(node.value), name, site))  # type: ignore[arg-type]
+    return tuple(found)
 
 
 def _numbers(node: ast.AST, name: str = "") -> Iterator[tuple[ast.Constant, str]]:

@@ -11,6 +11,7 @@ from sawbones.observe.signals.map_partners import probe_partners
 from sawbones.observe.signals.redraw import probe_redraw
 from sawbones.observe.signals.source_lines import user_lines
 from sawbones.observe.sites import is_user_file
+from sawbones.schema.labels import LabelProbe
 from sawbones.schema.one_off import DataCode
 
 if TYPE_CHECKING:
@@ -20,20 +21,20 @@ if TYPE_CHECKING:
 def write_signals_of_the_end(recorder: Recorder) -> None:
     """Signals that a diagnosed run gives once training is over."""
     files = user_files(getattr(sys.modules.get("__main__"), "__file__", None))
-    recorder.facts["calls"] = user_calls(recorder.sites, files)
-    recorder.facts["numbers"] = user_numbers(recorder.sites, files)
+    recorder.facts["source_calls"] = user_calls(recorder.sites, files)
+    recorder.facts["source_numbers"] = user_numbers(recorder.sites, files)
     recorder.facts["streams_used"] = recorder.streams_used()
     if recorder.journal is not None:
-        recorder.facts["index_writes"] = recorder.journal.index_writes.rows()
+        recorder.facts["index_writes"] = recorder.journal.index_writes.record()
     # Before the data set is read here: what workers would draw is asked of it as they got it.
     write_data_signals(recorder)
     dataset = recorder.batches.training_dataset()
-    found = {
-        "batches": recorder.pairs.probe() if recorder.pairs else None,
-        "dataset": probe_dataset(dataset) if dataset is not None else None,
-        "maps": probe_partners(dataset) if dataset is not None else None,
-    }
-    if any(found.values()):
+    found = LabelProbe(
+        recorder.pairs.probe() if recorder.pairs else None,
+        probe_dataset(dataset) if dataset is not None else None,
+        probe_partners(dataset) if dataset is not None else None,
+    )
+    if found != LabelProbe():
         recorder.writer.record("label_probe", 0, found)
 
 
@@ -41,9 +42,9 @@ def write_data_signals(recorder: Recorder) -> None:
     """Each on its own: one that fails leaves the others standing."""
     main = sys.modules.get("__main__")
     files = user_files(getattr(main, "__file__", None))
-    recorder.facts["source_lines"] = recorder.guard(
-        "source lines", user_lines, recorder.sites, files, vars(main) if main else {}
-    )
+    scope = vars(main) if main else {}
+    found = recorder.guard("source lines", user_lines, recorder.sites, files, scope)
+    recorder.facts["source_lines"] = found or ()
     if recorder.samples is not None:
         found = recorder.guard("samples", recorder.samples.record)
         if found:

@@ -22,6 +22,7 @@ import torch
 
 from sawbones.observe.sites import is_user_file
 from sawbones.observe.variables import variables_of
+from sawbones.schema.held import HeldGroups
 
 _LEAST_ROWS, _MAX_ROWS = 60, 1 << 18
 _LEAST_GROUPS, _ROWS_OF_ONE = 16, 3.0  # fewer may be the kinds that made-up data is drawn from
@@ -97,7 +98,7 @@ class _Hands:
             self.parts.append((root, array.astype(np.int64)))
 
 
-def held_groups(frame: types.FrameType | None) -> list[dict[str, Any]]:
+def held_groups(frame: types.FrameType | None) -> tuple[HeldGroups, ...]:
     hands = _Hands()
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
@@ -112,7 +113,7 @@ def held_groups(frame: types.FrameType | None) -> list[dict[str, Any]]:
                 ) or _is_users(value):
                     hands.visit(name, value, 0)
         frame = frame.f_back
-    return [*_of_tables(hands), *_of_sets(hands), *_of_parts(hands)][:16]
+    return (*_of_tables(hands), *_of_sets(hands), *_of_parts(hands))[:16]
 
 
 def _is_users(value: Any) -> bool:
@@ -121,7 +122,7 @@ def _is_users(value: Any) -> bool:
     return isinstance(file, str) and is_user_file(file)
 
 
-def _of_tables(hands: _Hands) -> Iterator[dict[str, Any]]:
+def _of_tables(hands: _Hands) -> Iterator[HeldGroups]:
     """Two tables of the same columns, the larger one for training."""
     for (a, one), (b, two) in combinations(hands.tables, 2):
         if list(one.columns) != list(two.columns) or len(one) == len(two):
@@ -135,14 +136,12 @@ def _of_tables(hands: _Hands) -> Iterator[dict[str, Any]]:
             )
             codes = _codes(both) if train[column].dtype.kind != "f" else None
             numbered = codes is not None and _is_numbered(both)
-            found = (
-                _shared(codes, len(train), hands, numbered=numbered) if codes is not None else None
-            )
-            if found is not None:
-                yield {"column": str(column), "names": [own, other], **found}
+            if codes is not None:
+                called = str(column), (own, other)
+                yield from _shared(called, codes, len(train), hands, numbered=numbered)
 
 
-def _of_sets(hands: _Hands) -> Iterator[dict[str, Any]]:
+def _of_sets(hands: _Hands) -> Iterator[HeldGroups]:
     """Two data sets of one kind, each with columns of its own, the larger one for training."""
     for (a, one), (b, two) in combinations(hands.sets, 2):
         if type(one) is not type(two):
@@ -162,13 +161,9 @@ def _of_sets(hands: _Hands) -> Iterator[dict[str, Any]]:
             targets = [
                 c for other, x in ours.items() if other != name and (c := _codes(x)) is not None
             ]
-            found = (
-                _shared(codes, len(column), hands, targets, _is_numbered(both))
-                if codes is not None
-                else None
-            )
-            if found is not None:
-                yield {"column": name, "names": [a, b], **found}
+            if codes is not None:
+                numbered = _is_numbered(both)
+                yield from _shared((name, (a, b)), codes, len(column), hands, targets, numbered)
 
 
 def _columns(data: Any) -> dict[str, npt.NDArray[Any]]:
@@ -222,7 +217,7 @@ def _of_records(name: str, rows: list[Any]) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-def _of_parts(hands: _Hands) -> Iterator[dict[str, Any]]:
+def _of_parts(hands: _Hands) -> Iterator[HeldGroups]:
     """Two lists of row numbers that share none and part all rows of a column."""
     for (a, one), (b, two) in combinations(hands.parts, 2):
         (own, train), (other, test) = sorted([(a, one), (b, two)], key=lambda item: -len(item[1]))
@@ -247,32 +242,27 @@ def _of_parts(hands: _Hands) -> Iterator[dict[str, Any]]:
         ]
         for name, codes in [*(c for c in hands.columns if len(c[1]) == len(rows)), *coded]:
             whole = [c[rows] for _, c in hands.columns if len(c) == len(rows) and c is not codes]
-            found = _shared(codes[rows], len(train), hands, whole, id(codes) in hands.numbered)
-            if found is not None:
-                yield {"column": name, "names": [own, other], **found}
+            called, numbered = (name, (own, other)), id(codes) in hands.numbered
+            yield from _shared(called, codes[rows], len(train), hands, whole, numbered)
 
 
 def _shared(
+    called: tuple[str, tuple[str, str]],
     codes: Codes,
     count: int,
     hands: _Hands,
     whole: list[Codes] | None = None,
     numbered: bool = False,
-) -> dict[str, Any] | None:
+) -> Iterator[HeldGroups]:
     """How many of the rows after the first `count` belong to a group among those."""
     groups = len(np.unique(codes))
     if groups < _LEAST_GROUPS or len(codes) < _ROWS_OF_ONE * groups or len(codes) - count < 10:
-        return None
+        return
     share = float(np.mean(np.isin(codes[count:], codes[:count])))
     targets = [c for _, c in hands.columns if len(c) == count] + [c[:count] for c in whole or ()]
-    return {
-        "groups": groups,
-        "rows": [count, len(codes) - count],
-        "share": share,
-        "classes": max(
-            (_classes_of_groups(codes[:count], target, numbered) for target in targets), default=0
-        ),
-    }
+    classes = (_classes_of_groups(codes[:count], target, numbered) for target in targets)
+    rows = (count, len(codes) - count)
+    yield HeldGroups(*called, groups, rows, share, max(classes, default=0))
 
 
 def _classes_of_groups(codes: Codes, target: Codes, numbered: bool) -> int:

@@ -19,6 +19,7 @@ import torch
 
 from sawbones.observe.sites import is_user_file
 from sawbones.observe.variables import variables_of
+from sawbones.schema.held import HeldTimes
 
 _LEAST_ROWS = 30
 _MAX_ROWS = 1 << 20
@@ -29,7 +30,7 @@ _MAX_DEPTH = 3
 Moments = npt.NDArray[np.int64]
 
 
-def held_times(frame: types.FrameType | None) -> list[dict[str, Any]]:
+def held_times(frame: types.FrameType | None) -> tuple[HeldTimes, ...]:
     """Pairs of series from here outwards."""
     found: dict[tuple[str, bytes], tuple[str, Moments]] = {}
     visited: set[int] = set()
@@ -43,12 +44,12 @@ def held_times(frame: types.FrameType | None) -> list[dict[str, Any]]:
     series: dict[str, list[tuple[str, Moments]]] = {}
     for (column, _), entry in found.items():
         series.setdefault(column, []).append(entry)
-    return [
-        {"column": column, **pair}
+    return tuple(
+        pair
         for column, entries in series.items()
         for (a, ours), (b, theirs) in combinations(entries, 2)
-        if (pair := _compared(a, ours, b, theirs)) is not None
-    ]
+        if (pair := _compared(column, (a, b), ours, theirs)) is not None
+    )
 
 
 def _visit(
@@ -130,7 +131,9 @@ def _whole(dates: Any) -> Moments:
     return np.asarray(dates).astype("datetime64[ns]").astype(np.int64)
 
 
-def _compared(a: str, ours: Moments, b: str, theirs: Moments) -> dict[str, Any] | None:
+def _compared(
+    column: str, names: tuple[str, str], ours: Moments, theirs: Moments
+) -> HeldTimes | None:
     both = np.concatenate([ours, theirs])
     order = np.argsort(both, kind="stable")
     gaps = np.diff(both[order])
@@ -142,16 +145,17 @@ def _compared(a: str, ours: Moments, b: str, theirs: Moments) -> dict[str, Any] 
     usual = float(np.median(gaps))
     even = (gaps <= 4 * gaps.min()) | (np.abs(gaps - usual) <= 0.15 * usual)
     first = order < len(ours)
-    return {
-        "names": [a, b],
-        "rows": [len(ours), len(theirs)],
-        "even": float(np.mean(even)),
-        "turns": int(np.sum(first[1:] != first[:-1])),
-        "turns_if_dealt": 2.0 * len(ours) * len(theirs) / len(both),
-        "first": [
-            str(x.min().astype("datetime64[ns]").astype("datetime64[s]")) for x in (ours, theirs)
-        ],
-        "last": [
-            str(x.max().astype("datetime64[ns]").astype("datetime64[s]")) for x in (ours, theirs)
-        ],
-    }
+    return HeldTimes(
+        column,
+        names,
+        (len(ours), len(theirs)),
+        float(np.mean(even)),
+        int(np.sum(first[1:] != first[:-1])),
+        2.0 * len(ours) * len(theirs) / len(both),
+        (_second(ours.min()), _second(theirs.min())),
+        (_second(ours.max()), _second(theirs.max())),
+    )
+
+
+def _second(moment: np.int64) -> str:
+    return str(moment.astype("datetime64[ns]").astype("datetime64[s]"))

@@ -7,7 +7,7 @@ twice the last sum alone is kept.
 from __future__ import annotations
 
 import weakref
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 from sawbones.observe.guard import is_from_outside
 from sawbones.observe.unseen import unseen
 from sawbones.schema import Site
+from sawbones.schema.source import IndexWrites
 
 _READS_REMEMBERED = 4  # between reading a[i] and writing it back other operands may be read
 _MAX_PLACES = 40
@@ -35,10 +36,10 @@ class _Read:
     added: Any = None  # out of the graph, until the write or the end of the step
 
 
-class IndexWrites:
+class IndexWriteLog:
     def __init__(self) -> None:
         self._reads: deque[_Read] = deque(maxlen=_READS_REMEMBERED)
-        self._places: dict[Site, dict[str, Any]] = {}
+        self._places: dict[Site, Counter[str]] = {}
         self._off = False
 
     def clear(self) -> None:
@@ -92,9 +93,7 @@ class IndexWrites:
     def _look(self, site: Site, parts: list[torch.Tensor], added: Any, value: torch.Tensor) -> None:
         if site not in self._places and len(self._places) >= _MAX_PLACES:
             return
-        row = self._places.setdefault(
-            site, {"writes": 0, "values": 0, "repeated": 0, "lost": 0, "counted": 0}
-        )
+        row = self._places.setdefault(site, Counter())
         if row["writes"] >= _MAX_LOOKS or parts[0].numel() > _MAX_INDICES:
             return
         row["writes"] += 1
@@ -104,8 +103,11 @@ class IndexWrites:
         row["lost"] += lost
         row["counted"] += repeated if _is_one_number(added) else 0
 
-    def rows(self) -> list[dict[str, Any]]:
-        return [{"site": site, **row} for site, row in self._places.items()]
+    def record(self) -> tuple[IndexWrites, ...]:
+        return tuple(
+            IndexWrites(n["writes"], n["values"], n["repeated"], n["lost"], n["counted"], site)
+            for site, n in self._places.items()
+        )
 
 
 def _indices(index: Any) -> list[torch.Tensor]:

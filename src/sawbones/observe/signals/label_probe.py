@@ -22,6 +22,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.fingerprints import raw_bytes, tensors_in
+from sawbones.schema.labels import LabelsTold, Pairing
 
 MAX_SAMPLES = 600
 MAX_SECONDS = 2.0
@@ -86,7 +87,7 @@ class PairLog:
                     self._inputs.append(row)
                     self._labels.append(label)
 
-    def probe(self) -> dict[str, Any] | None:
+    def probe(self) -> LabelsTold | None:
         if len(self._labels) >= 60:
             return probe_pairs(self._inputs[:MAX_SAMPLES], self._labels[:MAX_SAMPLES], num_in_row=0)
         if self._tokens:
@@ -94,7 +95,7 @@ class PairLog:
         return None
 
 
-def probe_tokens(batches: list[tuple[Any, Any]]) -> dict[str, Any] | None:
+def probe_tokens(batches: list[tuple[Any, Any]]) -> LabelsTold | None:
     """How well one input token predicts a target, at the best of several alignments: some offsets,
     and read backwards.
     """
@@ -117,14 +118,7 @@ def probe_tokens(batches: list[tuple[Any, Any]]) -> dict[str, Any] | None:
     null = np.array([_token_score(best, rng.permutation(target)) for _ in range(8)])
     own = max(scores.values())
     z = float((own - null.mean()) / (null.std() + 2e-3))
-    return {
-        "kind": "tokens",
-        "num": len(target),
-        "score": own,
-        "chance": float(null.mean()),
-        "spread": float(null.std()),
-        "z": z,
-    }
+    return LabelsTold("tokens", len(target), own, float(null.mean()), float(null.std()), z)
 
 
 def _token_score(given: Any, target: Any) -> float:
@@ -138,7 +132,7 @@ def _token_score(given: Any, target: Any) -> float:
     return float(np.mean(table.argmax(1)[a[half:]] == b[half:]))
 
 
-def probe_dataset(dataset: Any) -> dict[str, Any] | None:
+def probe_dataset(dataset: Any) -> LabelsTold | None:
     """Reads samples in the data set's order; the random streams it may draw from are put back."""
     try:
         size = min(len(dataset), MAX_SAMPLES)
@@ -215,7 +209,7 @@ def features(value: Any) -> Floats:
     return means
 
 
-def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> dict[str, Any] | None:
+def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> LabelsTold | None:
     rows = [features(x) for x in inputs]
     width = min(len(r) for r in rows)
     x = np.stack([r[:width] for r in rows])
@@ -236,25 +230,22 @@ def probe_pairs(inputs: list[Any], labels: list[float], num_in_row: int) -> dict
         # Where one class is common, answers hardly change while the odds do.
         odds = np.array([_odds_score(x, labels, neighbours) for labels in (y, *others)])
         z = max(z, float((odds[0] - odds[1:].mean()) / (odds[1:].std() + 1e-3)))
-    found: dict[str, Any] = {
-        "kind": "classes" if classes else "values",
-        "num": len(y),
-        "score": own,
-        "chance": float(null.mean()),
-        "spread": float(null.std() + 1e-9),
-        "z": z,
-    }
     shares = np.unique(y, return_counts=True)[1] / len(y)
-    found["baseline"] = (
-        float(-(shares * np.log(shares)).sum()) if classes else float(y.var())
-    )  # loss of the best constant answer
-    found["best"] = _best_pairing(x[:num_in_row], y[:num_in_row], score)
-    return found
+    return LabelsTold(
+        "classes" if classes else "values",
+        len(y),
+        own,
+        float(null.mean()),
+        float(null.std() + 1e-9),
+        z,
+        float(-(shares * np.log(shares)).sum()) if classes else float(y.var()),
+        _best_pairing(x[:num_in_row], y[:num_in_row], score),
+    )
 
 
 def _best_pairing(
     x: Floats, y: Floats, score: Callable[[Floats, Floats, Any], float]
-) -> dict[str, Any] | None:
+) -> Pairing | None:
     """Simple ways to come apart: shifted by a few rows, reversed. Judged on the rows read one after
     another.
     """
@@ -266,7 +257,7 @@ def _best_pairing(
     }
     scores = {name: score(x, labels, neighbours) for name, labels in pairings.items()}
     name = max(scores, key=lambda n: scores[n])
-    return {"pairing": name, "score": scores[name], "as_is": score(x, y, neighbours)}
+    return Pairing(name, scores[name], score(x, y, neighbours))
 
 
 def _neighbours(x: Floats, k: int = 7) -> npt.NDArray[np.int64]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.signals.mask_fit import picture_and_map
+from sawbones.schema.labels import MapPartners
 
 MIN_SAMPLES, MAX_SAMPLES = 40, 400
 MAX_SECONDS = 1.5
@@ -25,7 +26,7 @@ CLEAR = 0.12  # of correlation, between the map that fits best and the second be
 Floats = npt.NDArray[np.float64]
 
 
-def probe_partners(dataset: Any) -> dict[str, Any] | None:
+def probe_partners(dataset: Any) -> MapPartners | None:
     """How many pictures have one map that fits clearly best, and for how many of these it is their
     own.
     """
@@ -53,7 +54,7 @@ def probe_partners(dataset: Any) -> dict[str, Any] | None:
     return compare_all(pairs)
 
 
-def compare_all(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, Any] | None:
+def compare_all(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> MapPartners | None:
     labels = torch.stack([m for _, m in pairs])
     values, counts = torch.unique(labels, return_counts=True)
     if not 2 <= len(values) <= 64:
@@ -63,21 +64,21 @@ def compare_all(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, Any
     around = torch.nn.functional.avg_pool2d(
         pictures, 5, stride=1, padding=2, count_include_pad=False
     )
-    best: dict[str, Any] | None = None
+    best: MapPartners | None = None
     for seen in (*_rows(pictures), *_rows((pictures - around).abs())):
         fit = np.abs(seen @ masks.T)
         order = np.sort(fit, axis=1)
         choice = fit.argmax(1)
         mutual = fit.argmax(0)[choice] == np.arange(len(fit))
         told = mutual & (order[:, -1] - order[:, -2] > CLEAR)
-        found = {
-            "samples": len(fit),
-            "told": float(told.mean()),
-            "own": float(np.mean(choice[told] == np.flatnonzero(told))) if told.any() else 1.0,
-            "fit": float(np.median(order[told, -1])) if told.any() else 0.0,
-            "beside": float(np.median(np.diag(fit))),
-        }
-        if best is None or found["told"] > best["told"]:
+        found = MapPartners(
+            len(fit),
+            float(told.mean()),
+            float(np.mean(choice[told] == np.flatnonzero(told))) if told.any() else 1.0,
+            float(np.median(order[told, -1])) if told.any() else 0.0,
+            float(np.median(np.diag(fit))),
+        )
+        if best is None or found.told > best.told:
             best = found
     return best
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.fingerprints import tensors_in
+from sawbones.schema.labels import MapFit
 
 MIN_SAMPLES = 24
 MAX_SIDE = 48
@@ -54,7 +55,7 @@ def picture_and_map(sample: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
     return picture.detach(), label.detach()
 
 
-def probe_maps(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, Any] | None:
+def probe_maps(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> MapFit | None:
     """How many pictures are told clearly better by their mask in another way, and how well masks
     fit in either.
     """
@@ -81,13 +82,13 @@ def probe_maps(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> dict[str, Any]
     null = _best_ways(pictures, [*masks[1:], masks[0]], ways)
     other = [way for way, _, gain in best if gain > CLEAR]
     named = max(set(other), key=other.count) if other else None
-    return {
-        "samples": len(best),
-        "better_otherwise": len(other) / len(best),
-        "way": named,
-        "fit": float(np.median([score for _, score, _ in best])),
-        "by_chance": float(np.median([score for _, score, _ in null])),
-    }
+    return MapFit(
+        len(best),
+        len(other) / len(best),
+        named,
+        float(np.median([score for _, score, _ in best])),
+        float(np.median([score for _, score, _ in null])),
+    )
 
 
 def _best_ways(

@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -24,6 +25,7 @@ from torch.utils.data._utils import worker as worker_module
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.label_probe import probe_pairs, split_sample
 from sawbones.observe.signals.mask_fit import picture_and_map, probe_maps
+from sawbones.schema.labels import DrawnAlike, DrawsHeld, MapFit, Redraw
 
 NUM_SAMPLES = 12
 MAX_SECONDS = 3.0
@@ -35,7 +37,7 @@ MAX_PLACES = 4
 
 def probe_redraw(
     dataset: Any, init: Callable[[int], Any] | None, num_workers: int
-) -> dict[str, Any] | None:
+) -> Redraw | None:
     if isinstance(dataset, IterableDataset):
         with _streams_put_back():
             try:
@@ -58,7 +60,7 @@ def probe_redraw(
 
 def _compare(
     dataset: Any, init: Callable[[int], Any] | None, num_workers: int, indices: list[int]
-) -> dict[str, Any] | None:
+) -> Redraw | None:
     ends = time.perf_counter() + MAX_SECONDS
     began = time.perf_counter()
     # The user's own object keeps the state of its generators, and workers get it unread: one that
@@ -69,31 +71,29 @@ def _compare(
     again = _draw(dataset, indices)
     if once is None or again is None or time.perf_counter() - began > MAX_SECONDS / 3:
         return None
-    found: dict[str, Any] = {
-        "samples": len(indices),
-        "changed": _differ(once, again),
-        "num_workers": num_workers,
-    }
-    found["label_changed"] = (
-        _differ([s[-1:] for s in once], [s[-1:] for s in again]) if len(once[0]) > 1 else 0.0
+    labels = [s[-1:] for s in once], [s[-1:] for s in again]
+    found = Redraw(
+        len(indices),
+        num_workers,
+        changed=_differ(once, again),
+        label_changed=_differ(*labels) if len(once[0]) > 1 else 0.0,
+        spread=_spread(once, again),
     )
-    found["spread"] = _spread(once, again)
-    if found["changed"] >= 0.25 and found["label_changed"] == 0.0:
-        found["probes"] = _probes(dataset)
-        found["maps"] = _maps(dataset)
-    if found["changed"] < 0.5 or num_workers < 1 or time.perf_counter() > ends:
+    if found.changed >= 0.25 and found.label_changed == 0.0:
+        found = replace(found, probes=_probes(dataset), maps=_maps(dataset))
+    if found.changed < 0.5 or num_workers < 1 or time.perf_counter() > ends:
         return found
     workers = [
         _as_worker(unread, init, number, 1000, max(num_workers, 2), indices) for number in (0, 1)
     ]
     epoch = _as_worker(unread, init, 0, 9000, max(num_workers, 2), indices)
-    if workers[0] is not None and workers[1] is not None and epoch is not None:
-        found["across_workers"] = 1.0 - _differ(workers[0], workers[1])
-        found["across_epochs"] = 1.0 - _differ(workers[0], epoch)
-    return found
+    if workers[0] is None or workers[1] is None or epoch is None:
+        return found
+    shares = (1.0 - _differ(workers[0], other) for other in (workers[1], epoch))
+    return replace(found, alike=DrawnAlike(*shares))
 
 
-def _probes(dataset: Any) -> dict[str, Any] | None:
+def _probes(dataset: Any) -> DrawsHeld | None:
     """What inputs say about their labels as they are drawn, and with every sample drawn from one
     state of the random streams.
 
@@ -139,13 +139,11 @@ def _probes(dataset: Any) -> dict[str, Any] | None:
         }
         free, held = scores["free"], scores["held"]
         if free is not None and held is not None:
-            found.append(
-                (held["score"] - free["score"], {"free": free, "held": held, "place": place})
-            )
-    return max(found, key=lambda f: f[0])[1] if found else None
+            found.append(DrawsHeld(free, held, place))
+    return max(found, key=lambda f: f.held.score - f.free.score, default=None)
 
 
-def _maps(dataset: Any) -> dict[str, Any] | None:
+def _maps(dataset: Any) -> MapFit | None:
     """Whether pictures as they are drawn lie under their masks."""
     size = min(len(dataset), MAX_MAPS)
     ends = time.perf_counter() + MAX_SECONDS / 3
@@ -181,7 +179,7 @@ def _seed(number: int) -> None:
 
 def _compare_streams(
     dataset: Any, init: Callable[[int], Any] | None, num_workers: int
-) -> dict[str, Any] | None:
+) -> Redraw | None:
     """What two workers would read from a stream first."""
     began = time.perf_counter()
     first = _as_worker(dataset, init, 0, 1000, num_workers, None)
@@ -190,12 +188,8 @@ def _compare_streams(
     second = _as_worker(dataset, init, 1, 1000, num_workers, None)
     if second is None or len(first) != len(second) or len(first) < 4:
         return None
-    return {
-        "samples": len(first),
-        "stream": True,
-        "num_workers": num_workers,
-        "across_workers": 1.0 - _differ(first, second),
-    }
+    alike = DrawnAlike(1.0 - _differ(first, second))
+    return Redraw(len(first), num_workers, stream=True, alike=alike)
 
 
 def _as_worker(

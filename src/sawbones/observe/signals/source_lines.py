@@ -10,6 +10,7 @@ from typing import Any
 
 from sawbones.observe.signals.source_files import parsed_files
 from sawbones.observe.sites import SiteFinder
+from sawbones.schema import Site, SourceLine
 
 _PADDING = {
     "pad_sequence",
@@ -80,21 +81,15 @@ _Mark = tuple[int, str, int | None, str]  # line, kind, number, name
 
 def user_lines(
     sites: SiteFinder, files: set[str], scope: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+) -> tuple[SourceLine, ...]:
+    found: list[SourceLine] = []
     for file, tree, lines in parsed_files(files):
         for line, kind, function, value, name in _marks(tree, "<module>", scope):
             if len(found) < _MAX_LINES:
                 code = lines[line - 1].strip()[:200]
-                row = {
-                    "kind": kind,
-                    "file": sites.shown(file),
-                    "line": line,
-                    "function": function,
-                    "code": code,
-                }
-                found.append({**row, "value": value, "name": name})
-    return found
+                site = Site(sites.shown(file), line, function, code)
+                found.append(SourceLine(kind, name, value, site))
+    return tuple(found)
 
 
 def _marks(

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from sawbones.observe.sites import is_user_file
 from sawbones.observe.variables import variables_of
+from sawbones.schema.held import VocabularyPair
 
 MIN_SIZE = 6
 MAX_SIZE = 300_000
@@ -97,11 +99,10 @@ class Vocabularies:
             self._lists.add(id(self.decoders[id(value)][1]))
         return True
 
-    def record(self) -> dict[str, Any] | None:
-        pairs = list(self._pairs())[:20]
-        return {"pairs": pairs} if pairs else None
+    def record(self) -> tuple[VocabularyPair, ...]:
+        return tuple(islice(self._pairs(), 20))
 
-    def _pairs(self) -> Iterator[dict[str, Any]]:
+    def _pairs(self) -> Iterator[VocabularyPair]:
         """Two vocabularies of nearly the same entries, or one and a table for decoding of the same
         entries.
         """
@@ -111,16 +112,13 @@ class Vocabularies:
                 shared = vocabulary.keys() & other.keys()
                 if len(shared) >= max(MIN_SIZE, 0.6 * max(len(vocabulary), len(other))):
                     moved = sorted(k for k in shared if vocabulary[k] != other[k])
-                    pair = _pair(
+                    yield _pair(
                         "vocabularies",
-                        name,
-                        other_name,
+                        (name, other_name),
                         len(shared),
                         [(k, vocabulary[k], other[k]) for k in moved],
+                        tuple(self._roots.get(id(v), "") for v in (other, vocabulary)),
                     )
-                    yield pair | {
-                        "holders": [self._roots.get(id(v), "") for v in (other, vocabulary)]
-                    }
             for other_name, table in self.decoders.values():
                 back = {v: k for k, v in table.items()}
                 shared = vocabulary.keys() & back.keys()
@@ -129,28 +127,23 @@ class Vocabularies:
                     kind = "list" if id(table) in self._lists else "decoding"
                     yield _pair(
                         kind,
-                        name,
-                        other_name,
+                        (name, other_name),
                         len(shared),
                         [(k, vocabulary[k], back[k]) for k in wrong],
                     )
 
 
 def _pair(
-    kind: str, name: str, other: str, shared: int, moved: list[tuple[str, int, int]]
-) -> dict[str, Any]:
+    kind: str,
+    names: tuple[str, str],
+    shared: int,
+    moved: list[tuple[str, int, int]],
+    holders: tuple[str, ...] = (),
+) -> VocabularyPair:
     shifted = (
         len(moved) == shared and len({a - b for _, a, b in moved}) == 1
     )  # special tokens in front of one of them
-    examples = [list(m) for m in moved[:4]]
-    return {
-        "kind": kind,
-        "names": [name, other],
-        "shared": shared,
-        "moved": len(moved),
-        "examples": examples,
-        "shifted": shifted,
-    }
+    return VocabularyPair(kind, names, shared, len(moved), tuple(moved[:4]), shifted, holders)
 
 
 def _is_whole(value: Any) -> bool:

@@ -50,20 +50,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, MadeTensors, Run, Site
+from sawbones.schema.labels import LabelProbe, LabelsTold, MapPartners
 from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.learning import constant_answer, learned
 from sawbones.stats.series import end_level, start_level
 
 NEEDS = ("label_probe", "losses")
-USES = ("data_ops", "calls", "source_lines", "loaders")
+USES = ("made_tensors", "source_calls", "source_lines", "loaders")
 EXPLAINS = (
     "evaluation.collapsed-prediction",
     "evaluation.overfitting",
@@ -79,35 +80,35 @@ SAVED_ORDER = ("glob", "rglob", "iglob", "listdir", "scandir", "iterdir")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    probe = run.facts["label_probe"]
-    trained, stored = probe.get("batches"), probe.get("dataset")
-    if probe.get("maps"):
-        yield from _of_maps(run, probe["maps"])
+    probe = run.label_probe or LabelProbe()
+    trained, stored = probe.batches, probe.dataset
+    if probe.maps:
+        yield from _of_maps(run, probe.maps)
         return
     if trained is None or run.num_steps < MIN_STEPS:
         raise NothingToJudge(f"no pairs of inputs and labels over {MIN_STEPS} steps")
-    if limits.LABEL_SIGNAL_Z.reached_by(trained["z"]) or learned(run, trained):
+    if limits.LABEL_SIGNAL_Z.reached_by(trained.z) or learned(run, trained):
         return
-    if all(limits.LABEL_HINT_Z.reached_by(p["z"]) for p in (trained, stored) if p is not None):
+    if all(limits.LABEL_HINT_Z.reached_by(p.z) for p in (trained, stored) if p is not None):
         return  # labels that belong to other inputs give no hint at all
-    broken_on_the_way = stored is not None and _informative(stored)
+    informative = stored if stored is not None and _informative(stored) else None
     if not math.isfinite(end_level(run.losses)):
         return
-    if not broken_on_the_way and (_mostly_one_class(trained) or _are_names(run)):
+    if not informative and (_mostly_one_class(trained) or _are_names(run)):
         return
     # A model that is a plain function cannot be given one batch over and over: its pairs have to
     # speak for themselves.
     unrepeatable = (
         not run.batches
-        and trained["num"] >= MIN_PAIRS
-        and not limits.LABEL_HINT_Z.reached_by(trained["z"])
+        and trained.num >= MIN_PAIRS
+        and not limits.LABEL_HINT_Z.reached_by(trained.z)
         and constant_answer(run, trained) is not None
     )
     evidence = [
         compared(
-            f"inputs predict their labels no better than chance ({trained['score']:.3f} on "
-            f"{trained['num']} trained pairs)",
-            trained["z"],
+            f"inputs predict their labels no better than chance ({trained.score:.3f} on "
+            f"{trained.num} trained pairs)",
+            trained.z,
             limits.LABEL_SIGNAL_Z,
             below=True,
             signal="label_probe",
@@ -120,43 +121,41 @@ def check(run: Run) -> Iterator[Finding]:
             expected=start_level(run.losses),
         ),
     ]
-    if broken_on_the_way:
+    if informative:
         text = (
-            f"the pairs of the data set itself are informative ({stored['score']:.3f}): "
+            f"the pairs of the data set itself are informative ({informative.score:.3f}): "
             "pairing is lost on the way to the loss"
         )
-        evidence.append(compared(text, stored["z"], limits.LABEL_SIGNAL_Z, signal="label_probe"))
-    best = (stored or {}).get("best") or {}
+        evidence.append(compared(text, informative.z, limits.LABEL_SIGNAL_Z, signal="label_probe"))
+    best = stored.best if stored else None
     if (
         best
-        and limits.PAIRING_FITS.passed_by(best["score"])
-        and limits.PAIRING_GAIN.passed_by(best["score"] / max(best["as_is"], TINY))
+        and limits.PAIRING_FITS.passed_by(best.score)
+        and limits.PAIRING_GAIN.passed_by(best.score / max(best.as_is, TINY))
     ):
-        text = f"{best['pairing']}, the labels would fit ({best['score']:.3f})"
-        evidence.append(
-            context(text, signal="label_probe", value=best["score"], expected=best["as_is"])
-        )
+        text = f"{best.name}, the labels would fit ({best.score:.3f})"
+        evidence.append(context(text, signal="label_probe", value=best.score, expected=best.as_is))
     yield finding(
         "Labels do not belong to the inputs they stand beside",
-        _where(run, broken_on_the_way),
+        _where(run, bool(informative)),
         evidence,
         Fix(
             "Apply one and the same order to inputs and labels, wherever either is "
             "permuted, sorted, repeated or sampled."
         ),
-        at_most="likely" if broken_on_the_way or unrepeatable else "suspected",
+        at_most="likely" if informative or unrepeatable else "suspected",
         trial=TRIAL,
     )
 
 
-def _informative(probe: Mapping[str, Any]) -> bool:
-    return limits.LABEL_SIGNAL_Z.reached_by(probe["z"]) and limits.LABEL_SIGNAL_GAIN.reached_by(
+def _informative(probe: LabelsTold) -> bool:
+    return limits.LABEL_SIGNAL_Z.reached_by(probe.z) and limits.LABEL_SIGNAL_GAIN.reached_by(
         way_to_certainty(probe)
     )
 
 
-def _mostly_one_class(probe: Mapping[str, Any]) -> bool:
-    return probe["kind"] == "classes" and limits.COMMONEST_LABEL.passed_by(probe["chance"])
+def _mostly_one_class(probe: LabelsTold) -> bool:
+    return probe.kind == "classes" and limits.COMMONEST_LABEL.passed_by(probe.chance)
 
 
 def _are_names(run: Run) -> bool:
@@ -173,24 +172,24 @@ def _are_names(run: Run) -> bool:
     return bool(given) and single and not features
 
 
-def _of_maps(run: Run, maps: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_maps(run: Run, maps: MapPartners) -> Iterator[Finding]:
     """Masks beside other pictures than their own: each picture's own one is still in the set, and
     known by how it fits.
     """
-    recognised, num = maps["told"], maps["samples"]
+    recognised, num = maps.told, maps.samples
     if recognised * num < MIN_PICTURES or not limits.MAPS_RECOGNISED.reached_by(recognised):
         raise NothingToJudge("too few pictures have one map of labels that fits them best")
-    if not limits.OWN_MAPS.kept_by(maps["own"]) or not limits.FIT_BESIDE.kept_by(
-        maps["beside"] / max(maps["fit"], TINY)
+    if not limits.OWN_MAPS.kept_by(maps.own) or not limits.FIT_BESIDE.kept_by(
+        maps.beside / max(maps.fit, TINY)
     ):
         return
     text = (
         f"{recognised:.0%} of {num} pictures have one map of labels that fits clearly better than "
-        f"all others (correlation {maps['fit']:.2f}); it is the one beside them for "
-        f"{maps['own']:.0%} of these (there: {maps['beside']:.2f})"
+        f"all others (correlation {maps.fit:.2f}); it is the one beside them for "
+        f"{maps.own:.0%} of these (there: {maps.beside:.2f})"
     )
     reading = compared(
-        text, maps["own"], limits.OWN_MAPS, below=True, expected=1, signal="label_probe"
+        text, maps.own, limits.OWN_MAPS, below=True, expected=1, signal="label_probe"
     )
     yield finding(
         "Maps of labels lie beside other pictures than their own",

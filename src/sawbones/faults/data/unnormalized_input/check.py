@@ -46,7 +46,7 @@ from sawbones.stats.series import fell
 from sawbones.trace.locate import locate
 
 NEEDS = ("ops", "losses")
-USES = ("data_ops", "loaders", "source_lines")
+USES = ("made_tensors", "loaders", "source_lines")
 EXPLAINS = (
     "model.dead-units",
     "model.bad-init",

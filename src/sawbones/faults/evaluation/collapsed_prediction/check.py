@@ -53,7 +53,7 @@ from sawbones.stats.splits import forward_site, label_counts, told_apart
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps",)
-USES = ("numbers", "data_ops", "evaluation")
+USES = ("source_numbers", "made_tensors", "evaluation")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_STEPS = 20  # before an evaluation counts: a model first has to learn something

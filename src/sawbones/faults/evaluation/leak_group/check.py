@@ -46,8 +46,7 @@ Kapoor and Narayanan, "Leakage and the reproducibility crisis in machine-learnin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
@@ -58,7 +57,7 @@ from sawbones.stats.protocol import sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation")
-USES = ("held_groups", "strangers", "source_lines", "calls", "loaders")
+USES = ("held_groups", "strangers", "source_lines", "source_calls", "loaders")
 EXPLAINS = ()
 EXPERIMENT = None
 _FIX = Fix(
@@ -69,16 +68,15 @@ SPARE_ROWS = 8  # of an embedding: padding, unknown ids
 
 
 def check(run: Run) -> Iterator[Finding]:
-    held = run.facts.get("held_groups") or ()
-    if not held and not tried_apart(run, "group"):
-        whys = [t["why"] for t in run.facts.get("strangers") or () if t.get("why")]
+    if not run.held_groups and not tried_apart(run, "group"):
+        whys = [t.why for t in run.strangers if t.why]
         tail = f" ({whys[0]})" if whys else ""
         raise NothingToJudge(f"no column of ids on both sides of a split was found{tail}")
     told = fallen(run, "group")
     if told is not None:
         yield finding(
-            f"Rows of one {_called(str(told['column']))} are on both sides of the split",
-            _where(run, {"names": ()}),
+            f"Rows of one {_called(told.column)} are on both sides of the split",
+            _where(run),
             (fall(told),),
             _FIX,
         )
@@ -89,30 +87,30 @@ def check(run: Run) -> Iterator[Finding]:
 def _one_answer(run: Run) -> Iterator[Finding]:
     """Groups all of whose rows have the same target."""
     trained = {f for batch in training_batches(run) for f in batch.fingerprints}
-    for held in run.facts.get("held_groups") or ():
-        train_rows, held_rows = held["rows"]
+    for held in run.held_groups:
+        train_rows, held_rows = held.rows
         if (
-            not limits.SHARED_GROUPS.reached_by(held["share"])
+            not limits.SHARED_GROUPS.reached_by(held.share)
             or len(trained) > train_rows
             or not limits.ROWS_SEEN.reached_by(len(trained) / train_rows)
-            or not held["classes"]
-            or not _is_target(run, held["classes"])
-            or _is_looked_up(run, held["groups"])
+            or not held.classes
+            or not _is_target(run, held.classes)
+            or _is_looked_up(run, held.groups)
         ):
             continue
-        column = _called(str(held["column"]))
+        column = _called(held.column)
         share = (
-            f"{held['share']:.0%} of the {held_rows} held-out rows have a {column} that is among "
-            f"the {train_rows} rows trained on ({held['groups']} groups in all)"
+            f"{held.share:.0%} of the {held_rows} held-out rows have a {column} that is among "
+            f"the {train_rows} rows trained on ({held.groups} groups in all)"
         )
         answer = (
             f"all rows of one {column} have the same target: to know the group is to know the "
             "answer"
         )
-        hits = held["share"] * held_rows
+        hits = held.share * held_rows
         yield finding(
             f"Rows of one {column} are on both sides of the split",
-            _where(run, held),
+            _where(run, held.names),
             (
                 counted(share, hits, held_rows, limits.SHARED_GROUPS, signal="held_groups"),
                 context(answer, signal="held_groups"),
@@ -158,7 +156,7 @@ def _is_looked_up(run: Run, groups: int) -> bool:
     return asked or any(t.num_embeddings in tables for deep in run.deep for t in deep.tokens)
 
 
-def _where(run: Run, held: Mapping[str, Any]) -> tuple[Site, ...]:
+def _where(run: Run, names: tuple[str, ...] = ()) -> tuple[Site, ...]:
     lines = marked_lines(run, "split")
-    named = [s for s in lines if any(name in s.code.partition("=")[0] for name in held["names"])]
+    named = [s for s in lines if any(name in s.code.partition("=")[0] for name in names)]
     return locate(*named[:1], *lines[:2], *sites_in(run, ("order",))[:2], *loader_sites(run))[:4]

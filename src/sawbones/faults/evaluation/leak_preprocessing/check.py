@@ -59,7 +59,7 @@ from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
-from sawbones.schema import Batch, Finding, Fix, Run, Site
+from sawbones.schema import Batch, Finding, Fix, Run, Site, SourceLine
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import repeat_share
@@ -208,11 +208,11 @@ def _computed(run: Run, fit: _Fit) -> list[str]:
         return list(fit["names"])
     means: set[str] = set()
     spreads: set[str] = set()
-    for row in run.facts.get("source_lines") or ():
-        names = set(fit["names"]) & _words_set(row["code"])
-        if "mean" in row["code"].partition("=")[2]:
+    for row in run.source_lines:
+        names = set(fit["names"]) & _words_set(row.site.code)
+        if "mean" in row.site.code.partition("=")[2]:
             means |= names
-        if row["kind"] == "fit" and "fit" not in row["name"]:
+        if row.kind == "fit" and "fit" not in row.name:
             spreads |= names
     both = sorted(means | spreads)
     return both if means and spreads and len(both) >= 2 else []
@@ -222,16 +222,16 @@ def _fit_sites(run: Run, fit: _Fit) -> tuple[Site, ...]:
     """Lines that fit something: those that name what is held, then calls of a fit, then spreads
     that are computed.
     """
-    lines = [r for r in run.facts.get("source_lines") or () if r["kind"] == "fit"]
+    lines = [r for r in run.source_lines if r.kind == "fit"]
     if fit["cls"]:
-        lines = [r for r in lines if "fit" in r["name"]] or lines
+        lines = [r for r in lines if "fit" in r.name] or lines
 
-    def rank(row: Mapping[str, Any]) -> tuple[bool, bool, bool]:
-        named = any(name in row["code"] for name in fit["names"])
-        sets = bool(_words_set(row["code"]) & set(fit["names"]))
-        return (not sets, not named, "fit" not in row["name"])
+    def rank(row: SourceLine) -> tuple[bool, bool, bool]:
+        named = any(name in row.site.code for name in fit["names"])
+        sets = bool(_words_set(row.site.code) & set(fit["names"]))
+        return (not sets, not named, "fit" not in row.name)
 
-    return locate(*map(as_site, sorted(lines, key=rank)))
+    return locate(*(row.site for row in sorted(lines, key=rank)))
 
 
 def _moments(part: Split, evaluated: Sequence[Batch]) -> _OwnAndOther | None:

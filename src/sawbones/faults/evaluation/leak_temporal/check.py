@@ -55,6 +55,7 @@ from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema.held import HeldTimes, Strangers
 from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.protocol import sites_in
@@ -62,14 +63,22 @@ from sawbones.stats.splits import Split, loader_site, splits
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
-USES = ("held_times", "samples", "strangers", "source_change", "source_lines", "calls", "loaders")
+USES = (
+    "held_times",
+    "samples",
+    "strangers",
+    "source_change",
+    "source_lines",
+    "source_calls",
+    "loaders",
+)
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a few
 
 
 def check(run: Run) -> Iterator[Finding]:
-    pairs = run.facts.get("held_times") or ()
+    pairs = run.held_times
     windows = (run.facts.get("samples") or {}).get("later_windows") or {}
     ahead = (run.facts.get("source_change") or {}).get("future") or {}
     if ahead.get("outcome") == "moved":
@@ -117,24 +126,24 @@ def _looks_ahead(told: Mapping[str, Any]) -> Finding:
     )
 
 
-def _dealt_out(pair: Mapping[str, Any]) -> bool:
+def _dealt_out(pair: HeldTimes) -> bool:
     return (
-        pair["turns"] >= MIN_TURNS
-        and limits.EVENLY_SPACED.reached_by(pair["even"])
-        and limits.DEALT_OUT.reached_by(pair["turns"] / max(pair["turns_if_dealt"], 1))
+        pair.turns >= MIN_TURNS
+        and limits.EVENLY_SPACED.reached_by(pair.even)
+        and limits.DEALT_OUT.reached_by(pair.turns / max(pair.turns_if_dealt, 1))
     )
 
 
-def _of_dates(run: Run, pair: Mapping[str, Any], part: Split, rows: tuple[int, int]) -> Finding:
+def _of_dates(run: Run, pair: HeldTimes, part: Split, rows: tuple[int, int]) -> Finding:
     train, held = rows
     times = (
-        f"{pair['rows'][train]} rows that are trained on run from {pair['first'][train]} to "
-        f"{pair['last'][train]}, {pair['rows'][held]} that are evaluated from "
-        f"{pair['first'][held]} to {pair['last'][held]}"
+        f"{pair.rows[train]} rows that are trained on run from {pair.first[train]} to "
+        f"{pair.last[train]}, {pair.rows[held]} that are evaluated from "
+        f"{pair.first[held]} to {pair.last[held]}"
     )
     turns = (
-        f"in the order of time they follow each other {pair['turns']} times; rows dealt out at "
-        f"random {pair['turns_if_dealt']:.0f} times, parts cut at one moment once"
+        f"in the order of time they follow each other {pair.turns} times; rows dealt out at "
+        f"random {pair.turns_if_dealt:.0f} times, parts cut at one moment once"
     )
     return finding(
         "A series in time is split row by row: training knows the future",
@@ -143,9 +152,9 @@ def _of_dates(run: Run, pair: Mapping[str, Any], part: Split, rows: tuple[int, i
             context(times, signal="held_times"),
             compared(
                 turns,
-                pair["turns"],
+                pair.turns,
                 limits.DEALT_OUT,
-                against=max(pair["turns_if_dealt"], 1),
+                against=max(pair.turns_if_dealt, 1),
                 expected=1,
                 signal="held_times",
             ),
@@ -157,7 +166,7 @@ def _of_dates(run: Run, pair: Mapping[str, Any], part: Split, rows: tuple[int, i
     )
 
 
-def _of_trial(run: Run, told: Mapping[str, Any]) -> Finding:
+def _of_trial(run: Run, told: Strangers) -> Finding:
     return finding(
         "Rows are split without regard to time, and the score is owed to later ones",
         locate(*marked_lines(run, "split")[:2], *sites_in(run, ("order",))[:2])[:4],
@@ -185,13 +194,13 @@ def _of_windows(run: Run, part: Split, seen: Mapping[str, Any]) -> Finding:
     )
 
 
-def _evaluated_as(pair: Mapping[str, Any], part: Split) -> tuple[int, int] | None:
+def _evaluated_as(pair: HeldTimes, part: Split) -> tuple[int, int] | None:
     """(which of the two is trained on, which is evaluated), by the number of their rows."""
     trained = part.trained_on
     for batches in part.sources().values():
         evaluated = {f for b in batches for f in b.fingerprints} - trained
         for train, held in ((0, 1), (1, 0)):
-            if _as_many(trained, pair["rows"][train]) and _as_many(evaluated, pair["rows"][held]):
+            if _as_many(trained, pair.rows[train]) and _as_many(evaluated, pair.rows[held]):
                 return train, held
     return None
 

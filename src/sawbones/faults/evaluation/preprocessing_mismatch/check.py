@@ -54,7 +54,7 @@ from sawbones.stats.splits import loader_site, told_apart
 from sawbones.trace.locate import locate
 
 NEEDS = ("validation", "evaluation", "steps")
-USES = ("data_ops", "loaders", "source_lines")
+USES = ("made_tensors", "loaders", "source_lines")
 EXPLAINS = ("evaluation.overfitting", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 MIN_BATCHES = 4  # of training, so that it is known how they differ among themselves

@@ -57,7 +57,7 @@ from sawbones.stats.protocol import Turn, same_place, sites_in, turns
 from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps", "batches")
-USES = ("calls",)
+USES = ("source_calls",)
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_STEPS = 3  # two windows and one that differs from them

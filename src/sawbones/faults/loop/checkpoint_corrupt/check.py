@@ -45,7 +45,7 @@ from sawbones.stats.protocol import sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("events",)
-USES = ("files", "calls")
+USES = ("files", "source_calls")
 EXPLAINS = ("loop.resume-incomplete",)
 EXPERIMENT = None
 # What a file cut short or altered says of itself, whatever was reading it.

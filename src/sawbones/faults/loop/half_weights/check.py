@@ -51,7 +51,7 @@ from sawbones.stats.protocol import measured, sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers")
-USES = ("calls",)
+USES = ("source_calls",)
 EXPLAINS = (
     "optimizer.lr-too-low",
     "loop.amp-no-scaler",

@@ -65,7 +65,7 @@ from sawbones.stats.series import end_level, finite, spikes, start_level
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "backward")
-USES = ("numbers", "loaders")
+USES = ("source_numbers", "loaders")
 EXPLAINS = ("optimizer.lr-too-high", "loop.exploding-gradients")
 EXPERIMENT = "skip_batch"
 EARLIEST = 10  # steps: a spike needs a calm stretch before it

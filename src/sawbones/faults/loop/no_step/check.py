@@ -56,7 +56,7 @@ from sawbones.stats.protocol import STEP_KINDS, numbers_equal_to, sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("events", "optimizers")
-USES = ("calls", "numbers")
+USES = ("source_calls", "source_numbers")
 EXPLAINS = (
     "optimizer.lr-too-low",
     "model.frozen-params",

@@ -48,7 +48,7 @@ from sawbones.schema.one_off import TwinRun
 from sawbones.trace.locate import locate
 
 NEEDS = ("twin_run",)
-USES = ("calls", "streams_used", "source_lines")
+USES = ("source_calls", "streams_used", "source_lines")
 EXPLAINS = ("pipeline.worker-seed",)
 EXPERIMENT = None
 

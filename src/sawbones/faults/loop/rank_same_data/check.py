@@ -41,7 +41,7 @@ from sawbones.stats.ranks import everyone, trained_prints, training_sites
 from sawbones.trace.locate import locate
 
 NEEDS = ("ranks", "batches")
-USES = ("agreement", "calls", "loaders", "events_in_full")
+USES = ("agreement", "source_calls", "loaders", "events_in_full")
 EXPLAINS = ("loop.sampler-epoch", "loop.gradient-not-reduced")
 EXPERIMENT = None
 SHUFFLES = ("randperm", "permutation", "shuffle", "sample", "choice", "choices", "permuted")

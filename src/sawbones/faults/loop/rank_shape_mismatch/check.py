@@ -51,7 +51,7 @@ from sawbones.stats.ranks import everyone, training_sites, wrapped
 from sawbones.trace.locate import locate
 
 NEEDS = ("ranks",)
-USES = ("agreement", "aborted", "last_collectives", "hang", "loaders", "calls")
+USES = ("agreement", "aborted", "last_collectives", "hang", "loaders", "source_calls")
 EXPLAINS = (
     "loop.rank-desync",
     "loop.gradient-not-reduced",

@@ -53,7 +53,7 @@ from sawbones.stats.protocol import Turn, sites_in, turns
 from sawbones.trace.locate import locate
 
 NEEDS = ("events",)
-USES = ("scalers", "calls")
+USES = ("scalers", "source_calls")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "optimizer.lr-too-low",

@@ -44,7 +44,7 @@ from sawbones.stats.protocol import numbers_equal_to
 from sawbones.trace.locate import locate
 
 NEEDS = ("scaler", "steps")
-USES = ("scalers", "numbers")
+USES = ("scalers", "source_numbers")
 EXPLAINS = ("loop.scheduler-order", "optimizer.lr-too-low")
 EXPERIMENT = None
 MIN_STEPS = 20  # the search for a scale takes a dozen or so

@@ -63,7 +63,7 @@ from sawbones.stats.loss_calls import (
 from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
-USES = ("data_ops", "loaders", "data_code")
+USES = ("made_tensors", "loaders", "data_code")
 EXPLAINS = (
     "loss.target-in-input",
     "evaluation.leak-target",

@@ -55,7 +55,7 @@ from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
-USES = ("data_ops",)
+USES = ("made_tensors",)
 EXPLAINS = ("data.class-imbalance", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 MIN_CLASSES = 4  # with fewer classes some order of the weights fits by chance

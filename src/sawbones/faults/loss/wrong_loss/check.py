@@ -56,7 +56,7 @@ from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
 NEEDS = ("events",)
-USES = ("data_ops",)
+USES = ("made_tensors",)
 EXPLAINS = (
     "evaluation.collapsed-prediction",
     "loss.unstable-log",

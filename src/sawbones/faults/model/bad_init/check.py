@@ -60,7 +60,7 @@ from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "tensors")
-USES = ("data_ops", "numbers")
+USES = ("made_tensors", "source_numbers")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "model.dead-units",

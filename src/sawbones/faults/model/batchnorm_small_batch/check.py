@@ -50,7 +50,7 @@ from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.trace.locate import locate
 
 NEEDS = ("ops",)
-USES = ("loaders", "numbers")
+USES = ("loaders", "source_numbers")
 EXPLAINS = ("evaluation.overfitting", "optimizer.lr-too-low")
 EXPERIMENT = None
 SMALL_BATCH = 2  # examples: statistics of two are known to be noisy

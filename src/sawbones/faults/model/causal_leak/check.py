@@ -65,7 +65,7 @@ from sawbones.trace.graph import StepGraph, lookup
 from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)
-USES = ("data_ops", "buffers")
+USES = ("made_tensors", "buffers")
 EXPLAINS = ("loss.label-shift", "evaluation.overfitting", "model.position-missing")
 EXPERIMENT = None
 DRAWS = (

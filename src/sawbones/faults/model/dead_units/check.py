@@ -46,7 +46,7 @@ from sawbones.stats.made_lines import built_at, made_at
 from sawbones.trace.locate import locate
 
 NEEDS = ("activations",)
-USES = ("data_ops", "numbers")
+USES = ("made_tensors", "source_numbers")
 EXPLAINS = (
     "model.vanishing-gradients",
     "optimizer.lr-too-low",

@@ -58,7 +58,7 @@ from sawbones.stats.series import end_level, finite, start_level
 from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers")
-USES = ("data_ops", "source_lines", "numbers")
+USES = ("made_tensors", "source_lines", "source_numbers")
 EXPLAINS = (
     "optimizer.missing-params",
     "optimizer.lr-too-low",

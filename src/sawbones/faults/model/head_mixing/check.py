@@ -55,7 +55,7 @@ from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
 NEEDS = ("ops",)
-USES = ("data_ops", "batches")
+USES = ("made_tensors", "batches")
 EXPLAINS = (
     "model.causal-leak",
     "model.cross-sample-leak",

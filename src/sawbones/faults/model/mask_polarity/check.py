@@ -53,7 +53,7 @@ from sawbones.stats.sequences import attention_ops, buffer_sites, built_sites, m
 from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
-USES = ("loaders", "data_ops", "buffers")
+USES = ("loaders", "made_tensors", "buffers")
 EXPLAINS = (
     "model.causal-leak",
     "model.over-masking",

@@ -54,7 +54,7 @@ from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
-USES = ("data_ops",)
+USES = ("made_tensors",)
 EXPLAINS = ("pipeline.mask-mismatch", "model.over-masking", "model.shape-mismatch")
 EXPERIMENT = None
 MIN_LENGTH = 3  # queries and keys: shapes of fewer fit by chance

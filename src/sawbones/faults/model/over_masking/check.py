@@ -56,7 +56,7 @@ from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
 
 NEEDS = ("deep",)
-USES = ("nonfinite", "data_ops")
+USES = ("nonfinite", "made_tensors")
 EXPLAINS = (
     "optimizer.lr-too-high",
     "loss.unstable-log",

@@ -47,7 +47,7 @@ from sawbones.stats.sequences import calls_of_model
 from sawbones.trace.locate import locate
 
 NEEDS = ("crash",)
-USES = ("numbers",)
+USES = ("source_numbers",)
 EXPLAINS = (
     "model.mask-shape",
     "pipeline.token-out-of-vocab",

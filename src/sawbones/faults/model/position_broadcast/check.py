@@ -54,7 +54,7 @@ from sawbones.trace.graph import StepGraph, lookup
 from sawbones.trace.locate import locate
 
 NEEDS = ("ops",)
-USES = ("data_ops",)
+USES = ("made_tensors",)
 EXPLAINS = (
     "model.position-missing",
     "model.cross-sample-leak",

@@ -43,7 +43,7 @@ from sawbones.stats.made_lines import made_at
 from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "optimizers")
-USES = ("data_ops", "sharded")
+USES = ("made_tensors", "sharded")
 EXPLAINS = (
     "optimizer.missing-params",
     "model.frozen-params",

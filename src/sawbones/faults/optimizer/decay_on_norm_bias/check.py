@@ -51,7 +51,7 @@ from sawbones.stats.protocol import sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers", "modules")
-USES = ("calls",)
+USES = ("source_calls",)
 EXPLAINS = ()
 EXPERIMENT = None
 ADAMW_DEFAULT = 1 / 100

@@ -53,7 +53,7 @@ from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, 
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "optimizers")
-USES = ("numbers",)
+USES = ("source_numbers",)
 EXPLAINS = (
     "loop.exploding-gradients",
     "loop.loss-spike",

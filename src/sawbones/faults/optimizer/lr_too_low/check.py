@@ -49,7 +49,7 @@ from sawbones.stats.series import end_level, finite, noise, start_level
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "optimizers")
-USES = ("numbers",)
+USES = ("source_numbers",)
 EXPLAINS = ("evaluation.collapsed-prediction", "data.labels-misaligned")
 EXPERIMENT = "learning_rate_raised"
 MIN_STEPS = 10  # sooner nothing can be said of a slow run

@@ -46,7 +46,7 @@ from sawbones.stats.protocol import sites_in, turns
 from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers", "steps", "backward", "loose_gradients")
-USES = ("calls", "source_lines")
+USES = ("source_calls", "source_lines")
 EXPLAINS = ("model.frozen-params", "optimizer.lr-too-low")
 EXPERIMENT = None
 

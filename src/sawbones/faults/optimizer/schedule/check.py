@@ -59,7 +59,7 @@ from sawbones.stats.series import fell
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps",)
-USES = ("calls", "numbers")
+USES = ("source_calls", "source_numbers")
 EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction", "model.frozen-params")
 EXPERIMENT = None
 RAN_OUT = re.compile(r"Tried to step (\d+) times. The specified number of total steps is (\d+)")

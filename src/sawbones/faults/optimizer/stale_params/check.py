@@ -47,7 +47,7 @@ from sawbones.stats.protocol import measured, sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("tensors", "optimizers", "backward", "loose_gradients")
-USES = ("calls",)
+USES = ("source_calls",)
 EXPLAINS = (
     "optimizer.missing-params",
     "model.frozen-params",

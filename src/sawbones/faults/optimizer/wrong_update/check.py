@@ -71,7 +71,7 @@ from sawbones.stats.update_rules import (
 from sawbones.trace.locate import locate
 
 NEEDS = ("updates",)
-USES = ("numbers",)
+USES = ("source_numbers",)
 EXPLAINS = (
     "optimizer.lr-too-high",
     "optimizer.lr-too-low",

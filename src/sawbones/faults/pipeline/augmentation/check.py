@@ -44,13 +44,13 @@ shuffled frames; crops that miss the object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import data as label_limits
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema.labels import DrawsHeld, LabelProbe, LabelsTold, MapFit, Redraw
 from sawbones.stats.data_lines import (
     data_function,
     feeding_sites,
@@ -66,7 +66,7 @@ from sawbones.stats.series import end_level, fell, start_level
 from sawbones.trace.locate import locate
 
 NEEDS = ("losses",)
-USES = ("label_probe", "redraw", "samples", "data_code", "calls", "source_lines", "loaders")
+USES = ("label_probe", "redraw", "samples", "data_code", "source_calls", "source_lines", "loaders")
 EXPLAINS = (
     "data.labels-misaligned",
     "evaluation.collapsed-prediction",
@@ -93,40 +93,37 @@ LEAVE_OUT = "Leave out the transformation that changes the class (or change the 
 
 
 def check(run: Run) -> Iterator[Finding]:
-    probe = run.facts.get("label_probe") or {}
-    redraw = run.facts.get("redraw") or {}
-    trained, stored = probe.get("batches"), probe.get("dataset")
-    judgeable = trained is not None or redraw.get("maps") or redraw.get("probes")
+    probe = run.label_probe or LabelProbe()
+    redraw = run.redraw or Redraw(0, 0)
+    trained, stored = probe.batches, probe.dataset
+    judgeable = trained is not None or redraw.maps or redraw.probes
     if run.num_steps < MIN_STEPS or not judgeable:
         raise NothingToJudge(
             f"over {MIN_STEPS} steps no inputs were paired with labels and no samples read twice"
         )
-    beside = list(_of_maps(run, redraw.get("maps") or {}))
+    beside = list(_of_maps(run, redraw.maps))
     if beside:
         yield from beside
     elif trained is None:
-        yield from _of_numbers(run, redraw.get("probes") or {})
+        yield from _of_numbers(run, redraw.probes)
     elif fell(run.losses, limits.LOSS_FALL.value) or _informative(trained):
-        yield from _in_part(run, trained, redraw.get("probes") or {})
+        yield from _in_part(run, trained, redraw.probes)
     else:
         yield from _nothing_left(run, trained, stored, redraw)
 
 
 def _nothing_left(
     run: Run,
-    trained: Mapping[str, Any],
-    stored: Mapping[str, Any] | None,
-    redraw: Mapping[str, Any],
+    trained: LabelsTold,
+    stored: LabelsTold | None,
+    redraw: Redraw,
 ) -> Iterator[Finding]:
     """What the model gets says nothing about its labels, and it was changed at random."""
     altered = (run.facts.get("samples") or {}).get("altered") or {}
     in_loop = altered.get("calls", 0) >= MIN_ALTERED and limits.KEPT_CORRELATION.undercut_by(
         abs(altered.get("correlation", 1))
     )
-    in_data = (
-        limits.REDRAWN_SAMPLES.reached_by(redraw.get("changed"))
-        and redraw.get("label_changed", 0) == 0
-    )
+    in_data = limits.REDRAWN_SAMPLES.reached_by(redraw.changed) and redraw.label_changed == 0
     if in_loop:
         change = compared(
             f"what reaches the model correlates by {altered['correlation']:.2f} with what the "
@@ -139,9 +136,9 @@ def _nothing_left(
         )
     elif in_data:
         change = compared(
-            f"{redraw['changed']:.0%} of {redraw['samples']} samples differ when read twice, "
+            f"{redraw.changed:.0%} of {redraw.samples} samples differ when read twice, "
             "labels never",
-            redraw["changed"],
+            redraw.changed,
             limits.REDRAWN_SAMPLES,
             signal="redraw",
         )
@@ -153,10 +150,10 @@ def _nothing_left(
         _in_loop(run) if in_loop else _in_data(run),
         (
             context(
-                f"inputs as trained on say nothing about their labels ({trained['score']:.3f})",
+                f"inputs as trained on say nothing about their labels ({trained.score:.3f})",
                 signal="label_probe",
-                value=trained["score"],
-                expected=trained["chance"],
+                value=trained.score,
+                expected=trained.chance,
             ),
             context(
                 f"loss {start_level(run.losses):.4g} -> {end_level(run.losses):.4g} in "
@@ -172,37 +169,33 @@ def _nothing_left(
     )
 
 
-def _in_part(run: Run, trained: Mapping[str, Any], probes: Mapping[str, Any]) -> Iterator[Finding]:
+def _in_part(run: Run, trained: LabelsTold, probes: DrawsHeld | None) -> Iterator[Finding]:
     """Some classes survive and others do not: the loss falls and then stays far above zero."""
     base = constant_answer(run, trained)
     if not probes or base is None:
         return
-    free, held = probes["free"], probes["held"]
-    gap, end = held["score"] - free["score"], end_level(run.losses)
-    if (
-        held["kind"] != "classes"
-        or not _informative(held)
-        or not limits.LABELS_LOST.suspected_by(gap)
-    ):
+    free, held = probes.free, probes.held
+    gap, end = held.score - free.score, end_level(run.losses)
+    if held.kind != "classes" or not _informative(held) or not limits.LABELS_LOST.suspected_by(gap):
         return
     mixed = (
         limits.LABELS_LOST.reached_by(gap)
-        and limits.LABELS_TOLD.reached_by(held["score"])
+        and limits.LABELS_TOLD.reached_by(held.score)
         and _some_mixed_up(run)
     )
     enough = limits.LOSS_LEFT.suspected_by if mixed else limits.LOSS_LEFT.reached_by
     if not enough(end / base):
         return
     text = (
-        f"inputs tell {free['score']:.0%} of the labels as they are drawn, and "
-        f"{held['score']:.0%} with all choices held alike"
+        f"inputs tell {free.score:.0%} of the labels as they are drawn, and "
+        f"{held.score:.0%} with all choices held alike"
     )
     loss = f"the loss stays at {end:.3g}; a constant answer has {base:.3g}"
     yield finding(
         "Augmentation destroys what some labels depend on",
         locate(*_made(run), *_in_data(run))[:4],
         (
-            context(text, signal="redraw", value=free["score"], expected=held["score"]),
+            context(text, signal="redraw", value=free.score, expected=held.score),
             compared(loss, end, limits.LOSS_LEFT, against=base, signal="losses"),
         ),
         Fix(LEAVE_OUT),
@@ -220,31 +213,31 @@ def _some_mixed_up(run: Run) -> bool:
     return len(mixed) >= 2 and limits.LABELS_TOLD.passed_by(max(told))
 
 
-def _of_numbers(run: Run, probes: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_numbers(run: Run, probes: DrawsHeld | None) -> Iterator[Finding]:
     """The label is a few numbers, one of which the inputs tell only while the choices are held: a
     mirrored picture, points left.
     """
-    if not probes or probes["held"]["kind"] != "values":
+    if not probes or probes.held.kind != "values":
         return
-    free, held = probes["free"], probes["held"]
+    free, held = probes.free, probes.held
     if (
         not _informative(held)
-        or not limits.NUMBER_TOLD.reached_by(held["score"])
-        or label_limits.LABEL_SIGNAL_Z.reached_by(free["z"])
-        or not limits.NUMBER_KEPT.kept_by(free["score"] / held["score"])
+        or not limits.NUMBER_TOLD.reached_by(held.score)
+        or label_limits.LABEL_SIGNAL_Z.reached_by(free.z)
+        or not limits.NUMBER_KEPT.kept_by(free.score / held.score)
     ):
         return
     text = (
-        f"number {probes.get('place', 0)} of the label correlates by {free['score']:.2f} with what "
-        f"inputs tell as they are drawn, by {held['score']:.2f} with all choices held alike; the "
+        f"number {probes.place} of the label correlates by {free.score:.2f} with what "
+        f"inputs tell as they are drawn, by {held.score:.2f} with all choices held alike; the "
         "label itself never changes"
     )
     reading = compared(
         text,
-        free["score"],
+        free.score,
         limits.NUMBER_KEPT,
         below=True,
-        against=held["score"],
+        against=held.score,
         signal="redraw",
     )
     yield finding(
@@ -261,23 +254,23 @@ def _of_numbers(run: Run, probes: Mapping[str, Any]) -> Iterator[Finding]:
     )
 
 
-def _of_maps(run: Run, maps: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_maps(run: Run, maps: MapFit | None) -> Iterator[Finding]:
     """Masks that would fit their pictures if they were mirrored or turned, which the pictures
     were.
     """
     if (
         not maps
-        or not limits.MASKS_TURNED.reached_by(maps["better_otherwise"])
-        or not limits.MASK_FIT.reached_by(maps["fit"])
-        or not limits.MASK_FIT_GAIN.reached_by(maps["fit"] - maps["by_chance"])
+        or not limits.MASKS_TURNED.reached_by(maps.better_otherwise)
+        or not limits.MASK_FIT.reached_by(maps.fit)
+        or not limits.MASK_FIT_GAIN.reached_by(maps.fit - maps.by_chance)
     ):
         return
     text = (
-        f"{maps['better_otherwise']:.0%} of {maps['samples']} masks fit what is seen in their "
-        f"picture clearly better mirrored or turned (most often {maps['way']}); pictures change "
+        f"{maps.better_otherwise:.0%} of {maps.samples} masks fit what is seen in their "
+        f"picture clearly better mirrored or turned (most often {maps.way}); pictures change "
         "from draw to draw, masks never"
     )
-    turned = maps["better_otherwise"]
+    turned = maps.better_otherwise
     yield finding(
         "Pictures are flipped or turned, and their masks are not",
         _in_data(run),
@@ -296,9 +289,9 @@ def _made(run: Run) -> tuple[Site, ...]:
     return tuple(s for s in marked_lines(run, "use") if name and f"{name}(" in s.code)[:1]
 
 
-def _informative(probe: Mapping[str, Any]) -> bool:
+def _informative(probe: LabelsTold) -> bool:
     return label_limits.LABEL_SIGNAL_Z.reached_by(
-        probe["z"]
+        probe.z
     ) and label_limits.LABEL_SIGNAL_GAIN.reached_by(way_to_certainty(probe))
 
 

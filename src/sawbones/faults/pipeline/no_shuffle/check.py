@@ -57,7 +57,7 @@ from sawbones.stats.protocol import sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches",)
-USES = ("samples", "loaders", "data_ops", "calls")
+USES = ("samples", "loaders", "made_tensors", "source_calls")
 EXPLAINS = (
     "data.labels-misaligned",
     "evaluation.collapsed-prediction",

@@ -55,7 +55,7 @@ from sawbones.stats.protocol import sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "samples")
-USES = ("loaders", "source_lines", "numbers", "calls")
+USES = ("loaders", "source_lines", "source_numbers", "source_calls")
 EXPLAINS = ()
 EXPERIMENT = None
 MIN_BATCHES = 8  # so that the lengths stand for those of the data

@@ -53,7 +53,7 @@ from sawbones.stats.waiting import hears_operators, waiting
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps",)
-USES = ("loaders", "data_code", "source_lines", "operators_heard", "calls", "cpu_time")
+USES = ("loaders", "data_code", "source_lines", "operators_heard", "source_calls", "cpu_time")
 EXPLAINS = ()
 EXPERIMENT = "waiting_measured"
 

@@ -40,12 +40,13 @@ Vocabularies rebuilt from a set at each start, per split, or at serving time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, counted, exact, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
+from sawbones.schema.held import VocabularyPair
 from sawbones.stats.data_lines import feeding_sites, marked_lines, outside_of_models
 from sawbones.stats.evaluations import hits
 from sawbones.trace.locate import locate
@@ -67,7 +68,7 @@ RENUMBERED = "Training and validation number their tokens differently"
 
 
 def check(run: Run) -> Iterator[Finding]:
-    pairs = (run.facts.get("vocabularies") or {}).get("pairs") or ()
+    pairs = run.vocabularies
     shift = (run.facts.get("samples") or {}).get("token_shift") or {}
     if not pairs and not shift:
         raise NothingToJudge(
@@ -79,15 +80,15 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _of_tables(run: Run, pair: Mapping[str, Any], shift: Mapping[str, Any]) -> Iterator[Finding]:
-    moved, shared = pair["moved"], pair["shared"]
-    if moved < MIN_MOVED or pair.get("shifted") or pair["kind"] == "list":
+def _of_tables(run: Run, pair: VocabularyPair, shift: Mapping[str, Any]) -> Iterator[Finding]:
+    moved, shared = pair.moved, pair.shared
+    if moved < MIN_MOVED or pair.shifted or pair.kind == "list":
         return
     if not limits.MOVED_ENTRIES.reached_by(moved / max(shared, 1)):
         return
-    token, first, second = pair["examples"][0]
+    token, first, second = pair.examples[0]
     example = f"{token!r} is {first} in one and {second} in the other"
-    if pair["kind"] == "decoding":
+    if pair.kind == "decoding":
         text = f"{moved} of {shared} entries decode to something else, e.g. {example}"
         title = "decode(encode(text)) is not text: the two tables disagree"
         yield _two_tables(run, pair, title, exact(text, moved / shared, signal="vocabularies"))
@@ -196,7 +197,7 @@ def _unknown(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
     )
 
 
-def _two_tables(run: Run, pair: Mapping[str, Any], title: str, reading: Evidence) -> Finding:
+def _two_tables(run: Run, pair: VocabularyPair, title: str, reading: Evidence) -> Finding:
     return finding(
         title,
         _where(run, pair),
@@ -207,14 +208,14 @@ def _two_tables(run: Run, pair: Mapping[str, Any], title: str, reading: Evidence
     )
 
 
-def _where(run: Run, pair: Mapping[str, Any]) -> tuple[Site, ...]:
+def _where(run: Run, pair: VocabularyPair) -> tuple[Site, ...]:
     """Where the second table gets its name, and where vocabularies are numbered."""
 
-    def assigned(names: list[str]) -> list[Site]:
+    def assigned(names: Sequence[str]) -> list[Site]:
         return [s for name in names if name for s in marked_lines(run, "assign", names=(name,))]
 
-    named = assigned(pair["names"][::-1])
+    named = assigned(pair.names[::-1])
     owners = [s for s in named if s.function in ("<module>", "main")] or named
     numbered = outside_of_models(run, marked_lines(run, "vocabulary"))
-    holders = assigned(pair.get("holders") or [])
+    holders = assigned(pair.holders)
     return locate(*holders[:2], *owners[:2], *numbered[:2])[:5]

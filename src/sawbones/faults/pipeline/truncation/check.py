@@ -55,7 +55,7 @@ from sawbones.stats.row_ends import copied_share, ids_of
 from sawbones.trace.locate import locate
 
 NEEDS = ("deep", "samples")
-USES = ("label_probe", "source_lines", "numbers", "loaders")
+USES = ("label_probe", "source_lines", "source_numbers", "loaders")
 EXPLAINS = ("data.degenerate-samples", "pipeline.special-tokens", "data.labels-misaligned")
 EXPERIMENT = None  # but for texts that are all cut, see below
 MIN_BATCHES = 5  # so that the rows stand for those of the data
@@ -155,18 +155,18 @@ def _all_cut(run: Run, rows: _Rows) -> Iterator[Finding]:
 
 
 def _tells_nothing(run: Run) -> Evidence | None:
-    trained = (run.facts.get("label_probe") or {}).get("batches")
+    trained = run.label_probe.batches if run.label_probe else None
     if (
         trained is None
-        or trained["kind"] != "classes"
-        or label_limits.LABEL_SIGNAL_Z.reached_by(trained["z"])
+        or trained.kind != "classes"
+        or label_limits.LABEL_SIGNAL_Z.reached_by(trained.z)
         or learned(run, trained)
     ):
         return None
     return compared(
-        f"what is left says nothing about the labels ({trained['score']:.3f} on "
-        f"{trained['num']} trained pairs)",
-        trained["z"],
+        f"what is left says nothing about the labels ({trained.score:.3f} on "
+        f"{trained.num} trained pairs)",
+        trained.z,
         label_limits.LABEL_SIGNAL_Z,
         below=True,
         signal="label_probe",

@@ -36,11 +36,11 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
                 f"{closed:.0%} of them end in one id"
             )
             return Verdict(NAME, "confirmed" if closed >= 0.9 else "refuted", text, 0.0, closed)
-        probe = (longer.facts.get("label_probe") or {}).get("batches")
+        probe = longer.label_probe.batches if longer.label_probe else None
         if probe is None:
             break
-        score, chance = float(probe["score"]), float(probe["chance"])
-        tells = probe["z"] >= 4.0 and score - chance >= 0.1 * (1.0 - chance)
+        score, chance = probe.score, probe.chance
+        tells = probe.z >= 4.0 and score - chance >= 0.1 * (1.0 - chance)
         text = (
             f"with {place['new']} for {place['old']} rows have {width} tokens and tell "
             f"{score:.0%} of labels (chance {chance:.0%})"

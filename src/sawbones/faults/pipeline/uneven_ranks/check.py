@@ -47,7 +47,7 @@ from sawbones.stats.splits import told_apart
 
 PREVIEW = True
 NEEDS = ("ranks", "batches")
-USES = ("calls", "loaders", "events_in_full")
+USES = ("source_calls", "loaders", "events_in_full")
 EXPLAINS = ("pipeline.starved",)
 EXPERIMENT = None
 MIN_STEPS = 8  # fewer may be the first, short ones of a sorted epoch

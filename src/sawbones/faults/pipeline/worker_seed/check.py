@@ -37,46 +37,46 @@ a generator held by the data set still has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema.labels import Redraw
 from sawbones.stats.data_lines import data_function, lines_in, loader_sites, training_batches
 from sawbones.stats.protocol import sites_in
 from sawbones.trace.locate import locate
 
 NEEDS = ("loaders", "redraw")
-USES = ("data_code", "calls")
+USES = ("data_code", "source_calls")
 EXPLAINS = ()
 EXPERIMENT = None
 
 
 def check(run: Run) -> Iterator[Finding]:
-    drawn = run.facts["redraw"]
-    if "across_workers" not in drawn:
+    drawn = run.redraw
+    if drawn is None or drawn.alike is None:
         raise NothingToJudge("samples are not drawn at random, or no worker draws them")
-    if drawn.get("stream"):
-        yield from _one_stream(run, drawn)
+    if drawn.stream:
+        yield from _one_stream(run, drawn, drawn.alike.workers)
         return
-    if not limits.DRAWN_AT_RANDOM.reached_by(drawn["changed"]):
+    if not limits.DRAWN_AT_RANDOM.reached_by(drawn.changed):
         return
-    workers = int(drawn["num_workers"])
+    workers, both = drawn.num_workers, drawn.alike
     epochs = 1 + max((b.epoch for b in training_batches(run)), default=0)
-    between_workers = workers >= 2 and limits.DRAWN_ALIKE.reached_by(drawn["across_workers"])
-    between_epochs = epochs >= 2 and limits.DRAWN_ALIKE.reached_by(drawn["across_epochs"])
+    between_workers = workers >= 2 and limits.DRAWN_ALIKE.reached_by(both.workers)
+    between_epochs = epochs >= 2 and limits.DRAWN_ALIKE.reached_by(both.epochs)
     if not between_workers and not between_epochs:
         return
     seeding = data_function(run, "seeds")
     seeded = Site(seeding[0], seeding[1] + 1, "", "") if seeding is not None else None
     who = f"{workers} workers" if between_workers else f"each worker in all {epochs} epochs"
     text = (
-        f"two workers read {drawn['across_workers']:.0%} of {drawn['samples']} samples alike, one "
-        f"worker in two epochs {drawn['across_epochs']:.0%}; two reads by one worker differ in "
-        f"{drawn['changed']:.0%}"
+        f"two workers read {both.workers:.0%} of {drawn.samples} samples alike, one "
+        f"worker in two epochs {both.epochs:.0%}; two reads by one worker differ in "
+        f"{drawn.changed:.0%}"
     )
-    alike = drawn["across_workers" if between_workers else "across_epochs"]
+    alike = both.workers if between_workers else both.epochs
     yield finding(
         f"The same random stream for {who}",
         locate(seeded, *loader_sites(run))[:4],
@@ -88,19 +88,18 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _one_stream(run: Run, drawn: Mapping[str, Any]) -> Iterator[Finding]:
-    alike = drawn["across_workers"]
+def _one_stream(run: Run, drawn: Redraw, alike: float) -> Iterator[Finding]:
     if not limits.DRAWN_ALIKE.reached_by(alike):
         return
     reads = data_function(run, "reads")
     inside = lines_in(sites_in(run, ("draw", "seed")), reads)
     start = Site(reads[0], reads[1], "", "") if reads is not None else None
     text = (
-        f"two of {drawn['num_workers']} workers begin with the same {drawn['samples']} samples "
+        f"two of {drawn.num_workers} workers begin with the same {drawn.samples} samples "
         f"({alike:.0%})"
     )
     yield finding(
-        f"Each of {drawn['num_workers']} workers reads the same stream",
+        f"Each of {drawn.num_workers} workers reads the same stream",
         locate(*inside[:1], start, *loader_sites(run))[:4],
         (compared(text, alike, limits.DRAWN_ALIKE, expected=0, signal="redraw"),),
         Fix(
