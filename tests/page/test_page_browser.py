@@ -15,6 +15,7 @@ from test_page import Recording
 from reading_back import axis, marks
 from sawbones.page.hub import Hub
 from sawbones.page.server import PageServer
+from sawbones.store import read_run
 
 pytestmark = pytest.mark.browser
 TRAINING = """
@@ -62,7 +63,7 @@ def test_the_page_follows_a_real_training(visit, tmp_path: Path) -> None:
         for x, y in points:
             assert to_y(y) == pytest.approx(losses[round(to_x(x))], abs=0.02)
         expect(page.locator("#layers .plot svg").first).to_be_visible(timeout=20_000)
-        expect(page.locator("#data")).to_contain_text("The batch of step")
+        expect(page.locator("#data")).to_contain_text("The latest batch")
         expect(page.locator("#ranks")).to_contain_text("one process")
         assert page.trouble == []
     finally:
@@ -125,5 +126,69 @@ def test_a_million_steps_are_drawn_within_a_second_with_their_spike(visit, tmp_p
             page.keyboard.press("+")
         page.wait_for_function("Sawbones.charts[0].figure.lines[0].x.length < 3000")
         assert page.trouble == []
+    finally:
+        server.stop()
+
+
+CLASSIFIER = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+y = torch.arange(60) % 3
+x = torch.zeros(60, 1, 8, 8)
+x[torch.arange(60), 0, 2 * y, :] = 1.0
+train, test = (DataLoader(TensorDataset(x, y), 20, shuffle=False) for _ in range(2))
+model = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.SGD(model.parameters(), 0.02)
+for epoch in range(2):
+    for a, b in train:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(a), b).backward()
+        optimizer.step()
+    with torch.no_grad():
+        for a, b in test:
+            model(a).argmax(1)
+"""
+
+
+def test_samples_answers_and_weights_are_shown_as_they_were(visit, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CLASSIFIER)
+    command = [sys.executable, "-m", "sawbones", "run", "--page", "--quiet", "--out", "run"]
+    subprocess.run([*command, "train.py"], cwd=tmp_path, check=True, capture_output=True)
+    run = read_run(tmp_path / "run")
+    server = PageServer(Hub([tmp_path / "run"]))
+    server.start()
+    try:
+        for width, scheme in ((1200, "light"), (390, "dark")):
+            page = visit(server.link, width=width, color_scheme=scheme)
+            expect(page.locator("#data canvas")).to_have_count(4, timeout=20_000)
+            shades = page.evaluate(
+                "[...document.querySelectorAll('#data canvas')].map((one) => {"
+                " const all = one.getContext('2d').getImageData(0, 0, 8, 8).data;"
+                " return [0, 2, 4].map((row) => all[4 * (8 * row + 3)]); })"
+            )
+            assert shades == [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 0, 0]]
+            expect(page.locator("#data .samples")).to_contain_text("0120")
+            last = run.evaluated[-1]
+            if width > 1000:
+                counts = page.locator("#data .count").all_text_contents()
+                assert [int(text) for text in counts] == [n for row in last.matrix for n in row]
+            expect(page.locator("#data")).to_contain_text(f"{last.accuracy:.1%} of 60 answers")
+            drawn = marks(page, "accuracy")
+            ((_, points),) = drawn["lines"]
+            heights = [axis(drawn["y"])(y) for _, y in points]
+            assert heights == pytest.approx([e.accuracy for e in run.evaluated], abs=0.01)
+            bars = page.evaluate(
+                "[...document.querySelectorAll('#layers .gallery .plot')].map((plot) =>"
+                " [...plot.querySelectorAll('.column')].map((bar) => +bar.getAttribute('height')))"
+            )
+            told = {w.name: w.counts for w in run.deep[-1].weights}
+            assert len(bars) == len(told)
+            for heights, counts in zip(bars, told.values(), strict=True):
+                shares = [height / max(heights) for height in heights]
+                assert shares == pytest.approx([n / max(counts) for n in counts], abs=0.01)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.trouble == []
     finally:
         server.stop()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,7 +87,11 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--no-capture", action="store_true", help="write no bundle when a step fails")
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
-    p.add_argument("--no-data", action="store_true", help="keep batches out of bundles")
+    p.add_argument(
+        "--no-data",
+        action="store_true",
+        help="keep batches out of bundles, and samples off the page",
+    )
     p.add_argument(
         "--nproc-per-node",
         type=values.whole(1, values.MOST_RANKS),
@@ -135,6 +140,7 @@ def run(args: list[str]) -> None:
     if given.page and rank == 0:
         _open_page(folder)
     options = Options(deep_steps=(), deep_every=0) if given.no_deep else running()
+    options = replace(options, samples=given.page and not given.no_data and rank == 0)
     from sawbones.live import Alerts, attach_live_warnings
 
     def prepare(session: Session) -> None:

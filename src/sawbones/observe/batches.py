@@ -129,6 +129,11 @@ class BatchLog:
         self._learnt_from.add(self._source)
 
     @property
+    def loaded(self) -> Any:
+        """The batch in progress, where it came out of a loader."""
+        return self.latest if self.loader_seen else None
+
+    @property
     def source(self) -> str:
         """The loader of the latest batch, "" before there was one."""
         return self._source

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from sawbones.observe import hand_stepped
+from sawbones.observe.answers import Answers
 from sawbones.observe.batches import FULL_BATCHES, BatchLog
 from sawbones.observe.brief import Brief
 from sawbones.observe.calls import forward_facts
@@ -36,6 +37,7 @@ from sawbones.observe.options import Options
 from sawbones.observe.own_time import OwnTime
 from sawbones.observe.pacing import deep_pace
 from sawbones.observe.scalars import ScalarReader
+from sawbones.observe.shown_samples import ShownSamples
 from sawbones.observe.signals.data_end import write_signals_of_the_end
 from sawbones.observe.signals.fitted import FittedLog
 from sawbones.observe.signals.held_groups import held_groups
@@ -92,6 +94,7 @@ class Recorder:
         self.batches = BatchLog(
             self.writer.batch, full=4 * FULL_BATCHES if options.journal else FULL_BATCHES
         )
+        self.answers = Answers(self.writer.record, self.scalars)
         self.detail = Detail(options.journal)
         self.steps = StepLog(self)
         self.journal = Journal(self.sites) if options.journal else None
@@ -99,6 +102,7 @@ class Recorder:
         self.samples = SampleLog() if options.journal else None
         self.fitted = FittedLog() if options.journal else None
         self.vocabularies = Vocabularies() if options.journal else None
+        self.shown = ShownSamples(folder) if options.samples else None
         self.sources: LineWatch | None = None  # handed over by the launcher
         self.deep: DeepObserver | None = None
         self.deep_backward_seen = False
@@ -155,16 +159,8 @@ class Recorder:
         self.seq += 1
         where = site if site is not None else self.sites.find()
         now = time.perf_counter()
-        row = (
-            self.seq,
-            kind,
-            at,
-            self.microstep,
-            self.phase,
-            now - self.began,
-            where,
-            data,
-        )
+        passed = now - self.began
+        row = (self.seq, kind, at, self.microstep, self.phase, passed, where, data)
         self.own_time.note(self.seq, now)
         if self.scalars.num_waiting:
             self._late.append((self.scalars.num_submitted, row))
@@ -252,17 +248,19 @@ class Recorder:
         inner = unwrap(module)
         self.batches.reached_model((args, kwargs), self.step, self.microstep, self.phase)
         self.last_call = (inner, args, kwargs)
-        if self.samples is not None and not self.unsure:
-            loaded = self.batches.latest if self.batches.loader_seen else None
-            self.guard("samples", self.samples.saw, tensors_in((args, kwargs)), self.phase, loaded)
-        if self.fitted is not None and not self.unsure:
-            self.guard("fitted", self.fitted.saw, tensors_in((args, kwargs)), self.phase)
-        if self.sources is not None and not self.unsure:
-            loaded = self.batches.latest if self.batches.loader_seen else None
-            self.guard("sources", self.sources.called, (args, kwargs), self.phase, loaded, inner)
+        if not self.unsure:
+            given, loaded, phase = (args, kwargs), self.batches.loaded, self.phase
+            if self.samples is not None:
+                self.guard("samples", self.samples.saw, tensors_in(given), phase, loaded)
+            if self.fitted is not None:
+                self.guard("fitted", self.fitted.saw, tensors_in(given), phase)
+            if self.sources is not None:
+                self.guard("sources", self.sources.called, given, phase, loaded, inner)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
         learns = self.phase == "train" and not self.unsure
         if learns:
+            if self.answers.is_open:
+                self.guard("answers", self.answers.settle)
             self.brief.trained(module)
             if self.census.is_new and not self.step and not self.microstep:
                 self._called_before_backward()
@@ -338,6 +336,8 @@ class Recorder:
                 self._deep_pace.paid(record.seconds)
             self.writer.record("deep", self.num_deep, record)
             self.num_deep += 1
+            if self.shown is not None:
+                self.shown.embedded(record.tokens)
 
     def drop_deep(self) -> None:
         """The script's own exception ended a hook of ours: a deep step that is under way is given
@@ -408,9 +408,8 @@ class Recorder:
         # an optimizer of a later phase is looked at too
         if self.step in (0, 1, 5) or self.census.is_new or self.step % 100 == 0:
             self.guard("census", self.census.note_loose_gradients, self.facts)
-        if (
-            self.census.is_new
-        ):  # a loop that never steps has no later moment, and its optimizer may be gone at the end
+        # a loop that never steps has no later moment, and its optimizer may be gone at the end
+        if self.census.is_new:
             self.census.is_new = False
             self.guard("census", self.write_census)
         if self.journal is not None:
@@ -464,10 +463,8 @@ class Recorder:
         self.gradients_complete(optimizer, skipped=True)
         lrs = [plain_lr(g.get("lr")) for g in optimizer.param_groups]
         index = self.census.optimizer_index(optimizer)
-        self.event(
-            "step",
-            {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": True},
-        )
+        data = {"optimizer": index, "cls": type(optimizer).__name__, "lr": lrs, "skipped": True}
+        self.event("step", data)
         self.steps.skipped(optimizer, lrs[0] if lrs else float("nan"))
         self.next_step()
 
@@ -478,6 +475,8 @@ class Recorder:
             self.journal.clear()
         if self.capture is not None:
             self.tell(self.capture.step_over)
+        if self.shown is not None and self.shown.is_due:
+            self.guard("shown samples", self.shown.step_over, self, sys._getframe(1))
         self.step += 1
         self.microstep = 0
         self.let_go()
@@ -555,6 +554,7 @@ class Recorder:
             self.writer.close()
             return
         self.brief.leave()
+        self.guard("answers", self.answers.settle)
         self.guard("steps", self.scalars.drain)  # the last losses may be those that failed
         if self.capture is not None:
             self.guard("capture", self.capture.closing)

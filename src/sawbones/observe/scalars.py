@@ -20,7 +20,7 @@ class ScalarReader:
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Any, torch.Tensor, Callable[[float], None]]] = deque()
+        self._waiting: deque[tuple[Any, torch.Tensor, Callable[[Any], None]]] = deque()
         self._rings: dict[
             tuple[torch.dtype, torch.device], list[tuple[torch.Tensor, torch.cuda.Event]]
         ] = {}
@@ -54,9 +54,9 @@ class ScalarReader:
         if len(self._waiting) >= _RING - 1:
             self.poll()
         if len(self._waiting) >= _RING - 1:
-            self._waiting.popleft()[2](
-                math.nan
-            )  # the device is far behind: give this one up rather than wait
+            # the device is far behind: give this one up rather than wait
+            _, slot, given_up = self._waiting.popleft()
+            given_up([0.0] * slot.numel() if slot.dim() else math.nan)
         self.num_submitted += 1
         slot, event = ring[self._next % _RING]
         self._next += 1
@@ -64,14 +64,27 @@ class ScalarReader:
         event.record(current_stream(tensor.device))
         self._waiting.append((event, slot, deliver))
 
+    def submit_all(self, values: torch.Tensor, deliver: Callable[[list[float]], None]) -> None:
+        """Of a small table all numbers, row by row: now and then, as it takes memory of its own."""
+        table = values.detach().reshape(-1)
+        if table.device.type == "cpu":
+            deliver(table.tolist())
+            return
+        place = torch.empty(table.shape, dtype=table.dtype, pin_memory=True)
+        place.copy_(table, non_blocking=True)
+        event = torch.cuda.Event()
+        event.record(current_stream(table.device))
+        self.num_submitted += 1
+        self._waiting.append((event, place, deliver))
+
     def poll(self) -> None:
         while self._waiting and self._waiting[0][0].query():
             _, slot, deliver = self._waiting.popleft()
-            deliver(float(slot))
+            deliver(slot.tolist())
 
     def drain(self) -> None:
         """The end of the run: the only place that waits."""
         while self._waiting:
             event, slot, deliver = self._waiting.popleft()
             event.synchronize()
-            deliver(float(slot))
+            deliver(slot.tolist())

@@ -32,6 +32,7 @@ class Hub:
         self.views: list[dict[str, Any]] = [{} for _ in folders]
         self.compared: list[dict[str, Any]] = []
         self.version = 0  # of the views
+        self._versions: list[dict[str, int]] = [{} for _ in folders]  # of each part of a view
         self.clients = 0
         self._recorded: list[Run | None] = [None for _ in folders]
         self._looked_at: list[tuple[int, bool]] = [(-1, False) for _ in folders]
@@ -92,10 +93,14 @@ class Hub:
         state = (run.rows, run.has_ended)
         if state == self._looked_at[number]:
             return False
+        before = self.views[number]
         try:
             self.views[number], self._recorded[number] = view(str(run.folder))
         except SawbonesError as error:
-            self.views[number] = {"trouble": str(error)}
+            self.views[number] = {**before, "trouble": str(error)}
+        for part, value in self.views[number].items():
+            if part not in before or before[part] != value:
+                self._versions[number][part] = self.version + 1
         self._looked_at[number] = state
         return True
 
@@ -144,9 +149,14 @@ class Hub:
             cursors[number] = end
         return {"cursor": list(cursors), "runs": news} if news else None
 
-    def state(self) -> dict[str, Any]:
+    def state(self, since: int = 0) -> dict[str, Any]:
+        """Of every view the parts that are newer than version `since`."""
+        news = [
+            {part: value for part, value in one.items() if versions.get(part, 0) > since}
+            for one, versions in zip(self.views, self._versions, strict=True)
+        ]
         return {
-            "views": self.views,
+            "views": news,
             "compared": self.compared,
             "ended": [run.has_ended for run in self.runs],
         }

@@ -39,6 +39,7 @@
         lines.push({ name: (many ? run.name : name.replaceAll("_", " ")) + own, x: line.x, y: line.y, colour: many ? i : lines.length });
         if (line.broken.length) broken.push({ x: line.broken, text: `not finite at ${line.numBroken ?? line.num_broken} steps` });
       }
+      if (name === "accuracy" && live.views[i]?.accuracy) lines.push({ name: many ? run.name : "accuracy", ...live.views[i].accuracy, colour: many ? i : 0 });
       if (!keys.length) return;
       const evaluated = name === "loss" && live.views[i]?.evaluation;
       if (evaluated) lines.push({ name: many ? `${run.name}, evaluation` : "evaluation", x: evaluated.x, y: evaluated.y, colour: many ? i : lines.length });
@@ -52,8 +53,8 @@
     if (!live.start) return;
     const into = body("now");
     let panels = into.querySelector(".panels") || html(into, "div", { class: "panels" });
-    for (const [name, title] of Object.entries(live.start.curves)) {
-      if (!live.lines.some((lines) => Object.keys(lines).some((key) => key.split("#")[0] === name))) continue;
+    for (const [name, title] of Object.entries({ ...live.start.curves, accuracy: "Accuracy in evaluations" })) {
+      if (name === "accuracy" ? !live.views.some((view) => view.accuracy) : !live.lines.some((lines) => Object.keys(lines).some((key) => key.split("#")[0] === name))) continue;
       let place = document.getElementById(`plot-${name}`);
       if (!place) {
         const panel = html(panels, "div", { class: "panel" });
@@ -128,28 +129,71 @@
       before.delete(key);
       let head = panel.querySelector("h3") || html(panel, "h3", {});
       head.textContent = (block.whose || "") + block.title;
-      if (block.figure) {
-        panel.querySelectorAll(".scroll, .quiet").forEach((old) => old.remove());
-        const place = panel.querySelector(".plot") || html(panel, "div", { class: "plot", id: `plot-${name}-${i}`, role: "img" });
-        place.setAttribute("aria-label", head.textContent);
-        draw(place, block.figure);
-      } else {
-        panel.querySelectorAll(".plot").forEach((old) => { Sawbones.forget(old); old.remove(); });
-        panel.querySelectorAll(".scroll, .quiet").forEach((old) => old.remove());
-        if (block.rows?.length) table(panel, block); else html(panel, "p", { class: "quiet" }, block.why || "");
-      }
+      const pictures = block.figure ? [{ name: "", figure: block.figure }] : block.figures || [];
+      if (panel.dataset.told === JSON.stringify(block)) return panel;
+      panel.dataset.told = JSON.stringify(block);
+      const open = panel.querySelector("details")?.open;
+      panel.querySelectorAll(".scroll, .quiet, .samples, details").forEach((old) => old.remove());
+      draws(panel, `${name}-${block.run ?? 0}-${i}`, head.textContent, pictures);
+      if (block.samples?.length) samples(panel, block.samples);
+      else if (block.rows?.length) table(panel, block, open);
+      else if (block.why) html(panel, "p", { class: "quiet" }, block.why);
+      if (block.note) html(panel, "p", { class: "quiet" }, block.note);
       return panel;
     });
     for (const old of before.values()) { old.querySelectorAll(".plot").forEach(Sawbones.forget); old.remove(); }
     return kept;
   }
 
-  function table(panel, block) {
-    const scroll = html(panel, "div", { class: "scroll", tabindex: "0" }), made = html(scroll, "table", {});
+  // Pictures that are still wanted keep their place.
+  function draws(panel, name, title, pictures) {
+    const many = pictures.length > 1 || pictures[0]?.name;
+    const old = [...panel.querySelectorAll(".plot")];
+    if (old.length !== pictures.length) { old.forEach((one) => { Sawbones.forget(one); one.remove(); }); panel.querySelector(".gallery")?.remove(); }
+    const grid = many ? panel.querySelector(".gallery") || html(panel, "div", { class: "gallery" }) : panel;
+    pictures.forEach((one, i) => {
+      let place = panel.querySelectorAll(".plot")[i];
+      if (!place) {
+        const box = many ? html(grid, "div", {}) : panel;
+        if (many) html(box, "h4", {}, one.name);
+        place = html(box, "div", { class: "plot", id: `plot-${name}${many ? `-${i}` : ""}`, role: "img" });
+      } else if (many) place.previousSibling.textContent = one.name;
+      place.setAttribute("aria-label", one.name ? `${title}: ${one.name}` : title);
+      draw(place, one.figure);
+    });
+  }
+
+  // Examples side by side: one row for each tensor of the batch, one column for each example.
+  function samples(panel, columns) {
+    const scroll = html(panel, "div", { class: "scroll samples", tabindex: "0" }), made = html(scroll, "table", {}), rows = html(made, "tbody", {});
+    for (const column of columns) {
+      const row = html(rows, "tr", {}), head = html(row, "th", { scope: "row" }, column.name);
+      if (column.note) html(head, "small", {}, column.note);
+      column.values.forEach((value, i) => {
+        const cell = html(row, "td", { class: column.kind });
+        if (column.kind === "pictures") pixels(cell, column, value, `${column.name}, example ${i + 1}`);
+        else cell.textContent = value;
+      });
+    }
+  }
+
+  function pixels(cell, { width, height }, coded, title) {
+    const bytes = atob(coded), canvas = html(cell, "canvas", { width, height, role: "img", "aria-label": title });
+    const context = canvas.getContext("2d"), image = context.createImageData(width, height);
+    for (let i = 0; i < width * height; i++) {
+      for (let c = 0; c < 3; c++) image.data[4 * i + c] = bytes.charCodeAt(3 * i + c);
+      image.data[4 * i + 3] = 255;
+    }
+    context.putImageData(image, 0, 0);
+  }
+
+  function table(panel, block, open) {
+    let into = panel;
+    if (block.folded) { into = html(panel, "details", open ? { open: "" } : {}); html(into, "summary", {}, block.folded); }
+    const scroll = html(into, "div", { class: `scroll${block.rows.length > 24 ? " tall" : ""}`, tabindex: "0" }), made = html(scroll, "table", {});
     const head = html(html(made, "thead", {}), "tr", {}), rows = html(made, "tbody", {});
     for (const text of block.heads) html(head, "th", {}, text);
     for (const row of block.rows) { const one = html(rows, "tr", {}); for (const cell of row) html(one, "td", {}, cell); }
-    if (block.note) html(panel, "p", { class: "quiet" }, block.note);
   }
 
   function compare() {
@@ -168,7 +212,8 @@
   }
 
   function views(message) {
-    live.views = message.views; live.compared = message.compared; live.ended = message.ended;
+    message.views.forEach((news, i) => Object.assign(live.views[i], news));
+    live.compared = message.compared; live.ended = message.ended;
     findings();
     for (const name of ["layers", "data", "ranks"])
       blocks(name, live.views.flatMap((view, i) => (view[name] || []).map((block) => ({ ...block, run: i, whose: live.start.runs.length > 1 ? `${live.start.runs[i].name}: ` : "" }))));

@@ -132,8 +132,8 @@ class Handler(BaseHTTPRequestHandler):
             if news is not None:
                 self._send("steps", news)
             if hub.version != version:
-                version = hub.version
-                self._send("view", hub.state())
+                before, version = version, hub.version
+                self._send("view", hub.state(before))
             elif news is None and time.monotonic() - spoke > KEEP_ALIVE_SECONDS:
                 self.wfile.write(b": still here\n\n")
                 self.wfile.flush()

@@ -28,6 +28,10 @@
         const marked = key[0] === "m";
         made(svg, "path", { class: marked ? `cell mark${key.slice(1)}` : "cell", d, "data-level": key, style: marked ? "" : `fill:${shade(Number(key))}` });
       }
+      if (chart.figure.numbers && w > 26)
+        for (let row = 0; row < y.length; row++)
+          for (let column = 0; column < x.length; column++)
+            made(svg, "text", { class: `label middle count${level(z[row][column], low, high) > LEVELS / 2 ? " over" : ""}`, x: edge + (column + 0.5) * w, y: (row + 0.5) * h + 3.5 }, number(z[row][column]));
       const rows = Math.ceil(y.length / Math.max(1, Math.floor(bottom / 13)));
       short.forEach((name, row) => { if (row % rows === 0) made(svg, "text", { class: "label end ytick", x: edge - 6, y: (row + 0.5) * h + 3.5 }, name); });
       const columns = Math.max(1, Math.ceil(x.length / Math.max(2, Math.floor((right - edge) / 70))));
@@ -81,7 +85,7 @@
     made(svg, "text", { class: "label", x: edge, y: y + 7 }, low);
     edge += labelWidth([low]) + 4;
     for (let i = 0; i < LEVELS; i++) made(svg, "rect", { class: "legend", x: edge + (i * width) / LEVELS, y, width: width / LEVELS + 0.3, height: 7, style: `fill:${shade(i)}` });
-    made(svg, "text", { class: "label", x: edge + width + 4, y: y + 7 }, `${figure.high_text ?? number(figure.high)} ${figure.unit || ""}`);
+    made(svg, "text", { class: "label", x: edge + width + 4, y: y + 7 }, `${figure.high_text ?? number(figure.high)} ${figure.legend ?? figure.unit ?? ""}`);
   }
 
   // bars on lanes (what a step does, and when), and columns (counts)

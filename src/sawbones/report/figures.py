@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sawbones.masking import shown_line
 from sawbones.report import series, wording
-from sawbones.schema import Event, Finding, Influence, Run
+from sawbones.schema import Attention, Event, Finding, Influence, Run
 
 Figure = dict[str, Any]
 CURVES = (
@@ -127,21 +127,32 @@ def layers(run: Run, statistic: str = "grad_l2") -> Figure | None:
     found = series.layer_map(run, statistic)
     if found is None:
         return None
-    known = [value for row in found.log10 for value in row if value is not None]
+    return magnitudes(found.layers, found.steps, found.log10, found.special)
+
+
+def magnitudes(
+    names: Sequence[str],
+    steps: Sequence[int],
+    log10: Sequence[Sequence[float | None]],
+    marks: Sequence[Sequence[int | None]],
+) -> Figure:
+    """Layers by steps, in shades of the power of ten."""
+    known = [value for row in log10 for value in row if value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     return {
         "kind": "map",
-        "height": 40 + 17 * len(found.layers),
-        "x": found.steps,
-        "y": [shown_line(name) or "(model)" for name in found.layers],
-        "z": [[None if v is None else round(v, 2) for v in row] for row in found.log10],
-        "marks": found.special,
+        "height": 40 + 17 * len(names),
+        "x": list(steps),
+        "y": [shown_line(name) or "(model)" for name in names],
+        "z": [[None if v is None else round(v, 2) for v in row] for row in log10],
+        "marks": marks,
         "mark_names": MARK_NAMES,
         "low": round(low, 2),
         "high": round(high, 2),
         "low_text": f"{10**low:.0e}",
         "high_text": f"{10**high:.0e}",
         "unit": "log10 of the norm",
+        "legend": "norm",
         "x_title": "step",
     }
 
@@ -220,6 +231,34 @@ def influence(found: Influence) -> Figure | None:
         "x_title": "input position",
         "border": [_column_of(p + found.start + 1, edges) for p in positions],
     }
+
+
+def attention(found: Attention) -> Figure:
+    """Queries by keys; right of the line lies the future, where both are the same positions."""
+    edges = [_group_edges(size, len(side)) for size, side in _sides(found)]
+    queries, keys = (
+        [str(a) if b == a + 1 else f"{a}–{b - 1}" for a, b in itertools.pairwise(side)]
+        for side in edges
+    )
+    values = [v for row in found.map for v in row]
+    figure = {
+        "kind": "map",
+        "height": 60 + max(7, 150 // len(queries)) * len(queries),
+        "x": keys,
+        "y": [f"query {name}" for name in queries],
+        "z": [list(row) for row in found.map],
+        "low": 0,
+        "high": max([short(v) for v in values], default=1) or 1,
+        "unit": "share of the attention",
+        "x_title": "key",
+    }
+    if found.queries == found.keys:
+        figure["border"] = [_column_of(b, edges[1]) for b in edges[0][1:]]
+    return figure
+
+
+def _sides(found: Attention) -> tuple[tuple[int, Sequence[Any]], tuple[int, Sequence[Any]]]:
+    return (found.queries, found.map), (found.keys, found.map[0])
 
 
 def _row_positions(found: Influence) -> list[int]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -138,23 +139,38 @@ def _kind(value: float) -> str:
     return "nan" if value != value else "inf" if value > 0 else "-inf"
 
 
+def layer_norms(run: Run, statistic: str) -> list[tuple[str, Floats]]:
+    """(layer, its norm at every step at which any was measured)."""
+    table, measured = _measured(run, statistic)
+    if table is None:
+        return []
+    groups = _layers([tensor.name for tensor in run.tensors[: table.shape[1]]])
+    return [
+        (name, _group_norms(table[measured][:, members].astype(np.float64)))
+        for name, members in groups.items()
+    ]
+
+
+def _measured(run: Run, statistic: str) -> tuple[Any, npt.NDArray[np.bool_]]:
+    table = run.statistics.get(statistic)
+    if table is None or not table.size or not run.tensors:
+        return None, np.zeros(0, np.bool_)
+    measured = (table != NOT_MEASURED).any(axis=1)
+    return (table if measured.any() else None), measured
+
+
 def layer_map(run: Run, statistic: str = "grad_l2") -> LayerMap | None:
     """log10 of a norm by layer and step; the worst step of a column that stands for
     several.
     """
-    table = run.statistics.get(statistic)
-    if table is None or not table.size or not run.tensors:
+    found = layer_norms(run, statistic)
+    if not found:
         return None
-    measured = (table != NOT_MEASURED).any(axis=1)
-    if not measured.any():
-        return None
-    table, steps = table[measured], run.tensor_steps[measured]
-    groups = _layers([tensor.name for tensor in run.tensors[: table.shape[1]]])
+    steps = run.tensor_steps[_measured(run, statistic)[1]]
     rows, marks = [], []
-    size = max(1, -(-len(table) // MOST_COLUMNS))
-    starts = range(0, len(table), size)
-    for members in groups.values():
-        norms = _group_norms(table[:, members].astype(np.float64))
+    size = max(1, -(-len(steps) // MOST_COLUMNS))
+    starts = range(0, len(steps), size)
+    for _, norms in found:
         columns = [_worst(norms[start : start + size]) for start in starts]
         rows.append(
             [
@@ -163,7 +179,9 @@ def layer_map(run: Run, statistic: str = "grad_l2") -> LayerMap | None:
             ]
         )
         marks.append([_special(value) for value in columns])
-    return LayerMap(list(groups), [int(steps[start]) for start in starts], rows, marks)
+    return LayerMap(
+        [name for name, _ in found], [int(steps[start]) for start in starts], rows, marks
+    )
 
 
 def _layers(names: list[str]) -> dict[str, list[int]]:

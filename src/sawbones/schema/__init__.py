@@ -19,7 +19,9 @@ from sawbones.schema.deep import (
     Op,
     TokenInput,
     Value,
+    Weights,
 )
+from sawbones.schema.evaluated import Evaluated
 from sawbones.schema.event import EVENT_KINDS, Event
 from sawbones.schema.faults import LAYERS, Fault, fault, faults
 from sawbones.schema.finding import (
@@ -79,6 +81,7 @@ __all__ = [
     "DeepStep",
     "Difference",
     "Ending",
+    "Evaluated",
     "Event",
     "Evidence",
     "Explanation",
@@ -107,6 +110,7 @@ __all__ = [
     "TokenInput",
     "Value",
     "Verdict",
+    "Weights",
     "fault",
     "faults",
 ]

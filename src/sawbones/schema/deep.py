@@ -44,8 +44,8 @@ class Activation:
         float  # share of units (last dimension, or channels) that are zero over the whole batch
     )
     nonfinite: int
-    quantiles: tuple[float, ...] = ()  # 1, 25, 50, 75, 99 %
     site: Site | None = None
+    spread: tuple[float, ...] = ()  # 1, 10, 50, 90, 99 % of its values
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ class Attention:
     mask: Mapping[str, Any] = field(
         default_factory=dict
     )  # shape, dtype, min, max, share allowed, is_causal, triangle, ...
+    # queries x keys, at most 24 groups of each: the mass that a query puts on those keys
+    map: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,18 @@ class TokenInput:
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """How the values of one parameter are spread, by a sample of them."""
+
+    name: str
+    shape: tuple[int, ...]
+    low: float  # of the finite ones, as is `high`
+    high: float
+    counts: tuple[int, ...]  # of equally wide classes from low to high
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DeepStep:
     step: int
     microstep: int
@@ -160,3 +174,4 @@ class DeepStep:
         Mapping[str, Any], ...
     ] = ()  # modules that ran but are not in the model: class, site, num_params
     seconds: float = 0.0
+    weights: tuple[Weights, ...] = ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sawbones.schema.crash import Crash
 from sawbones.schema.deep import DeepStep
+from sawbones.schema.evaluated import Evaluated
 from sawbones.schema.event import Event
 from sawbones.schema.loaded import Restored
 from sawbones.schema.observed import Observed
@@ -165,6 +166,7 @@ class Run(Observed):
     modules: tuple[Module, ...] = ()
     batches: tuple[Batch, ...] = ()
     deep: tuple[DeepStep, ...] = ()
+    evaluated: tuple[Evaluated, ...] = ()  # of classifiers, in their order
     facts: Mapping[str, Any] = field(
         default_factory=dict
     )  # one-off observations: determinism flags, loader settings, ...

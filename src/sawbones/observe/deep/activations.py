@@ -18,7 +18,7 @@ from sawbones.schema import Activation, Site
 
 _MAX = 2000
 _SAMPLE = 4096
-_QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
+_QUANTILES = (0.01, 0.1, 0.5, 0.9, 0.99)
 # Functions with bounds, and the value beyond which their slope is under about 1 % of its largest.
 _BOUNDED = {
     "tanh": (-1.0, 1.0),
@@ -167,8 +167,8 @@ class Activations:
                         peak,
                         *shares,
                         count,
-                        quantiles,
                         p.site,
+                        quantiles,
                     )
                 )
         return tuple(made)

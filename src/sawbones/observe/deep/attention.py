@@ -5,6 +5,7 @@ product of two tensors made.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ from sawbones.trace.operators import DOT_PRODUCTS, RESHAPING
 
 _MAX_CALLS = 96
 _MAX_ELEMENTS = 1 << 20  # weights recomputed per call
+_MAP_SIDE = 24  # groups of queries, and of keys, in the picture
+_MAX_MAPS = 12
 # Between the product and the softmax: scaling, masking, biases.
 _SCORE_OPS = RESHAPING | {
     "div",
@@ -58,7 +61,7 @@ def find(graph: OpGraph, sources: list[Source], paths: Paths) -> tuple[Attention
         elif op.name in by_hand.ENDS and (spelled := by_hand.softmax(op, graph)) is not None:
             made = _softmax(op, graph, sources, paths, *spelled)
         if made is not None:
-            found.append(made)
+            found.append(made if len(found) < _MAX_MAPS else replace(made, map=()))
     return tuple(found)
 
 
@@ -431,7 +434,25 @@ def _summary(
         spread,
         expected,
         facts,
+        _picture(clean),
     )
+
+
+def _picture(weights: torch.Tensor) -> tuple[tuple[float, ...], ...]:
+    """The mean over examples and heads; neighbouring keys are added up, queries averaged."""
+    mean_QK = weights.mean(dim=(0, 1))
+    queries, keys = (_groups(size, mean_QK) for size in mean_QK.shape)
+    pooled = (queries / queries.sum(dim=1, keepdim=True)) @ mean_QK @ keys.T
+    return tuple(tuple(round(v, 4) for v in row) for row in pooled.tolist())
+
+
+def _groups(size: int, like: torch.Tensor) -> torch.Tensor:
+    """1 where a position belongs to a group; the larger groups come first."""
+    groups = min(size, _MAP_SIDE)
+    each, larger = divmod(size, groups)
+    sizes = [each + (i < larger) for i in range(groups)]
+    rows = [torch.full((n,), i, device=like.device) for i, n in enumerate(sizes)]
+    return (torch.arange(groups, device=like.device)[:, None] == torch.cat(rows)).to(like.dtype)
 
 
 def _pad_mass(weights: torch.Tensor, rows: slice, sources: list[Source]) -> float | None:

@@ -34,6 +34,7 @@ from sawbones.observe.deep import (
     roles,
     shift,
     stepwise,
+    weights,
     windows,
 )
 from sawbones.observe.deep.activations import Activations
@@ -303,6 +304,9 @@ class DeepObserver:
         )
         fields["ops"] = self._contained(
             "ops", lambda: tuple(op.record(paths.of) for op in self._shown()), ()
+        )
+        fields["weights"] = self._contained(
+            "weights", lambda: weights.histograms(self._tops(), paths), ()
         )
 
     def _shown(self) -> list[RawOp]:

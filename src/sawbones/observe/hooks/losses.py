@@ -68,6 +68,9 @@ def _note(recorder: Recorder, name: str, args: Any, kwargs: Any, result: Any) ->
     recorder.phase = "train" if learns else "eval"
     if grad and isinstance(target, torch.Tensor) and not recorder.unsure:
         recorder.target_seen(target, given, kwargs.get("ignore_index"))
+    if recorder.phase == "eval":
+        at = (recorder.step, recorder.batches.source)
+        recorder.guard("answers", recorder.answers.graded, name, given, target, *at)
     if not recorder.wants("loss"):
         return
     data: dict[str, Any] = {

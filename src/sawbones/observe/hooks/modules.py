@@ -38,9 +38,12 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 recorder.guard("forward", recorder.forward_begins, self, args, kwargs)
             calls.depth = 1
             try:
-                return original(self, *args, **kwargs)
+                result = original(self, *args, **kwargs)
             finally:
                 calls.depth = 0
+            if recorder.phase == "eval" and recorder.is_host():
+                recorder.guard("answers", _answered, recorder, self, result)
+            return result
 
         return __call__
 
@@ -68,3 +71,9 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
     patches.replace(nn.Module, "__call__", make_call)
     patches.replace(nn.Module, "train", make_train)
+
+
+def _answered(recorder: Recorder, module: nn.Module, output: Any) -> None:
+    if recorder.census.is_model(module) and not recorder.unsure:
+        batches = recorder.batches
+        recorder.answers.answered(output, batches.loaded, recorder.step, batches.source)

@@ -21,12 +21,14 @@ MIN_SIZE = 6
 MAX_SIZE = 300_000
 _MAX_VISITED = 4000
 _MAX_FOUND = 24
+_DECODING = ("tokenizers", "transformers", "tiktoken", "sentencepiece")
 
 
 class Vocabularies:
     def __init__(self) -> None:
         self.encoders: dict[int, tuple[str, dict[str, int]]] = {}
         self.decoders: dict[int, tuple[str, dict[int, str]]] = {}
+        self.tokenizers: dict[int, Any] = {}  # of libraries that decode ids themselves
         self._root = ""  # the variable through which the walk came
         self._roots: dict[int, str] = {}
         self._lists: set[int] = set()
@@ -64,6 +66,8 @@ class Vocabularies:
         if isinstance(value, (list, tuple)) and self._take_list(name, value):
             return
         library = type(value).__module__.split(".")[0]
+        if library in _DECODING and callable(getattr(value, "decode", None)):
+            self.tokenizers[id(value)] = value
         if depth < 3 and library not in ("tokenizers", "transformers"):
             for inner, held in _held(value):
                 self._visit(inner or name, held, visited, depth + 1)
