@@ -37,6 +37,7 @@ _HOMES = {
     "check": "sawbones.triage",
     "diagnose": "sawbones.fixing",
     "explain": "sawbones.pages",
+    "load_ipython_extension": "sawbones.integrations.notebook",  # %load_ext sawbones
     "read_run": "sawbones.store",
     "watch": "sawbones.watching",
 }

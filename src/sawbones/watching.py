@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sawbones.capture.freezing import RUN_LIMIT_MB, attach
 from sawbones.live import attach_live_warnings
+from sawbones.observe.notebook import kernel, notebook_name
 from sawbones.observe.options import Options, running
 from sawbones.observe.saying import say
 from sawbones.observe.sites import is_user_file
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
+    from sawbones.diagnosis import Diagnosis
     from sawbones.observe.recorder import Recorder
 
 
@@ -44,7 +47,8 @@ class Watch:
                 raise TypeError(
                     f"sawbones.watch takes models and optimizers, not {type(thing).__name__}"
                 )
-        script = sys.argv[0] if sys.argv and sys.argv[0] else "notebook"
+        _close_forgotten()
+        script = sys.argv[0] if sys.argv and sys.argv[0] and kernel() is None else notebook_name()
         self.folder = Path(out) if out is not None else new_run_folder(script).absolute()
         self._session = Session(
             self.folder,
@@ -62,6 +66,8 @@ class Watch:
         for thing in models:
             self._introduce(thing)
         self._open = True
+        self._is_block = False
+        _watching.append(self)
 
     def _introduce(self, thing: Any) -> None:
         import torch
@@ -104,10 +110,40 @@ class Watch:
     def close(self, ending: Ending | None = None) -> Run:
         if self._open:
             self._open = False
+            _watching.remove(self)
             self._session.close(ending or Ending("finished", 0))
         return read_run(self.folder)
 
+    def recorded(self) -> Run:
+        """What is there so far, or all of it after close()."""
+        if not self._open:
+            return read_run(self.folder)
+        self.flush()
+        return replace(read_run(self.folder), ending=Ending("budget", message="still recording"))
+
+    def diagnose(self) -> Diagnosis:
+        """What the checks say of what was recorded so far. Experiments need the script itself:
+        `sawbones diagnose train.ipynb`.
+        """
+        from sawbones.diagnosis import diagnose_run
+
+        return diagnose_run(self.recorded())
+
+    def show(self) -> None:
+        """The whole report: a page under the cell in a notebook, text in a terminal."""
+        self.diagnose().show()
+
+    def __repr__(self) -> str:
+        """Short: what `w` alone prints at a prompt."""
+        state = "recording" if self._open else "closed"
+        return f"Watch: {state}, {self.step} steps, {self.folder}. More: .diagnose(), .show()"
+
+    def _repr_html_(self) -> str | None:
+        """Under a cell of a notebook; nothing before the first step, where text is enough."""
+        return self.diagnose()._repr_html_() if self.step else None
+
     def __enter__(self) -> Watch:
+        self._is_block = True
         return self
 
     def __exit__(
@@ -142,6 +178,20 @@ class Watch:
             say("\n".join(closing_lines(self.folder, RUN_LIMIT_MB)))
         except Exception as failure:  # the block's own end stands, whatever becomes of our words
             say(f"sawbones: no summary of {self.folder}: {failure}")
+
+
+_watching: list[Watch] = []
+
+
+def _close_forgotten() -> None:
+    """A cell that is run again starts a second recording: the first, which no name holds any more,
+    ends there. Elsewhere, two recordings at a time are the caller's business.
+    """
+    if kernel() is None:
+        return
+    for forgotten in [w for w in _watching if not w._is_block]:
+        forgotten.close()
+        say(f"sawbones: the recording {forgotten.folder} was still open and ends here")
 
 
 def watch(

@@ -82,3 +82,57 @@ def test_a_script_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
     done = _try("lr=0.1", "nowhere.py", cwd=tmp_path)
     assert done.returncode == 2
     assert "no script nowhere.py" in done.stderr
+
+
+SAVING = """
+import sys, time, torch
+from torch import nn
+from torch.utils.data import DataLoader
+torch.manual_seed(0)
+x = torch.randn(64, 4)
+loader = DataLoader(list(zip(x, x[:, :1])), batch_size=8)
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    for a, b in loader:
+        opt.zero_grad()
+        nn.functional.mse_loss(net(a), b).backward()
+        opt.step()
+when = time.time() if "--stamp" in sys.argv else 0
+torch.save({"model": net.state_dict(), "epoch": epoch, "when": when}, "last.pt")
+"""
+
+
+def test_a_smoke_test_holds_to_a_number_and_to_a_hash_that_two_runs_share(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SAVING)
+    short = ("--json", "r.json", "--hash", "--expect", "loss < 10", "--expect", "lr == 0.1")
+    done = _try(*short, "short=2", "train.py", cwd=tmp_path)
+    rows = json.loads((tmp_path / "r.json").read_text())["trials"][1:]
+    assert [row["outcome"] for row in rows] == ["refuted"] * 3, done.stdout
+    assert "last.pt of step 6, the same in two runs" in rows[2]["result"]
+    assert not (tmp_path / "last.pt").exists()
+
+
+@pytest.mark.long
+def test_a_number_that_is_missed_and_a_checkpoint_that_differs_end_with_1(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SAVING)
+    done = _try("--hash", "--expect", "loss < 0", "short=2", "train.py", "--stamp", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "expect loss < 0: DOES NOT HOLD" in done.stdout
+    assert "when of last.pt of step 6 (1 of 4 parts differ)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--expect", "loss is low", "short"), "is no comparison"),
+        (("--expect", "loss < low", "short"), "'low' is no number"),
+        (("--hash", "lr=0.1"), "go with short alone"),
+    ],
+)
+def test_an_expectation_that_cannot_be_asked_is_refused(
+    tmp_path: Path, args: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "train.py").write_text(SAVING)
+    done = _try(*args, "train.py", cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr

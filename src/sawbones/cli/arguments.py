@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from sawbones.cli.guard import usage_error
+from sawbones.cli.printing import say
 from sawbones.cli.trailing import take_back
 
 __all__ = [
@@ -50,6 +51,22 @@ def readable_source(script: str) -> None:
         usage_error(f"{script} cannot be read: {error.strerror}")
     if b"\0" in start:
         usage_error(f"{script} is no Python script: it holds binary data")
+    if script.endswith(".ipynb"):
+        _readable_notebook(script)
+
+
+def _readable_notebook(script: str) -> None:
+    from sawbones.observe.notebook import NotANotebook, read_notebook
+
+    try:
+        cells = read_notebook(script)
+    except NotANotebook as error:
+        usage_error(str(error))
+    if not cells:
+        usage_error(f"{script} has no code cell")
+    for cell in cells:
+        for line in cell.left_out:
+            say(f"sawbones: left out of {script}[{cell.number}]: {line}", error=True)
 
 
 def existing_script(script: str, folders: bool = False) -> Path:

@@ -102,6 +102,11 @@ def run(args: list[str]) -> None:
     target = Path(given.target)
     if not is_run_folder(target) and target.suffix != ".json":
         existing_script(given.target)
+        if target.suffix == ".ipynb":
+            usage_error(
+                f"{given.target} is a notebook: its patches are shown by cell and are not tried. "
+                f"sawbones diagnose {given.target}"
+            )
         readable_source(given.target)
     with ctrl_c.collected("interrupted: what is known so far follows"):
         status = _fix(given)

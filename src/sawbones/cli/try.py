@@ -20,6 +20,7 @@ from sawbones.cli.arguments import (
 
 if TYPE_CHECKING:
     from sawbones.schema import Run, Verdict
+    from sawbones.trials.bench import Bench
     from sawbones.trials.menu import Asked
 
 DESCRIPTION = """Change one thing about a training script, run it again from the same seed, and
@@ -30,7 +31,7 @@ sawbones try --list.
 Exit status: 0 nothing came of it, 1 a trial confirmed what it looks for, 2 usage error, 3 the
 script crashed, 4 no trial could be decided, or interrupted."""
 
-_WITH_VALUE = {"--steps", "--seconds", "--json", "--nproc-per-node"}
+_WITH_VALUE = {"--steps", "--seconds", "--json", "--nproc-per-node", "--expect"}
 LEAST_STEPS = 4  # fewer compare nothing
 _BARS = "▁▂▃▄▅▆▇█"
 _CURVE_WIDTH = 40
@@ -65,6 +66,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write the results as JSON (- for stdout)",
     )
+    p.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help='with short: what must hold at its end, e.g. "loss < 2.0"; may be given again',
+    )
+    p.add_argument(
+        "--hash",
+        action="store_true",
+        help="with short: run it a second time; the checkpoints must be the same bit for bit",
+    )
     p.add_argument("trials", metavar="TRIALS", nargs="?", help="names, separated by commas")
     p.add_argument("script", metavar="SCRIPT", nargs="?", help="the training script")
     p.add_argument("args", nargs="*", metavar="ARGS", help="the script's own arguments")
@@ -88,9 +101,16 @@ def run(args: list[str]) -> None:
     readable_source(given.script)
     from sawbones.schema.errors import SawbonesError
     from sawbones.trials.menu import parse
+    from sawbones.trials.smoke import expectation
 
     try:
-        raise SystemExit(_try(given, parse(given.trials)))
+        asked = parse(given.trials)
+        given.expect = [expectation(text) for text in given.expect]
+        if (given.expect or given.hash) and [one.item.name for one in asked] != ["short"]:
+            usage_error(
+                "--expect and --hash go with short alone: sawbones try short train.py --hash"
+            )
+        raise SystemExit(_try(given, asked))
     except SawbonesError as error:
         usage_error(str(error))
 
@@ -146,16 +166,56 @@ def _try(given: argparse.Namespace, asked: tuple[Asked, ...]) -> int:
             rows.append(_row(one, verdict, time.monotonic() - began))
             if given.json != "-":
                 print(_told(one, verdict, baseline, bench.latest))
+        if given.expect or given.hash:
+            rows += _held_to(given, bench)
     if given.json:
         _write(given, baseline, rows)
     outcomes = {row["outcome"] for row in rows}
     return 1 if "confirmed" in outcomes else 4 if outcomes == {"open"} else 0
 
 
-def _undecided(one: Asked, why: str) -> Verdict:
+def _held_to(given: argparse.Namespace, bench: Bench) -> list[dict[str, Any]]:
+    """What --expect and --hash ask of the short run, the first of this bench."""
+    from sawbones.trials.bench import ChildFailed
+    from sawbones.trials.smoke import checkpoints, hash_of, hold_to, last_values, same_twice
+
+    if not bench.reruns:
+        return []
+    remedies, seen = bench.reruns[0]
+    if seen.ending.kind == "exception" or not seen.num_steps:
+        return []  # told already
+    saved = checkpoints(seen)
+    verdicts = [hold_to(one, last_values(seen), hash_of(saved)) for one in given.expect]
+    if given.hash:
+        _say("short once more: are the checkpoints the same?")
+        try:
+            verdicts.append(same_twice(bench, saved, remedies))
+        except ChildFailed as error:
+            verdicts.append(_open("hash", str(error).splitlines()[0]))
+    words = {"refuted": "holds", "confirmed": "DOES NOT HOLD", "open": "undecided"}
+    rows = []
+    for verdict in verdicts:
+        if given.json != "-":
+            print(f"\n{verdict.experiment}: {words[verdict.outcome]}\n  {verdict.result}")
+        rows.append(
+            {
+                "trial": verdict.experiment,
+                "outcome": verdict.outcome,
+                "result": verdict.result,
+                "value": verdict.with_remedy,
+            }
+        )
+    return rows
+
+
+def _open(name: str, why: str) -> Verdict:
     from sawbones.schema import Verdict
 
-    return Verdict(one.shown, "open", why)
+    return Verdict(name, "open", why)
+
+
+def _undecided(one: Asked, why: str) -> Verdict:
+    return _open(one.shown, why)
 
 
 def _row(one: Asked, verdict: Verdict, seconds: float) -> dict[str, Any]:

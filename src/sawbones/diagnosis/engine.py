@@ -61,7 +61,19 @@ class Diagnosis:
         for finding in report.findings:
             where = f" {finding.where[0]}" if finding.where else ""
             lines.append(f"  {finding.status} {finding.fault}{where}: {finding.title}")
-        return "\n".join([*lines, "  all of it: .report; what was recorded: .run"])
+        return "\n".join([*lines, "  all of it: .report, .show(); what was recorded: .run"])
+
+    def _repr_html_(self) -> str:
+        """Under a cell of a notebook."""
+        from sawbones.report.card import card
+
+        return card(self.report, self.run)
+
+    def show(self) -> None:
+        """The whole report: a page under the cell in a notebook, text in a terminal."""
+        from sawbones.diagnosis.showing import show
+
+        show(self.report, self.run)
 
 
 def diagnose_script(

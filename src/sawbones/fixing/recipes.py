@@ -19,6 +19,7 @@ from sawbones.faults import all_checks
 from sawbones.fixing.editing import Edit
 from sawbones.fixing.names import means_the_same, method_calls, receiver
 from sawbones.fixing.source import NotReadable, Source
+from sawbones.observe.notebook import cell_source
 from sawbones.schema import Event, Finding, Run, Site
 
 
@@ -91,8 +92,9 @@ class Case:
         path = (self.root / file).resolve()
         if not path.is_relative_to(self.root.resolve()):
             return None
+        cell = cell_source(str(path))
         try:
-            return Source.read(path, file)
+            return Source.read(path, file) if cell is None else Source.of(cell.encode(), file)
         except NotReadable:
             return None
 

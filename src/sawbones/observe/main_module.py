@@ -1,5 +1,5 @@
 """The script as `__main__`, in the way in which CPython itself starts it: a file, a module (`-m`),
-a folder or a zip file with a `__main__.py`.
+a folder or a zip file with a `__main__.py`; and a notebook, cell by cell.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import runpy
 import sys
 import types
 from collections.abc import Callable, Sequence
+
+from sawbones.observe import notebook
 
 
 def prepare_main(script: str, argv: Sequence[str], module: str | None) -> Callable[[], None]:
@@ -30,10 +32,8 @@ def prepare_main(script: str, argv: Sequence[str], module: str | None) -> Callab
         if pkgutil.get_importer(path) is not None:
             first, run = path, lambda: _run_module("__main__", False)
         else:
-            first, run = (
-                os.path.dirname(os.path.realpath(path)),
-                lambda: _run_file(path, main),
-            )
+            run_it = _run_cells if path.endswith(notebook.SUFFIX) else _run_file
+            first, run = os.path.dirname(os.path.realpath(path)), lambda: run_it(path, main)
     if not sys.flags.safe_path:
         sys.path[0:1] = [first]  # instead of the folder that we were found from
     elif module is None and first == path:
@@ -69,6 +69,10 @@ def _run_file(path: str, main: types.ModuleType) -> None:
             code = compile(source.read(), path, "exec", dont_inherit=True)
     main.__dict__.update(__loader__=loader, __file__=path, __cached__=None)
     exec(code, main.__dict__)
+
+
+def _run_cells(path: str, main: types.ModuleType) -> None:
+    notebook.run_notebook(path, main.__dict__)  # no __file__: a kernel has none either
 
 
 def _absolute(script: str) -> str:

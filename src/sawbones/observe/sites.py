@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
+from sawbones.observe.notebook import kernel_cell
 from sawbones.schema import Site
 
 # A copy of the user's files stands below a folder of this name, each at its own absolute path.
@@ -113,6 +114,9 @@ class SiteFinder:
         return found[1:]
 
     def shown(self, filename: str) -> str:
+        cell = kernel_cell(filename)
+        if cell is not None:
+            return cell
         real = os.path.realpath(filename) if not filename.startswith("<") else filename
         if not self._root:
             return filename

@@ -23,6 +23,7 @@ _HOMES = {
     "assert_attention_normalised": "attention",
     "assert_attention_scaled": "attention",
     "assert_batch_independent": "properties",
+    "assert_batches": "batches",
     "assert_causal": "properties",
     "assert_decay_groups": "parameters",
     "assert_decoupled_decay": "parameters",
@@ -63,6 +64,7 @@ __all__ = [
     "assert_attention_normalised",
     "assert_attention_scaled",
     "assert_batch_independent",
+    "assert_batches",
     "assert_causal",
     "assert_decay_groups",
     "assert_decoupled_decay",
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
         assert_masks,
         assert_no_row_masked,
     )
+    from sawbones.testing.batches import assert_batches
     from sawbones.testing.captured import assert_mended
     from sawbones.testing.catalogue import assert_free_of
     from sawbones.testing.events import assert_event_order, assert_gradients_cleared

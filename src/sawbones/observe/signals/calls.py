@@ -10,6 +10,7 @@ import ast
 import sys
 from collections.abc import Iterator
 
+from sawbones.observe.notebook import run_cells
 from sawbones.observe.signals.source_files import parsed_files
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.schema import Site, SourceCall, SourceNumber
@@ -228,7 +229,7 @@ def user_files(script: str | None) -> set[str]:
         and f.endswith(".py")
         and is_user_file(f)
     }
-    return files | ({script} if script else set())
+    return files | set(run_cells()) | ({script} if script else set())
 
 
 def _kind(node: ast.expr, last: str) -> str | None:

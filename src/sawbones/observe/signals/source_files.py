@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from sawbones.observe.notebook import cell_source
+
 _MAX_BYTES = 2 << 20
 
 
 def parsed(file: str) -> tuple[ast.Module, list[str]] | None:
     """The tree and the lines of one file; None where it cannot be read or is no Python."""
     try:
-        with open(file, encoding="utf-8", errors="replace") as source:
-            text = source.read(_MAX_BYTES)
+        text = cell_source(file)
+        if text is None:
+            with open(file, encoding="utf-8", errors="replace") as source:
+                text = source.read(_MAX_BYTES)
         return ast.parse(text), text.splitlines()
     except (OSError, SyntaxError, ValueError):
         return None

@@ -24,7 +24,10 @@ SECONDS = 30.0
 
 
 def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
-    shorter = [Remedy("short_loaders", {"count": finding.params.get("batches", 4)})]
+    shorter = [
+        Remedy("short_loaders", {"count": finding.params.get("batches", 4)}),
+        Remedy("hashed_checkpoints"),
+    ]
     seen = bench.rerun(shorter, max_steps=STEPS, seconds=SECONDS)
     if seen.ending.kind == "exception":
         text = f"the script fails: {seen.ending.exception}: {seen.ending.message}"
