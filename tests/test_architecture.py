@@ -131,6 +131,7 @@ MAY_IMPORT = {
         "diagnosis",
         "triage",
         "report",
+        "__version__",
     },
     "__init__": {"schema", "store", "pages", "watching", "fixing", "triage", "audit"},
     "__main__": {"cli"},
@@ -320,7 +321,8 @@ FLAGS = {
     "--nproc-per-node --only --output --pin --plan --quiet --sarif --seconds --steps --summary --validation --write-baseline",
     "fix": "--allow --apply --check --html --json --only --quiet --seconds --steps --unsafe",
     "profile": "--json --seconds --steps --top",
-    "try": "--json --list --nproc-per-node --seconds --steps",
+    "try": "--expect --hash --json --list --nproc-per-node --seconds --steps",
+    "mcp": "--folder --writes",
     "attach": "--json --seconds --stacks",
     "run": (
         "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node "

@@ -98,9 +98,9 @@ def split_script(
 ) -> tuple[list[str], list[str]]:
     """Our own flags come before the script. What stands behind it belongs to the script, as for
     python; only where the script
-    can read no such flag, and we can, it is ours."""
+    can read no such flag, and we can, it is ours. Behind a `--` before the script nothing is."""
     own, theirs = _split(args, with_value)
-    if not theirs:
+    if not theirs or args[len(own)] == "--":
         return own, theirs
     ours, rest = take_back(theirs[0], theirs[1:], parser._option_string_actions, with_value)
     return own + ours, [theirs[0], *rest]

@@ -34,6 +34,7 @@ COMMANDS = {
     "explain": "Look something up: a fault, a symptom in your own words, or any word.",
     "pin": "Findings become regression tests: pytest files that fail until the code is mended.",
     "check": "The ordered triage of a model, data, loss and optimizer given as factories.",
+    "mcp": "A server for agents: the commands as tools of the Model Context Protocol.",
     "faults": "All faults, with the state of each.",
     "practise": "Learn to debug: broken scripts to find the cause of, graded by running.",
     "lab": "Scripts with known faults: list, run, or score diagnose on them.",
