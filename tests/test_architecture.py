@@ -69,6 +69,7 @@ MAY_IMPORT = {
     "testing": {
         "schema",
         "masking",
+        "trace",
         "stats",
         "store",
         "observe",

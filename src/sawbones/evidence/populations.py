@@ -10,8 +10,8 @@ from sawbones.evidence.limits import deployment as limits
 from sawbones.evidence.readings import compared, context
 from sawbones.evidence.weighing import NothingToJudge
 from sawbones.schema import Evidence, Run, Site
-from sawbones.stats.given_lines import given_lines
 from sawbones.stats.loss_calls import as_site
+from sawbones.trace.given_lines import given_lines
 from sawbones.trace.locate import locate
 
 Pair = Mapping[str, Any]

@@ -27,5 +27,4 @@ def forward_facts(module: nn.Module, inner: nn.Module, grad: bool, given: Any) -
         "autocast": autocast,
         "compiled": inner is not module and hasattr(module, "_orig_mod"),
         "inputs": shapes_of(found),
-        "top": True,
     }

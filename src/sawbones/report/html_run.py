@@ -126,7 +126,6 @@ def _one_step(run: Run, findings: Sequence[Finding], plots: dict[str, Figure]) -
     if step is None:
         return ""
     events = [event for event in run.events if event.step == step and event.rank == run.rank]
-    events = [event for event in events if event.kind != "forward" or event.data.get("top", True)]
     shown = events[:MOST_EVENTS]
     own_ms = None if run.own_ms is None else dict(run.own_ms)
     figure = figures.timeline(shown, own_ms)

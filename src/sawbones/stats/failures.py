@@ -75,11 +75,6 @@ def user_frames(run: Run) -> list[Site]:
     ]
 
 
-def numbers_equal(run: Run, value: float) -> list[Site]:
-    """Lines of the user's source at which this number is written and given a name."""
-    return [n.site for n in run.source_numbers if n.value == value and n.name]
-
-
 _MEMORY_ERRORS = ("OutOfMemoryError", "MemoryError", "_ArrayMemoryError")
 _MEMORY_SIGNS = (
     "out of memory",

@@ -90,42 +90,6 @@ def user_sites(
     return list(locate(*(op for op in fixed if op.name in names)))
 
 
-def framework_sites(run: Run) -> set[Site]:
-    """Lines from which a library runs the whole loop: backward and optimizer step both seem to
-    happen there.
-    """
-    kinds: dict[Site, set[str]] = {}
-    for event in run.events:
-        if event.site is not None and event.kind in ("backward", "step", "batch", "zero_grad"):
-            kinds.setdefault(event.site, set()).add(event.kind)
-    return {site for site, seen in kinds.items() if {"backward", "step"} <= seen}
-
-
-def data_sites(run: Run, shape: tuple[int, ...], names: frozenset[str]) -> list[Site]:
-    """Lines that prepare batches: the user's collate function, and where integers of about this
-    shape were made.
-
-    Lengths differ from batch to batch, and a loader may be a batch ahead of the step, so the very
-    tensor need not be there.
-    """
-    found = [loader.collate_site for loader in run.loaders]
-    for deep in run.deep[1:4]:
-        for op in deep.ops:
-            made = op.outputs[0] if op.outputs else None
-            if (
-                made is None
-                or op.module
-                or op.name not in names
-                or not made.dtype.startswith("int")
-            ):
-                continue
-            if len(made.shape) == len(shape) and any(
-                a == b for a, b in zip(made.shape, shape, strict=True)
-            ):
-                found.append(op.site)
-    return list(locate(*found))
-
-
 def given_numbers(seen: Seen) -> bool:
     """A sequence or image of numbers goes into the model beside the tokens, one for each example of
     the batch.

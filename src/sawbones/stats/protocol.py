@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.schema import NOT_MEASURED, Event, Run, Site
+from sawbones.schema import NOT_MEASURED, Event, Run
 
 STEP_KINDS = ("step", "manual_step")
 
@@ -71,17 +71,6 @@ def same_place(events: Iterable[Event]) -> bool:
     return len(places) == 1 and None not in places
 
 
-def sites_in(run: Run, kinds: Sequence[str], names: Sequence[str] = ()) -> tuple[Site, ...]:
-    """Places in the user's source that call one of `names`, from the recorded calls of the given
-    kinds.
-    """
-    return tuple(
-        call.site
-        for call in run.source_calls
-        if call.kind in kinds and (not names or call.function in names)
-    )
-
-
 def measured(run: Run, statistic: str, step: int) -> npt.NDArray[np.float64]:
     """The values of one statistic at one step for all tensors; NaN where nothing was measured."""
     table = run.statistics.get(statistic)
@@ -103,20 +92,6 @@ def update_ratios(run: Run) -> npt.NDArray[np.float64]:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = update / size
     return np.where(np.isfinite(ratio) & (ratio >= 0), ratio, np.nan)
-
-
-def numbers_equal_to(
-    run: Run, values: Iterable[float], words: Sequence[str] = ()
-) -> tuple[Site, ...]:
-    """Places in the user's source where one of these values is written; those given to a name with
-    one of `words` first.
-    """
-    wanted = [v for v in values if np.isfinite(v) and v != 0]
-    rows = [r for r in run.source_numbers if any(abs(r.value - v) <= 1e-6 * abs(v) for v in wanted)]
-    named = [r for r in rows if any(word in r.name.lower() for word in words)]
-    rest = [r for r in rows if r not in named]
-    chosen = named or (rest if len(rest) == 1 else [])
-    return tuple(r.site for r in chosen)
 
 
 def share_the_run(run: Run) -> bool:

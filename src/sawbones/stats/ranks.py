@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import NOT_MEASURED, Event, Run, Site
-from sawbones.stats.splits import loader_site, told_apart
+from sawbones.stats.splits import told_apart
+from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
 
 
@@ -28,14 +29,14 @@ def training_sites(run: Run) -> tuple[Site, ...]:
     """
     trained, _ = told_apart(run)
     for batch in trained:
-        site = loader_site(run, batch.source)
-        if site is not None:
+        built = built_loaders(run, batch.source)
+        if built:
             number = int(batch.source.removeprefix("loader:"))
             # A stream has no sampler: who gets what is decided where it is read.
             streams = [x.stream_site for x in run.loaders if x.index == number]
             return locate(
                 *streams,
-                site,
+                *built,
                 *[e for e in run.of_kind("batch") if e.data.get("loader") == number][:1],
             )
     fed = [e.site for e in run.of_kind("batch", "forward") if e.site is not None][:1]

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sawbones.schema import Run
+
+
+def sample_rows(run: Run) -> Mapping[str, Any] | None:
+    found = (run.facts.get("samples") or {}).get("rows")
+    return found if isinstance(found, Mapping) else None
+
 
 def ids_of(counts: Mapping[str, int] | None) -> tuple[dict[str, int], int, float]:
     """(rows by their first or last id, all rows, the share of the commonest id). The commonest ids

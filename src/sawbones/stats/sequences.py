@@ -108,26 +108,6 @@ def self_attentions(deep: DeepStep, source: int) -> list[tuple[Attention, Op]]:
     ]
 
 
-def built_sites(run: Run, names: tuple[str, ...], size: int) -> list[Site]:
-    """Lines at which a square of at least this size was made by operators of these names before the
-    first step.
-    """
-    return [
-        made.site
-        for made in run.made_tensors
-        if made.site is not None
-        and made.op in names
-        and len(made.shape) >= 2
-        and made.shape[-1] == made.shape[-2] >= size
-    ]
-
-
-def buffer_sites(run: Run, size: int) -> list[Site]:
-    """Lines at which a square of at least this size was put among a module's buffers."""
-    square = (b for b in run.buffers if len(b.shape) >= 2 and b.shape[-1] == b.shape[-2])
-    return [buffer.site for buffer in square if buffer.shape[-1] >= size]
-
-
 def mask_sites(deep: DeepStep, attention: Attention, names: tuple[str, ...] = ()) -> list[Site]:
     """Lines that made the mask an attention used, nearest to its making first; then the line that
     used it.
@@ -150,17 +130,6 @@ def shape_of(attention: Attention) -> tuple[str | None, int | None]:
     if facts.get("is_causal"):
         return "lower", 0
     return facts.get("triangle"), facts.get("diagonal")
-
-
-def calls_of_model(run: Run) -> list[Site]:
-    """Lines from which the model as a whole is called with gradients on."""
-    found: dict[Site, None] = {}
-    for event in run.of_kind("forward"):
-        if event.site is not None and event.data.get("top") and event.phase == "train":
-            found[event.site] = None
-            if len(found) >= 3:
-                break
-    return list(found)
 
 
 def mask_makers(deep: DeepStep, attention: Attention, op: Op) -> list[Site]:

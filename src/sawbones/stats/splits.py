@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sawbones.schema import Batch, Run, Site
+from sawbones.schema import Batch, Run
 from sawbones.stats.overlaps import repeat_share, shared_of
 
 
@@ -117,23 +117,6 @@ def repeats(batches: Iterable[Batch]) -> float:
     for batch in batches:
         by_epoch.setdefault((batch.source, batch.epoch), []).extend(batch.fingerprints)
     return max((repeat_share(prints) for prints in by_epoch.values()), default=0.0)
-
-
-def loader_site(run: Run, source: str) -> Site | None:
-    """Where a loader was built."""
-    return next((loader.site for loader in run.loaders if loader.source == source), None)
-
-
-def forward_site(run: Run, phase: str, steps: Iterable[int] | None = None) -> Site | None:
-    wanted = set(steps) if steps is not None else None
-    for event in run.of_kind("forward"):
-        if (
-            event.phase == phase
-            and event.site is not None
-            and (wanted is None or event.step in wanted)
-        ):
-            return event.site
-    return None
 
 
 def by_width(batches: Iterable[Batch]) -> tuple[bool, int]:

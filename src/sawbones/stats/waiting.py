@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sawbones.schema import Run
-from sawbones.stats.data_lines import training_loader
+from sawbones.trace.feeding import training_loader
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from __future__ import annotations
 from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
-from sawbones.stats.data_lines import training_loader
 from sawbones.stats.waiting import hears_operators, waiting
+from sawbones.trace.feeding import training_loader
 
 CLASS = "notable"
 CALLED = (

@@ -9,8 +9,9 @@ import numpy as np
 
 from sawbones.schema import Run
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.splits import loader_site, shared, splits
+from sawbones.stats.splits import shared, splits
 from sawbones.testing.wording import broken, steps_taken
+from sawbones.trace.feeding import built_loaders
 
 
 def assert_runs(run: Run) -> None:
@@ -119,5 +120,8 @@ def assert_splits_disjoint(run: Run, at_most: float = 0.02) -> None:
             if total and hit > at_most * total:
                 found = f"{hit} of {total} evaluated samples were trained on"
                 raise broken(
-                    found, f"at most {at_most:.0%}", batches[0].step, loader_site(run, source)
+                    found,
+                    f"at most {at_most:.0%}",
+                    batches[0].step,
+                    next(iter(built_loaders(run, source)), None),
                 )

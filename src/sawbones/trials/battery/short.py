@@ -50,7 +50,7 @@ def run(bench: Bench, finding: Finding, run: Run) -> Verdict:
 
 
 def _evaluated(run: Run) -> str:
-    calls = [e for e in run.of_kind("forward") if e.data.get("top") and not e.data.get("grad")]
+    calls = [e for e in run.of_kind("forward") if not e.data.get("grad")]
     if not calls:
         return f"no evaluation was reached in {run.num_steps} steps"
     return f"evaluation: {len(calls)} model calls without gradients{_at(calls[0])}"

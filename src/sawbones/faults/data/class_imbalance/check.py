@@ -43,8 +43,8 @@ from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.loss_calls import carrying
+from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
 
 NEEDS = ("losses", "samples")

@@ -47,19 +47,12 @@ from dataclasses import replace
 from sawbones.evidence import NothingToJudge, compared, counted, exact, finding, refused
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.data_lines import (
-    data_function,
-    feeding_sites,
-    lines_in,
-    loader_sites,
-    marked_lines,
-    outside_of_models,
-    sample_rows,
-    training_batches,
-)
 from sawbones.stats.failures import Birth, failure, first_nonfinite
+from sawbones.stats.row_ends import sample_rows
 from sawbones.stats.sequences import main_call
+from sawbones.trace.feeding import feeding_sites, loader_sites, training_batches
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines, lines_in, marked_lines, outside_of_models
 
 NEEDS = ("batches",)
 USES = ("samples", "nonfinite", "source_lines", "data_code", "loaders")
@@ -292,7 +285,7 @@ def _blank(run: Run) -> Finding | None:
         or not limits.DISTINCT_OTHERS.reached_by((len(prints) - len(often)) / others)
     ):
         return None
-    collected = lines_in(marked_lines(run, "append"), data_function(run, "makes"))
+    collected = lines_in(marked_lines(run, "append"), run.data_code.makes)
     text = (
         f"{share:.0%} of the rows are padding from end to end; the same {len(often)} samples "
         f"come {sum(often)} times in {total}"
@@ -332,7 +325,7 @@ def _empty(run: Run, title: str, reading: Evidence, at_most: str = "proven") -> 
     them.
     """
     made = marked_lines(run, "append")
-    collected = lines_in(made, data_function(run, "makes"))
+    collected = lines_in(made, run.data_code.makes)
     apart = outside_of_models(run, made)
     return finding(
         title,
@@ -345,4 +338,4 @@ def _empty(run: Run, title: str, reading: Evidence, at_most: str = "proven") -> 
 
 def _split(run: Run) -> tuple[Site, ...]:
     """A split by hand: up to there the data is in one piece."""
-    return outside_of_models(run, marked_lines(run, "split"))[:1]
+    return data_lines(run, "split")[:1]

@@ -47,16 +47,11 @@ from sawbones.evidence import NothingToJudge, compared, context, exact, finding,
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.loss import LossFacts
-from sawbones.stats.data_lines import (
-    defaults,
-    loader_sites,
-    marked_lines,
-    outside_of_models,
-    training_batches,
-)
 from sawbones.stats.failures import failure, user_frames
-from sawbones.stats.loss_calls import as_site, carrying, data_sites
+from sawbones.stats.loss_calls import as_site, carrying
+from sawbones.trace.feeding import data_sites, defaults, loader_sites, training_batches
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines
 
 NEEDS = ("events",)
 USES = ("samples", "source_lines", "loaders")
@@ -110,7 +105,7 @@ def _from_one(run: Run) -> Iterator[Finding]:
     )
     if of_tokens or rare < MIN_TIMES or not limits.RAREST_LABEL.reached_by(evenness):
         return
-    made = outside_of_models(run, marked_lines(run, "label"))
+    made = data_lines(run, "label")
     called = next((s.call.site for s in seen if s.call.site is not None), None)
     text = (
         f"{total} labels run from 1 to {num - 1}, the rarest of them {rare} times; 0 does not occur"
@@ -228,11 +223,11 @@ def _where(run: Run, marker: bool, value: int | None = None) -> tuple[Site, ...]
     if marker:
         return locate(built, called, *made[:2], *loaders)[:4]
     # values sorted into bins: one that lies on or past the last edge gets a bin of its own
-    binned = outside_of_models(run, marked_lines(run, "label", names=BINNING))
+    binned = data_lines(run, "label", names=BINNING)
     if binned:
         return locate(*binned[:1], *made[:1], *loaders[1:], called)[:4]
     if not made:  # labels made once, before the loop: no operator of a step shows them
-        made = list(outside_of_models(run, marked_lines(run, "label")))
+        made = list(data_lines(run, "label"))
     return locate(*made[:1], *loaders[1:], *loaders[:1], called)[:4]
 
 
@@ -247,7 +242,7 @@ def _made_at(run: Run) -> list[Site | None]:
         whole = str(output.get("dtype", "")).startswith("int")
         if op.get("name") in MAKING and not op.get("module") and whole:
             made.append(as_site(op.get("site")))
-    return made + (data_sites(run, failed.shapes[1], MAKING) if len(failed.shapes) > 1 else [])
+    return [*made, *(x for s in failed.shapes[1:2] for x in data_sites(run, s, MAKING))]
 
 
 def _wrong_type(run: Run, message: str) -> Finding:

@@ -58,10 +58,10 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, MadeTensors, Run, Site
 from sawbones.schema.labels import LabelProbe, LabelsTold, MapPartners
-from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.learning import constant_answer, learned
 from sawbones.stats.series import end_level, start_level
+from sawbones.trace.source_lines import marked_lines
 
 NEEDS = ("label_probe", "losses")
 USES = ("made_tensors", "source_calls", "source_lines", "loaders")

@@ -36,19 +36,11 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.data_lines import (
-    data_function,
-    feeding_sites,
-    lines_in,
-    loader_sites,
-    marked_lines,
-    outside_of_models,
-    training_batches,
-    warned_sites,
-)
 from sawbones.stats.failures import first_nonfinite
 from sawbones.stats.series import first_nonfinite as first_bad
+from sawbones.trace.feeding import feeding_sites, loader_sites, training_batches, warned_sites
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import lines_in, marked_lines, outside_of_models
 
 NEEDS = ("batches", "losses")
 USES = ("nonfinite", "source_lines", "data_code", "loaders")
@@ -111,7 +103,7 @@ def _where(run: Run) -> tuple[Site, ...]:
     """
     birth = first_nonfinite(run)
     watched = birth is not None and not any(v.get("nonfinite") for v in birth.inputs)
-    functions = [data_function(run, role) for role in ("reads", "makes")]
+    functions = [run.data_code.reads, run.data_code.makes]
     if any(functions):
         own = [s for where in functions for s in lines_in(marked_lines(run, "domain"), where)]
     else:  # tables made into tensors in plain lines

@@ -40,10 +40,11 @@ from collections.abc import Iterator, Sequence
 from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Op, Run, Site, Value
-from sawbones.stats.data_lines import feeding_sites, loader_sites, marked_lines, training_loader
-from sawbones.stats.given_lines import given_lines
 from sawbones.stats.series import fell
+from sawbones.trace.feeding import feeding_sites, loader_sites, training_loader
+from sawbones.trace.given_lines import given_lines
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import marked_lines
 
 NEEDS = ("ops", "losses")
 USES = ("made_tensors", "loaders", "source_lines")

@@ -49,7 +49,8 @@ from sawbones.evidence.limits.loss import STEPS_AGREEING
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import EQUALS, nodes, passes
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.splits import forward_site, label_counts, told_apart
+from sawbones.stats.splits import label_counts, told_apart
+from sawbones.trace.feeding import model_calls
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps",)
@@ -154,7 +155,7 @@ def _by_argmax(run: Run, late: list[Mapping[str, Any]]) -> _Said | None:
             f"while no class has more than {most:.0%}"
         )
     reading = counted("; ".join(texts), largest, total, limits.ONE_CLASS, signal="evaluation")
-    return reading, forward_site(run, "eval")
+    return reading, next(iter(model_calls(run, "eval")), None)
 
 
 def _by_comparison(run: Run) -> _Said | None:

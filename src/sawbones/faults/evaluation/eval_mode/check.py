@@ -47,10 +47,11 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import evaluation as limits
-from sawbones.schema import Finding, Fix, Run
+from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.evaluations import EQUALS, READS, active_layers, nodes, passes
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.splits import forward_site, told_apart
+from sawbones.stats.splits import told_apart
+from sawbones.trace.feeding import model_calls
 from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
@@ -82,7 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
     in_train_mode = [r for r in rows if r["training"]]
     num_draws = sum(int(r["count"]) for r in in_train_mode or rows)
     if in_train_mode:
-        sites = [forward_site(run, "eval", steps)]
+        sites: list[Site | None] = [*model_calls(run, "eval", steps)[:1]]
         title = f"The model is evaluated in training mode ({kinds} active)"
         fix = "Call model.eval() before the evaluation, and model.train() before training goes on."
         text = (

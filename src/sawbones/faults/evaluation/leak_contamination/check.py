@@ -48,19 +48,11 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
-from sawbones.stats.data_lines import marked_lines, outside_of_models
 from sawbones.stats.overlaps import judged, least_share
-from sawbones.stats.splits import (
-    Split,
-    by_width,
-    differ_as_wholes,
-    forward_site,
-    loader_site,
-    repeats,
-    shared,
-    splits,
-)
+from sawbones.stats.splits import Split, by_width, differ_as_wholes, repeats, shared, splits
+from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines
 
 NEEDS = ("batches", "validation", "steps")
 USES = ("samples", "source_lines", "loaders", "populations")
@@ -96,10 +88,10 @@ def _near_texts(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
         "a few trained texts and less than half with all others"
     )
     evidence = [counted(text, seen["near"], seen["rows"], limits.NEAR_TEXTS, signal="populations")]
-    halves = outside_of_models(run, marked_lines(run, "split"))
+    halves = data_lines(run, "split")
     yield finding(
         f"{share:.0%} of the evaluated texts are nearly trained texts",
-        locate(*halves[:2], forward_site(run, "eval")),
+        locate(*halves[:2], *model_calls(run, "eval")[:1]),
         [*evidence, *_other_score(seen, "over the other texts")],
         Fix(
             "Remove texts that differ in a few words, in their order or punctuation only, before "
@@ -133,10 +125,10 @@ def _interpolated(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]
     evidence = [
         counted(text, seen["between"], seen["rows"], limits.ROWS_BETWEEN, signal="populations")
     ]
-    halves = outside_of_models(run, marked_lines(run, "split"))
+    halves = data_lines(run, "split")
     yield finding(
         f"{share:.0%} of the evaluated rows were interpolated from trained ones",
-        locate(*halves[:2], forward_site(run, "eval")),
+        locate(*halves[:2], *model_calls(run, "eval")[:1]),
         [*evidence, *_other_score(seen, "over the other rows")],
         Fix("Split first, then oversample or fill in the training part alone."),
     )
@@ -158,10 +150,10 @@ def _near(run: Run, parts: list[Split], seen: Mapping[str, Any]) -> Iterator[Fin
         f"{share:.0%} of {seen['evaluated']} validation samples lie five times nearer to a "
         "trained sample than to others"
     )
-    halves = outside_of_models(run, marked_lines(run, "split"))
+    halves = data_lines(run, "split")
     yield finding(
         f"{share:.0%} of the validation samples are nearly trained samples",
-        locate(*halves[:2], forward_site(run, "eval")),
+        locate(*halves[:2], *model_calls(run, "eval")[:1]),
         (compared(text, share, limits.NEAR_COPIES, expected=0, signal="samples"),),
         Fix(
             "Split first, then make copies, windows or augmented versions from the "
@@ -218,11 +210,11 @@ def _of(run: Run, part: Split, source: str, batches: list[Batch]) -> Iterator[Fi
         evidence.append(context(text, signal="batches", value=in_training, expected=0))
     if (honest := _without_copies(run)) is not None:
         evidence.append(honest)
-    halves = outside_of_models(run, marked_lines(run, "split"))
-    loaders = (loader_site(run, s) for s in (source, *sorted(part.trained_sources)))
+    halves = data_lines(run, "split")
+    loaders = built_loaders(run, source, *sorted(part.trained_sources))
     yield finding(
         f"{copies / total:.0%} of the validation samples were trained on",
-        locate(*halves[:2], *loaders, forward_site(run, "eval")),
+        locate(*halves[:2], *loaders, *model_calls(run, "eval")[:1]),
         evidence,
         Fix(
             "Remove duplicates before splitting, split before oversampling or augmenting, "

@@ -52,9 +52,9 @@ from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.data_lines import loader_sites, marked_lines, training_batches
-from sawbones.stats.protocol import sites_in
+from sawbones.trace.feeding import loader_sites, training_batches
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of, marked_lines
 
 NEEDS = ("batches", "validation")
 USES = ("held_groups", "strangers", "source_lines", "source_calls", "loaders")
@@ -159,4 +159,4 @@ def _is_looked_up(run: Run, groups: int) -> bool:
 def _where(run: Run, names: tuple[str, ...] = ()) -> tuple[Site, ...]:
     lines = marked_lines(run, "split")
     named = [s for s in lines if any(name in s.code.partition("=")[0] for name in names)]
-    return locate(*named[:1], *lines[:2], *sites_in(run, ("order",))[:2], *loader_sites(run))[:4]
+    return locate(*named[:1], *lines[:2], *calls_of(run, ("order",))[:2], *loader_sites(run))[:4]

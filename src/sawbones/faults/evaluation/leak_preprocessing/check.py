@@ -63,7 +63,8 @@ from sawbones.schema import Batch, Finding, Fix, Run, Site, SourceLine
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import repeat_share
-from sawbones.stats.splits import Split, loader_site, splits
+from sawbones.stats.splits import Split, splits
+from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
@@ -146,7 +147,7 @@ def _standardised(run: Run, read: Sequence[tuple[Split, str, _OwnAndOther]]) -> 
         )
         yield finding(
             "The inputs were standardised before they were split",
-            locate(*(loader_site(run, s) for s in (*sorted(part.trained_sources), source))),
+            built_loaders(run, *sorted(part.trained_sources), source),
             (reading,),
             Fix("Fit the scaler on the training part alone and apply it to the rest."),
             at_most="suspected",  # their maker may have done it, before anybody split them

@@ -56,11 +56,11 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.held import HeldTimes, Strangers
-from sawbones.stats.data_lines import marked_lines
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.protocol import sites_in
-from sawbones.stats.splits import Split, loader_site, splits
+from sawbones.stats.splits import Split, splits
+from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of, marked_lines
 
 NEEDS = ("batches", "validation", "steps")
 USES = (
@@ -169,7 +169,7 @@ def _of_dates(run: Run, pair: HeldTimes, part: Split, rows: tuple[int, int]) -> 
 def _of_trial(run: Run, told: Strangers) -> Finding:
     return finding(
         "Rows are split without regard to time, and the score is owed to later ones",
-        locate(*marked_lines(run, "split")[:2], *sites_in(run, ("order",))[:2])[:4],
+        locate(*marked_lines(run, "split")[:2], *calls_of(run, ("order",))[:2])[:4],
         (fall(told),),
         Fix(
             "Split by time: everything up to one moment for training, everything "
@@ -210,5 +210,5 @@ def _as_many(seen: set[int], rows: int) -> bool:
 
 
 def _where(run: Run, part: Split) -> tuple[Site, ...]:
-    loaders = [loader_site(run, s) for s in sorted(part.trained_sources)]
-    return locate(*marked_lines(run, "split")[:2], *sites_in(run, ("order",))[:2], *loaders)[:4]
+    loaders = built_loaders(run, *sorted(part.trained_sources))
+    return locate(*marked_lines(run, "split")[:2], *calls_of(run, ("order",))[:2], *loaders)[:4]

@@ -46,11 +46,12 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.stats.evaluations import model_inputs, passes
-from sawbones.stats.given_lines import given_lines
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import spread_factor, standard_distance
 from sawbones.stats.series import Floats
-from sawbones.stats.splits import loader_site, told_apart
+from sawbones.stats.splits import told_apart
+from sawbones.trace.feeding import built_loaders
+from sawbones.trace.given_lines import given_lines
 from sawbones.trace.locate import locate
 
 NEEDS = ("validation", "evaluation", "steps")
@@ -220,7 +221,7 @@ def _sites(run: Run, rows: _Rows) -> tuple[Site, ...]:
     """
     _, evaluated = told_apart(run)
     called = as_site(rows[0].get("site"))
-    built = [loader_site(run, b.source) for b in evaluated if b.source != "model"][:1]
+    built = built_loaders(run, *(b.source for b in evaluated))[:1]
     if built:
         loaded = [float(t["mean"]) for b in evaluated for t in b.tensors if "mean" in t]
         same = any(_is_same(mean, float(r["mean"])) for mean in loaded for r in rows)

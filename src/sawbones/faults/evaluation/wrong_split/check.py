@@ -46,14 +46,8 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.overlaps import repeat_share
-from sawbones.stats.splits import (
-    Split,
-    by_width,
-    forward_site,
-    loader_site,
-    shared,
-    splits,
-)
+from sawbones.stats.splits import Split, by_width, shared, splits
+from sawbones.trace.feeding import built_loaders, model_calls
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "validation", "steps")
@@ -107,10 +101,10 @@ def _of(run: Run, part: Split) -> Iterator[Finding]:
         text = f"{unused} DataLoader(s) were built and never read"
         evidence.append(context(text, signal="loaders"))
     fetched = [e.site for e in run.of_kind("batch") if e.step in steps and e.phase == "eval"][:1]
-    built = [loader_site(run, source) for source in own]
+    built = built_loaders(run, *own)
     yield finding(
         "The model is validated on the samples it is trained on",
-        locate(*(built if own else fetched), forward_site(run, "eval", steps)),
+        locate(*(built if own else fetched), *model_calls(run, "eval", steps)[:1]),
         evidence,
         Fix(
             "Evaluate on data held out from training: give the validation loader the "
@@ -162,7 +156,7 @@ def _one_stretch(run: Run) -> Iterator[Finding]:
     )
     yield finding(
         "The model is validated on the stretch of text it is trained on",
-        locate(as_site(row.get("site")), forward_site(run, "eval", row["steps"])),
+        locate(as_site(row.get("site")), *model_calls(run, "eval", row["steps"])[:1]),
         (reading,),
         Fix("Cut the windows of an evaluation out of the part that training does not read."),
     )

@@ -53,8 +53,9 @@ from itertools import pairwise
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Batch, Finding, Fix, Run, Site
-from sawbones.stats.protocol import Turn, same_place, sites_in, turns
+from sawbones.stats.protocol import Turn, same_place, turns
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("backward", "steps", "batches")
 USES = ("source_calls",)
@@ -155,7 +156,7 @@ def _never_used(run: Run, whole: list[Turn], usual: int, unused: int) -> Finding
     return finding(
         f"The last {unused} micro-batches of every epoch are drawn and thrown away: they "
         f"do not fill a window of {usual}",
-        (*sites_in(run, ("window",))[:1], *locate(drawn, whole[0].taken)),
+        (*calls_of(run, ("window",))[:1], *locate(drawn, whole[0].taken)),
         (
             exact(
                 f"{usual} backward passes at every step; {unused} more batches are drawn "

@@ -41,8 +41,8 @@ from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Evidence, Finding, Fix, Run
 from sawbones.schema.one_off import CheckpointFile
-from sawbones.stats.protocol import sites_in
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("events",)
 USES = ("files", "source_calls")
@@ -127,7 +127,7 @@ def _finding(
     saved = before.site if before else None
     # A file that was not left as torch.save wrote it: the user's own lines that write come first.
     by_hand = before is None or before.path != row.path or row.size != before.size
-    writes = [w for w in sites_in(run, ("write",)) if ".std" not in w.code] if by_hand else []
+    writes = [w for w in calls_of(run, ("write",)) if ".std" not in w.code] if by_hand else []
     if saved is not None:
         writes.sort(key=lambda w: (w.file != saved.file, abs(w.line - saved.line)))
     saves = [r.site for r in run.files if r.action == "save"]

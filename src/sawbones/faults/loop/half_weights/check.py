@@ -47,8 +47,9 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, counted, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Optimizer, Run, Site, Tensor
-from sawbones.stats.protocol import measured, sites_in
+from sawbones.stats.protocol import measured
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("tensors", "optimizers")
 USES = ("source_calls",)
@@ -121,7 +122,7 @@ def _written(run: Run, dtype: str) -> tuple[Site, ...]:
     """Where the source casts to half precision or names the type, one of each before a second of
     either.
     """
-    casts, named = sites_in(run, ("cast",)), sites_in(run, ("dtype",), (dtype, *NAMES[dtype]))
+    casts, named = calls_of(run, ("cast",)), calls_of(run, ("dtype",), (dtype, *NAMES[dtype]))
     return locate(*casts[:1], *named[:1], *casts[1:2], *named[1:3])[:3]
 
 

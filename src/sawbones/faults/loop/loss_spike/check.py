@@ -57,11 +57,11 @@ from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.divergence import gradient_leaps, recent_ratio
 from sawbones.stats.protocol import update_ratios
 from sawbones.stats.relative import relative_difference
 from sawbones.stats.series import end_level, finite, spikes, start_level
+from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
 
 NEEDS = ("steps", "losses", "backward")

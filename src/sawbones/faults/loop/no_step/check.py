@@ -52,8 +52,9 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import NO_GRADIENT, Event, Finding, Fix, Run, Site
-from sawbones.stats.protocol import STEP_KINDS, numbers_equal_to, sites_in
+from sawbones.stats.protocol import STEP_KINDS
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of, numbers_equal
 
 NEEDS = ("events", "optimizers")
 USES = ("source_calls", "source_numbers")
@@ -89,8 +90,8 @@ def check(run: Run) -> Iterator[Finding]:
     held = [t for t in run.tensors if t.optimizer >= 0]
     if held and not any(t.in_model for t in held):
         return  # the optimizer holds something that is no part of the model
-    unused = sites_in(run, ("bare",), ("step",))
-    written = sites_in(run, ("loop",), ("step",))
+    unused = calls_of(run, ("bare",), ("step",))
+    written = calls_of(run, ("loop",), ("step",))
     yield finding(
         f"{len(backwards)} backward passes and not one optimizer step: nothing is learnt",
         (*unused[:1], *_window(run, backwards), *locate(backwards[0]), *written[:2]),
@@ -163,7 +164,7 @@ def _left_out(run: Run, backwards: list[Event]) -> Iterator[Finding]:
         beside = [e for e in steps if cleared[0].seq < e.seq]
         if len(beside) < MIN_PASSES:
             continue
-        unused = sites_in(run, ("bare",), ("step",))
+        unused = calls_of(run, ("bare",), ("step",))
         yield finding(
             f"One of {len(run.optimizers)} optimizers never steps: its {len(held)} "
             "parameters stay as they were drawn",
@@ -206,4 +207,4 @@ def _window(run: Run, backwards: list[Event]) -> tuple[Site, ...]:
         return ()
     clears = [e.seq for e in run.of_kind("zero_grad")]
     reached = max(Counter(bisect(clears, e.seq) for e in backwards).values())
-    return numbers_equal_to(run, [window], WINDOW_WORDS)[:1] if window - reached > 0 else ()
+    return numbers_equal(run, window, words=WINDOW_WORDS)[:1] if window - reached > 0 else ()

@@ -38,7 +38,8 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.splits import loader_site, told_apart
+from sawbones.stats.splits import told_apart
+from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
 
 NEEDS = ("batches", "loaders", "steps")
@@ -90,4 +91,4 @@ def _sites(run: Run, source: str) -> tuple[Site, ...]:
     number = int(source.removeprefix("loader:"))
     reads = [e.site for e in run.of_kind("batch") if e.data.get("loader") == number]
     read = next((site for site in reads if site is not None), None)
-    return locate(run.epoch_loop, read, loader_site(run, source))
+    return locate(run.epoch_loop, read, *built_loaders(run, source))

@@ -49,8 +49,9 @@ from sawbones.evidence import NothingToJudge, exact, finding, refused
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.stats.loss_scale import scale_of
-from sawbones.stats.protocol import Turn, sites_in, turns
+from sawbones.stats.protocol import Turn, turns
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("events",)
 USES = ("scalers", "source_calls")
@@ -325,7 +326,7 @@ def _never_updated(run: Run, whole: list[Turn]) -> Finding | None:
 def _refused(run: Run, refusal: str) -> Finding:
     title, advice = REFUSALS[refusal]
     steps, at = run.of_kind("scaler_step"), run.ending.site
-    written = sites_in(run, ("loop",), ("step",))[:1] if refusal == NOT_UPDATED else ()
+    written = calls_of(run, ("loop",), ("step",))[:1] if refusal == NOT_UPDATED else ()
     where = (*locate(steps[-1]), at) if steps and refusal == NOT_UPDATED else (at, *written)
     first = (run.ending.message or "").splitlines()[0][:160]
     return finding(

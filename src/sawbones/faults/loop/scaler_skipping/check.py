@@ -40,8 +40,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, context, counted, finding
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.protocol import numbers_equal_to
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import numbers_equal
 
 NEEDS = ("scaler", "steps")
 USES = ("scalers", "source_numbers")
@@ -118,7 +118,7 @@ def _where(run: Run, never: bool) -> tuple[tuple[Site, ...], bool]:
     ]
     # So large a number is no other scale. Names of command-line options count too.
     words = [*DEFAULTS, *(["scale"] if values and min(values) >= 1024 else [])]
-    numbers = numbers_equal_to(run, values, ("scale", "growth", "backoff", "interval"))
+    numbers = numbers_equal(run, *values, words=("scale", "growth", "backoff", "interval"))
     of_scaler = [n for n in numbers if any(w in n.code.lower().replace("-", "_") for w in words)]
     return locate(*of_scaler[:1], *built, stepped), True
 

@@ -51,16 +51,10 @@ from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.copied_targets import CUTTING, has_other_input, influence_of_copied
-from sawbones.stats.data_lines import data_function, lines_in
-from sawbones.stats.loss_calls import (
-    Seen,
-    carrying,
-    data_sites,
-    framework_sites,
-    reaching,
-    user_sites,
-)
+from sawbones.stats.loss_calls import Seen, carrying, reaching, user_sites
+from sawbones.trace.feeding import data_sites, framework_sites
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import lines_in
 
 NEEDS = ("loss_calls",)
 USES = ("made_tensors", "loaders", "data_code")
@@ -203,7 +197,7 @@ def _windows_made_at(run: Run, seen: Seen, horizon: int) -> tuple[Site, ...]:
         if row.op in _MAKING and row.dtype.startswith("float") and _ends_in(row.shape, horizon)
     ]
     found = [site for site in (*cut, *made) if site is not None and site not in framework]
-    reads = data_function(run, "reads")
+    reads = run.data_code.reads
     inside = list(lines_in(found, reads))
     if reads is not None:
         inside.append(Site(reads[0], max(reads[1], reads[2] - 2), "__getitem__", ""))

@@ -52,7 +52,8 @@ from sawbones.evidence import Limit, NothingToJudge, compared, context, exact, f
 from sawbones.evidence.limits import loss as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.schema.loss import BlankTargets, PaddedTargets
-from sawbones.stats.loss_calls import Seen, carrying, data_sites, framework_sites, user_sites
+from sawbones.stats.loss_calls import Seen, carrying, user_sites
+from sawbones.trace.feeding import data_sites, framework_sites
 from sawbones.trace.locate import locate
 
 NEEDS = ("loss_calls",)

@@ -52,7 +52,8 @@ from sawbones.stats.copied_targets import (
     has_other_input,
     influence_of_copied,
 )
-from sawbones.stats.loss_calls import Seen, carrying, framework_sites, user_sites
+from sawbones.stats.loss_calls import Seen, carrying, user_sites
+from sawbones.trace.feeding import framework_sites
 from sawbones.trace.graph import StepGraph, lookup
 from sawbones.trace.locate import locate
 
@@ -130,7 +131,7 @@ def _of_numbers(run: Run, series: list[DeepStep]) -> Iterator[Finding]:
         return
     probe = probes[0]
     calls = [s.call.site for s in carrying(run) if s.deep is series[0]]
-    forwards = [e for e in run.of_kind("forward") if e.phase == "train" and e.data.get("top")]
+    forwards = [e for e in run.of_kind("forward") if e.phase == "train"]
     yield finding(
         "The decoder is fed the value that it has to predict",
         locate(*forwards[:1], *calls[:1]),

@@ -53,11 +53,11 @@ import numpy as np
 from sawbones.evidence import Limit, NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, LossCall, Run, Site, Tensor, Value
-from sawbones.stats.failures import numbers_equal
-from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.sequences import main_call
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import built_at, made_at
+from sawbones.trace.source_lines import numbers_equal
 
 NEEDS = ("deep", "tensors")
 USES = ("made_tensors", "source_numbers")

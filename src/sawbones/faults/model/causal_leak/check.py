@@ -49,20 +49,18 @@ from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Finding, Fix, Op, Run, Site
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import (
     Prediction,
     attention_ops,
-    buffer_sites,
-    built_sites,
-    calls_of_model,
     mask_sites,
     predictions,
     self_attentions,
     shape_of,
 )
+from sawbones.trace.feeding import model_calls
 from sawbones.trace.graph import StepGraph, lookup
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import built_at, kept_at, made_at
 
 NEEDS = ("loss_calls",)
 USES = ("made_tensors", "buffers")
@@ -247,7 +245,7 @@ def _not_causal(run: Run, attention: Attention) -> list[Site | None]:
     foreign = (
         layer is not None
         and layer.settings.get("is_causal") is False
-        and attention.site in calls_of_model(run)
+        and attention.site in model_calls(run)
     )
     return [layer.built] if layer is not None and foreign else []
 
@@ -261,7 +259,9 @@ def _masking(run: Run, deep: DeepStep, attention: list[Attention]) -> _Cause:
     )
     used = as_site(worst.mask.get("mask_site"))
     if side == "upper" or (side == "lower" and diagonal):
-        made = mask_sites(deep, worst, _TRIANGLES) or built_sites(run, _TRIANGLES[:2], worst.keys)
+        made = mask_sites(deep, worst, _TRIANGLES) or made_at(
+            run, _TRIANGLES[:2], square=worst.keys
+        )
         text = "the mask lets the future through and hides the past, the wrong side of the diagonal"
         fix = "Block the keys above the diagonal (triu with diagonal=1), not those under it."
         if side == "lower" and diagonal:
@@ -276,7 +276,7 @@ def _masking(run: Run, deep: DeepStep, attention: list[Attention]) -> _Cause:
         mass += f": the mask lets {100 * allowed:.0f} % of all pairs through"
     makers = mask_sites(deep, worst)
     # Only where the step itself does not make the mask.
-    kept = buffer_sites(run, worst.keys) if all(site == used for site in makers) else []
+    kept = kept_at(run, worst.keys) if all(site == used for site in makers) else []
     return (
         mass,
         locate(*kept[:1], used, *makers, worst),
@@ -289,7 +289,7 @@ def _unmasked(run: Run, attention: Attention) -> tuple[tuple[Site, ...], Fix]:
     fix = Fix("Give this attention a causal mask: position t may see keys up to t, none after.")
     if attention.kind == "sdpa" and site is not None and site.code.endswith(")"):
         fix = Fix("Pass is_causal=True.")
-    return locate(*_not_causal(run, attention), site, *calls_of_model(run)[:1]), fix
+    return locate(*_not_causal(run, attention), site, *model_calls(run)[:1]), fix
 
 
 def _without_attention(run: Run, deep: DeepStep, source: int) -> _Cause:
@@ -316,7 +316,7 @@ def _square(run: Run, on_path: Sequence[Op], reached: set[int], length: int) -> 
                 return (
                     f"{op.name} at {op.site} mixes positions by a matrix of {weight.shape} "
                     "with weights above its diagonal",
-                    locate(*built_sites(run, _TRIANGLES, length), op),
+                    locate(*made_at(run, _TRIANGLES, square=length), op),
                     Fix(
                         "Cut the matrix at the diagonal (tril with diagonal=0): position t "
                         "may read positions up to t."
@@ -356,6 +356,6 @@ def _by_operator(run: Run, on_path: Sequence[Op], start: Site | None = None) -> 
     mixing = next((o.site for o in on_path if o.name in _MIXING), None)
     return (
         "no attention looks ahead; another operator mixes positions",
-        locate(mixing, start, *calls_of_model(run)[:1]),
+        locate(mixing, start, *model_calls(run)[:1]),
         Fix("Keep every operator causal along time."),
     )

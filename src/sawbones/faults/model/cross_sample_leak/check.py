@@ -65,10 +65,10 @@ from sawbones.schema import (
     TokenInput,
     Value,
 )
-from sawbones.stats.made_lines import built_at
 from sawbones.stats.sequences import attention_ops, main_call, mask_makers
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import built_at
 
 NEEDS = ("deep",)
 USES = ("loaders",)

@@ -41,9 +41,9 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Activation, DeepStep, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.failures import numbers_equal
-from sawbones.stats.made_lines import built_at, made_at
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import built_at, made_at
+from sawbones.trace.source_lines import numbers_equal
 
 NEEDS = ("activations",)
 USES = ("made_tensors", "source_numbers")
@@ -159,20 +159,20 @@ def _where(run: Run, deep: DeepStep, place: int) -> tuple[Site, ...]:
     units = {(n,) for n in (activation.shape[-1], *activation.shape[1:2])}
     written = made_at(run, ("fill_", "constant_", "normal_", "uniform_"), units)
     written = [site for site in written if site not in built.values()]
-    shift = [] if written else _constants(run, deep, activation)
+    shift = () if written else _constants(run, deep, activation)
     made = built.get(before[-1].module) if before else None
     return locate(*written[:1], *shift, activation, made)
 
 
-def _constants(run: Run, deep: DeepStep, activation: Activation) -> list[Site]:
+def _constants(run: Run, deep: DeepStep, activation: Activation) -> tuple[Site, ...]:
     """A number in the user's source that is taken off, or multiplied on, right before the
     activation.
     """
     for op in deep.ops:
         mine = op.site == activation.site or (op.module == activation.module and op.site)
         number = op.args.get("other")
-        if not mine or op.name not in ("sub", "add", "mul", "div", "__sub__", "rsub"):
+        if not mine or op.name not in ("sub", "add", "mul", "div", "rsub"):
             continue
         if isinstance(number, (int, float)) and abs(number) > 1:
             return numbers_equal(run, abs(float(number)))[:1]
-    return []
+    return ()

@@ -51,11 +51,10 @@ import numpy as np
 from sawbones.evidence import exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Run, Site, Tensor
-from sawbones.stats.data_lines import marked_lines
-from sawbones.stats.failures import numbers_equal
-from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.series import end_level, finite, start_level
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import built_at, made_at
+from sawbones.trace.source_lines import marked_lines, numbers_equal
 
 NEEDS = ("tensors", "optimizers")
 USES = ("made_tensors", "source_lines", "source_numbers")

@@ -49,10 +49,10 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Finding, Fix, Op, Run, Value
-from sawbones.stats.data_lines import feeding_sites
-from sawbones.stats.made_lines import made_at
+from sawbones.trace.feeding import feeding_sites
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import made_at
 
 NEEDS = ("ops",)
 USES = ("made_tensors", "batches")

@@ -49,8 +49,9 @@ from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.sequences import attention_ops, buffer_sites, built_sites, mask_makers
+from sawbones.stats.sequences import attention_ops, mask_makers
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import kept_at, made_at
 
 NEEDS = ("deep",)
 USES = ("loaders", "made_tensors", "buffers")
@@ -118,7 +119,7 @@ def _inverted_triangle(run: Run, deep: DeepStep) -> _Said | None:
             f"it: {100 * attention.future_mass:.0f} % of the attention is on the future"
         )
         made = mask_makers(deep, attention, op)
-        made = made or built_sites(run, ("tril", "triu"), attention.keys)
+        made = made or made_at(run, ("tril", "triu"), square=attention.keys)
         return _reading(deep, text, attention.future_mass), locate(_used_at(attention), *made)
     return None
 
@@ -140,7 +141,7 @@ def _inverted_window(run: Run, deep: DeepStep) -> _Said | None:
                 f"the mask hides a position itself and what is less than {width} places away, and "
                 "lets everything farther through"
             )
-            made = mask_makers(deep, attention, op) or buffer_sites(run, attention.keys)
+            made = mask_makers(deep, attention, op) or kept_at(run, attention.keys)
             reading = _reading(deep, text, attention.self_mass, 1 / width)
             return reading, locate(_used_at(attention), *made)
     return None

@@ -49,9 +49,10 @@ from sawbones.evidence.limits import model as limits
 from sawbones.schema import Attention, DeepStep, Evidence, Finding, Fix, Op, Run, Site, Value
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.sequences import MASKING, attention_ops, built_sites, mask_makers
+from sawbones.stats.sequences import MASKING, attention_ops, mask_makers
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import made_at
 
 NEEDS = ("deep",)
 USES = ("made_tensors",)
@@ -114,7 +115,7 @@ def _crashed(run: Run) -> Finding | None:
     )
     return _finding(
         refused(text, steps=(failed.step,)),
-        locate(failed, *built_sites(run, ("tril", "triu"), square)),
+        locate(failed, *made_at(run, ("tril", "triu"), square=square)),
         "Cut or build the mask for the length of the batch at hand, so that it fits the scores.",
     )
 

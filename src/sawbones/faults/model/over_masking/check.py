@@ -45,15 +45,10 @@ from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Finding, Fix, Run, Site, Value
 from sawbones.stats.failures import Birth, first_nonfinite
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.sequences import (
-    attention_ops,
-    built_sites,
-    predictions,
-    self_attentions,
-    shape_of,
-)
+from sawbones.stats.sequences import attention_ops, predictions, self_attentions, shape_of
 from sawbones.trace.graph import StepGraph
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import made_at
 
 NEEDS = ("deep",)
 USES = ("nonfinite", "made_tensors")
@@ -152,7 +147,7 @@ def _where(run: Run, site: Site | None) -> tuple[Site, ...]:
         found = [line for deep, _, op in again for line in _combined(deep, op.inputs[0], op.index)]
         pairs += again
     keys = pairs[-1][1] if pairs else 2
-    made = built_sites(run, ("eye",), keys) or built_sites(run, ("tril", "triu"), keys)
+    made = made_at(run, ("eye",), square=keys) or made_at(run, ("tril", "triu"), square=keys)
     return locate(*found[:1], *made[:1], site)
 
 
@@ -179,7 +174,7 @@ def _no_diagonal(run: Run) -> Iterator[Finding]:
                     f"the mask ends {-diagonal} under the diagonal: no position sees itself, "
                     "and the first sees nothing"
                 )
-                made = built_sites(run, ("tril", "triu"), attention.keys)
+                made = made_at(run, ("tril", "triu"), square=attention.keys)
                 where = locate(*made[:1], as_site(attention.mask.get("mask_site")), attention)
                 yield _finding(text, prediction.deep.step, where)
                 return

@@ -42,9 +42,10 @@ from typing import Any
 from sawbones.evidence import context, finding, refused
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.failures import Failure, failure, numbers_equal, user_frames
-from sawbones.stats.sequences import calls_of_model
+from sawbones.stats.failures import Failure, failure, user_frames
+from sawbones.trace.feeding import model_calls
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import numbers_equal
 
 NEEDS = ("crash",)
 USES = ("source_numbers",)
@@ -192,7 +193,7 @@ def _how_often(run: Run, size: int, length: int) -> Evidence:
 def _where(run: Run, failed: Failure, size: int, length: int) -> tuple[Site, ...]:
     frames = [site for site in user_frames(run) if site != failed.site]
     callers = [site for site in frames if site.function not in ("forward", "__call__", "<module>")]
-    known = set(calls_of_model(run))
+    known = set(model_calls(run))
     numbers = numbers_equal(run, size)
     # Generation, with or without gradients: the caller hands over one more each time. Data that is
     # too long comes all at once.

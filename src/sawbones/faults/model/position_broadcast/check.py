@@ -47,11 +47,11 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, context, exact, finding
 from sawbones.evidence.limits import model as limits
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Op, Run, Site, TokenInput
-from sawbones.stats.made_lines import built_at, made_at
 from sawbones.stats.orderless import adding_params, orderless
 from sawbones.stats.positions import REDUCING, Added, added_codes, comes_from_table, time_dim_of
 from sawbones.trace.graph import StepGraph, lookup
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import built_at, made_at
 
 NEEDS = ("ops",)
 USES = ("made_tensors",)

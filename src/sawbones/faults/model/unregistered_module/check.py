@@ -39,8 +39,8 @@ from collections.abc import Iterator
 from sawbones.evidence import exact, finding
 from sawbones.schema import DeepStep, Finding, Fix, Run
 from sawbones.stats.loss_calls import as_site
-from sawbones.stats.made_lines import made_at
 from sawbones.trace.locate import locate
+from sawbones.trace.made_lines import made_at
 
 NEEDS = ("deep", "optimizers")
 USES = ("made_tensors", "sharded")

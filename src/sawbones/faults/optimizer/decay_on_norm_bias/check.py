@@ -47,8 +47,8 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Finding, Fix, Module, Optimizer, Run, Site, Tensor
-from sawbones.stats.protocol import sites_in
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("tensors", "optimizers", "modules")
 USES = ("source_calls",)
@@ -141,7 +141,7 @@ def _groups_near(run: Run, optimizer: Optimizer) -> list[Site]:
     made = optimizer.site
     return [
         g
-        for g in sites_in(run, ("group",))
+        for g in calls_of(run, ("group",))
         if made is not None
         and g.file == made.file
         and abs(g.line - made.line) <= 15

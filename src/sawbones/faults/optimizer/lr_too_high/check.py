@@ -48,9 +48,10 @@ from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import ORDINARY_UPDATE
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.stats.divergence import first_trouble, recent_ratio
-from sawbones.stats.protocol import numbers_equal_to, update_ratios
+from sawbones.stats.protocol import update_ratios
 from sawbones.stats.series import diverged, end_level, finite, first_nonfinite, start_level
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import numbers_equal
 
 NEEDS = ("steps", "losses", "optimizers")
 USES = ("source_numbers",)
@@ -158,6 +159,6 @@ def _where(run: Run, peak: float) -> tuple[Site, ...]:
     raised = limits.RATE_RAISED.passed_by(peak / own)  # by a schedule, not by the optimizer
     if raised:
         values = [v for v in values if limits.RATE_RAISED.passed_by(v / own)]
-    numbers = numbers_equal_to(run, values, WORDS)
+    numbers = numbers_equal(run, *values, words=WORDS)
     scheduled = schedules[:1] if raised else ()
     return locate(*numbers[:1], *scheduled, optimizer, *numbers[1:3])

@@ -44,9 +44,10 @@ from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.protocol import numbers_equal_to, update_ratios
+from sawbones.stats.protocol import update_ratios
 from sawbones.stats.series import end_level, finite, noise, start_level
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import numbers_equal
 
 NEEDS = ("steps", "losses", "optimizers")
 USES = ("source_numbers",)
@@ -121,8 +122,8 @@ def _learns(run: Run, update: float, moved: float) -> bool:
 
 def _where(run: Run, rates: list[float]) -> tuple[Site, ...]:
     given = [float(g.get("lr") or 0) for o in run.optimizers for g in (o.defaults, *o.groups)]
-    numbers = numbers_equal_to(
-        run, [*rates, *given], ("lr", "learning_rate", "rate", "eta", "alpha")
+    numbers = numbers_equal(
+        run, *rates, *given, words=("lr", "learning_rate", "rate", "eta", "alpha")
     )
     return locate(*numbers[:1], run.optimizers[0])
 

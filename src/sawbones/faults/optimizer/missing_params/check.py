@@ -42,8 +42,9 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.schema import NOT_MEASURED, Finding, Fix, Run, Site, Tensor
-from sawbones.stats.protocol import sites_in, turns
+from sawbones.stats.protocol import turns
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("tensors", "optimizers", "steps", "backward", "loose_gradients")
 USES = ("source_calls", "source_lines")
@@ -102,7 +103,7 @@ def _collected(run: Run) -> tuple[Site, ...]:
     """Where a function of its own gathers the groups, when the optimizer is built elsewhere."""
     built = {o.site.function for o in run.optimizers if o.site is not None}
     groups = [
-        g for g in sites_in(run, ("group",)) if g.function not in built and g.function != "<module>"
+        g for g in calls_of(run, ("group",)) if g.function not in built and g.function != "<module>"
     ]
     if len({(g.file, g.function) for g in groups}) != 1:
         return ()

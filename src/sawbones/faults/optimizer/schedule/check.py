@@ -54,9 +54,9 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.evidence.limits.loop import SCHEDULE_MOVES
 from sawbones.schema import Event, Finding, Fix, Run, Site
-from sawbones.stats.protocol import numbers_equal_to, sites_in
 from sawbones.stats.series import fell
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of, numbers_equal
 
 NEEDS = ("steps",)
 USES = ("source_calls", "source_numbers")
@@ -84,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("the learning rate is the same at every step")
     found = next(_by_plan(run, made, moves), None)
     if found is None:
-        where = locate(*made[:1], *moves[:1]) or sites_in(run, ("rate",))[:3]
+        where = locate(*made[:1], *moves[:1]) or calls_of(run, ("rate",))[:3]
         found = next((f for c in curves if (f := _by_curve(run, *c, where)) is not None), None)
     if found is not None:
         yield found
@@ -248,7 +248,7 @@ def _warm_up_written(run: Run, index: int, rates: Floats) -> tuple[Site, ...]:
     full = optimizer.defaults.get("lr") if optimizer is not None else None
     if not isinstance(full, (int, float)) or rise <= 0:
         return ()
-    return numbers_equal_to(run, [float(round(full / rise))], ("warm", "ramp"))
+    return numbers_equal(run, float(round(full / rise)), words=("warm", "ramp"))
 
 
 def _by_curve(run: Run, index: int, rates: Floats, where: tuple[Site, ...]) -> Finding | None:

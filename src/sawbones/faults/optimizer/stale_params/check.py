@@ -43,8 +43,9 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import NO_GRADIENT, NOT_MEASURED, Finding, Fix, Optimizer, Run, Tensor
-from sawbones.stats.protocol import measured, sites_in
+from sawbones.stats.protocol import measured
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("tensors", "optimizers", "backward", "loose_gradients")
 USES = ("source_calls",)
@@ -150,7 +151,7 @@ def _swapped(run: Run, loose: list[Tensor]) -> Iterator[Finding]:
         return
     copies = [
         c
-        for c in sites_in(run, ("copy",))
+        for c in calls_of(run, ("copy",))
         if optimizer.site is None or c.line > optimizer.site.line
     ]
     forward = next(

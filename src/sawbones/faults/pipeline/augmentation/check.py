@@ -51,19 +51,12 @@ from sawbones.evidence.limits import data as label_limits
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.labels import DrawsHeld, LabelProbe, LabelsTold, MapFit, Redraw
-from sawbones.stats.data_lines import (
-    data_function,
-    feeding_sites,
-    lines_in,
-    loader_sites,
-    marked_lines,
-    training_loader,
-)
 from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.learning import constant_answer
-from sawbones.stats.protocol import sites_in
 from sawbones.stats.series import end_level, fell, start_level
+from sawbones.trace.feeding import feeding_sites, loader_sites, training_loader
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of, lines_in, marked_lines
 
 NEEDS = ("losses",)
 USES = ("label_probe", "redraw", "samples", "data_code", "source_calls", "source_lines", "loaders")
@@ -296,11 +289,11 @@ def _informative(probe: LabelsTold) -> bool:
 
 
 def _in_data(run: Run) -> tuple[Site, ...]:
-    reads = data_function(run, "reads")
-    drawing = sites_in(run, ("draw", "order"))
+    reads = run.data_code.reads
+    drawing = calls_of(run, ("draw", "order"))
     inside = lines_in(drawing, reads)
     if not inside and reads is not None:  # the data set calls a transformation of its own
-        built = lines_in(drawing, data_function(run, "makes"))
+        built = lines_in(drawing, run.data_code.makes)
         loop = {e.site.function for e in run.of_kind("backward") if e.site is not None}
         elsewhere = loop | {"<module>", "__init__", "main"}
         inside = tuple(

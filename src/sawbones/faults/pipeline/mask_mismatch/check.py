@@ -42,9 +42,10 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, counted, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, TokenInput
-from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
 from sawbones.stats.loss_calls import as_site
+from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines, outside_of_models
 
 NEEDS = ("deep", "tokens")
 USES = ("source_lines", "loaders")
@@ -159,9 +160,9 @@ def _where(run: Run, hits: list[tuple[DeepStep, _Mask]]) -> tuple[Site, ...]:
     return locate(
         *building[:1],
         *outside_of_models(run, made)[:2],
-        *outside_of_models(run, marked_lines(run, "mask"))[:1],
+        *data_lines(run, "mask")[:1],
         *loader_sites(run)[::-1],
-        *outside_of_models(run, marked_lines(run, "compare"))[:1],
+        *data_lines(run, "compare")[:1],
         as_site(first.get("site")),
     )[:4]
 

@@ -52,9 +52,9 @@ from sawbones.evidence import NothingToJudge, compared, context, counted, exact,
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.data_lines import feeding_sites, loader_sites, training_batches
-from sawbones.stats.protocol import sites_in
+from sawbones.trace.feeding import feeding_sites, loader_sites, training_batches
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of
 
 NEEDS = ("batches",)
 USES = ("samples", "loaders", "made_tensors", "source_calls")
@@ -117,7 +117,7 @@ def _repeated(run: Run, passes: Mapping[tuple[str, int], list[int]]) -> Iterator
     built = locate(*(sites[source] for source, _ in passes))
     in_a_function = len(built) == 1 and built[0].function != "<module>"
     seeded = [
-        s for s in sites_in(run, ("seed",)) if in_a_function and s.function == built[0].function
+        s for s in calls_of(run, ("seed",)) if in_a_function and s.function == built[0].function
     ]
     text = (
         f"{len(orders)} passes over the data begin with the same {size} samples in the same order"

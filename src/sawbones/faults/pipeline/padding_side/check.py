@@ -44,11 +44,11 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import DeepStep, Finding, Fix, Op, Run, Site, TokenInput
-from sawbones.stats.collating import inside_collate
-from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models
 from sawbones.stats.loss_calls import as_site
+from sawbones.trace.feeding import inside_collate, loader_sites
 from sawbones.trace.graph import StepGraph, lookup
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines
 
 NEEDS = ("deep", "tokens")
 USES = ("source_lines", "loaders")
@@ -117,7 +117,7 @@ def _single_reads(deep: DeepStep) -> list[Mapping[str, Any]]:
 
 def _where(run: Run, used: Site | None) -> tuple[Site, ...]:
     """Where rows are padded, if that was seen, then where the wrong end is read."""
-    pads = outside_of_models(run, marked_lines(run, "pad"))
+    pads = data_lines(run, "pad")
     collate = loader_sites(run)[1:]
     near = inside_collate(run, pads) if collate else pads
     return locate(*near[:1], used, *collate, *loader_sites(run)[:1])[:4]

@@ -41,18 +41,14 @@ from collections.abc import Iterator, Sequence
 from sawbones.evidence import NothingToJudge, compared, counted, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.collating import inside_collate
-from sawbones.stats.data_lines import (
-    feeding_sites,
-    loader_sites,
-    marked_lines,
-    outside_of_models,
-    sample_rows,
-    training_loader,
-)
-from sawbones.stats.failures import numbers_equal
-from sawbones.stats.protocol import sites_in
+from sawbones.stats.row_ends import sample_rows
+from sawbones.trace.feeding import feeding_sites, inside_collate, loader_sites, training_loader
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import (
+    calls_of,
+    data_lines,
+    numbers_equal,
+)
 
 NEEDS = ("deep", "samples")
 USES = ("loaders", "source_lines", "source_numbers", "source_calls")
@@ -131,7 +127,7 @@ def _padded(lengths: Sequence[int], sizes: Sequence[int]) -> int:
 
 def _where(run: Run, tight: bool, fixed: Sequence[Site]) -> tuple[Site, ...]:
     """Where rows are padded, or where they are drawn, whichever is to be changed."""
-    pads = outside_of_models(run, marked_lines(run, "pad"))
+    pads = data_lines(run, "pad")
     near = inside_collate(run, pads) or pads[:1]
     loaders, feeding = loader_sites(run), feeding_sites(run)
     return locate(
@@ -152,4 +148,4 @@ def _ordering(run: Run) -> list[Site]:
     if loader and loader.batch_sampler == "BatchSampler" and loader.sampler in OF_PYTORCH:
         return []
     own = ("__iter__", "__call__", "sampler", "batches")
-    return [s for s in sites_in(run, ("order",)) if s.function in own]
+    return [s for s in calls_of(run, ("order",)) if s.function in own]

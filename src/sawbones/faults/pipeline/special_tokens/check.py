@@ -41,10 +41,10 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.collating import inside_collate
-from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
-from sawbones.stats.row_ends import copied_share, ids_of
+from sawbones.stats.row_ends import copied_share, ids_of, sample_rows
+from sawbones.trace.feeding import inside_collate, loader_sites
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines, marked_lines
 
 NEEDS = ("deep", "samples")
 USES = ("source_lines", "loaders")
@@ -103,7 +103,7 @@ def _collides(run: Run, rows: _Rows, targets: _Rows) -> Iterator[Finding]:
         harm = exact(text, holes, signal="samples")
     else:
         return
-    vocabulary = outside_of_models(run, marked_lines(run, "vocabulary"))
+    vocabulary = data_lines(run, "vocabulary")
     yield finding(
         f"Padding and a real token share the id {pad}",
         locate(*vocabulary[:2], *marked_lines(run, "assign", pad)[:1], *loader_sites(run))[:4],
@@ -154,7 +154,7 @@ def _followed_by_padding(rows: _Rows, targets: _Rows) -> bool:
 
 
 def _masked_end(run: Run, pad: int, num_ids: int, commonest: float) -> Finding:
-    lines = outside_of_models(run, marked_lines(run, "compare"))
+    lines = data_lines(run, "compare")
     # what a library's tokenizer is told to pad with
     told = marked_lines(run, "assign", names=("pad_token", "pad_token_id"))
     return finding(
@@ -198,7 +198,7 @@ def _no_end(run: Run, num_ids: int, commonest: float) -> Finding:
         f"the last target that counts is one of {num_ids} and more different ids: none is a "
         "terminator"
     )
-    pads = outside_of_models(run, marked_lines(run, "pad"))
+    pads = data_lines(run, "pad")
     reading = compared(
         text, commonest, limits.OPEN_ENDS_ALIKE, below=True, expected=1, signal="samples"
     )

@@ -41,16 +41,10 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, context, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.data_lines import (
-    data_function,
-    feeding_sites,
-    loader_sites,
-    marked_lines,
-    outside_of_models,
-    training_loader,
-)
 from sawbones.stats.waiting import hears_operators, waiting
+from sawbones.trace.feeding import feeding_sites, loader_sites, training_loader
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines
 
 NEEDS = ("steps",)
 USES = ("loaders", "data_code", "source_lines", "operators_heard", "source_calls", "cpu_time")
@@ -71,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     busy = limits.BUSY_SHARE.reached_by(run.cpu_time.waiting_share)
     sure = limits.WAITING_MS.reached_by(found.wait_ms) and not hears_operators(run) and not busy
     loader = training_loader(run)
-    reads = data_function(run, "reads")
+    reads = run.data_code.reads
     reading = Site(reads[0], reads[1], "", "") if reads is not None else None
     how = (
         f"the loader has {loader.num_workers} workers"
@@ -101,7 +95,7 @@ def _made_by_hand(run: Run) -> tuple[Site, ...]:
     """Functions of the user's own that are called where samples are put together, then where the
     model is called.
     """
-    inside = outside_of_models(run, marked_lines(run, "use"))
+    inside = data_lines(run, "use")
     elsewhere = {s.function for s in feeding_sites(run)} | {"<module>", "__init__"}
     preparing = [s for s in inside if s.function not in elsewhere]
     return locate(*preparing[-1:], *feeding_sites(run))

@@ -39,8 +39,8 @@ from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, context, exact, finding, refused
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.data_lines import loader_sites
 from sawbones.stats.failures import failure, user_frames
+from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
 
 NEEDS = ("crash",)

@@ -47,9 +47,10 @@ from sawbones.evidence import NothingToJudge, compared, counted, exact, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.schema.held import VocabularyPair
-from sawbones.stats.data_lines import feeding_sites, marked_lines, outside_of_models
 from sawbones.stats.evaluations import hits
+from sawbones.trace.feeding import feeding_sites
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines, marked_lines
 
 NEEDS = ("steps",)
 USES = ("vocabularies", "samples", "evaluation", "source_lines")
@@ -150,7 +151,7 @@ def _renumbered(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
         or limits.NEWCOMER_KNOWN.undercut_by(before / after if after else 1)
     ):
         return
-    numbered = outside_of_models(run, marked_lines(run, "vocabulary"))
+    numbered = data_lines(run, "vocabulary")
     text = (
         f"ids of validation and training overlap by {1 - distance:.1%}, and by {1 - by_rank:.1%} "
         f"when both are sorted by frequency; id {int(number)} goes from {before:.2%} to {after:.2%}"
@@ -179,7 +180,7 @@ def _unknown(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
         or not limits.UNKNOWN_IN_TRAINING.kept_by(before)
     ):
         return
-    lookups = outside_of_models(run, marked_lines(run, "default"))
+    lookups = data_lines(run, "default")
     makers = {s.function for s in lookups} - {"<module>"}
     uses = [s for s in marked_lines(run, "use") if any(f"{name}(" in s.code for name in makers)]
     text = (
@@ -216,6 +217,6 @@ def _where(run: Run, pair: VocabularyPair) -> tuple[Site, ...]:
 
     named = assigned(pair.names[::-1])
     owners = [s for s in named if s.function in ("<module>", "main")] or named
-    numbered = outside_of_models(run, marked_lines(run, "vocabulary"))
+    numbered = data_lines(run, "vocabulary")
     holders = assigned(pair.holders)
     return locate(*holders[:2], *owners[:2], *numbered[:2])[:5]

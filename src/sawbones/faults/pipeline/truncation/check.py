@@ -48,11 +48,11 @@ from sawbones.evidence import NothingToJudge, compared, context, counted, findin
 from sawbones.evidence.limits import data as label_limits
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Evidence, Finding, Fix, Run
-from sawbones.stats.data_lines import loader_sites, marked_lines, outside_of_models, sample_rows
-from sawbones.stats.failures import numbers_equal
 from sawbones.stats.learning import learned
-from sawbones.stats.row_ends import copied_share, ids_of
+from sawbones.stats.row_ends import copied_share, ids_of, sample_rows
+from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import data_lines, numbers_equal, outside_of_models
 
 NEEDS = ("deep", "samples")
 USES = ("label_probe", "source_lines", "source_numbers", "loaders")
@@ -95,7 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not found:
         return
     title, reading = found
-    cuts = outside_of_models(run, marked_lines(run, "cut", limit))
+    cuts = data_lines(run, "cut", limit)
     named = [s for number in _numbers(run, limit) for s in numbers_equal(run, number)]
     piled = (
         f"{at} of {total} rows have exactly {limit} tokens, the lengths just below "

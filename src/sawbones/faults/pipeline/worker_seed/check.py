@@ -43,9 +43,9 @@ from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.labels import Redraw
-from sawbones.stats.data_lines import data_function, lines_in, loader_sites, training_batches
-from sawbones.stats.protocol import sites_in
+from sawbones.trace.feeding import loader_sites, training_batches
 from sawbones.trace.locate import locate
+from sawbones.trace.source_lines import calls_of, lines_in
 
 NEEDS = ("loaders", "redraw")
 USES = ("data_code", "source_calls")
@@ -68,7 +68,7 @@ def check(run: Run) -> Iterator[Finding]:
     between_epochs = epochs >= 2 and limits.DRAWN_ALIKE.reached_by(both.epochs)
     if not between_workers and not between_epochs:
         return
-    seeding = data_function(run, "seeds")
+    seeding = run.data_code.seeds
     seeded = Site(seeding[0], seeding[1] + 1, "", "") if seeding is not None else None
     who = f"{workers} workers" if between_workers else f"each worker in all {epochs} epochs"
     text = (
@@ -91,8 +91,8 @@ def check(run: Run) -> Iterator[Finding]:
 def _one_stream(run: Run, drawn: Redraw, alike: float) -> Iterator[Finding]:
     if not limits.DRAWN_ALIKE.reached_by(alike):
         return
-    reads = data_function(run, "reads")
-    inside = lines_in(sites_in(run, ("draw", "seed")), reads)
+    reads = run.data_code.reads
+    inside = lines_in(calls_of(run, ("draw", "seed")), reads)
     start = Site(reads[0], reads[1], "", "") if reads is not None else None
     text = (
         f"two of {drawn.num_workers} workers begin with the same {drawn.samples} samples "

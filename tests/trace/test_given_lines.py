@@ -7,7 +7,7 @@ import pytest
 from sawbones.observe.signals.source_lines import user_lines
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Ending, Run, Site
-from sawbones.stats.given_lines import given_lines
+from sawbones.trace.given_lines import given_lines
 
 SCRIPT = """
 table = read(path)
