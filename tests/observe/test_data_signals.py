@@ -16,6 +16,7 @@ from sawbones.observe.signals.samples import SampleLog, token_shift
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.schema.held import VocabularyPair
 from sawbones.schema.labels import DrawnAlike
+from sawbones.schema.samples import ClassAnswers
 
 
 def texts(rng: np.random.Generator, num: int, end: int | None) -> list[list[int]]:
@@ -37,9 +38,9 @@ def test_padding_is_found_by_value_on_its_side(left: bool) -> None:
         log.saw([("", padded(texts(rng, 16, None), left=left))], "train")
     found = log.record()
     assert found is not None
-    assert found["rows"]["pad_id"] == 0
-    assert found["rows"]["pad_side"] == ("left" if left else "right")
-    assert found["rows"]["tight_share"] == 1.0
+    assert found.rows.pad_id == 0
+    assert found.rows.pad_side == ("left" if left else "right")
+    assert found.rows.tight_share == 1.0
 
 
 def test_batches_sorted_by_length_keep_the_usual_layout() -> None:
@@ -48,8 +49,8 @@ def test_batches_sorted_by_length_keep_the_usual_layout() -> None:
         log.saw([("", padded(sorted(texts(rng, 16, 2), key=len, reverse=True)))], "train")
     found = log.record()
     assert found is not None
-    assert found["rows"]["time_first"] is False
-    assert found["rows"]["ends"]["below"]["2"] == found["rows"]["ends"]["below"]["all"]
+    assert found.rows.time_first is False
+    assert len(found.rows.lengths) == 12 * 16
 
 
 def test_a_column_that_few_rows_reach_is_not_time_first() -> None:
@@ -61,7 +62,7 @@ def test_a_column_that_few_rows_reach_is_not_time_first() -> None:
         log.saw([("", padded(rows))], "train")
     found = log.record()
     assert found is not None
-    assert found["rows"]["time_first"] is False
+    assert found.rows.time_first is False
 
 
 def test_targets_tell_whether_the_end_counts() -> None:
@@ -77,7 +78,7 @@ def test_targets_tell_whether_the_end_counts() -> None:
             log.asked(None, wanted.flatten(), 0)
         found = log.record()
         assert found is not None
-        assert ("2" in found["rows"]["targets"]["counted"]) is counted
+        assert (2 in found.rows.targets.counted) is counted
 
 
 def test_predictions_are_counted_by_class() -> None:
@@ -86,7 +87,7 @@ def test_predictions_are_counted_by_class() -> None:
         log.asked(torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1]), None)
     found = log.record()
     assert found is not None
-    assert found["predictions"]["classes"] == {"0": [10, 10, 20], "1": [10, 0, 0]}
+    assert found.predictions.classes == {0: ClassAnswers(10, 10, 20), 1: ClassAnswers(10, 0, 0)}
 
 
 def test_places_of_a_map_are_counted_but_are_no_labels_of_samples() -> None:
@@ -97,9 +98,12 @@ def test_places_of_a_map_are_counted_but_are_no_labels_of_samples() -> None:
         log.asked(torch.full((2, 1, 4, 4), -1.0), target, None)
     found = log.record()
     assert found is not None
-    assert found["predictions"]["maps"]
-    assert found["predictions"]["classes"] == {"0": [310, 310, 320], "1": [10, 0, 0]}
-    assert "labels" not in found
+    assert found.predictions.maps
+    assert found.predictions.classes == {
+        0: ClassAnswers(310, 310, 320),
+        1: ClassAnswers(10, 0, 0),
+    }
+    assert found.labels == ()
 
 
 def test_targets_that_do_not_count_tell_that_time_comes_first() -> None:
@@ -114,20 +118,20 @@ def test_targets_that_do_not_count_tell_that_time_comes_first() -> None:
         log.asked(None, whole[1:].reshape(-1), 0)
     found = log.record()
     assert found is not None
-    assert (found["rows"]["time_first"], found["rows"]["pad_id"], found["rows"]["pad_side"]) == (
+    assert (found.rows.time_first, found.rows.pad_id, found.rows.pad_side) == (
         True,
         0,
         "right",
     )
-    assert found["rows"]["targets"]["copies"] == 1.0
+    assert found.rows.targets.copies == 1.0
 
 
 def test_renumbered_ids_differ_as_they_are_and_agree_by_rank() -> None:
     train = np.array([50, 30, 10, 5, 5])
-    assert token_shift(train, train)["distance"] == pytest.approx(0.0)
+    assert token_shift(train, train).distance == pytest.approx(0.0)
     moved = token_shift(train, train[::-1].copy())
-    assert moved["distance"] > 0.5
-    assert moved["by_rank"] == pytest.approx(0.0)
+    assert moved.distance > 0.5
+    assert moved.by_rank == pytest.approx(0.0)
 
 
 def look_at(encode: dict[str, int], decode: dict[int, str]) -> VocabularyPair:

@@ -30,14 +30,14 @@ def test_windows_dealt_out(layout: str, ahead: int) -> None:
         torch.randperm(360, generator=torch.Generator().manual_seed(1)), layout, ahead
     ).record()
     assert found is not None
-    assert (found["ahead"], found["steps"]) == (ahead, 24)
-    assert found["later"] > 0.95
+    assert (found.ahead, found.steps) == (ahead, 24)
+    assert found.later > 0.95
 
 
 def test_windows_cut_at_one_moment() -> None:
     found = _seen(torch.arange(360)).record()
     assert found is not None
-    assert found["later"] == 0.0
+    assert found.later == 0.0
 
 
 def test_classified_windows_are_left_alone() -> None:

@@ -36,6 +36,6 @@ def test_only_copies_of_records_are_far_from_all_other_rows(kind: str) -> None:
         log.saw(phase, ids, np.zeros(ids.shape, bool))
     found = log.record()
     if kind == "record":
-        assert found is not None and found["copies"] >= 50 and found["beside"] == 0.0
+        assert found is not None and found.copies >= 50 and found.beside == 0.0
     else:
-        assert found is None or found["beside"] > 0.5
+        assert found is None or found.beside > 0.5

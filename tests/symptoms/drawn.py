@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from sawbones.schema import (
 )
 from sawbones.schema.loss import LossFacts
 from sawbones.schema.observed import Observed
+from sawbones.schema.samples import ClassAnswers, Predictions, Samples
 from sawbones.store.codec import decode_fields
 
 LINE = Site("train.py", 12, "<module>", "loss.backward()")
@@ -91,9 +92,10 @@ def drawn(losses: npt.ArrayLike, **changes: Any) -> Run:
     return Run("train.py", (), "run", {}, **(given | changes | decode_fields(Observed, facts)))
 
 
-def classes(table: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+def classes(table: Mapping[int, tuple[int, int, int]]) -> dict[str, Any]:
     """Answers of the last steps: class -> labels, hits, answers."""
-    return {"samples": {"predictions": {"classes": table}}}
+    rows = {label: ClassAnswers(*row) for label, row in table.items()}
+    return {"samples": Samples(Predictions(40, rows))}
 
 
 def _call(changes: Mapping[str, Any]) -> LossCall:

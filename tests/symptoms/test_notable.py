@@ -74,8 +74,10 @@ CASES = {
         drawn(falling(), **repeated(["torch"], 1e-7)),
     ),
     "one-class": (
-        drawn(falling(), facts=classes({"0": [100, 100, 400], **{c: [100, 0, 0] for c in "123"}})),
-        drawn(falling(), facts=classes({"0": [100, 99, 380], "1": [300, 9, 20]})),
+        drawn(
+            falling(), facts=classes({0: (100, 100, 400), **dict.fromkeys((1, 2, 3), (100, 0, 0))})
+        ),
+        drawn(falling(), facts=classes({0: (100, 99, 380), 1: (300, 9, 20)})),
     ),
     "waits-for-data": (drawn(falling(), **waiting(6.0)), drawn(falling(), **waiting(3.0))),
     "memory-grows": (

@@ -28,6 +28,7 @@ from sawbones.schema.one_off import (
     TwinRun,
 )
 from sawbones.schema.ranks import Collective, LocalGradients, Position, Write
+from sawbones.schema.samples import Samples
 from sawbones.schema.site import Site
 from sawbones.schema.source import IndexWrites, MadeTensors, SourceCall, SourceLine, SourceNumber
 
@@ -79,6 +80,7 @@ class Observed:
     index_writes: tuple[IndexWrites, ...] = ()  # lines that add to places of index tensors
     # the data
     made_tensors: tuple[MadeTensors, ...] = ()
+    samples: Samples | None = None
     label_probe: LabelProbe | None = None
     redraw: Redraw | None = None
     vocabularies: tuple[VocabularyPair, ...] = ()

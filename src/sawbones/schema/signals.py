@@ -157,8 +157,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "samples": (
         "what samples and labels hold was not recorded: only diagnose does",
-        lambda r: bool(r.facts.get("samples")),
-        _without_fact("samples"),
+        lambda r: bool(r.samples),
+        _without("samples"),
     ),
     "redraw": (
         "samples of the data set were not read twice: only diagnose does, with a map-style data "

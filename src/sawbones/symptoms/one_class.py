@@ -23,6 +23,7 @@ from __future__ import annotations
 from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
+from sawbones.schema.samples import Samples
 
 CLASS = "notable"
 CALLED = (
@@ -40,20 +41,19 @@ CAUSES = ("data.*", "pipeline.*", "model.*", "loss.*", "optimizer.*", "loop.*", 
 
 
 def look(run: Run) -> Symptom | None:
-    counted = (run.facts.get("samples") or {}).get("predictions") or {}
-    rows = counted.get("classes") or {}
-    asked = sum(int(row[0]) for row in rows.values())
-    given = {name: int(row[2]) for name, row in rows.items()}
+    rows = (run.samples or Samples()).predictions.classes
+    asked = sum(row.wanted for row in rows.values())
+    given = {name: row.given for name, row in rows.items()}
     if not limits.ANSWERS_TO_TELL.reached_by(asked):
         raise NothingToJudge("the answers of the last steps were not counted")
     if not limits.STEPS_TO_TELL.reached_by(run.num_steps):
         raise NothingToJudge(f"{run.num_steps} steps are too few to tell")
-    most = max(int(row[0]) for row in rows.values()) / asked
+    most = max(row.wanted for row in rows.values()) / asked
     favourite = max(given, key=lambda name: given[name])
     share = given[favourite] / max(sum(given.values()), 1)
     if limits.ONE_CLASS_PREVAILS.passed_by(most) or not limits.ONE_ANSWER.reached_by(share):
         return None
-    wanted = int(rows[favourite][0]) / asked
+    wanted = rows[favourite].wanted / asked
     text = (
         f"{share:.1%} of {asked} answers are class {favourite}, which has {wanted:.1%} of "
         "the labels"

@@ -10,6 +10,7 @@ import torch
 from sawbones.faults.data.degenerate_samples import check as degenerate_samples
 from sawbones.observe.signals.label_probe import PairLog
 from sawbones.schema import Batch, Ending, Run
+from sawbones.schema.samples import IdCounts, Samples, TokenRows
 
 
 def run_of(
@@ -21,10 +22,9 @@ def run_of(
     batches = tuple(
         Batch(k, 0, "train", source, 0.0, (), tuple(prints[k::10]), 0) for k in range(10)
     )
-    facts = {
-        "samples": {"rows": {"starts": {"-1": empty_rows, "7": rows - empty_rows, "all": rows}}}
-    }
-    return Run("train.py", (), "", {}, Ending("finished"), batches=batches, facts=facts)
+    starts = IdCounts({-1: empty_rows, 7: rows - empty_rows}, rows)
+    samples = Samples(rows=TokenRows(starts=starts))
+    return Run("train.py", (), "", {}, Ending("finished"), batches=batches, samples=samples)
 
 
 def test_one_empty_sample_for_each_label_is_named() -> None:
@@ -56,5 +56,5 @@ def test_samples_of_earlier_epochs_say_nothing_about_their_labels() -> None:
         log.add(inputs, labels)
     found = log.probe()
     assert found is not None
-    assert found["num"] == 120
-    assert found["z"] < 4.0
+    assert found.num == 120
+    assert found.z < 4.0

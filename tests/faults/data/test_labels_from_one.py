@@ -11,9 +11,10 @@ import pytest
 from sawbones.faults.data.label_out_of_range import check as label_out_of_range
 from sawbones.schema import STEP_COLUMNS, Batch, DeepStep, Ending, LossCall, Run, Site, Value
 from sawbones.schema.loss import LossFacts
+from sawbones.schema.samples import Samples
 
 
-def run_of(counts: Mapping[str, int], num_classes: int = 5, rows: int = 64, **facts: Any) -> Run:
+def run_of(counts: Mapping[int, int], num_classes: int = 5, rows: int = 64, **facts: Any) -> Run:
     """Ten batches with these labels; `facts` are added to those of the loss."""
     table = {name: np.zeros(10) for name in STEP_COLUMNS}
     about = {
@@ -45,11 +46,11 @@ def run_of(counts: Mapping[str, int], num_classes: int = 5, rows: int = 64, **fa
         steps=table,
         batches=(batch,),
         deep=(DeepStep(0, 0, losses=(call,)),),
-        facts={"samples": {"labels": [dict(counts)] * 10}},
+        samples=Samples(labels=(counts,) * 10),
     )
 
 
-FROM_ONE = {"1": 20, "2": 15, "3": 16, "4": 13}
+FROM_ONE = {1: 20, 2: 15, 3: 16, 4: 13}
 
 
 def test_a_first_score_that_is_never_a_target_is_named() -> None:
@@ -61,15 +62,15 @@ def test_a_first_score_that_is_never_a_target_is_named() -> None:
 @pytest.mark.parametrize(
     ("counts", "changed"),
     [
-        ({"0": 1, **FROM_ONE}, {}),  # the first class is rare
-        ({"2": 20, "3": 15, "4": 16}, {}),  # two classes are missing: no shift by one
-        ({"1": 60, "2": 60, "3": 60, "4": 1}, {}),  # classes as rare as the missing one may be
+        ({0: 1, **FROM_ONE}, {}),  # the first class is rare
+        ({2: 20, 3: 15, 4: 16}, {}),  # two classes are missing: no shift by one
+        ({1: 60, 2: 60, 3: 60, 4: 1}, {}),  # classes as rare as the missing one may be
         (FROM_ONE, {"ignore_index": 0}),  # 0 means no label
         (FROM_ONE, {"target_num": 640}),  # a target for every position, where 0 pads by custom
-        ({"1": 32, "2": 32}, {"num_classes": 4}),  # the last is missing as well
+        ({1: 32, 2: 32}, {"num_classes": 4}),  # the last is missing as well
     ],
 )
 def test_classes_that_are_rare_reserved_or_tokens_stay_silent(
-    counts: dict[str, int], changed: dict[str, Any]
+    counts: dict[int, int], changed: dict[str, Any]
 ) -> None:
     assert list(label_out_of_range.check(run_of(counts, **changed))) == []

@@ -11,6 +11,7 @@ import pytest
 from sawbones.evidence import NothingToJudge
 from sawbones.faults.pipeline.no_shuffle import check as no_shuffle
 from sawbones.schema import STEP_COLUMNS, Batch, Ending, Loader, Optimizer, Run, Site
+from sawbones.schema.samples import Samples
 
 
 def run_of(orders: list[list[int]], sampler: str = "RandomSampler", num_optimizers: int = 1) -> Run:
@@ -61,7 +62,7 @@ def test_two_models_may_see_the_same_batches() -> None:
 
 
 def with_levels(levels: list[tuple[float, float]]) -> Run:
-    return replace(run_of([shuffled(1)]), facts={"samples": {"levels": levels}})
+    return replace(run_of([shuffled(1)]), samples=Samples(levels=tuple(levels)))
 
 
 def test_targets_that_climb_from_batch_to_batch_are_sorted() -> None:

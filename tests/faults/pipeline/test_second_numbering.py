@@ -14,6 +14,7 @@ from sawbones.faults.pipeline.tokenizer_mismatch import check as tokenizer_misma
 from sawbones.observe.signals.samples import read_rows
 from sawbones.schema import Ending, Run
 from sawbones.schema.held import VocabularyPair
+from sawbones.schema.samples import ClassAnswers, Predictions, Samples
 
 
 def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
@@ -41,16 +42,13 @@ def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
         "result": {"num": 300, "mean": held_out},
         "target_counts": {"0": 150, "1": 150},
     }
+    told = Samples(Predictions(20, {k: ClassAnswers(150, right, 150) for k in (0, 1)}))
     facts = {
-        "samples": {
-            "predictions": {
-                "calls": 20,
-                "classes": {"0": [150, right, 150], "1": [150, right, 150]},
-            }
-        },
         "evaluation": {"nodes": [node]},
     }
-    return Run("train.py", (), "", {}, Ending("finished"), facts=facts, vocabularies=(pair,))
+    return Run(
+        "train.py", (), "", {}, Ending("finished"), facts=facts, vocabularies=(pair,), samples=told
+    )
 
 
 def test_answers_by_chance_under_another_numbering_are_named() -> None:
@@ -84,6 +82,7 @@ def test_a_letter_with_the_id_of_padding_is_named_however_common_it_is(
             row[length] = 9  # the end of the text
         batches.append(rows[:, :-1])
         targets[number] = (rows[:, 1:], 0)
-    facts = {"samples": {"rows": read_rows(batches, targets, list(range(10)))}}
-    found = list(special_tokens.check(Run("train.py", (), "", {}, Ending("finished"), facts=facts)))
+    samples = Samples(rows=read_rows(batches, targets, list(range(10))))
+    run = Run("train.py", (), "", {}, Ending("finished"), samples=samples)
+    found = list(special_tokens.check(run))
     assert len(found) == named

@@ -9,11 +9,11 @@ windows hold. Steps are compared bit by bit, several in a row, so chance plays n
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from sawbones.schema import samples as kinds
 
 MAX_TRAINED = 3000
 MAX_EVALUATED = 300
@@ -78,7 +78,7 @@ class LaterWindows:
             )
         self._latest = []
 
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> kinds.LaterWindows | None:
         trained = self._rows["train"]
         new = [row for key, row in self._rows["eval"].items() if key not in trained]
         if (
@@ -110,7 +110,7 @@ class LaterWindows:
 
 def _compared(
     trained: Values, evaluated: Values, answers: npt.NDArray[np.float64]
-) -> dict[str, Any] | None:
+) -> kinds.LaterWindows | None:
     time = trained.shape[1]
     length = min(max(time // 3, 3), _MAX_SEGMENT)
     ours, theirs = _segments(trained, length), _segments(evaluated, length)
@@ -125,13 +125,8 @@ def _compared(
     if ahead is None:
         return None
     later = np.isin(theirs[:, -1], inside)
-    return {
-        "evaluated": len(evaluated),
-        "trained": len(trained),
-        "later": float(later.mean()),
-        "steps": time,
-        "ahead": ahead,
-    }
+    later_share = float(later.mean())
+    return kinds.LaterWindows(len(evaluated), len(trained), later_share, time, ahead)
 
 
 def _segments(rows: Values, length: int) -> Keys:

@@ -14,6 +14,7 @@ import numpy as np
 
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.label_probe import features
+from sawbones.schema import samples as kinds
 
 MAX_TRAINED = 3000
 MAX_EVALUATED = 300
@@ -48,7 +49,7 @@ class NearCopies:
             values = features(row)
             kept.setdefault(values.tobytes(), values)
 
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> kinds.NearCopies | None:
         """Of the evaluated samples that were not trained on as they are, the share that has a near
         copy among the trained ones.
         """
@@ -66,9 +67,5 @@ class NearCopies:
         if known.sum() < 40:
             return None
         ratio = first[known] / tenth[known]
-        return {
-            "evaluated": int(known.sum()),
-            "trained": len(x),
-            "near": float(np.mean(ratio < _NEAR)),
-            "middle": float(np.median(ratio)),
-        }
+        near, middle = float(np.mean(ratio < _NEAR)), float(np.median(ratio))
+        return kinds.NearCopies(int(known.sum()), len(x), near, middle)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.later_windows import LaterWindows
 from sawbones.observe.signals.near_copies import NearCopies
 from sawbones.observe.signals.token_copies import TokenCopies
+from sawbones.schema import samples as kinds
 
 MAX_BATCHES = 60
 LAST_CALLS = 40  # predictions are judged at the end of training
@@ -38,7 +40,7 @@ class SampleLog:
         self._targets: dict[int, tuple[Ids, int]] = {}
         self._latest = -1  # the batch that the next target belongs to
         self._calls: deque[dict[int, list[int]]] = deque(maxlen=LAST_CALLS)
-        self._labels: list[dict[str, int]] = []  # counts of class labels, call by call
+        self._labels: list[dict[int, int]] = []  # counts of class labels, call by call
         self._levels: list[
             tuple[float, float]
         ] = []  # least and largest of real-valued targets, call by call
@@ -197,7 +199,7 @@ class SampleLog:
                 )
             )
         if len(self._labels) < _MAX_LABELLED:
-            self._labels.append({str(k): row[0] for k, row in table.items() if row[0]})
+            self._labels.append({k: row[0] for k, row in table.items() if row[0]})
 
     def _count_maps(self, scores: torch.Tensor, target: torch.Tensor) -> None:
         """A label for every place of a map, as in segmentation: counted like samples, but no labels
@@ -239,53 +241,42 @@ class SampleLog:
         self._calls.append({int(k): counts[k].tolist() for k in np.flatnonzero(counts.any(1))})
         self._maps = True
 
-    def record(self) -> dict[str, Any] | None:
-        found: dict[str, Any] = {}
-        if len(self._calls) >= 10:
-            total: dict[int, list[int]] = {}
-            for call in self._calls:
-                for label, row in call.items():
-                    total[label] = [
-                        a + b for a, b in zip(total.get(label, [0, 0, 0]), row, strict=True)
-                    ]
-            found["predictions"] = {
-                "calls": len(self._calls),
-                "classes": {str(k): v for k, v in total.items()},
-                "maps": self._maps,
-            }
-        if self._alike:
-            found["altered"] = {
-                "calls": len(self._alike),
-                "correlation": float(np.median(self._alike)),
-            }
-        if (copies := self._copies.record()) is not None:
-            found["copies"] = copies
-        if (later := self._later.record()) is not None:
-            found["later_windows"] = later
-        if (token_copies := self._token_copies.record()) is not None:
-            found["token_copies"] = token_copies
-        if self._void:
-            found["void"] = self._void
-        if len(self._levels) >= 8:
-            found["levels"] = self._levels
-        if len(self._labels) >= 6:
-            found["labels"] = self._labels
+    def record(self) -> kinds.Samples | None:
         train, held_out = self._histograms["train"], self._histograms["eval"]
-        if len(train) and len(held_out):
-            found["token_shift"] = token_shift(train, held_out)
-        if self._rows:
-            found["rows"] = read_rows(self._rows, self._targets, self._of_call)
-            if len(self._answers) >= 10:
-                found["rows"]["answers"] = answers_by_length(found["rows"], self._answers)
-        return found or None
+        found = kinds.Samples(
+            self._predictions() if len(self._calls) >= 10 else kinds.Predictions(),
+            kinds.Altered(len(self._alike), float(np.median(self._alike))) if self._alike else None,
+            self._copies.record(),
+            self._token_copies.record(),
+            self._later.record(),
+            tuple(self._void),
+            tuple(self._levels) if len(self._levels) >= 8 else (),
+            tuple(self._labels) if len(self._labels) >= 6 else (),
+            token_shift(train, held_out) if len(train) and len(held_out) else None,
+            self._token_rows() if self._rows else None,
+        )
+        return found if found != kinds.Samples() else None
+
+    def _predictions(self) -> kinds.Predictions:
+        total: dict[int, list[int]] = {}
+        for call in self._calls:
+            for label, row in call.items():
+                known = total.get(label, [0, 0, 0])
+                total[label] = [a + b for a, b in zip(known, row, strict=True)]
+        classes = {label: kinds.ClassAnswers(*row) for label, row in total.items()}
+        return kinds.Predictions(len(self._calls), classes, self._maps)
+
+    def _token_rows(self) -> kinds.TokenRows:
+        rows = read_rows(self._rows, self._targets, self._of_call)
+        return answers_by_length(rows, self._answers) if len(self._answers) >= 10 else rows
 
 
-def _newcomer(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> list[float]:
-    """[id, share in training, share in validation] of the id that validation has most more
+def _newcomer(p: npt.NDArray[np.float64], q: npt.NDArray[np.float64]) -> tuple[int, float, float]:
+    """(id, share in training, share in validation) of the id that validation has most more
     often.
     """
     most = int(np.argmax(q - p))
-    return [most, float(p[most]), float(q[most])]
+    return most, float(p[most]), float(q[most])
 
 
 def _is_tokens(tensor: torch.Tensor) -> bool:
@@ -333,16 +324,16 @@ def _ends(rows: Ids) -> npt.NDArray[np.bool_]:
 
 
 def answers_by_length(
-    rows: dict[str, Any], answers: Iterable[tuple[Ids, Ids, Ids]]
-) -> dict[str, Any]:
+    rows: kinds.TokenRows, answers: Iterable[tuple[Ids, Ids, Ids]]
+) -> kinds.TokenRows:
     """How often samples were answered right towards the end of training, apart for the longest rows
     and for the others.
     """
-    limit = max(rows["lengths"])
+    limit = max(rows.lengths)
     wanted_of: dict[str, Counter[int]] = {"at_limit": Counter(), "below": Counter()}
     right = {"at_limit": 0, "below": 0}
     for ids, wanted, correct in answers:
-        size = ids.shape[1] - end_runs(ids, rows.get("pad_id"), rows.get("pad_side"))
+        size = ids.shape[1] - end_runs(ids, rows.pad_id, rows.pad_side)
         for side, chosen in (("at_limit", size >= limit), ("below", size < limit)):
             wanted_of[side].update(wanted[chosen].tolist())
             right[side] += int(correct[chosen].sum())
@@ -350,34 +341,29 @@ def answers_by_length(
     for side, counts in wanted_of.items():
         total = max(sum(counts.values()), 1)
         commonest = max(counts.values(), default=0) / total
-        found[side] = {
-            "rows": sum(counts.values()),
-            "right": right[side] / total,
-            "commonest": commonest,
-        }
-    return found
+        found[side] = kinds.RowAnswers(sum(counts.values()), right[side] / total, commonest)
+    return replace(rows, at_limit=found["at_limit"], below=found["below"])
 
 
-def token_shift(train: Ids, held_out: Ids) -> dict[str, Any]:
+def token_shift(train: Ids, held_out: Ids) -> kinds.TokenShift:
     """How far the ids of validation are from those of training: as they are, and when only the
     frequencies by rank count.
     """
     width = max(len(train), len(held_out))
     p = np.pad(train, (0, width - len(train))) / max(int(train.sum()), 1)
     q = np.pad(held_out, (0, width - len(held_out))) / max(int(held_out.sum()), 1)
-    return {
-        "train": int(train.sum()),
-        "eval": int(held_out.sum()),
-        "distance": float(0.5 * np.abs(p - q).sum()),
-        "by_rank": float(0.5 * np.abs(np.sort(p)[::-1] - np.sort(q)[::-1]).sum()),
-        "newcomer": _newcomer(p, q),
-        "commonest": [[int(i), float(p[i]), float(q[i])] for i in np.argsort(-p)[:5]],
-    }
+    return kinds.TokenShift(
+        int(train.sum()),
+        int(held_out.sum()),
+        float(0.5 * np.abs(p - q).sum()),
+        float(0.5 * np.abs(np.sort(p)[::-1] - np.sort(q)[::-1]).sum()),
+        _newcomer(p, q),
+    )
 
 
 def read_rows(
     batches: list[Ids], targets: dict[int, tuple[Ids, int]], calls: list[int]
-) -> dict[str, Any]:
+) -> kinds.TokenRows:
     """Rows of all batches together. Time is the dimension along which padding fills the ends."""
     # Read the wrong way round, a last column that few rows reach looks like padding: time first
     # needs more of it.
@@ -397,16 +383,10 @@ def read_rows(
     flipped = True in best and (False not in best or best[True] > 3 * best[False])
     padding = found[flipped] if best else None
     pad_id, side = (padding[1], padding[2]) if padding is not None else (None, None)
-    facts: dict[str, Any] = {
-        "batches": len(batches),
-        "time_first": flipped,
-        "pad_id": pad_id,
-        "pad_side": side,
-    }
-    lengths, widths, sizes, interior, real, tight, ends = [], [], [], 0, 0, 0, []
+    lengths, widths, sizes, interior, real, tight = [], [], [], 0, 0, 0
     starts: Counter[int] = Counter()
     places: list[list[int]] = []
-    empty: list[list[int]] = []
+    empty: list[tuple[int, int]] = []
     for batch, call in zip(batches, calls, strict=True):
         rows = batch.T if flipped else batch
         runs = end_runs(rows, pad_id, side)
@@ -416,46 +396,47 @@ def read_rows(
             if pad_id is not None:
                 interior += int((text[1:] == pad_id).sum())
             real += length
-            ends.append(int(text[-1]) if length else -1)
             starts[int(text[0]) if length else -1] += 1
-        empty += [[call, int(row)] for row in np.flatnonzero(size == 0)]
+        empty += [(call, int(row)) for row in np.flatnonzero(size == 0)]
         lengths += size.tolist()
         places.append(size.tolist())
         widths.append(int(rows.shape[1]))
         sizes.append(int(rows.shape[0]))
         tight += int(size.max() == rows.shape[1])
-    facts |= {
-        "lengths": lengths[:4000],
-        "widths": widths,
-        "sizes": sizes,
-        "tight_share": tight / len(batches),
-        "empty": empty[:50],
-        "interior_share": interior / max(real, 1),
-        "ends": ends_by_length(lengths, ends),
-        "starts": _top(starts),
-    }
+    found_rows = kinds.TokenRows(
+        len(batches),
+        flipped,
+        pad_id,
+        side,
+        tuple(lengths[:4000]),
+        tuple(widths),
+        tuple(sizes),
+        tight / len(batches),
+        tuple(empty[:50]),
+        interior / max(real, 1),
+        _top(starts),
+    )
     if flipped:
         batches = [b.T for b in batches]
         targets = {
             k: (t.T, mark) for k, (t, mark) in targets.items() if t.T.shape == batches[k].shape
         }
-    if targets:
-        facts["targets"] = read_targets(batches, places, targets)
-        mark = facts["targets"]["ignored"]
-        if pad_id is None and mark >= 0:
-            facts["shared"] = _shared(batches, mark)
-    return facts
+    if not targets:
+        return found_rows
+    mark = next(iter(targets.values()))[1]
+    shared = _shared(batches, mark) if pad_id is None and mark >= 0 else None
+    return replace(found_rows, targets=read_targets(batches, places, targets), shared=shared)
 
 
-def _shared(batches: list[Ids], mark: int) -> dict[str, Any]:
+def _shared(batches: list[Ids], mark: int) -> kinds.SharedId:
     """How an id that the loss leaves out stands in rows that nothing seems to pad: in runs at their
     ends, and inside of them.
     """
     runs = np.concatenate([end_runs(b, mark, "right") for b in batches])
     real = sum(b.size for b in batches) - int(runs.sum())
     inside = sum(int((b == mark).sum()) for b in batches) - int(runs.sum())
-    ended = {"long": float((runs >= 2).mean()), "kinds": len(np.unique(runs))}
-    return {"id": mark, "interior_share": inside / max(real, 1)} | ended
+    long = float((runs >= 2).mean())
+    return kinds.SharedId(mark, inside / max(real, 1), long, len(np.unique(runs)))
 
 
 def ignored_along(targets: dict[int, tuple[Ids, int]]) -> bool | None:
@@ -514,21 +495,13 @@ def end_runs(rows: Ids, pad_id: int | None, side: str | None) -> Ids:
     return runs
 
 
-def ends_by_length(lengths: list[int], ends: list[int]) -> dict[str, Any]:
-    """The last ids of rows, apart for the longest rows of all and for the others."""
-    limit = max(lengths)
-    at = Counter(e for n, e in zip(lengths, ends, strict=True) if n == limit)
-    below = Counter(e for n, e in zip(lengths, ends, strict=True) if n < limit)
-    return {"limit": limit, "at_limit": _top(at), "below": _top(below)}
-
-
-def _top(counts: Counter[int]) -> dict[str, int]:
-    return {str(k): v for k, v in counts.most_common(6)} | {"all": sum(counts.values())}
+def _top(counts: Counter[int]) -> kinds.IdCounts:
+    return kinds.IdCounts(dict(counts.most_common(6)), sum(counts.values()))
 
 
 def read_targets(
     batches: list[Ids], places: list[list[int]], targets: dict[int, tuple[Ids, int]]
-) -> dict[str, Any]:
+) -> kinds.TokenTargets:
     """Which targets count: per row, at the ends, inside of the text; and whether they are the input
     one step on.
     """
@@ -557,18 +530,17 @@ def read_targets(
             here += int((wanted[kept] == row[kept]).sum())
             positions += len(kept)
         tight += int(bool((target[:, -1] != mark).any()))
-    return {
-        "ignored": ignored,
-        "batches": len(targets),
-        "rows_at_limit": at[0],
-        "empty_at_limit": at[1],
-        "rows_below": below[0],
-        "empty_below": below[1],
-        "last_at_limit": _top(last_at),
-        "last_below": _top(last_below),
-        "copies": copies / max(positions, 1),
-        "copies_here": here / max(positions, 1),
-        "holes": holes / max(inside, 1),
-        "tight_share": tight / len(targets),
-        "counted": {str(k): v for k, v in counted_ids.most_common(64)},
-    }
+    return kinds.TokenTargets(
+        ignored,
+        at[0],
+        at[1],
+        below[0],
+        below[1],
+        _top(last_at),
+        _top(last_below),
+        copies / max(positions, 1),
+        here / max(positions, 1),
+        holes / max(inside, 1),
+        tight / len(targets),
+        dict(counted_ids.most_common(64)),
+    )

@@ -10,10 +10,10 @@ differ in a word or two; copies of records have none.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
+
+from sawbones.schema import samples as kinds
 
 MAX_TRAINED = 4000
 MAX_EVALUATED = 400
@@ -45,7 +45,7 @@ class TokenCopies:
             plain = row[~end].astype(np.int32)
             kept.setdefault(plain.tobytes(), plain.astype(np.int64))
 
-    def record(self) -> dict[str, Any] | None:
+    def record(self) -> kinds.TokenCopies | None:
         trained, evaluated = self._rows["train"], list(self._rows["eval"].items())[:MAX_EVALUATED]
         if self._left_out or len(trained) < _MIN_ROWS or len(evaluated) < 20:
             return None
@@ -59,13 +59,7 @@ class TokenCopies:
         if not rare:
             return None
         beside = np.mean([_has_neighbour(row, trained) for row in rare[:100]])
-        return {
-            "evaluated": len(evaluated),
-            "shared": len(shared),
-            "copies": len(rare),
-            "beside": float(beside),
-            "bits": bits,
-        }
+        return kinds.TokenCopies(len(evaluated), len(shared), len(rare), float(beside))
 
 
 def _bits_per_token(rows: list[Ids]) -> float:

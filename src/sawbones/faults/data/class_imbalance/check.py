@@ -43,6 +43,7 @@ from sawbones.evidence import NothingToJudge, compared, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Run
+from sawbones.schema.samples import ClassAnswers, Samples
 from sawbones.stats.loss_calls import carrying
 from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
@@ -62,23 +63,27 @@ MAX_CLASSES_OF_TEXTS = 12  # a small vocabulary is no set of classes
 
 
 def check(run: Run) -> Iterator[Finding]:
-    samples = run.facts["samples"]
-    predictions = samples.get("predictions") or {}
-    present: dict[str, list[int]] = {
+    samples = run.samples or Samples()
+    predictions = samples.predictions
+    present = {
         label: row
-        for label, row in (predictions.get("classes") or {}).items()
-        if row[0] and not label.startswith("-")  # -100 is no class
+        for label, row in predictions.classes.items()
+        if row.wanted and label >= 0  # -100 is no class
     }
-    most_classes = MAX_CLASSES_OF_TEXTS if "rows" in samples else MAX_CLASSES
+    most_classes = MAX_CLASSES_OF_TEXTS if samples.rows else MAX_CLASSES
     if not 2 <= len(present) <= most_classes or run.num_steps < MIN_STEPS:
         raise NothingToJudge(f"no predictions of a few classes over {MIN_STEPS} steps")
-    most = max(row[0] for row in present.values())
+    most = max(row.wanted for row in present.values())
     rare = {
         label: row
         for label, row in present.items()
-        if limits.CLASS_RATIO.suspected_by(most / row[0])
+        if limits.CLASS_RATIO.suspected_by(most / row.wanted)
     }
-    num, found, predicted = (sum(row[i] for row in rare.values()) for i in range(3))
+    num = sum(row.wanted for row in rare.values())
+    found, predicted = (
+        sum(row.right for row in rare.values()),
+        sum(row.given for row in rare.values()),
+    )
     if (
         num < MIN_RARE
         or not limits.RARE_FOUND.kept_by(found / num)
@@ -89,7 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
     seen = carrying(run)
     built = next((s.built for s in seen if s.built is not None), None)
     called = next((s.call.site for s in seen if s.call.site is not None), None)
-    shares = ", ".join(f"{label}: {row[0]}" for label, row in sorted(present.items())[:8])
+    shares = ", ".join(f"{label}: {row.wanted}" for label, row in sorted(present.items())[:8])
     yield finding(
         "Rare classes are never predicted, and the loss does not weigh them",
         locate(built or called, *loader_sites(run)[:1], called)[:4],
@@ -97,7 +102,7 @@ def check(run: Run) -> Iterator[Finding]:
             compared(
                 f"labels of the last batches: {shares}; the commonest {most / num:.0f} times "
                 "the rare ones",
-                most / min(row[0] for row in rare.values()),
+                most / min(row.wanted for row in rare.values()),
                 limits.CLASS_RATIO,
                 expected=1,
                 signal="samples",
@@ -118,25 +123,25 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         # Places of a map are no samples: a sparse picture that is only to be copied has rare ones
         # too, so the second run decides.
-        at_most="suspected" if predictions.get("maps") else "likely",
+        at_most="suspected" if predictions.maps else "likely",
         params={"rare": sorted(rare)},
     )
 
 
-def _evenness(classes: Mapping[str, list[int]]) -> float:
+def _evenness(classes: Mapping[int, ClassAnswers]) -> float:
     """Entropy of the labels over that of as many equally common classes."""
-    counts = [row[0] for row in classes.values()]
+    counts = [row.wanted for row in classes.values()]
     shares = [count / sum(counts) for count in counts]
     return -sum(share * math.log(share) for share in shares) / math.log(len(shares))
 
 
-def _weighed(run: Run, rare: Mapping[str, list[int]]) -> bool:
+def _weighed(run: Run, rare: Mapping[int, ClassAnswers]) -> bool:
     """The measured weight of a target of a rare class is well above that of the others."""
     for seen in carrying(run):
         if seen.facts.has_weight:
             return True
         weights = seen.facts.weights.by_class if seen.facts.weights else {}
-        means = {str(label): row[1] for label, row in weights.items() if row[0]}
+        means = {label: row[1] for label, row in weights.items() if row[0]}
         inside = [w for label, w in means.items() if label in rare]
         outside = [w for label, w in means.items() if label not in rare]
         if inside and outside:

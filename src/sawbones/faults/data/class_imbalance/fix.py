@@ -10,6 +10,7 @@ from sawbones.fixing.expressions import constructor
 from sawbones.fixing.names import spelled
 from sawbones.fixing.recipes import Case, Change
 from sawbones.fixing.source import called_name
+from sawbones.schema.samples import Samples
 from sawbones.stats.loss_calls import carrying
 
 BY_CLASS = ("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss")
@@ -39,11 +40,11 @@ def fix(case: Case) -> Iterator[Change]:
 
 def _weights(case: Case) -> list[float]:
     """Rows over classes times rows of the class: 1 where all are equally frequent."""
-    counts: Counter[str] = Counter()
-    for call in (case.run.facts.get("samples") or {}).get("labels") or ():
+    counts: Counter[int] = Counter()
+    for call in (case.run.samples or Samples()).labels:
         counts.update(call)
     widths = {s.facts.num_classes or 0 for s in carrying(case.run)}
     num = max(widths, default=0)
-    seen = [counts.get(str(k), 0) for k in range(num)]
+    seen = [counts.get(k, 0) for k in range(num)]
     total = sum(seen)
     return [total / (num * n) for n in seen] if seen and all(seen) else []

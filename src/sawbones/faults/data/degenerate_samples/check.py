@@ -47,8 +47,8 @@ from dataclasses import replace
 from sawbones.evidence import NothingToJudge, compared, counted, exact, finding, refused
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run, Site
+from sawbones.schema.samples import Samples, TokenRows
 from sawbones.stats.failures import Birth, failure, first_nonfinite
-from sawbones.stats.row_ends import sample_rows
 from sawbones.stats.sequences import main_call
 from sawbones.trace.feeding import feeding_sites, loader_sites, training_batches
 from sawbones.trace.locate import locate
@@ -148,7 +148,9 @@ def _spoiled(run: Run) -> Finding | None:
 
 
 def _empty_rows(run: Run, step: int) -> list[int]:
-    noted = [row for call, row in (sample_rows(run) or {}).get("empty") or () if call == step]
+    noted = [
+        row for call, row in ((run.samples or Samples()).rows or TokenRows()).empty if call == step
+    ]
     return noted or [
         i
         for deep in run.deep
@@ -186,17 +188,17 @@ def _void(run: Run) -> Finding | None:
     """A mean over no targets at all: the loss of a batch whose samples all have nothing to be
     learned.
     """
-    calls = (run.facts.get("samples") or {}).get("void") or []
+    calls = (run.samples or Samples()).void
     bad = [step for step, loss in enumerate(run.losses) if not math.isfinite(loss)]
     if not calls or not bad or limits.NONFINITE_STEPS.passed_by(len(bad) / run.num_steps):
         return None
-    targets = (sample_rows(run) or {}).get("targets")
+    targets = ((run.samples or Samples()).rows or TokenRows()).targets
     if bad[0] != calls[0] and len(bad) > len(calls):
         return None
-    if targets and not targets["empty_below"]:
+    if targets and not targets.empty_below:
         return None  # only rows that were cut have lost their targets
     known = (
-        f"; of {targets['rows_below']} uncut rows {targets['empty_below']} have no target"
+        f"; of {targets.rows_below} uncut rows {targets.empty_below} have no target"
         if targets
         else ""
     )
@@ -264,8 +266,8 @@ def _blank(run: Run) -> Finding | None:
     """Empty rows by the dozen that stand alone: whole samples repeat, one for each label, and
     hardly any other does.
     """
-    starts = (sample_rows(run) or {}).get("starts") or {}
-    share = starts.get("-1", 0) / max(starts.get("all", 0), 1)
+    starts = ((run.samples or Samples()).rows or TokenRows()).starts
+    share = starts.top.get(-1, 0) / max(starts.all, 1)
     given = [b for b in training_batches(run) if b.epoch == 0 and b.source != "model"]
     prints = Counter(p for b in given for p in b.fingerprints)
     total = sum(prints.values())

@@ -47,6 +47,7 @@ from sawbones.evidence import NothingToJudge, compared, context, exact, finding,
 from sawbones.evidence.limits import data as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.loss import LossFacts
+from sawbones.schema.samples import Samples
 from sawbones.stats.failures import failure, user_frames
 from sawbones.stats.loss_calls import as_site, carrying
 from sawbones.trace.feeding import data_sites, defaults, loader_sites, training_batches
@@ -85,13 +86,13 @@ def _from_one(run: Run) -> Iterator[Finding]:
     """Labels 1 to C - 1 under C scores."""
     seen = [s for s in carrying(run) if s.facts.target_is_index and s.facts.num_classes]
     widths = {s.facts.num_classes or 0 for s in seen}
-    labels: Counter[str] = Counter()
-    for call in (run.facts.get("samples") or {}).get("labels") or ():
+    labels: Counter[int] = Counter()
+    for call in (run.samples or Samples()).labels:
         labels.update(call)
     if len(widths) != 1 or not labels:
         raise NothingToJudge("no crash, and no labels under one number of scores")
     (num,) = widths
-    if num < 3 or set(labels) != {str(k) for k in range(1, num)}:
+    if num < 3 or set(labels) != set(range(1, num)):
         return
     rows = max(
         (t["shape"][0] for b in training_batches(run)[:5] for t in b.tensors if t.get("shape")),

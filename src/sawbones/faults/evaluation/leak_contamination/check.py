@@ -48,6 +48,7 @@ from typing import Any
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Evidence, Finding, Fix, Run
+from sawbones.schema.samples import NearCopies, Samples
 from sawbones.stats.overlaps import judged, least_share
 from sawbones.stats.splits import Split, by_width, differ_as_wholes, repeats, shared, splits
 from sawbones.trace.feeding import built_loaders, model_calls
@@ -69,7 +70,7 @@ NEARER = 5  # times as near as the tenth neighbour, as it was recorded
 
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
-    near = (run.facts.get("samples") or {}).get("copies") or {}
+    near = (run.samples or Samples()).copies
     passes = run.facts.get("populations") or {}
     between, texts = passes.get("between"), passes.get("near_texts")
     if not parts and not near and not between and not texts:
@@ -134,12 +135,14 @@ def _interpolated(run: Run, seen: Mapping[str, Any] | None) -> Iterator[Finding]
     )
 
 
-def _near(run: Run, parts: list[Split], seen: Mapping[str, Any]) -> Iterator[Finding]:
+def _near(run: Run, parts: list[Split], seen: NearCopies | None) -> Iterator[Finding]:
     """Samples that are no copies bit for bit, but lie right beside a trained one and far from all
     others.
     """
-    share = float(seen.get("near", 0))
-    by_chance = _by_chance(float(seen.get("middle", 0)))
+    if seen is None:
+        return
+    share = seen.near
+    by_chance = _by_chance(seen.middle)
     if (
         len(parts) > 1  # folds have each other's samples, scaled a little differently
         or not limits.NEAR_COPIES.reached_by(share)
@@ -147,7 +150,7 @@ def _near(run: Run, parts: list[Split], seen: Mapping[str, Any]) -> Iterator[Fin
     ):
         return
     text = (
-        f"{share:.0%} of {seen['evaluated']} validation samples lie five times nearer to a "
+        f"{share:.0%} of {seen.evaluated} validation samples lie five times nearer to a "
         "trained sample than to others"
     )
     halves = data_lines(run, "split")
@@ -245,13 +248,13 @@ def _rare_rows(run: Run, copies: int) -> bool:
 
     They must be those of this source: a score on the training rows meets all of them again.
     """
-    seen = (run.facts.get("samples") or {}).get("token_copies") or {}
-    return bool(
-        seen
-        and seen["copies"] >= MIN_COPIES
-        and limits.RARE_COPIES.reached_by(seen["copies"] / seen["evaluated"])
-        and limits.COPIES_OF_THIS_SOURCE.reached_by(copies / max(seen["shared"], 1))
-        and limits.TEMPLATE_ROWS.undercut_by(seen["beside"])
+    seen = (run.samples or Samples()).token_copies
+    return (
+        seen is not None
+        and seen.copies >= MIN_COPIES
+        and limits.RARE_COPIES.reached_by(seen.copies / seen.evaluated)
+        and limits.COPIES_OF_THIS_SOURCE.reached_by(copies / max(seen.shared, 1))
+        and limits.TEMPLATE_ROWS.undercut_by(seen.beside)
     )
 
 

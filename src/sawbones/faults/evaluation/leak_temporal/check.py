@@ -56,6 +56,7 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.strangers import fall, fallen, tried_apart
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.held import HeldTimes, Strangers
+from sawbones.schema.samples import LaterWindows, Samples
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.splits import Split, splits
 from sawbones.trace.feeding import built_loaders
@@ -79,7 +80,7 @@ MIN_TURNS = 10  # in time, from one part to the other: a rolling back-test has a
 
 def check(run: Run) -> Iterator[Finding]:
     pairs = run.held_times
-    windows = (run.facts.get("samples") or {}).get("later_windows") or {}
+    windows = (run.samples or Samples()).later_windows
     ahead = (run.facts.get("source_change") or {}).get("future") or {}
     if ahead.get("outcome") == "moved":
         yield _looks_ahead(ahead)
@@ -102,7 +103,7 @@ def check(run: Run) -> Iterator[Finding]:
     dealt = next(found, None)
     if dealt is not None:
         yield _of_dates(run, *dealt)
-    elif len(parts) == 1 and limits.LATER_WINDOWS.reached_by(windows.get("later")):
+    elif windows and len(parts) == 1 and limits.LATER_WINDOWS.reached_by(windows.later):
         yield _of_windows(run, parts[0], windows)
 
 
@@ -178,16 +179,16 @@ def _of_trial(run: Run, told: Strangers) -> Finding:
     )
 
 
-def _of_windows(run: Run, part: Split, seen: Mapping[str, Any]) -> Finding:
+def _of_windows(run: Run, part: Split, seen: LaterWindows) -> Finding:
     text = (
-        f"of {seen['evaluated']} evaluated windows of {seen['steps']} steps, {seen['later']:.0%} "
-        f"are overlapped by one of the {seen['trained']} trained windows that ends later; what is "
-        f"asked for is the series {seen['ahead']} after the last step"
+        f"of {seen.evaluated} evaluated windows of {seen.steps} steps, {seen.later:.0%} "
+        f"are overlapped by one of the {seen.trained} trained windows that ends later; what is "
+        f"asked for is the series {seen.ahead} after the last step"
     )
     return finding(
         "Windows of one series are dealt out at random: training knows the future",
         _where(run, part),
-        (compared(text, seen["later"], limits.LATER_WINDOWS, expected=0, signal="samples"),),
+        (compared(text, seen.later, limits.LATER_WINDOWS, expected=0, signal="samples"),),
         Fix(
             "Cut the series at one moment, and make the windows of each part from that part alone."
         ),

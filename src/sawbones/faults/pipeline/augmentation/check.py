@@ -51,6 +51,7 @@ from sawbones.evidence.limits import data as label_limits
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
 from sawbones.schema.labels import DrawsHeld, LabelProbe, LabelsTold, MapFit, Redraw
+from sawbones.schema.samples import Altered, Samples
 from sawbones.stats.label_probes import way_to_certainty
 from sawbones.stats.learning import constant_answer
 from sawbones.stats.series import end_level, fell, start_level
@@ -112,16 +113,16 @@ def _nothing_left(
     redraw: Redraw,
 ) -> Iterator[Finding]:
     """What the model gets says nothing about its labels, and it was changed at random."""
-    altered = (run.facts.get("samples") or {}).get("altered") or {}
-    in_loop = altered.get("calls", 0) >= MIN_ALTERED and limits.KEPT_CORRELATION.undercut_by(
-        abs(altered.get("correlation", 1))
+    altered = (run.samples or Samples()).altered or Altered(0, 1.0)
+    in_loop = altered.calls >= MIN_ALTERED and limits.KEPT_CORRELATION.undercut_by(
+        abs(altered.correlation)
     )
     in_data = limits.REDRAWN_SAMPLES.reached_by(redraw.changed) and redraw.label_changed == 0
     if in_loop:
         change = compared(
-            f"what reaches the model correlates by {altered['correlation']:.2f} with what the "
+            f"what reaches the model correlates by {altered.correlation:.2f} with what the "
             "loader gave",
-            altered["correlation"],
+            altered.correlation,
             limits.KEPT_CORRELATION,
             below=True,
             expected=1,
@@ -200,8 +201,8 @@ def _in_part(run: Run, trained: LabelsTold, probes: DrawsHeld | None) -> Iterato
 
 def _some_mixed_up(run: Run) -> bool:
     """Two classes or more are often taken for each other, and another is nearly always told."""
-    rows = ((run.facts.get("samples") or {}).get("predictions") or {}).get("classes") or {}
-    told = [hits / num for num, hits, _ in rows.values() if num >= MIN_OF_CLASS]
+    rows = (run.samples or Samples()).predictions.classes.values()
+    told = [row.right / row.wanted for row in rows if row.wanted >= MIN_OF_CLASS]
     mixed = [share for share in told if limits.CLASS_MIXED_UP.undercut_by(share)]
     return len(mixed) >= 2 and limits.LABELS_TOLD.passed_by(max(told))
 

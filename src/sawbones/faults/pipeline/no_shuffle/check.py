@@ -52,6 +52,7 @@ from sawbones.evidence import NothingToJudge, compared, context, counted, exact,
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.schema.samples import Samples
 from sawbones.trace.feeding import feeding_sites, loader_sites, training_batches
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import calls_of
@@ -80,7 +81,7 @@ SHUFFLE = Fix(
 
 def check(run: Run) -> Iterator[Finding]:
     labels = _labels(run)
-    levels: list[tuple[float, float]] = (run.facts.get("samples") or {}).get("levels") or []
+    levels = (run.samples or Samples()).levels
     passes = _shuffled_passes(run)
     if len(labels) < MIN_BATCHES and len(levels) < MIN_LEVELS and len(passes) < 2:
         raise NothingToJudge(
@@ -134,10 +135,10 @@ def _repeated(run: Run, passes: Mapping[tuple[str, int], list[int]]) -> Iterator
     )
 
 
-def _sorted(run: Run, labels: Sequence[Mapping[str, int]]) -> Iterator[Finding]:
+def _sorted(run: Run, labels: Sequence[Mapping[int, int]]) -> Iterator[Finding]:
     if len(labels) < MIN_BATCHES:
         return
-    total: Counter[str] = Counter()
+    total: Counter[int] = Counter()
     for batch in labels:
         total.update(batch)
     if len(total) < 2 or min(sum(b.values()) for b in labels) < 2:
@@ -210,16 +211,16 @@ def _sorted_values(run: Run, levels: Sequence[tuple[float, float]]) -> Iterator[
     )
 
 
-def _entropy(counts: Mapping[str, int]) -> float:
+def _entropy(counts: Mapping[int, int]) -> float:
     total = sum(counts.values())
     return -sum(n / total * math.log(n / total) for n in counts.values() if n)
 
 
-def _labels(run: Run) -> list[Mapping[str, int]]:
+def _labels(run: Run) -> Sequence[Mapping[int, int]]:
     """What the losses were told, batch by batch; with several losses per batch, as in adversarial
     training, what was loaded.
     """
-    told: list[Mapping[str, int]] = (run.facts.get("samples") or {}).get("labels") or []
+    told = (run.samples or Samples()).labels
     batches = training_batches(run)
     num = max([len(batches), *(b.index + 1 for b in batches)])
     if told and (not num or limits.TARGETS_PER_BATCH.kept_by(len(told) / num)):

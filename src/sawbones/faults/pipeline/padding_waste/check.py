@@ -41,7 +41,7 @@ from collections.abc import Iterator, Sequence
 from sawbones.evidence import NothingToJudge, compared, counted, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.row_ends import sample_rows
+from sawbones.schema.samples import Samples
 from sawbones.trace.feeding import feeding_sites, inside_collate, loader_sites, training_loader
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import (
@@ -61,16 +61,16 @@ OF_PYTORCH = ("RandomSampler", "SequentialSampler", "SubsetRandomSampler")
 
 
 def check(run: Run) -> Iterator[Finding]:
-    rows = sample_rows(run)
+    rows = (run.samples or Samples()).rows
     if (
         rows is None
-        or rows.get("pad_id") is None
-        or rows["batches"] < MIN_BATCHES
-        or min(rows["sizes"]) < MIN_ROWS
-        or len(rows["lengths"]) != sum(rows["sizes"])
+        or rows.pad_id is None
+        or rows.batches < MIN_BATCHES
+        or min(rows.sizes) < MIN_ROWS
+        or len(rows.lengths) != sum(rows.sizes)
     ):
         raise NothingToJudge(f"no {MIN_BATCHES} batches of padded token rows")
-    sizes, lengths, widths = rows["sizes"], rows["lengths"], rows["widths"]
+    sizes, lengths, widths = rows.sizes, rows.lengths, rows.widths
     size = sorted(sizes)[len(sizes) // 2]
     if size < MIN_BATCH_SIZE:
         return
@@ -92,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
         _where(run, tight, fixed),
         (
             counted(
-                f"{real} real tokens in {positions} positions of {rows['batches']} batches",
+                f"{real} real tokens in {positions} positions of {rows.batches} batches",
                 positions - real,
                 positions,
                 limits.WASTED_POSITIONS,

@@ -35,13 +35,13 @@ numbered from 0 with PAD = 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.row_ends import copied_share, ids_of, sample_rows
+from sawbones.schema.samples import Samples, SharedId, TokenRows, TokenTargets
 from sawbones.trace.feeding import inside_collate, loader_sites
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines, marked_lines
@@ -59,41 +59,39 @@ MIN_BATCHES = 8  # so that the rows stand for those of the data
 MIN_ROWS = 50  # of which the ends or beginnings are counted
 MIN_KINDS = 3  # numbers of the id at row ends; two where rows are terminated besides
 
-_Rows = Mapping[str, Any]
-
 
 def check(run: Run) -> Iterator[Finding]:
-    rows = sample_rows(run)
-    if rows is None or rows["batches"] < MIN_BATCHES:
+    rows = (run.samples or Samples()).rows
+    if rows is None or rows.batches < MIN_BATCHES:
         raise NothingToJudge(f"no token rows of {MIN_BATCHES} batches")
-    targets, shared = rows.get("targets") or {}, rows.get("shared") or {}
-    if rows.get("pad_id") is not None:
-        yield from list(_collides(run, rows, targets)) or _without_end(run, rows, targets)
-    elif _fills_ends(shared, targets):
-        common = {"pad_id": shared["id"], "interior_share": shared["interior_share"]}
-        yield from _collides(run, {**rows, **common}, targets)
-    elif not shared:
+    targets, shared = rows.targets or TokenTargets(), rows.shared
+    if rows.pad_id is not None:
+        found = list(_collides(run, rows, rows.pad_id, targets))
+        yield from found or _without_end(run, rows, rows.pad_id, targets)
+    elif shared is None:
         raise NothingToJudge("no id fills the ends of rows")
+    elif _fills_ends(shared, targets):
+        common = replace(rows, interior_share=shared.interior_share)
+        yield from _collides(run, common, shared.id, targets)
 
 
-def _fills_ends(shared: _Rows, targets: _Rows) -> bool:
+def _fills_ends(shared: SharedId, targets: TokenTargets) -> bool:
     """An id too common inside of texts to be taken for padding, but it fills many ends: after a
     terminator, or to any length.
     """
-    if not limits.FILLED_ENDS.reached_by(shared.get("long")):
+    if not limits.FILLED_ENDS.reached_by(shared.long):
         return False
-    _, total, commonest = ids_of(targets.get("last_at_limit"))
-    terminated = total >= MIN_ROWS and limits.TERMINATED.passed_by(commonest)
-    return shared["kinds"] >= MIN_KINDS - terminated and limits.TARGETS_COPIED.passed_by(
-        targets.get("copies")
+    last = targets.last_at_limit
+    terminated = last.all >= MIN_ROWS and limits.TERMINATED.passed_by(last.commonest)
+    return shared.kinds >= MIN_KINDS - terminated and limits.TARGETS_COPIED.passed_by(
+        targets.copies
     )
 
 
-def _collides(run: Run, rows: _Rows, targets: _Rows) -> Iterator[Finding]:
-    pad, inside = int(rows["pad_id"]), float(rows["interior_share"])
+def _collides(run: Run, rows: TokenRows, pad: int, targets: TokenTargets) -> Iterator[Finding]:
+    inside, holes = rows.interior_share, targets.holes
     zeroed = any(t.padding_idx == pad and t.role == "tokens" for d in run.deep for t in d.tokens)
-    ignored = targets.get("ignored") == pad
-    holes = float(targets.get("holes") or 0)
+    ignored = targets.ignored == pad
     if not limits.INSIDE_TEXTS.reached_by(inside) or not (zeroed or ignored):
         return
     if not ignored:
@@ -125,32 +123,32 @@ def _collides(run: Run, rows: _Rows, targets: _Rows) -> Iterator[Finding]:
     )
 
 
-def _without_end(run: Run, rows: _Rows, targets: _Rows) -> Iterator[Finding]:
+def _without_end(run: Run, rows: TokenRows, pad: int, targets: TokenTargets) -> Iterator[Finding]:
     """A language model, padded on the right, for which the padding id never counts, and whose last
     targets are spread over many ids.
     """
-    pad = int(rows["pad_id"])
     if (
-        not limits.TARGETS_COPIED.passed_by(copied_share(targets))
-        or rows.get("pad_side") != "right"
-        or str(pad) in (targets.get("counted") or {})
+        not limits.TARGETS_COPIED.passed_by(targets.copied)
+        or rows.pad_side != "right"
+        or pad in targets.counted
     ):
         return
-    last, total, commonest = ids_of(targets["last_below"])
-    if total < MIN_ROWS:
+    last = targets.last_below
+    if last.all < MIN_ROWS:
         return
-    if _followed_by_padding(rows, targets) and limits.MASKED_ENDS_ALIKE.kept_by(commonest):
-        yield _masked_end(run, pad, len(last), commonest)
-    elif limits.OPEN_ENDS_ALIKE.kept_by(commonest) and _has_beginning(rows):
-        yield _no_end(run, len(last), commonest)
+    masked = _followed_by_padding(rows, pad, targets)
+    if masked and limits.MASKED_ENDS_ALIKE.kept_by(last.commonest):
+        yield _masked_end(run, pad, len(last.top), last.commonest)
+    elif limits.OPEN_ENDS_ALIKE.kept_by(last.commonest) and _has_beginning(rows):
+        yield _no_end(run, len(last.top), last.commonest)
 
 
-def _followed_by_padding(rows: _Rows, targets: _Rows) -> bool:
+def _followed_by_padding(rows: TokenRows, pad: int, targets: TokenTargets) -> bool:
     """Even the longest row of a batch, or its targets, where the last input was cut off."""
-    widths, pad = rows["widths"], int(rows["pad_id"])
-    dynamic = len(set(widths)) > 1 or max(widths) == max(rows["lengths"]) + 1
-    in_inputs, in_targets = rows["tight_share"] == 0, targets.get("tight_share") == 0
-    return dynamic and in_targets and (in_inputs or targets.get("ignored") == pad)
+    widths = rows.widths
+    dynamic = len(set(widths)) > 1 or max(widths) == max(rows.lengths) + 1
+    in_inputs, in_targets = rows.tight_share == 0, targets.tight_share == 0
+    return dynamic and in_targets and (in_inputs or targets.ignored == pad)
 
 
 def _masked_end(run: Run, pad: int, num_ids: int, commonest: float) -> Finding:
@@ -210,7 +208,6 @@ def _no_end(run: Run, num_ids: int, commonest: float) -> Finding:
     )
 
 
-def _has_beginning(rows: _Rows) -> bool:
+def _has_beginning(rows: TokenRows) -> bool:
     """All rows begin with one and the same id: texts as wholes, not pieces of a stream."""
-    _, total, commonest = ids_of(rows.get("starts"))
-    return total >= MIN_ROWS and limits.BEGIN_ALIKE.reached_by(commonest)
+    return rows.starts.all >= MIN_ROWS and limits.BEGIN_ALIKE.reached_by(rows.starts.commonest)

@@ -40,13 +40,13 @@ Vocabularies rebuilt from a set at each start, per split, or at serving time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from sawbones.evidence import NothingToJudge, compared, counted, exact, finding
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
 from sawbones.schema.held import VocabularyPair
+from sawbones.schema.samples import Samples, TokenShift
 from sawbones.stats.evaluations import hits
 from sawbones.trace.feeding import feeding_sites
 from sawbones.trace.locate import locate
@@ -70,18 +70,18 @@ RENUMBERED = "Training and validation number their tokens differently"
 
 def check(run: Run) -> Iterator[Finding]:
     pairs = run.vocabularies
-    shift = (run.facts.get("samples") or {}).get("token_shift") or {}
+    shift = (run.samples or Samples()).token_shift
     if not pairs and not shift:
         raise NothingToJudge(
             "the script holds no two vocabularies, and no tokens of validation were counted"
         )
     found = (_of_tables(run, pair, shift) for pair in pairs)
     yield from next((f for f in map(list, found) if f), None) or (
-        list(_renumbered(run, shift)) or _unknown(run, shift)
+        (shift and (list(_renumbered(run, shift)) or _unknown(run, shift))) or ()
     )
 
 
-def _of_tables(run: Run, pair: VocabularyPair, shift: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_tables(run: Run, pair: VocabularyPair, shift: TokenShift | None) -> Iterator[Finding]:
     moved, shared = pair.moved, pair.shared
     if moved < MIN_MOVED or pair.shifted or pair.kind == "list":
         return
@@ -101,14 +101,16 @@ def _of_tables(run: Run, pair: VocabularyPair, shift: Mapping[str, Any]) -> Iter
         yield _two_tables(run, pair, RENUMBERED, reading)
 
 
-def _ids_apart(shift: Mapping[str, Any]) -> str | None:
-    if not limits.ID_DISTANCE.passed_by(
-        shift.get("distance")
-    ) or not limits.RANK_DISTANCE.undercut_by(shift["by_rank"] / shift["distance"]):
+def _ids_apart(shift: TokenShift | None) -> str | None:
+    if (
+        shift is None
+        or not limits.ID_DISTANCE.passed_by(shift.distance)
+        or not limits.RANK_DISTANCE.undercut_by(shift.by_rank / shift.distance)
+    ):
         return None
     return (
-        f"ids of validation and training overlap by {1 - shift['distance']:.0%} only, sorted by "
-        f"frequency by {1 - shift['by_rank']:.0%}"
+        f"ids of validation and training overlap by {1 - shift.distance:.0%} only, sorted by "
+        f"frequency by {1 - shift.by_rank:.0%}"
     )
 
 
@@ -116,12 +118,13 @@ def _answers_by_chance(run: Run) -> str | None:
     """What was learned is lost on validation to the last bit: by-heart learning leaves more than
     that of a task so well learned.
     """
-    found, told = hits(run), (run.facts.get("samples") or {}).get("predictions") or {}
-    rows = list((told.get("classes") or {}).values())
-    asked = sum(row[0] for row in rows)
-    if found is None or min(found[2], asked) < MIN_ANSWERS or told.get("maps"):
+    found, told = hits(run), (run.samples or Samples()).predictions
+    rows = list(told.classes.values())
+    asked = sum(row.wanted for row in rows)
+    if found is None or min(found[2], asked) < MIN_ANSWERS or told.maps:
         return None
-    right, commonest = sum(row[1] for row in rows) / asked, max(row[0] for row in rows) / asked
+    right = sum(row.right for row in rows) / asked
+    commonest = max(row.wanted for row in rows) / asked
     held_out, chance, number = found
     if (
         not limits.ANSWERED_IN_TRAINING.reached_by(right)
@@ -135,14 +138,14 @@ def _answers_by_chance(run: Run) -> str | None:
     )
 
 
-def _renumbered(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
+def _renumbered(run: Run, shift: TokenShift) -> Iterator[Finding]:
     """Validation has the frequencies of training, rank by rank, and other ids have them: only a
     renumbering does that.
     """
-    if min(shift.get("train", 0), shift.get("eval", 0)) < MIN_TOKENS:
+    if min(shift.train, shift.eval) < MIN_TOKENS:
         return
-    distance, by_rank = shift["distance"], shift["by_rank"]
-    number, before, after = shift.get("newcomer") or (0, 0, 0)
+    distance, by_rank = shift.distance, shift.by_rank
+    number, before, after = shift.newcomer
     # Texts on another topic, or of another kind, have ids that are new to training, or spread in
     # another way.
     if (
@@ -154,7 +157,7 @@ def _renumbered(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
     numbered = data_lines(run, "vocabulary")
     text = (
         f"ids of validation and training overlap by {1 - distance:.1%}, and by {1 - by_rank:.1%} "
-        f"when both are sorted by frequency; id {int(number)} goes from {before:.2%} to {after:.2%}"
+        f"when both are sorted by frequency; id {number} goes from {before:.2%} to {after:.2%}"
     )
     reading = compared(text, distance, limits.RENUMBERED_IDS, expected=by_rank, signal="samples")
     yield finding(
@@ -168,13 +171,13 @@ def _renumbered(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
     )
 
 
-def _unknown(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
+def _unknown(run: Run, shift: TokenShift) -> Iterator[Finding]:
     """An id that training hardly knows makes up much of the validation texts: words that the
     vocabulary does not find.
     """
-    number, before, after = shift.get("newcomer") or (0, 0, 0)
+    number, before, after = shift.newcomer
     if (
-        min(shift.get("train", 0), shift.get("eval", 0)) < MIN_TOKENS_OF_ONE_ID
+        min(shift.train, shift.eval) < MIN_TOKENS_OF_ONE_ID
         or not limits.UNKNOWN_TOKENS.reached_by(after)
         or not limits.UNKNOWN_RATIO.kept_by(before / after)
         or not limits.UNKNOWN_IN_TRAINING.kept_by(before)
@@ -184,7 +187,7 @@ def _unknown(run: Run, shift: Mapping[str, Any]) -> Iterator[Finding]:
     makers = {s.function for s in lookups} - {"<module>"}
     uses = [s for s in marked_lines(run, "use") if any(f"{name}(" in s.code for name in makers)]
     text = (
-        f"id {int(number)} is {before:.2%} of the tokens of training and {after:.0%} of those "
+        f"id {number} is {before:.2%} of the tokens of training and {after:.0%} of those "
         "of validation, padding left out"
     )
     yield finding(

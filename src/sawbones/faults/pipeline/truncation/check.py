@@ -41,15 +41,14 @@ answer at the end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import data as label_limits
 from sawbones.evidence.limits import pipeline as limits
 from sawbones.schema import Evidence, Finding, Fix, Run
+from sawbones.schema.samples import Samples, TokenRows, TokenTargets
 from sawbones.stats.learning import learned
-from sawbones.stats.row_ends import copied_share, ids_of, sample_rows
 from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines, numbers_equal, outside_of_models
@@ -67,18 +66,17 @@ MIN_LIMIT = 8  # tokens: a shorter row is rarely a text
 MIN_STEPS = 20  # of training: a loss that has not moved by then may be stuck
 SLACK = 2  # tokens by which the number in the source may differ: BOS, EOS, the shift
 
-_Rows = Mapping[str, Any]
 _Said = tuple[str, Evidence]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    rows = sample_rows(run)
-    if rows is None or rows["batches"] < MIN_BATCHES:
+    rows = (run.samples or Samples()).rows
+    if rows is None or rows.batches < MIN_BATCHES:
         raise NothingToJudge(f"no token rows of {MIN_BATCHES} batches")
-    if len(set(rows["lengths"])) < MIN_LENGTHS:
+    if len(set(rows.lengths)) < MIN_LENGTHS:
         yield from _all_cut(run, rows)
         return
-    lengths = Counter(rows["lengths"])
+    lengths = Counter(rows.lengths)
     limit = max(lengths)
     at, total = lengths[limit], sum(lengths.values())
     below = [lengths.get(limit - k, 0) for k in range(1, 5)]
@@ -89,7 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
         or not limits.PILE_OVER_BELOW.reached_by(at * len(below) / max(sum(below), 1))
     ):
         return
-    targets = rows.get("targets") or {}
+    targets = rows.targets or TokenTargets()
     texts = limits.MOST_CUT.kept_by(at / total) or _begin_alike(rows)
     found = (texts and (_lost(targets) or _unclosed(targets))) or _unanswerable(rows)
     if not found:
@@ -112,14 +110,14 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _all_cut(run: Run, rows: _Rows) -> Iterator[Finding]:
+def _all_cut(run: Run, rows: TokenRows) -> Iterator[Finding]:
     """Every text is longer than the limit, and what is left of them says nothing about their
     labels.
     """
-    limit, total = max(rows["lengths"]), len(rows["lengths"])
+    limit, total = max(rows.lengths), len(rows.lengths)
     if total < MIN_ALL_CUT or limit < MIN_LIMIT or run.num_steps < MIN_STEPS:
         raise NothingToJudge(f"fewer than {MIN_ALL_CUT} token rows, or too short ones")
-    at_limit = rows["lengths"].count(limit) / total
+    at_limit = rows.lengths.count(limit) / total
     reading = _tells_nothing(run) or _never_closed(rows)
     if not limits.ALL_CUT.reached_by(at_limit) or reading is None:
         return
@@ -173,13 +171,13 @@ def _tells_nothing(run: Run) -> Evidence | None:
     )
 
 
-def _never_closed(rows: _Rows) -> Evidence | None:
+def _never_closed(rows: TokenRows) -> Evidence | None:
     """Texts of a language model, each from its beginning, of which hardly two end alike."""
-    targets = rows.get("targets") or {}
-    _, total, commonest = ids_of(targets.get("last_at_limit"))
+    targets = rows.targets or TokenTargets()
+    total, commonest = targets.last_at_limit.all, targets.last_at_limit.commonest
     if (
         total < MIN_ALL_CUT
-        or not limits.TARGETS_COPIED.reached_by(targets.get("copies"))
+        or not limits.TARGETS_COPIED.reached_by(targets.copies)
         or not _begin_alike(rows)
         or not limits.OPEN_ENDS_ALIKE.kept_by(commonest)
     ):
@@ -196,18 +194,18 @@ def _numbers(run: Run, limit: int) -> list[int]:
     return [limit, *sorted({v for v in rows if v is not None and 0 < v - limit <= SLACK})]
 
 
-def _begin_alike(rows: _Rows) -> bool:
+def _begin_alike(rows: TokenRows) -> bool:
     """Every row begins with one and the same id: these are texts, each from its beginning, and no
     blocks cut from longer ones.
     """
-    return limits.TEXTS_BEGIN_ALIKE.reached_by(ids_of(rows.get("starts"))[2])
+    return limits.TEXTS_BEGIN_ALIKE.reached_by(rows.starts.commonest)
 
 
-def _lost(targets: _Rows) -> _Said | None:
-    at, below = targets.get("rows_at_limit", 0), targets.get("rows_below", 0)
+def _lost(targets: TokenTargets) -> _Said | None:
+    at, below = targets.rows_at_limit, targets.rows_below
     if at < MIN_ROWS or below < MIN_ROWS:
         return None
-    lost, kept = targets["empty_at_limit"] / at, targets["empty_below"] / below
+    lost, kept = targets.empty_at_limit / at, targets.empty_below / below
     if not limits.EMPTY_AT_LIMIT.reached_by(lost) or not limits.EMPTY_BELOW.kept_by(kept):
         return None
     text = (
@@ -218,24 +216,23 @@ def _lost(targets: _Rows) -> _Said | None:
     return "Long samples are cut before the part that is to be learned", reading
 
 
-def _unclosed(targets: _Rows) -> _Said | None:
+def _unclosed(targets: TokenTargets) -> _Said | None:
     """The terminator of the shorter rows is missing at the limit."""
     # inputs alone do not tell: a language model is given all but the last token, the marker of its
     # longest rows
-    if not limits.TARGETS_COPIED.passed_by(copied_share(targets)):
+    if not limits.TARGETS_COPIED.passed_by(targets.copied):
         return None
-    below, num_below, commonest = ids_of(targets["last_below"])
-    at, num_at, commonest_at = ids_of(targets["last_at_limit"])
-    if num_below < MIN_ROWS or num_at < MIN_ROWS:
+    below, at = targets.last_below, targets.last_at_limit
+    if below.all < MIN_ROWS or at.all < MIN_ROWS:
         return None
-    end = max(below, key=lambda number: below[number])
-    closed = at.get(end, 0) / num_at
+    end, commonest = max(below.top, key=lambda number: below.top[number]), below.commonest
+    closed = at.top.get(end, 0) / at.all
     if (
         not limits.ENDS_ALIKE_BELOW.reached_by(commonest)
         or not limits.CLOSED_AT_LIMIT.kept_by(closed)
         # the longest rows end alike too: they are whole, and what the shorter ones end in is
         # padding
-        or limits.TERMINATED.passed_by(commonest_at)
+        or limits.TERMINATED.passed_by(at.commonest)
     ):
         return None
     text = (
@@ -247,22 +244,21 @@ def _unclosed(targets: _Rows) -> _Said | None:
     return "Long texts are cut without their end marker", reading
 
 
-def _unanswerable(rows: _Rows) -> _Said | None:
+def _unanswerable(rows: TokenRows) -> _Said | None:
     """One label per row: what is left of long texts does not tell it, while short texts are
     answered.
     """
-    answers = rows.get("answers") or {}
-    at, below = answers.get("at_limit") or {}, answers.get("below") or {}
-    if at.get("rows", 0) < MIN_ANSWERS_AT_LIMIT or below.get("rows", 0) < MIN_ROWS:
+    at, below = rows.at_limit, rows.below
+    if at is None or below is None or at.rows < MIN_ANSWERS_AT_LIMIT or below.rows < MIN_ROWS:
         return None
-    wrong, wrong_below = 1 - at["right"], 1 - below["right"]
+    wrong, wrong_below = 1 - at.right, 1 - below.right
     if not limits.ANSWERS_LOST.reached_by(wrong - wrong_below) or not (
         wrong_below == 0 or limits.ERRORS_AT_LIMIT.reached_by(wrong / wrong_below)
     ):
         return None
     text = (
-        f"{at['right']:.0%} of the rows at the limit are answered right (always the same answer: "
-        f"{at['commonest']:.0%}), {below['right']:.0%} of the shorter ones"
+        f"{at.right:.0%} of the rows at the limit are answered right (always the same answer: "
+        f"{at.commonest:.0%}), {below.right:.0%} of the shorter ones"
     )
     title = "Long texts are cut before the part that their label depends on"
     lost = wrong - wrong_below

@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Any
 
 from sawbones.schema import Finding, Run, Verdict
+from sawbones.schema.samples import Samples, TokenRows, TokenTargets
 from sawbones.trials.bench import Bench
 from sawbones.trials.child import Remedy
 
@@ -59,15 +60,14 @@ def _closed(run: Run) -> float | None:
     """Of a language model: which part of the texts, where they differ in length, ends in the
     commonest last target.
     """
-    rows = (run.facts.get("samples") or {}).get("rows") or {}
-    targets = rows.get("targets") or {}
-    if float(targets.get("copies") or 0.0) < 0.9:
+    rows = (run.samples or Samples()).rows or TokenRows()
+    targets = rows.targets or TokenTargets()
+    if targets.copies < 0.9:
         return None
-    ends: Counter[str] = Counter(targets["last_below"]) + Counter(targets["last_at_limit"])
-    total = ends.pop("all", 0)
-    return (
-        max(ends.values(), default=0) / total if total and len(set(rows["lengths"])) >= 3 else 0.0
-    )
+    below, at = targets.last_below, targets.last_at_limit
+    most = max((Counter(below.top) + Counter(at.top)).values(), default=0)
+    total = below.all + at.all
+    return most / total if total and len(set(rows.lengths)) >= 3 else 0.0
 
 
 def _width(run: Run) -> int:
