@@ -8,8 +8,11 @@ import pytest
 
 from sawbones.cli.main import COMMANDS, main
 from sawbones.lookup import look_up
-from sawbones.practise.drills import KINDS, cards, in_order
+from sawbones.practise.drills import KINDS, cards, in_order, questions
+from sawbones.schema import LAYERS
 from sawbones.trials.menu import parse
+
+WORDS_A_MINUTE = 150
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -26,6 +29,18 @@ def test_the_command_of_every_question_exists() -> None:
         _, name, *rest = shlex.split(command)
         assert name in COMMANDS
         assert look_up(rest[0]) if name == "explain" else parse(rest[0])
+
+
+def test_there_are_questions_on_every_layer_each_answered_within_a_minute() -> None:
+    assert set(questions()) == set(LAYERS)
+    assert min(map(len, questions().values())) >= 8
+    every = [row for rows in questions().values() for row in rows]
+    assert len({row["ask"] for row in every}) == len(every) >= 150
+    for row in every:
+        assert set(row) == {"ask", "answer", "not", "command"}
+        assert 10 <= len(row["answer"].split()) <= WORDS_A_MINUTE, row["ask"]
+        said, _, why = row["not"].partition(". ")
+        assert said and why.endswith("."), f"{row['ask']}: the wrong answer, and why it is wrong"
 
 
 def test_what_was_missed_comes_first_and_what_is_known_last() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from sawbones.lookup.curves import CURVES, sketch
@@ -48,15 +49,19 @@ def in_order(deck: Sequence[Card], history: Iterable[dict[str, Any]], seed: int)
 
 
 @cache
-def _file() -> list[dict[str, str]]:
-    text = files("sawbones.practise").joinpath("questions.toml").read_text(encoding="utf-8")
-    return list(tomllib.loads(text)["question"])
+def questions() -> dict[str, list[dict[str, str]]]:
+    """By layer, from one file each."""
+    found = {}
+    for file in sorted(files("sawbones.practise").joinpath("questions").iterdir(), key=str):
+        found[Path(file.name).stem] = tomllib.loads(file.read_text(encoding="utf-8"))["question"]
+    return found
 
 
 def _questions(rng: random.Random) -> Iterable[Card]:
-    for row in _file():
-        more = f"Not: {row['not']}\nSee it: {row['command']}"
-        yield Card(row["ask"], f"[{row['layer']}] {row['ask']}", row["answer"], more)
+    for layer, rows in questions().items():
+        for row in rows:
+            more = f"Not: {row['not']}\nSee it: {row['command']}"
+            yield Card(row["ask"], f"[{layer}] {row['ask']}", row["answer"], more)
 
 
 def _curves(rng: random.Random) -> Iterable[Card]:
