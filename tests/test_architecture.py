@@ -105,8 +105,10 @@ MAY_IMPORT = {
     },
     "triage": {"schema", "store", "observe", "faults", "testing", "diagnosis", "fixing"},
     "parity": {"schema", "evidence"},
+    "handover": {"schema", "masking", "report"},
     "practise": {
         "schema",
+        "handover",
         "oracles",
         "stats",
         "observe",
@@ -361,6 +363,7 @@ FLAGS = {
         "--soft --steps --summary"
     ),
     "export": "--out --to",
+    "report": "--markdown --no-rerun --package --script --show-data",
     "help": "",
     "completion": "",
     "faults": "",
@@ -371,6 +374,7 @@ FLAGS = {
         "--because --claim --command --fault --fix --folder --grammar --line --report --test"
     ),
     "practise score": "",
+    "practise write": "--folder --grade --list --seed",
     "practise drill": "--count --seed --show",
     "lab": "",
     "lab list": "",

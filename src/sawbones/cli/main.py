@@ -30,6 +30,7 @@ COMMANDS = {
     "clean": "Remove old recorded runs.",
     "scrub": "Mask the secrets that an older recording holds in clear.",
     "query": "SQL over a recorded run.",
+    "report": "A postmortem of a recorded run, or a folder that reruns to its symptom.",
     "export": "A recorded run for TensorBoard or Perfetto, or as a table.",
     "explain": "Look something up: a fault, a symptom in your own words, or any word.",
     "pin": "Findings become regression tests: pytest files that fail until the code is mended.",

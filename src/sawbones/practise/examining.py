@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sawbones import faults
@@ -30,7 +31,13 @@ LONGEST_COMMAND = 300.0  # seconds
 
 
 def examine(exercise: Exercise, answer: Answer, folder: Path, say: Say) -> Trials:
-    repeats, why_not = _repeats(exercise, answer.command, folder, say)
+    with examiner(exercise, folder, say) as trials_for:
+        return trials_for(answer)
+
+
+@contextmanager
+def examiner(exercise: Exercise, folder: Path, say: Say) -> Iterator[Callable[[Answer], Trials]]:
+    """Several answers to one exercise: what they share is run once."""
     with tempfile.TemporaryDirectory(prefix="practise-") as scratch:
         root = Path(scratch) / "work"
         _copy(folder, root, exercise.broken)
@@ -38,11 +45,22 @@ def examine(exercise: Exercise, answer: Answer, folder: Path, say: Say) -> Trial
             say("measuring the script, and the same without its faults")
             broken = measure(bench, exercise.broken, diagnosing(journal=False))
             good = measure(bench, exercise.healthy) if exercise.faults else broken
-            outcomes = _outcomes(bench, broken, answer, say)
-            heals, mended, note = _heals(bench, exercise, answer, broken, good, say)
-        told = _test_tells(root, exercise.broken, mended, answer.test) if mended else None
-    text = mended.text if mended is not None else exercise.broken.text
-    return Trials(broken, good, repeats, why_not, heals, text, note, told, outcomes)
+            repeated: dict[str, tuple[bool | None, str]] = {}
+            outcomes: dict[str, str] = {}
+
+            def trials_for(answer: Answer) -> Trials:
+                if answer.command not in repeated:
+                    repeated[answer.command] = _repeats(exercise, answer.command, folder, say)
+                _try_claims(bench, broken, answer, outcomes, say)
+                heals, mended, note = _heals(bench, exercise, answer, broken, good, say)
+                told = None
+                if mended is not None:
+                    told = _test_tells(Path(scratch), root, exercise.broken, mended, answer.test)
+                text = mended.text if mended is not None else exercise.broken.text
+                repeats, why_not = repeated[answer.command]
+                return Trials(broken, good, repeats, why_not, heals, text, note, told, outcomes)
+
+            yield trials_for
 
 
 def _copy(folder: Path, root: Path, script: Source) -> None:
@@ -91,8 +109,9 @@ def _counts(path: Path) -> bool:
     return path.is_file() and "__pycache__" not in path.parts and ".sawbones" not in path.parts
 
 
-def _outcomes(bench: Bench, broken: Measured, answer: Answer, say: Say) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _try_claims(
+    bench: Bench, broken: Measured, answer: Answer, found: dict[str, str], say: Say
+) -> None:
     for claim in answer.claims:
         if not claim.is_trial or claim.trial in found:
             continue
@@ -108,7 +127,6 @@ def _outcomes(bench: Bench, broken: Measured, answer: Answer, say: Say) -> dict[
             found[claim.trial] = "no such trial"
         except ChildFailed:
             pass
-    return found
 
 
 def _heals(
@@ -142,9 +160,12 @@ def _firing(measured: Measured) -> set[str]:
     return {finding.fault for finding in found if finding.status != "suspected"}
 
 
-def _test_tells(root: Path, broken: Source, mended: Source, test: str) -> bool | None:
+def _test_tells(
+    scratch: Path, root: Path, broken: Source, mended: Source, test: str
+) -> bool | None:
     if not test.strip():
         return None
+    root = shutil.copytree(root, scratch / "tested", dirs_exist_ok=True)
     (root / "test_answer.py").write_text(test, encoding="utf-8")
     passed = []
     for version in (broken, mended):

@@ -1,0 +1,93 @@
+"""Runs the script beside this file again and compares what it differentiates with expected.csv.
+
+    python rerun.py
+
+Every number on which backward() is called is written to rerun.csv, with the optimizer step it belongs
+to. It ends after STEPS steps or SECONDS seconds, whichever is first. Exit status: 0 the same numbers (or the
+same error), 1 not. The only package needed is torch.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import runpy
+import sys
+import time
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Enough(BaseException):
+    pass
+
+
+def rerun(settings: dict[str, Any]) -> tuple[list[list[Any]], str]:
+    rows: list[list[Any]] = []
+    began, step = time.monotonic(), [0]
+    backward: Any = torch.Tensor.backward
+
+    def logged(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if self.numel() == 1:
+            rows.append([step[0], repr(float(self.detach()))])
+        return backward(self, *args, **kwargs)
+
+    def counted(optimizer: Any, args: Any, kwargs: Any) -> None:
+        step[0] += 1
+        if step[0] >= settings["steps"] or time.monotonic() - began > settings["seconds"]:
+            raise Enough
+
+    torch.Tensor.backward = logged  # type: ignore[method-assign]
+    hook = register_optimizer_step_post_hook(counted)
+    sys.argv = [settings["script"], *settings["arguments"]]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(settings["script"])))
+    error = ""
+    try:
+        runpy.run_path(settings["script"], run_name="__main__")
+    except (Enough, SystemExit):
+        pass
+    except Exception as raised:
+        error = type(raised).__name__
+        print(f"{error}: {raised}")
+    finally:
+        torch.Tensor.backward = backward  # type: ignore[method-assign]
+        hook.remove()
+    return rows, error
+
+
+def compare(rows: list[list[Any]], error: str) -> tuple[str, int]:
+    with open(os.path.join(HERE, "rerun.csv"), "w", newline="") as file:
+        csv.writer(file).writerows([["step", "value"], *rows])
+    expected = os.path.join(HERE, "expected.csv")
+    if not os.path.exists(expected):
+        return "nothing to compare with: expected.csv is not there", 0
+    with open(expected, newline="") as file:
+        wanted = list(csv.reader(file))[1:]
+    found = [[str(step), value] for step, value in rows]
+    for number, (one, other) in enumerate(zip(found, wanted, strict=False)):
+        if one != other:
+            return f"value {number}: {one[1]} at step {one[0]}, expected {other[1]}", 1
+    if len(found) != len(wanted):
+        return f"{len(found)} values, expected {len(wanted)}", 1
+    return f"the same {len(found)} values" + (f" and the same {error}" if error else ""), 0
+
+
+def main() -> None:
+    os.chdir(HERE)
+    with open("rerun.json") as file:
+        settings = json.load(file)
+    rows, error = rerun(settings)
+    said, status = compare(rows, error)
+    if error != settings["error"]:
+        said, status = f"{error or 'no error'}, expected {settings['error'] or 'none'}", 1
+    print(said)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
