@@ -148,13 +148,13 @@ def test_logged_numbers_carry_the_frameworks_names_and_steps(
     trained: tuple[str, Run, Run],
 ) -> None:
     name, own, _ = trained
-    rows = own.facts["logged"]
+    rows = own.logged
     metric = {"transformers": "loss", "lightning": "train_loss", "accelerate": "train/loss"}[name]
-    found = [row for row in rows if metric in row["metrics"]]
+    found = [row for row in rows if metric in row.metrics]
     steps = {"transformers": [2, 4, 6, 8], "lightning": [8], "accelerate": list(range(8))}[name]
-    assert [row["step"] for row in found] == steps
-    assert own.facts["framework"]["name"].startswith(name) and own.facts["framework"]["version"]
-    last = found[-1]["metrics"][metric]
+    assert [row.step for row in found] == steps
+    assert own.framework.name.startswith(name) and own.framework.version
+    last = found[-1].metrics[metric]
     near = own.losses[-2:].mean() if name == "transformers" else own.losses[-1]
     assert last == pytest.approx(near, rel=1e-3)
 
@@ -182,7 +182,7 @@ def test_where_the_run_is_recorded_already_only_the_numbers_go_there(
     with sawbones.watch(out=tmp_path / "around"):
         _with_accelerate(tmp_path, [tracker])
     assert tracker.run is None and not (tmp_path / "own").exists()
-    assert len(sawbones.read_run(tmp_path / "around").facts["logged"]) == STEPS
+    assert len(sawbones.read_run(tmp_path / "around").logged) == STEPS
     _with_accelerate(tmp_path, [tracker])
     assert "8 steps" in capsys.readouterr().err, "a summary of its own run"
 

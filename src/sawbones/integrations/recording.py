@@ -7,11 +7,12 @@ trainer logs goes into that recording.
 from __future__ import annotations
 
 import atexit
-import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from sawbones.schema.one_off import Framework, Logged
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -47,7 +48,7 @@ class Recording:
         self.folder = Path(self._recorder.folder)
         name, _, _ = self._framework.partition(".")
         version = getattr(sys.modules.get(name), "__version__", "")
-        self._recorder.facts["framework"] = {"name": self._framework, "version": version}
+        self._recorder.facts["framework"] = Framework(self._framework, version)
 
     def log(
         self, metrics: Mapping[str, Any], step: int | None = None, epoch: float | None = None
@@ -57,10 +58,9 @@ class Recording:
             return
         numbers = {name: _number(value) for name, value in metrics.items()}
         known = {name: value for name, value in numbers.items() if value is not None}
-        rows: list[dict[str, Any]] = self._recorder.facts.setdefault("logged", [])
+        rows: list[Logged] = self._recorder.facts.setdefault("logged", [])
         if known and len(rows) < MOST_ROWS:
-            at = {"optimizer_step": int(self._recorder.step), "step": step, "epoch": epoch}
-            rows.append({**at, "metrics": known})
+            rows.append(Logged(self._recorder.step, step, epoch, known))
 
     def _left_open(self) -> None:
         """At the end of the process: the trainer did not pass on what ended the training, and
@@ -86,13 +86,11 @@ class Recording:
         return run
 
 
-def _number(value: Any) -> float | str | None:
-    """JSON has no NaN: a number that is not finite is written as its name."""
+def _number(value: Any) -> float | None:
     try:
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError, RuntimeError):  # text, lists, tensors of several values
         return None
-    return number if math.isfinite(number) else str(number)
 
 
 def _say_summary(run: Run) -> None:

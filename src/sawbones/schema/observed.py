@@ -19,8 +19,10 @@ from sawbones.schema.one_off import (
     CheckpointFile,
     DataCode,
     Decoding,
+    Framework,
     Graphs,
     HeldBack,
+    Logged,
     Modes,
     OwnGradient,
     Scaler,
@@ -57,6 +59,8 @@ class Observed:
     died: int = 0  # exit status of a process that was killed
     aborted: str = ""  # the stacks that an abort left behind
     held_back: tuple[HeldBack, ...] = ()
+    framework: Framework | None = None
+    logged: tuple[Logged, ...] = ()
     # the loop
     scalers: tuple[Scaler, ...] = ()
     loaders: tuple[Loader, ...] = ()

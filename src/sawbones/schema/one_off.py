@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sawbones.schema.site import Site
@@ -165,3 +166,21 @@ class DataCode:
     reads: tuple[str, int, int] | None = None
     makes: tuple[str, int, int] | None = None
     seeds: tuple[str, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """The trainer whose callback was given to it."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Numbers under a trainer's own names, at its own step and epoch."""
+
+    optimizer_step: int
+    step: int | None
+    epoch: float | None
+    metrics: Mapping[str, float]

@@ -66,8 +66,8 @@ def last_values(run: Run) -> dict[str, float]:
     """What was measured last under each name; a trainer's own names go first."""
     columns = {name: run.steps[name] for name in COLUMNS if name in run.steps}
     found = {name: float(values[-1]) for name, values in columns.items() if len(values)}
-    for row in run.facts.get("logged") or ():
-        found |= {name: float(value) for name, value in row["metrics"].items()}
+    for row in run.logged:
+        found |= row.metrics
     return found
 
 
