@@ -10,7 +10,8 @@ import numpy as np
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Run
-from sawbones.stats.evaluations import Node, printed_numbers
+from sawbones.schema.evaluation import Node
+from sawbones.stats.evaluations import printed_numbers
 from sawbones.stats.splits import told_apart
 
 _MIN_EVALUATIONS = 2

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Run, Site
+from sawbones.schema.evaluation import Node, Scored
 from sawbones.stats.evaluations import (
     READS,
-    Node,
     consumers,
     made_by,
-    nodes,
-    passes,
     printed_numbers,
     train_losses_called,
 )
@@ -25,7 +23,7 @@ _LOGITS = {"binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "s
 _MIN_EVALUATIONS = 2
 _MIN_BATCHES = 3  # of an evaluation, before one of them is said to stand for all
 _Form = Callable[[float], float]
-_Told = tuple[Mapping[str, Any], float, Mapping[str, float]]  # evaluation, right, by mistake
+_Told = tuple[Scored, float, Mapping[str, float]]  # evaluation, right, by mistake
 _FORMS: tuple[_Form, ...] = (lambda v: v, lambda v: 100 * v)
 
 LAST_BATCH = "last batch"
@@ -53,7 +51,7 @@ class Misscored(NamedTuple):
 
 
 def misscored(run: Run, mistakes: Sequence[str]) -> Misscored | None:
-    rows = (run.facts.get("evaluation") or {}).get("scored") or ()
+    rows = run.evaluation.scored
     trained = train_losses_called(run)
     computed = [(row, *_hypotheses(row, trained, _training_rows(run))) for row in rows]
     told = [(row, right, wrong) for row, right, wrong in computed if right is not None]
@@ -80,7 +78,7 @@ def last_alone(run: Run, everything: Sequence[Node]) -> Iterator[tuple[Node, Las
     """Numbers that are read off once, after the last call of every evaluation, although each call
     made one.
     """
-    calls = {int(p["step"]): int(p["calls"]) for p in passes(run)}
+    calls = {p.step: p.calls for p in run.evaluation.passes}
     for node in everything:
         steps = [step for step, _, _ in node.reads]
         if not steps or len(set(steps)) < len(steps) or len(node.read_calls) != len(steps):
@@ -98,42 +96,45 @@ def last_alone(run: Run, everything: Sequence[Node]) -> Iterator[tuple[Node, Las
 
 
 def _is_number(node: Node) -> bool:
-    return all(not shape for shape in node.result.get("shapes", ((1,),)))
+    return all(not shape for shape in node.result.shapes or ((1,),))
 
 
 def is_scored(run: Run) -> bool:
     """Evaluations of which answers and labels are known."""
-    return bool((run.facts.get("evaluation") or {}).get("scored"))
+    return bool(run.evaluation.scored)
 
 
 def _hypotheses(
-    row: Mapping[str, Any], trained: set[str], training_rows: int
+    row: Scored, trained: set[str], training_rows: int
 ) -> tuple[float | None, dict[str, float]]:
     """The right score, and those of the mistakes."""
     wrong: dict[str, float] = {}
-    way = "largest"
-    if row["classes"] == 1:
+    made = row.largest
+    if row.classes == 1:
         if not trained & {"binary_cross_entropy", *_LOGITS}:
             return None, {}
-        way = "over_zero" if trained & _LOGITS else "over_half"
-        other = "over_half" if trained & _LOGITS else "over_zero"
-        wrong[OTHER_CUT] = row[other]["all"]
-        wrong[WHOLE_PART] = row["whole_part"]["all"]
-        wrong[FIRST_CLASS] = row["class_0"]
+        made, other = row.over_half, row.over_zero
+        if trained & _LOGITS:
+            made, other = other, made
+        if other is not None and row.whole_part is not None:
+            wrong[OTHER_CUT] = other.all
+            wrong[WHOLE_PART] = row.whole_part.all
+        wrong[FIRST_CLASS] = row.class_0
     else:
-        wrong[BY_COLUMN] = row["by_column"]
-    made = row[way]
-    if "pairs" in made:
-        wrong[PAIRS] = made["pairs"]
+        wrong[BY_COLUMN] = row.by_column
+    if made is None:
+        return None, {}
+    if made.pairs is not None:
+        wrong[PAIRS] = made.pairs
     if training_rows:
-        wrong[TRAINING_ROWS] = made["all"] * row["rows"] / training_rows
-    if row["calls"] > 1:
-        wrong[LAST_BATCH] = made["batches"][-1]
-        wrong[_FIRST_BATCH] = made["batches"][0]
-        hits = made["all"] * row["rows"]
-        wrong[HITS_PER_BATCH] = hits / row["calls"]
-        wrong[FULL_BATCHES] = hits / (row["calls"] * row["sizes"][1])
-    return float(made["all"]), wrong
+        wrong[TRAINING_ROWS] = made.all * row.rows / training_rows
+    if row.calls > 1:
+        wrong[LAST_BATCH] = made.batches[-1]
+        wrong[_FIRST_BATCH] = made.batches[0]
+        hits = made.all * row.rows
+        wrong[HITS_PER_BATCH] = hits / row.calls
+        wrong[FULL_BATCHES] = hits / (row.calls * row.sizes[1])
+    return made.all, wrong
 
 
 def _printed_instead(run: Run, mistake: str, told: Sequence[_Told]) -> Misscored | None:
@@ -154,11 +155,11 @@ def _printed_instead(run: Run, mistake: str, told: Sequence[_Told]) -> Misscored
             row, right, wrong, _ = apart[-1]
             return Misscored(
                 mistake,
-                tuple(int(row["step"]) for row, *_ in apart),
+                tuple(row.step for row, *_ in apart),
                 wrong,
                 right,
-                int(row["rows"]),
-                int(row["calls"]),
+                row.rows,
+                row.calls,
                 _left_at(run),
             )
     return None
@@ -176,7 +177,7 @@ def _unit_of_mistake(run: Run, mistake: str, form: _Form, told: _Told) -> float 
     was not printed, or the right one too.
     """
     row, right, wrong = told
-    numbers = printed_numbers(run, row["step"])
+    numbers = printed_numbers(run, row.step)
     unit = _unit(numbers, form(wrong[mistake]))
     if unit is None or _is_there(numbers, form(right), form(wrong[mistake])):
         return None
@@ -214,5 +215,5 @@ def _training_rows(run: Run) -> int:
 
 def _left_at(run: Run) -> Site | None:
     """Where the answers leave torch."""
-    places = [n for n in nodes(run) if n.op in READS and "output" in n.roles]
+    places = [n for n in run.evaluation.nodes if n.op in READS and "output" in n.roles]
     return places[-1].site if places else None

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sawbones.schema.cpu import CpuTime
+from sawbones.schema.evaluation import Evaluation
 from sawbones.schema.held import HeldGroups, HeldTimes, Strangers, VocabularyPair
 from sawbones.schema.labels import LabelProbe, Redraw
 from sawbones.schema.loaded import Restored
@@ -82,6 +83,7 @@ class Observed:
     loose_gradients: tuple[int, ...] | None = None  # tensors with gradients in no optimizer
     buffers: tuple[Buffer, ...] = ()
     index_writes: tuple[IndexWrites, ...] = ()  # lines that add to places of index tensors
+    evaluation: Evaluation = field(default_factory=Evaluation)
     # the data
     made_tensors: tuple[MadeTensors, ...] = ()
     samples: Samples | None = None

@@ -28,7 +28,7 @@ def _without_fact(name: str) -> _Remove:
 
 
 def _without(name: str) -> _Remove:
-    empty: dict[str, Any] = {name: getattr(Observed, name)}
+    empty: dict[str, Any] = {name: getattr(Observed(), name)}
     return lambda run: replace(run, **empty)
 
 
@@ -190,8 +190,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "evaluation": (
         "what becomes of the outputs of an evaluation was not recorded",
-        lambda r: bool((r.facts.get("evaluation") or {}).get("passes")),
-        _without_fact("evaluation"),
+        lambda r: bool(r.evaluation.passes),
+        _without("evaluation"),
     ),
     "populations": (
         "no evaluation after training was seen with its rows and answers",

@@ -4,10 +4,11 @@ a single output or of a whole batch, and equality of real numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sawbones.stats.evaluations import CASTS, EQUALS, Node, consumers, made_by
+from sawbones.schema.evaluation import Met, Node
+from sawbones.stats.evaluations import CASTS, EQUALS, consumers, made_by
 
 DIFFERENCES = ("sub", "__sub__", "rsub", "__rsub__")
 _COMPARED = (*EQUALS, "ne", "__ne__", *DIFFERENCES)
@@ -52,7 +53,7 @@ def every_pair(node: Node, everything: Sequence[Node]) -> Pairs | None:
 
 def largest_of_one(node: Node, axis: int | None) -> tuple[int, ...] | None:
     """The shape of outputs whose largest is taken along an axis of length 1 every time."""
-    shapes = [tuple(s) for s in node.given[0].get("shapes", ())] if node.given else []
+    shapes = node.given[0].shapes if node.given else ()
     if axis is None or not shapes or any(len(s) < 2 for s in shapes):
         return None
     of_one = all(s[axis % len(s)] == 1 for s in shapes)
@@ -64,11 +65,10 @@ def largest_of_all(node: Node, axis: int | None) -> tuple[int, ...] | None:
     """The shape of a batch of outputs of which one single largest is taken."""
     if axis is not None or node.op != "argmax" or not node.given or _has_axis(node.args):
         return None
-    shapes = [tuple(s) for s in node.given[0].get("shapes", ())]
-    results = [tuple(s) for s in node.result.get("shapes", ())]
+    shapes, results = node.given[0].shapes, node.result.shapes
     if not shapes or any(len(s) != 2 or s[0] < 2 or s[1] < 2 for s in shapes):
         return None
-    return shapes[0] if results == [()] else None
+    return shapes[0] if results == ((),) else None
 
 
 def equal_reals(node: Node, everything: Sequence[Node]) -> tuple[float, int] | None:
@@ -77,31 +77,27 @@ def equal_reals(node: Node, everything: Sequence[Node]) -> tuple[float, int] | N
         return None
     if "output" not in node.roles:
         return None
-    real = all(str(g.get("dtype", "")).startswith("float") and "min" in g for g in node.given)
+    real = all(g.dtype.startswith("float") and g.num for g in node.given)
     guesses, target = node.given if node.roles[0] == "output" else node.given[::-1]
     if not real or not _is_broken(target) or not _is_broken(guesses):
         return None
     if any(m.op in _ROUNDS for m in made_by(everything, node)):
         return None
-    share = node.result.get("mean")
     # What is equal at all is compared with something like itself: an earlier answer, a copy.
-    return (float(share), int(node.result.get("num", 0))) if share == 0 else None
+    return (0.0, node.result.num) if node.result.mean == 0 else None
 
 
-def _largest(summary: Mapping[str, Any]) -> tuple[int, ...]:
+def _largest(summary: Met) -> tuple[int, ...]:
     """The shape that came by here with the most values; none where ranks differ."""
-    shapes = [tuple(s) for s in summary.get("shapes", ())]
+    shapes = summary.shapes
     if not shapes or len({len(s) for s in shapes}) > 1:
         return ()
     return max(shapes)
 
 
-def _counts_up(given: Sequence[Mapping[str, Any]], rows: int) -> bool:
+def _counts_up(given: Sequence[Met], rows: int) -> bool:
     """One side is 0, 1, 2, ...: a table of classes or positions, compared with all on purpose."""
-    return any(
-        (g.get("min"), g.get("max")) == (0, rows - 1) and 2 * g.get("mean", 0) == rows - 1
-        for g in given
-    )
+    return any((g.min, g.max) == (0, rows - 1) and 2 * g.mean == rows - 1 for g in given)
 
 
 def _has_axis(args: Sequence[Any]) -> bool:
@@ -112,6 +108,6 @@ def _has_axis(args: Sequence[Any]) -> bool:
     )
 
 
-def _is_broken(summary: Mapping[str, Any]) -> bool:
+def _is_broken(summary: Met) -> bool:
     """Its values are no whole numbers."""
-    return any(float(summary[key]) % 1 != 0 for key in ("min", "max"))
+    return summary.min % 1 != 0 or summary.max % 1 != 0

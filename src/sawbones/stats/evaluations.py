@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import Run, Site
-from sawbones.stats.loss_calls import as_site
+from sawbones.schema.evaluation import ModelInput, Node
 from sawbones.stats.splits import told_apart
 
 CASTS = (
@@ -34,54 +32,6 @@ CASTS = (
 )
 EQUALS = ("eq", "__eq__")
 READS = ("item", "__float__", "__format__", "tolist", "numpy", "__array__")
-
-
-@dataclass(frozen=True)
-class Node:
-    """One operator at one place, over all evaluations of the run."""
-
-    id: int
-    op: str
-    site: Site | None
-    roles: tuple[str, ...]  # output, target or other, one per tensor that went in
-    args: tuple[Any, ...]
-    sources: tuple[int, ...]
-    given: tuple[Mapping[str, Any], ...]
-    result: Mapping[str, Any]
-    steps: tuple[int, ...]
-    padding: Mapping[str, Any]
-    count: int
-    target_counts: Mapping[str, int]
-    reads: tuple[
-        tuple[int, float, int], ...
-    ] = ()  # step, the number that was read off, how many values it is the mean of
-    blanks: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # of a difference of real numbers: what is blanked out at row ends
-    read_calls: tuple[int, ...] = ()  # after which model call of the evaluation each was read off
-
-
-def nodes(run: Run) -> list[Node]:
-    return [
-        Node(
-            int(n["id"]),
-            str(n["op"]),
-            as_site(n.get("site")),
-            tuple(n["roles"]),
-            tuple(n["args"]),
-            tuple(n["sources"]),
-            tuple(n["given"]),
-            n["result"],
-            tuple(n["steps"]),
-            n.get("padding") or {},
-            int(n["count"]),
-            n.get("target_counts") or {},
-            tuple((int(s), float(v), int(c)) for s, v, c in n.get("reads") or ()),
-            n.get("blanks") or {},
-            tuple(int(c) for c in n.get("read_calls") or ()),
-        )
-        for n in (run.facts.get("evaluation") or {}).get("nodes", ())
-    ]
 
 
 def consumers(all_nodes: Sequence[Node], of: Node, through: Sequence[str] = CASTS) -> list[Node]:
@@ -126,7 +76,7 @@ def printed_numbers(run: Run, step: int) -> list[tuple[float, float]]:
     step.
     """
     found = []
-    for at, text in (run.facts.get("evaluation") or {}).get("printed") or ():
+    for at, text in run.evaluation.printed:
         if at == step:
             for number in _NUMBER.findall(text):
                 digits = len(number.split("e")[0].split(".")[1])
@@ -134,18 +84,8 @@ def printed_numbers(run: Run, step: int) -> list[tuple[float, float]]:
     return found
 
 
-def active_layers(run: Run) -> list[Mapping[str, Any]]:
-    return list((run.facts.get("evaluation") or {}).get("active", ()))
-
-
-def passes(run: Run) -> list[Mapping[str, Any]]:
-    return list((run.facts.get("evaluation") or {}).get("passes", ()))
-
-
-def model_inputs(run: Run, phase: str) -> Iterator[Mapping[str, Any]]:
-    for row in (run.facts.get("evaluation") or {}).get("inputs", ()):
-        if row.get("phase") == phase:
-            yield row
+def model_inputs(run: Run, phase: str) -> Iterator[ModelInput]:
+    return (row for row in run.evaluation.inputs if row.phase == phase)
 
 
 def train_losses_called(run: Run) -> set[str]:
@@ -213,19 +153,16 @@ def hits(run: Run) -> tuple[float, float, int] | None:
     """(share of answers that are right, share of the commonest answer, number) where evaluations
     compare guesses with labels.
     """
-    for node in nodes(run):
+    for node in run.evaluation.nodes:
         asked = sum(node.target_counts.values())
         if (
             node.op in EQUALS
             and {"output", "target"} <= set(node.roles)
             and asked
-            and node.result.get("num")
+            and node.result.num
         ):
-            return (
-                float(node.result["mean"]),
-                max(node.target_counts.values()) / asked,
-                int(node.result["num"]),
-            )
+            commonest = max(node.target_counts.values()) / asked
+            return node.result.mean, commonest, node.result.num
     return None
 
 
@@ -250,7 +187,7 @@ def error_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64
     """(steps, mean, where it is read off) of an error computed by hand: outputs less targets, with
     nothing but powers and means.
     """
-    everything = nodes(run)
+    everything = run.evaluation.nodes
     by_id = {n.id: n for n in everything}
     for node in everything:
         before, frontier = {node.id}, list(node.sources)

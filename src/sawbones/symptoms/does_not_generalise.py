@@ -27,7 +27,7 @@ from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.distributions import wilson
-from sawbones.stats.evaluations import hits, passes, validation_curve
+from sawbones.stats.evaluations import hits, validation_curve
 from sawbones.stats.levels import level, part
 from sawbones.stats.supervised import NotSupervised, Supervised, evaluated_targets, supervised
 
@@ -75,7 +75,7 @@ def _evaluates_late(run: Run) -> bool:
     """Hits are counted over all evaluations: only where none of them is early do they tell how the
     run ends.
     """
-    steps = [int(entry["step"]) for entry in passes(run)]
+    steps = [entry.step for entry in run.evaluation.passes]
     return bool(steps) and min(steps) >= run.num_steps // 2
 
 

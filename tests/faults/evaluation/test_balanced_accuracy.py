@@ -6,6 +6,8 @@ import pytest
 
 from sawbones.faults import read
 from sawbones.schema import Batch, Ending, Event, Run
+from sawbones.schema.evaluation import Evaluation
+from sawbones.store.codec import from_plain
 
 RECALLS, SIZES = (0.9, 0.5), (40, 10)
 
@@ -38,7 +40,7 @@ def _run(read_calls: tuple[int, ...]) -> Run:
         Ending("finished"),
         events=tuple(Event(s, "forward", s, 0, "eval", 0.0) for s in steps),
         batches=tuple(Batch(s, 0, "eval", "loader:1", 0.0, (), (s,)) for s in steps),
-        facts={"evaluation": evaluation},
+        evaluation=from_plain(Evaluation, evaluation),
     )
 
 

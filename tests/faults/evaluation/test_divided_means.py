@@ -6,6 +6,8 @@ import pytest
 
 from sawbones.faults import read
 from sawbones.schema import Batch, Ending, Event, Run
+from sawbones.schema.evaluation import Evaluation
+from sawbones.store.codec import from_plain
 
 STEPS, SIZE, BATCHES = (10, 20, 30), 25, 4
 
@@ -34,7 +36,7 @@ def _run(divided_by: float, weighed_by: int = 1) -> Run:
         batches=tuple(
             Batch(s, 0, "eval", "loader:1", 0.0, (), rows) for s in STEPS for _ in range(BATCHES)
         ),
-        facts={"evaluation": evaluation},
+        evaluation=from_plain(Evaluation, evaluation),
     )
 
 

@@ -11,6 +11,8 @@ from sawbones.faults.evaluation.preprocessing_mismatch.check import check
 from sawbones.observe.signals.evaluations import EvaluationLog
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import Ending, Run
+from sawbones.schema.evaluation import Evaluation
+from sawbones.store.codec import from_plain, to_plain
 
 SPAN = 24
 
@@ -32,5 +34,6 @@ def test_a_narrow_stretch_is_no_mismatch_but_other_units_are(factor: float) -> N
     for step, batch in enumerate(trained):
         log.called("train", step, (batch,), None)
     log.called("eval", len(trained), (held * factor,), None)
-    run = Run("train.py", (), "", {}, Ending("finished"), facts={"evaluation": log.record})
+    seen = from_plain(Evaluation, to_plain(log.record))
+    run = Run("train.py", (), "", {}, Ending("finished"), evaluation=seen)
     assert len(list(check(run))) == (factor < 1)

@@ -4,15 +4,14 @@ in validation.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from sawbones.faults.pipeline.special_tokens import check as special_tokens
 from sawbones.faults.pipeline.tokenizer_mismatch import check as tokenizer_mismatch
 from sawbones.observe.signals.samples import read_rows
-from sawbones.schema import Ending, Run
+from sawbones.schema import Ending, Run, Site
+from sawbones.schema.evaluation import Evaluation, Met, Node
 from sawbones.schema.held import VocabularyPair
 from sawbones.schema.samples import ClassAnswers, Predictions, Samples
 
@@ -29,25 +28,24 @@ def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
         ("train_vocab", "val_vocab"),
     )
     right = int(150 * trained)
-    node: dict[str, Any] = {
-        "id": 0,
-        "op": "__eq__",
-        "roles": ["output", "target"],
-        "args": [],
-        "sources": [],
-        "count": 4,
-        "given": [],
-        "steps": [9],
-        "site": {"file": "train.py", "line": 7, "function": "evaluate", "code": ""},
-        "result": {"num": 300, "mean": held_out},
-        "target_counts": {"0": 150, "1": 150},
-    }
+    node = Node(
+        0,
+        "__eq__",
+        Site("train.py", 7, "evaluate"),
+        ("output", "target"),
+        result=Met(num=300, mean=held_out),
+        target_counts={0: 150, 1: 150},
+    )
     told = Samples(Predictions(20, {k: ClassAnswers(150, right, 150) for k in (0, 1)}))
-    facts = {
-        "evaluation": {"nodes": [node]},
-    }
     return Run(
-        "train.py", (), "", {}, Ending("finished"), facts=facts, vocabularies=(pair,), samples=told
+        "train.py",
+        (),
+        "",
+        {},
+        Ending("finished"),
+        vocabularies=(pair,),
+        samples=told,
+        evaluation=Evaluation(nodes=(node,)),
     )
 
 

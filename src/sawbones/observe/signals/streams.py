@@ -47,9 +47,7 @@ class Streams:
             if len(self._rows) >= _MAX_STREAMS:
                 return
             row = self._rows[storage.data_ptr()] = {"size": size, "site": site, "steps": []}
-            row |= {
-                phase: {"first": None, "last": None, "windows": 0} for phase in ("train", "eval")
-            }
+            row |= {phase: {"first": -1, "last": -1, "windows": 0} for phase in ("train", "eval")}
             self._kept.append(storage)
             self.record.append(row)
         if isinstance(key, torch.Tensor):
@@ -85,8 +83,8 @@ class Streams:
         for number, first, last in self._pending:
             row = self._rows[number]
             part = row[phase]
-            part["first"] = first if part["first"] is None else min(part["first"], first)
-            part["last"] = last if part["last"] is None else max(part["last"], last)
+            part["first"] = min(part["first"], first) if part["windows"] else first
+            part["last"] = max(part["last"], last)
             part["windows"] += 1
             if phase == "eval" and step not in row["steps"] and len(row["steps"]) < 50:
                 row["steps"].append(step)

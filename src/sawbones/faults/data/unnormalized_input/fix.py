@@ -12,9 +12,7 @@ from sawbones.stats.evaluations import validation_curve
 
 
 def fix(case: Case) -> Iterator[Change]:
-    evaluated = len(validation_curve(case.run)[1]) or (case.run.facts.get("evaluation") or {}).get(
-        "passes"
-    )
+    evaluated = len(validation_curve(case.run)[1]) or case.run.evaluation.passes
     unsafe = "evaluation and use need the same mean and spread" if evaluated else ""
     for source, call in calls_near(case, "TensorDataset"):
         if call.args and isinstance(call.args[0], ast.Name):

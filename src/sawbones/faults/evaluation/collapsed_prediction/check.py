@@ -37,7 +37,7 @@ The "majority class classifier" of imbalanced learning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,8 @@ from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.limits.loss import STEPS_AGREEING
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
-from sawbones.stats.evaluations import EQUALS, nodes, passes
+from sawbones.schema.evaluation import EvaluationPass
+from sawbones.stats.evaluations import EQUALS
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.splits import label_counts, told_apart
 from sawbones.trace.feeding import model_calls
@@ -66,7 +67,7 @@ _Said = tuple[Evidence, Site | None]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    late = [p for p in passes(run) if p["step"] >= MIN_STEPS]
+    late = [p for p in run.evaluation.passes if p.step >= MIN_STEPS]
     trained = _scores_of_training(run)
     if run.num_steps < MIN_STEPS or (not late and len(trained) < LAST):
         raise NothingToJudge(f"no evaluation after {MIN_STEPS} steps, and no scores of training")
@@ -128,16 +129,16 @@ def _in_training(trained: list[tuple[DeepStep, Mapping[str, Any]]]) -> Iterator[
     )
 
 
-def _by_argmax(run: Run, late: list[Mapping[str, Any]]) -> _Said | None:
+def _by_argmax(run: Run, late: Sequence[EvaluationPass]) -> _Said | None:
     if len(late) < LAST:
         return None
     _, evaluated = told_apart(run)
-    asked = (n for n in nodes(run) if n.op in EQUALS and n.roles[0] == "output")
+    asked = (n for n in run.evaluation.nodes if n.op in EQUALS and n.roles[0] == "output")
     asked_counts = next((n.target_counts for n in asked if n.target_counts), {})
     texts, largest, total = [], 0, 0
     for entry in late:
-        kinds = [v for k, v in entry["predictions"].items() if k.startswith("argmax")]
-        targets = label_counts(b for b in evaluated if b.step == entry["step"]) or asked_counts
+        kinds = [v for k, v in entry.predictions.items() if k.startswith("argmax")]
+        targets = label_counts(b for b in evaluated if b.step == entry.step) or asked_counts
         if len(kinds) != 1 or sum(targets.values()) < MIN_SAMPLES:
             return None
         counts = kinds[0]
@@ -151,7 +152,7 @@ def _by_argmax(run: Run, late: list[Mapping[str, Any]]) -> _Said | None:
         ):
             return None
         texts.append(
-            f"class {which} for {largest} of {total} samples at step {entry['step']}, "
+            f"class {which} for {largest} of {total} samples at step {entry.step}, "
             f"while no class has more than {most:.0%}"
         )
     reading = counted("; ".join(texts), largest, total, limits.ONE_CLASS, signal="evaluation")
@@ -159,20 +160,20 @@ def _by_argmax(run: Run, late: list[Mapping[str, Any]]) -> _Said | None:
 
 
 def _by_comparison(run: Run) -> _Said | None:
-    for node in nodes(run):
+    for node in run.evaluation.nodes:
         late = [s for s in node.steps if s >= MIN_STEPS]
         if node.op not in EQUALS or node.roles[0] != "output" or len(late) < LAST:
             continue
-        if len(node.given) != 2 or any("min" not in g for g in node.given):
+        if len(node.given) != 2 or not all(g.num for g in node.given):
             continue
         predicted, target = node.given
-        binary = (target["min"], target["max"]) == (0, 1)
-        ones, num = target["mean"], int(predicted["num"])
-        constant = predicted["min"] == predicted["max"]
+        binary = (target.min, target.max) == (0, 1)
+        ones, num = target.mean, predicted.num
+        constant = predicted.min == predicted.max
         both = limits.COMMONEST_TARGET.kept_by(max(ones, 1 - ones))
         if binary and both and constant and num >= LAST * MIN_SAMPLES:
             text = (
-                f"{num} predictions are all {predicted['max']:g}, while {ones:.0%} of the targets "
+                f"{num} predictions are all {predicted.max:g}, while {ones:.0%} of the targets "
                 "are 1"
             )
             return counted(text, num, num, limits.ONE_CLASS, signal="evaluation"), node.site
@@ -208,11 +209,11 @@ def _lost_at(run: Run) -> list[Site | None]:
     """Where the samples become alike: the operator whose result no longer depends on them, and the
     norm that stands before it.
     """
-    rows = (run.facts.get("evaluation") or {}).get("constant") or ()
+    rows = run.evaluation.constant
     if not rows:
         return []
-    before = str(rows[-1].get("after", "")).replace("_", "")
+    before = rows[-1].after.replace("_", "")
     norms = [m.cls for m in run.modules if "norm" in before and m.cls.lower().startswith(before)]
     made = locate(*run.made_tensors)
     named = [s for s in made if any(f"{cls}(" in s.code for cls in norms)]
-    return [as_site(rows[-1].get("site")), *named[-1:]]
+    return [rows[-1].site, *named[-1:]]

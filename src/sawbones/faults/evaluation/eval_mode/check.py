@@ -48,8 +48,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.evaluations import EQUALS, READS, active_layers, nodes, passes
-from sawbones.stats.loss_calls import as_site
+from sawbones.stats.evaluations import EQUALS, READS
 from sawbones.stats.splits import told_apart
 from sawbones.trace.feeding import model_calls
 from sawbones.trace.locate import locate
@@ -72,16 +71,16 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("no output of an evaluation goes into a metric or a loss")
     rows = [
         r
-        for r in active_layers(run)
+        for r in run.evaluation.active
         # a model that computes its loss itself: nothing is done with its outputs here
-        if r["step"] in judged and (r.get("used", True) or r["step"] in losses)
+        if r.step in judged and (r.used or r.step in losses)
     ]
     if not rows:
         return
-    steps = sorted({int(r["step"]) for r in rows})
-    kinds = " and ".join(sorted({str(r["kind"]) for r in rows}))
-    in_train_mode = [r for r in rows if r["training"]]
-    num_draws = sum(int(r["count"]) for r in in_train_mode or rows)
+    steps = sorted({r.step for r in rows})
+    kinds = " and ".join(sorted({r.kind for r in rows}))
+    in_train_mode = [r for r in rows if r.training]
+    num_draws = sum(r.count for r in in_train_mode or rows)
     if in_train_mode:
         sites: list[Site | None] = [*model_calls(run, "eval", steps)[:1]]
         title = f"The model is evaluated in training mode ({kinds} active)"
@@ -91,8 +90,8 @@ def check(run: Run) -> Iterator[Finding]:
             "in training mode"
         )
     else:
-        sites = [as_site(r["site"]) for r in rows]
-        op = rows[0]["op"]
+        sites = [r.site for r in rows]
+        op = rows[0].op
         title = f"Dropout stays on in eval mode ({op} is not told that training is over)"
         fix = (
             "Pass training=self.training (or dropout_p=p if self.training else 0.0), or use an "
@@ -118,12 +117,12 @@ def _judged_steps(run: Run, losses: set[int]) -> set[int]:
         batches.setdefault(batch.step, set()).add(batch.fingerprints)
     measured = set(losses)
     read: set[int] = set()
-    for node in nodes(run):
+    for node in run.evaluation.nodes:
         if node.op in EQUALS and "output" in node.roles and len(node.roles) == 2:
             measured.update(node.steps)
         elif node.op in READS and "output" in node.roles:
             read.update(node.steps)
-    all_passes = [(int(p["step"]), int(p["calls"])) for p in passes(run)]
+    all_passes = [(p.step, p.calls) for p in run.evaluation.passes]
     per_step = len({step for step, _ in all_passes}) / max(run.num_steps, 1)
     if not limits.PASSES_PER_STEP.passed_by(per_step):
         measured |= read & {b.step for b in evaluated if b.source != "model"}

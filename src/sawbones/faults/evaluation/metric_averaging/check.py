@@ -55,7 +55,8 @@ from sawbones.evidence import rescoring as scores
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run
-from sawbones.stats.evaluations import READS, Node, made_by, nodes, passes, printed_numbers
+from sawbones.schema.evaluation import Node
+from sawbones.stats.evaluations import READS, made_by, printed_numbers
 from sawbones.stats.splits import told_apart
 from sawbones.trace.locate import locate
 
@@ -89,7 +90,7 @@ class Averaged(NamedTuple):
 
 
 def check(run: Run) -> Iterator[Finding]:
-    everything = nodes(run)
+    everything = run.evaluation.nodes
     if not any(node.op in READS for node in everything) and not scores.is_scored(run):
         raise NothingToJudge("no number is read off in an evaluation")
     averaged = {node.id: _evaluations(run, node, everything) for node in everything}
@@ -299,7 +300,7 @@ def _by_library(run: Run, everything: Sequence[Node], loaders: list[int]) -> Ite
     """Outputs of every batch go to a library of metrics: whether its scores are averaged then, only
     the experiment can tell.
     """
-    several = any(p["calls"] >= 2 for p in passes(run))
+    several = any(p.calls >= 2 for p in run.evaluation.passes)
     if "sklearn.metrics" not in run.metric_libraries or not several:
         return
     for node in everything:
@@ -429,8 +430,8 @@ def _ignores(node: Node) -> bool:
     """A loss that leaves targets out is a mean over fewer values than it was given."""
     named = [str(a).partition("=")[2] for a in node.args if str(a).startswith("ignore_index=")]
     index = int(named[0]) if named and named[0].lstrip("-").isdigit() else -100
-    whole = [g for g in node.given[1:2] if str(g.get("dtype", "")).startswith("int") and "min" in g]
-    return any(g["min"] <= index <= g["max"] for g in whole)
+    whole = [g for g in node.given[1:2] if g.dtype.startswith("int") and g.num]
+    return any(g.min <= index <= g.max for g in whole)
 
 
 def _is_mean(node: Node) -> bool:
@@ -443,7 +444,7 @@ def _is_mean(node: Node) -> bool:
 def _by_sample(node: Node, sizes: tuple[int, int], everything: Sequence[Node]) -> bool:
     """The mean is over samples. One over tokens of padded sequences is a matter of taste."""
     given = (g for n in (node, *made_by(everything, node)) for g in n.given)
-    shapes = (shape for g in given for shape in g.get("shapes", ()))
+    shapes = (shape for g in given for shape in g.shapes)
     return any(shape and shape[0] in sizes and len(shape) <= 2 for shape in shapes)
 
 

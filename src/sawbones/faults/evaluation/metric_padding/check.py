@@ -37,13 +37,13 @@ Post, "A call for clarity in reporting BLEU scores" (2018), on metrics that depe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
-from sawbones.stats.evaluations import CASTS, EQUALS, Node, consumers, nodes
+from sawbones.schema.evaluation import Met, Node
+from sawbones.stats.evaluations import CASTS, EQUALS, consumers
 from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
@@ -93,7 +93,7 @@ REAL_ONLY = Fix(
 
 
 def check(run: Run) -> Iterator[Finding]:
-    everything = nodes(run)
+    everything = run.evaluation.nodes
     judged = [n for n in everything if "output" in n.roles and (n.padding or n.blanks)]
     losses = [e for e in run.of_kind("loss") if e.data.get("fn") in ("cross_entropy", "nll_loss")]
     if not judged and not any(e.phase == "eval" for e in losses):
@@ -109,26 +109,26 @@ def check(run: Run) -> Iterator[Finding]:
 def _of_ids(run: Run, node: Node, everything: Sequence[Node]) -> Iterator[Finding]:
     seen = node.padding
     picked = node.op in PICKS
-    if (node.op not in EQUALS and not picked) or not seen or not seen["positions"]:
+    if (node.op not in EQUALS and not picked) or not seen or not seen.positions:
         return
-    share = seen["padded"] / seen["positions"]
-    known = seen["value"] == -100 or seen["value"] in _known_padding(run)
-    if not known or len(seen["rows"]) < MIN_ROWS or not _is_padding(share):
+    share = seen.padded / seen.positions
+    known = seen.value == -100 or seen.value in _known_padding(run)
+    if not known or len(seen.rows) < MIN_ROWS or not _is_padding(share):
         return
     after = consumers(everything, node, KEEPS_PLACES)
     idle = [n for n in after if n.op in MULTIPLIES and _all_ones(n.given[1:])]
     after = [n for n in after if n not in idle]
     after += [n for m in idle for n in consumers(everything, m)]
     averaged = _averaged(after, node, everything)
-    real = seen["positions"] - seen["padded"]
-    with_padding = seen["equal"] / seen["positions"]
-    without = (seen["equal"] - seen["equal_padded"]) / max(real, 1)
+    real = seen.positions - seen.padded
+    with_padding = seen.equal / seen.positions
+    without = (seen.equal - seen.equal_padded) / max(real, 1)
     changed = limits.SCORE_CHANGED.reached_by(abs(with_padding - without))
     if not averaged or not (changed or picked):
         return
     evidence = [
         exact(
-            f"{share:.0%} of the compared positions are padding ({seen['value']})",
+            f"{share:.0%} of the compared positions are padding ({seen.value})",
             share,
             signal="evaluation",
         )
@@ -148,9 +148,9 @@ def _is_padding(share: float) -> bool:
     return limits.PADDED_METRIC.reached_by(share) and limits.ALL_PADDING.kept_by(share)
 
 
-def _all_ones(given: Sequence[Mapping[str, Any]]) -> bool:
+def _all_ones(given: Sequence[Met]) -> bool:
     """A mask that holds nothing but ones."""
-    return any(g.get("min") == g.get("max") == 1 and g.get("num", 0) > 1 for g in given)
+    return any(g.min == g.max == 1 and g.num > 1 for g in given)
 
 
 def _of_reals(node: Node, everything: Sequence[Node]) -> Iterator[Finding]:
@@ -158,13 +158,13 @@ def _of_reals(node: Node, everything: Sequence[Node]) -> Iterator[Finding]:
     blanked out.
     """
     seen = node.blanks
-    if not seen or len(seen["rows"]) < MIN_BLANK_ROWS:
+    if not seen or len(seen.rows) < MIN_BLANK_ROWS:
         return
-    share, real = seen["padded"] / seen["positions"], seen["positions"] - seen["padded"]
+    share, real = seen.padded / seen.positions, seen.positions - seen.padded
     if (
-        not limits.BLANK_ENDS.reached_by(seen["full_rows"] / max(seen["batches"], 1))
+        not limits.BLANK_ENDS.reached_by(seen.full_rows / max(seen.batches, 1))
         or not _is_padding(share)
-        or not limits.EQUAL_INSIDE.kept_by(seen["equal_inside"] / real)
+        or not limits.EQUAL_INSIDE.kept_by(seen.equal_inside / real)
     ):
         return
     after = consumers(everything, node, KEEPS_ERRORS)

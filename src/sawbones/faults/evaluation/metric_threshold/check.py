@@ -41,15 +41,16 @@ The PyTorch documentation of BCEWithLogitsLoss; a question asked on its forum ev
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence import rescoring as scores
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
+from sawbones.schema.evaluation import Met, Node
 from sawbones.stats.comparisons import equal_reals, every_pair, largest_of_all, largest_of_one
-from sawbones.stats.evaluations import CASTS, EQUALS, Node, made_by, nodes, train_losses_called
+from sawbones.stats.evaluations import CASTS, EQUALS, made_by, train_losses_called
 from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
@@ -95,7 +96,7 @@ _Said = tuple[str, str, Fix, float, float]  # title, text, fix, measured, expect
 
 def check(run: Run) -> Iterator[Finding]:
     trained = train_losses_called(run)
-    everything = nodes(run)
+    everything = run.evaluation.nodes
     judged = (*CUTS, *ROUNDS, *LARGEST, *EQUALS)
     seen = any(n.op in judged and "output" in n.roles for n in everything)
     if not seen and not scores.is_scored(run):
@@ -162,15 +163,15 @@ def _printed(run: Run) -> Iterator[Finding]:
     yield finding(title, locate(found), (reading,), fix, at_most="likely")
 
 
-def _scores(node: Node, ops: Sequence[str]) -> Mapping[str, Any] | None:
+def _scores(node: Node, ops: Sequence[str]) -> Met | None:
     """The outputs alone, where one of these operators takes them and their range is known."""
     known = node.op in ops and node.roles == ("output",) and node.given
-    return node.given[0] if known and "min" in node.given[0] else None
+    return node.given[0] if known and node.given[0].num else None
 
 
-def _outside(given: Mapping[str, Any]) -> float:
+def _outside(given: Met) -> float:
     """How far values leave [0, 1]."""
-    return float(max(-given["min"], given["max"] - 1))
+    return max(-given.min, given.max - 1)
 
 
 def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | None:
@@ -178,13 +179,13 @@ def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | N
     numbers = [a for a in node.args if isinstance(a, (int, float)) and not isinstance(a, bool)]
     if given is None or len(numbers) != 1:
         return None
-    cut, low, high = float(numbers[0]), float(given["min"]), float(given["max"])
+    cut, low, high = float(numbers[0]), given.min, given.max
     # A library works on losses and scores in one line: what is made of single numbers is none of
     # the scores.
     makers = [
         m
         for m in made_by(everything, node, KEEPS_SCORES)
-        if any(s for g in m.given for s in g.get("shapes", ((1,),)))
+        if any(s for g in m.given for s in g.shapes or ((1,),))
     ]
     bounded = [m for m in makers if m.op == "sigmoid" and not made_by(everything, m, KEEPS_SCORES)]
     if (
@@ -206,11 +207,11 @@ def _cut(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said | N
         text = f"probabilities between {low:.3g} and {high:.3g} are compared with 0"
         return _all_positive(text, "0.5")
     if "binary_cross_entropy" in trained and limits.CUT_IN_THE_MIDDLE.kept_by(max(cut, 1 - cut)):
-        for given in (m.given[0] for m in bounded if m.given and "min" in m.given[0]):
-            if given["min"] >= 0 and given["max"] <= 1:
+        for given in (m.given[0] for m in bounded if m.given and m.given[0].num):
+            if given.min >= 0 and given.max <= 1:
                 text = (
-                    f"a sigmoid of outputs that are probabilities already ({given['min']:.3g} to "
-                    f"{given['max']:.3g}) is never below 0.5"
+                    f"a sigmoid of outputs that are probabilities already ({given.min:.3g} to "
+                    f"{given.max:.3g}) is never below 0.5"
                 )
                 return _all_positive(text, "the outputs themselves")
     return None
@@ -234,7 +235,7 @@ def _rounded(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said
         return None
     return (
         "Logits are rounded as if they were probabilities",
-        f"the outputs range from {given['min']:.3g} to {given['max']:.3g}; rounded they are "
+        f"the outputs range from {given.min:.3g} to {given.max:.3g}; rounded they are "
         "compared with classes",
         Fix("Round the sigmoid of the logits, or compare the logits with 0.0."),
         _outside(given),
@@ -307,7 +308,7 @@ def _axis(run: Run, node: Node, everything: Sequence[Node]) -> _Said | None:
     if node.op not in LARGEST or node.roles[:1] != ("output",) or not node.given:
         return None
     axis = _axis_of(node.args)
-    shapes = [s for s in node.given[0].get("shapes", ()) if len(s) >= 2]
+    shapes = [s for s in node.given[0].shapes if len(s) >= 2]
     classes = _classes(run)
     if axis is None or not shapes or len(classes) != 1 or not _is_compared(node, everything):
         return None
@@ -374,11 +375,11 @@ def _coding(node: Node, everything: Sequence[Node]) -> _Said | None:
     if node.op not in EQUALS or node.roles[:1] != ("output",) or len(node.given) != 2:
         return None
     predicted, target = node.given
-    if any("min" not in g for g in node.given) or target["num"] < MIN_TARGETS:
+    if not all(g.num for g in node.given) or target.num < MIN_TARGETS:
         return None
     makers = made_by(everything, node, KEEPS_SCORES)
-    coding = (target["min"], target["max"])
-    if coding == (-1, 1) and predicted["min"] >= 0 and any(m.op in CUTS for m in makers):
+    coding = (target.min, target.max)
+    if coding == (-1, 1) and predicted.min >= 0 and any(m.op in CUTS for m in makers):
         return (
             "Predictions and targets are coded differently",
             "predictions are 0 or 1, targets are -1 or 1: no negative can ever be right",
@@ -386,12 +387,12 @@ def _coding(node: Node, everything: Sequence[Node]) -> _Said | None:
             0,
             -1,
         )
-    sources = [m for m in makers if m.op == "argmax" and m.given and m.given[0].get("shapes")]
+    sources = [m for m in makers if m.op == "argmax" and m.given and m.given[0].shapes]
     axis = _axis_of(sources[0].args) if len(sources) == 1 else None
     if axis is None:
         return None
-    classes = int(sources[0].given[0]["shapes"][0][axis])
-    if classes > 1 and coding == (1, classes) and predicted["min"] == 0:
+    classes = sources[0].given[0].shapes[0][axis]
+    if classes > 1 and coding == (1, classes) and predicted.min == 0:
         return (
             "Predictions and targets are numbered differently",
             f"predictions lie in 0 to {classes - 1}, targets in 1 to {classes}",

@@ -36,8 +36,7 @@ Training-serving skew: Breck et al., "Data validation for machine learning" (201
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -45,8 +44,8 @@ from sawbones.evidence import Limit, NothingToJudge, compared, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.evaluations import model_inputs, passes
-from sawbones.stats.loss_calls import as_site
+from sawbones.schema.evaluation import ModelInput
+from sawbones.stats.evaluations import model_inputs
 from sawbones.stats.moments import spread_factor, standard_distance
 from sawbones.stats.series import Floats
 from sawbones.stats.splits import told_apart
@@ -63,7 +62,7 @@ MIN_STEPS = 20  # before the share of steps with an evaluation means anything
 MIN_FEATURES = 2
 MADE = ("tensor", "as_tensor", "from_numpy", "stack", "cat", "div", "__truediv__", "float", "to")
 
-_Rows = Sequence[Mapping[str, Any]]
+_Rows = Sequence[ModelInput]
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -74,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         for key, rows in judged.items()
         if len(trained.get(key, ())) >= MIN_BATCHES
     ]
-    inside = limits.PASSES_PER_STEP.passed_by(len(passes(run)) / max(run.num_steps, 1))
+    inside = limits.PASSES_PER_STEP.passed_by(len(run.evaluation.passes) / max(run.num_steps, 1))
     if not both or (inside and run.num_steps > MIN_STEPS):
         raise NothingToJudge("no real-valued input of the model in training and in an evaluation")
     for before, rows in both:
@@ -92,23 +91,23 @@ def check(run: Run) -> Iterator[Finding]:
             return
 
 
-def _rehearses(row: Mapping[str, Any]) -> bool:
+def _rehearses(row: ModelInput) -> bool:
     """A made-up example or two before the first step: shapes are tried, a summary is printed, a
     graph is drawn.
     """
-    return row["step"] == 0 and bool(row["shape"]) and row["shape"][0] <= 2
+    return row.step == 0 and bool(row.shape) and row.shape[0] <= 2
 
 
-def _grouped(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
-    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+def _grouped(rows: Iterable[ModelInput]) -> dict[tuple[str, int], list[ModelInput]]:
+    found: dict[tuple[str, int], list[ModelInput]] = {}
     for row in rows:
-        if "mean" in row and not row.get("nonfinite"):
-            found.setdefault((row["path"], len(row["shape"])), []).append(row)
+        if row.mean is not None and not row.nonfinite:
+            found.setdefault((row.path, len(row.shape)), []).append(row)
     return found
 
 
 def _reading(text: str, value: float, limit: Limit, rows: _Rows) -> Evidence:
-    steps = [int(r["step"]) for r in rows[:3]]
+    steps = [r.step for r in rows[:3]]
     return compared(text, value, limit, signal="evaluation", steps=steps)
 
 
@@ -148,10 +147,8 @@ def _overall(before: _Rows, rows: _Rows) -> Evidence | None:
 
 
 def _by_feature(before: _Rows, rows: _Rows) -> Evidence | None:
-    width = len(rows[0].get("feature_mean") or ())
-    trained, judged = (
-        [r for r in part if len(r.get("feature_mean") or ()) == width] for part in (before, rows)
-    )
+    width = len(rows[0].feature_mean)
+    trained, judged = ([r for r in part if len(r.feature_mean) == width] for part in (before, rows))
     if not width or len(trained) < MIN_BATCHES:
         return None
     means, spreads = _column(trained, "feature_mean"), _column(trained, "feature_std")
@@ -205,14 +202,14 @@ def _samples_alike(before: _Rows, rows: _Rows) -> bool:
     """Each sample spreads as ever, only together they do not: windows of a series that wanders, and
     a later stretch of it.
     """
-    if not all("within" in row for row in (*before, *rows)):
+    if not all(row.within is not None for row in (*before, *rows)):
         return False
     usual, now = (float(np.median(_column(part, "within"))) for part in (before, rows))
     return usual > 0 and limits.SAMPLES_ALIKE.undercut_by(float(spread_factor(now, usual)))
 
 
 def _column(rows: _Rows, name: str) -> Floats:
-    return np.array([r[name] for r in rows], np.float64)
+    return np.array([getattr(r, name) for r in rows], np.float64)
 
 
 def _sites(run: Run, rows: _Rows) -> tuple[Site, ...]:
@@ -220,18 +217,18 @@ def _sites(run: Run, rows: _Rows) -> tuple[Site, ...]:
     model is called.
     """
     _, evaluated = told_apart(run)
-    called = as_site(rows[0].get("site"))
+    called = rows[0].site
     built = built_loaders(run, *(b.source for b in evaluated))[:1]
     if built:
         loaded = [float(t["mean"]) for b in evaluated for t in b.tensors if "mean" in t]
-        same = any(_is_same(mean, float(r["mean"])) for mean in loaded for r in rows)
+        same = any(_is_same(mean, r.mean) for mean in loaded for r in rows if r.mean is not None)
         return locate(*built, called) if same else locate(called, *built)
     # the whole set is given to the model at once: where a tensor of that shape was made, outside of
     # any loop
     made = [
         made.site
         for made in run.made_tensors
-        if made.op in MADE and made.shape == tuple(rows[0]["shape"]) and made.count == 1
+        if made.op in MADE and made.shape == rows[0].shape and made.count == 1
     ]
     return locate(*made, *given_lines(run, called)[:1], called)
 

@@ -44,7 +44,6 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, compared, context, counted, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run
-from sawbones.stats.loss_calls import as_site
 from sawbones.stats.overlaps import repeat_share
 from sawbones.stats.splits import Split, by_width, shared, splits
 from sawbones.trace.feeding import built_loaders, model_calls
@@ -61,8 +60,7 @@ MIN_EVALUATIONS = 2  # of windows: the places of one are few
 
 def check(run: Run) -> Iterator[Finding]:
     parts = splits(run)
-    streams = (run.facts.get("evaluation") or {}).get("streams") or ()
-    if not streams and not any(part.sources() for part in parts):
+    if not run.evaluation.streams and not any(part.sources() for part in parts):
         raise NothingToJudge("no evaluated sample could be compared with trained ones")
     found = [f for part in parts for f in _of(run, part)]
     if found and len(found) == len(parts):
@@ -119,21 +117,20 @@ def _one_stretch(run: Run) -> Iterator[Finding]:
     """Windows of one long text: evaluations read the stretch that training reads, and the rest of
     it is never read.
     """
-    streams = (run.facts.get("evaluation") or {}).get("streams") or ()
-    both = [r for r in streams if r["eval"]["windows"]]
-    if not both or any(not r["train"]["windows"] for r in both):
+    both = [r for r in run.evaluation.streams if r.eval.windows]
+    if not both or any(not r.train.windows for r in both):
         return
-    row = max(both, key=lambda r: int(r["train"]["windows"]))
-    train, held, length = row["train"], row["eval"], int(row["size"])
+    row = max(both, key=lambda r: r.train.windows)
+    train, held, length = row.train, row.eval, row.size
     if (
-        train["windows"] < MIN_WINDOWS
-        or held["windows"] < MIN_SAMPLES
-        or len(row["steps"]) < MIN_EVALUATIONS
+        train.windows < MIN_WINDOWS
+        or held.windows < MIN_SAMPLES
+        or len(row.steps) < MIN_EVALUATIONS
     ):
         return
-    width = length / train["windows"]  # between neighbours among windows at random places
-    unread = max(train["first"], length - 1 - train["last"])
-    beyond = max(train["first"] - held["first"], held["last"] - train["last"])
+    width = length / train.windows  # between neighbours among windows at random places
+    unread = max(train.first, length - 1 - train.last)
+    beyond = max(train.first - held.first, held.last - train.last)
     if (
         not limits.WINDOWS_BEYOND.kept_by(beyond / width)
         or not limits.UNREAD_TEXT.reached_by(unread / length)
@@ -142,8 +139,8 @@ def _one_stretch(run: Run) -> Iterator[Finding]:
     ):
         return
     text = (
-        f"{held['windows']} evaluated windows lie between places {held['first']} and "
-        f"{held['last']} of a text, training reads {train['first']} to {train['last']}; the other "
+        f"{held.windows} evaluated windows lie between places {held.first} and "
+        f"{held.last} of a text, training reads {train.first} to {train.last}; the other "
         f"{unread} of {length} places are never read"
     )
     reading = compared(
@@ -152,11 +149,11 @@ def _one_stretch(run: Run) -> Iterator[Finding]:
         limits.UNREAD_TEXT,
         expected=0,
         signal="evaluation",
-        steps=row["steps"][:5],
+        steps=row.steps[:5],
     )
     yield finding(
         "The model is validated on the stretch of text it is trained on",
-        locate(as_site(row.get("site")), *model_calls(run, "eval", row["steps"])[:1]),
+        locate(row.site, *model_calls(run, "eval", row.steps)[:1]),
         (reading,),
         Fix("Cut the windows of an evaluation out of the part that training does not read."),
     )

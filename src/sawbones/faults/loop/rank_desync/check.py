@@ -48,7 +48,6 @@ from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Evidence, Finding, Fix, Run
-from sawbones.stats.evaluations import nodes
 from sawbones.stats.ranks import (
     apart,
     buffers_apart,
@@ -152,7 +151,7 @@ def _by_rates(run: Run, calls: tuple[Event, Event], reading: Evidence) -> Findin
         f"{ours.data['cls']} leaves learning rates {ours.data['lr_after']} and "
         f"{theirs.data['lr_after']} at step {ours.step}{given}"
     )
-    measured = [n.site for n in nodes(run) if ours.step in n.steps] if given else []
+    measured = [n.site for n in run.evaluation.nodes if ours.step in n.steps] if given else []
     rates = [c.data["lr_after"][0] for c in calls]
     return finding(
         f"Parameters differ between ranks: from step {ours.step} on their learning rates do",
