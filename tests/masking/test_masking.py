@@ -65,6 +65,7 @@ ARGUMENTS = [
         ["--pad-token", "[PAD]", "--sort-key", "user_id"],
     ),
     (["--max-tokens", "512", "--out", "runs/gpt-2024-01-01"], None),
+    (["hf_shift_ill.py", "--from", "hf_bert_base", "--pipe", "sk-learn"], None),
     (["--model", "facebook/opt-125m", "--data", "/data/train.bin", "a" * 40], None),
 ]
 

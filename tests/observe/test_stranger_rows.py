@@ -54,6 +54,25 @@ def test_a_group_that_the_model_is_given_is_not_tried() -> None:
     assert find_strangers([Column("patient", patient, False)], inputs, label, train, held) == []
 
 
+def test_a_group_with_a_column_for_each_is_not_tried() -> None:
+    patient, inputs, label = _table(own=3.0)
+    one_by_one = np.eye(GROUPS, dtype=np.float32)[patient.astype(int)][:, 1:]
+    told = np.concatenate([inputs, one_by_one], axis=1)
+    train, held = _split()
+    assert find_strangers([Column("patient", patient, False)], told, label, train, held) == []
+
+
+def test_a_phase_of_a_series_is_no_group() -> None:
+    hour = (np.arange(COUNT) % 20).astype(np.float32)
+    angle = hour * (2 * np.pi / 20)
+    inputs = np.stack([np.sin(angle), np.cos(angle)], 1).astype(np.float32)
+    label = np.zeros(COUNT, np.float32)
+    train, held = _split()
+    tried = [Column("hour", hour, False)], inputs, label, train, held
+    assert find_strangers(*tried, is_series=True) == []
+    assert [f["column"] for f in find_strangers(*tried)] == ["hour"]  # dealt out, not a series
+
+
 def test_groups_that_were_kept_apart_are_not_tried() -> None:
     patient, inputs, label = _table(own=3.0)
     train, held = list(range(300)), list(range(300, COUNT))

@@ -41,7 +41,9 @@ TOKEN_MARKS = (
 )
 # as an argument of its own a shorter one is enough
 TOKEN_ARGUMENT = re.compile(
-    r"(?:hf_|sk-|pk-|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|ya29\.|-----BEGIN)\S*"
+    r"(?:hf_|gh[pousr]_)[A-Za-z0-9]{6,}"  # not hf_trainer.py: a token has no second underscore
+    rf"|(?:sk-|pk-){_DIGIT}\S*"
+    r"|(?:github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|eyJ|ya29\.|-----BEGIN)\S*"
 )
 URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@\"'<>]{0,200}):([^\s/@\"'<>]{1,500})(?=@)")
 BEARER = re.compile(rf"\b(Bearer|Basic|token) {_DIGIT}([A-Za-z0-9._~+/\-]{{16,}}=*)")

@@ -6,6 +6,12 @@ from sawbones.evidence.limit import Limit
 
 NEGATIVE = Limit(0.0, "backward's start over the loss", "a loss that is minimised enters as itself")
 ALWAYS = Limit(1.0, "share of deep steps", "a sign in the source is there on every step")
+STEADY = Limit(
+    3.0,
+    "largest over smallest start of the backward pass, each over its loss",
+    "a minus sign gives one factor on every step; a further term moves it a little; weights of both "
+    "signs (advantages of a policy) give any factor, by more than ten from step to step",
+)
 GROWN = Limit(
     1.05,
     "last loss over first loss",

@@ -56,7 +56,8 @@ class SampleLog:
             maxlen=LAST_CALLS
         )  # rows, label of each, whether it was answered right
         self._of_call: list[int] = []  # the training call that each kept batch came with
-        self._histograms = {"train": np.zeros(0, np.int64), "eval": np.zeros(0, np.int64)}
+        # By phase and argument: two arguments of one model may be two languages.
+        self._histograms: dict[str, dict[str, Ids]] = {"train": {}, "eval": {}}
 
     def saw(
         self, found: Sequence[tuple[str, torch.Tensor]], phase: str, loaded: Any = None
@@ -69,20 +70,24 @@ class SampleLog:
         self._latest = -1
         self._given = None
         self._num_calls += phase == "train"
-        ids = max((t for _, t in found if _is_tokens(t)), key=lambda t: t.numel(), default=None)
+        argument, ids = max(
+            ((name, t) for name, t in found if _is_tokens(t)),
+            key=lambda given: given[1].numel(),
+            default=("", None),
+        )
         if (
             ids is None
             and phase in self._histograms
             and (flat := _flat_ids([t for _, t in found])) is not None
         ):
-            self._count_ids(flat, phase)
+            self._count_ids(flat, phase, argument)
         if ids is None or phase not in self._histograms:
             return
         plain = ids.detach()[:_MAX_ROWS, :_MAX_TIME].to(torch.int64).numpy()
         if plain.min() < 0 or plain.max() >= _MAX_ID or plain.max() < 2:
             return
         ends = _ends(plain)
-        self._count_ids(plain[~ends], phase)
+        self._count_ids(plain[~ends], phase, argument)
         self._token_copies.saw(phase, plain, ends)
         self._given = plain if phase == "train" else None
         if phase == "train" and len(self._rows) < MAX_BATCHES:
@@ -90,11 +95,11 @@ class SampleLog:
             self._rows.append(plain.copy())
             self._of_call.append(self._num_calls - 1)
 
-    def _count_ids(self, ids: Ids, phase: str) -> None:
+    def _count_ids(self, ids: Ids, phase: str, argument: str) -> None:
         counts = np.bincount(ids, minlength=1)
-        known = self._histograms[phase]
+        known = self._histograms[phase].get(argument, np.zeros(0, np.int64))
         width = max(len(known), len(counts))
-        self._histograms[phase] = np.pad(known, (0, width - len(known))) + np.pad(
+        self._histograms[phase][argument] = np.pad(known, (0, width - len(known))) + np.pad(
             counts, (0, width - len(counts))
         )
 
@@ -242,7 +247,6 @@ class SampleLog:
         self._maps = True
 
     def record(self) -> kinds.Samples | None:
-        train, held_out = self._histograms["train"], self._histograms["eval"]
         found = kinds.Samples(
             self._predictions() if len(self._calls) >= 10 else kinds.Predictions(),
             kinds.Altered(len(self._alike), float(np.median(self._alike))) if self._alike else None,
@@ -252,10 +256,18 @@ class SampleLog:
             tuple(self._void),
             tuple(self._levels) if len(self._levels) >= 8 else (),
             tuple(self._labels) if len(self._labels) >= 6 else (),
-            token_shift(train, held_out) if len(train) and len(held_out) else None,
+            self._token_shift(),
             self._token_rows() if self._rows else None,
         )
         return found if found != kinds.Samples() else None
+
+    def _token_shift(self) -> kinds.TokenShift | None:
+        train, held_out = self._histograms["train"], self._histograms["eval"]
+        both = [(train[argument], held_out[argument]) for argument in train if argument in held_out]
+        if not both and len(train) == len(held_out) == 1:  # once by place and once by name
+            both = list(zip(train.values(), held_out.values(), strict=True))
+        most = max(both, key=lambda pair: int(pair[0].sum()), default=None)
+        return token_shift(*most) if most is not None else None
 
     def _predictions(self) -> kinds.Predictions:
         total: dict[int, list[int]] = {}

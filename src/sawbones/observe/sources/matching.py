@@ -117,6 +117,7 @@ class Matching:
             self._label_values(),
             sorted(known.trained),
             known.evaluated,
+            is_series=self._is_series(),
             in_order=self._is_series() and is_interleaved(sorted(known.trained), known.evaluated),
         )
 

@@ -1,11 +1,11 @@
 """Evaluated rows that have relatives among those trained on (of one patient, document, machine), or
 that are older than some of them: which training rows would have to go to make them strangers.
 
-A column counts where its values repeat, the model is not given it, and the nearest trained row of
-an evaluated one is of the same group far more often than chance would have it; or where it holds
-moments, and rows before and after are on both sides; or where the rows themselves follow each other
-like moments of a process. What the score owes to it is measured by a
-trial: the rows named here are overwritten with others of the same label.
+A column counts where its values repeat (not as a phase that comes round), the model is not given
+it, and the nearest trained row of an evaluated one is of the same group far more often than chance
+would have it; or where it holds moments, and rows before and after are on both sides; or where the
+rows themselves follow each other like moments of a process. What the score owes to it is measured
+by a trial: the rows named here are overwritten with others of the same label.
 """
 
 from __future__ import annotations
@@ -47,16 +47,22 @@ def find_strangers(
     labels: Values | None,
     trained: Sequence[int],
     evaluated: Sequence[int],
+    is_series: bool = False,
     in_order: bool = False,
 ) -> list[dict[str, Any]]:
-    """At most one column of groups and one of moments, each with the rows to overwrite. `in_order`:
-    the rows are those of a series, as they stand, and its moments were dealt out to both sides.
+    """At most one column of groups and one of moments, each with the rows to overwrite.
+    `is_series`: the rows follow each other like moments of a process; `in_order`: so they do, and
+    its moments were dealt out to both sides.
     """
     train, held = np.array(trained, np.int64), np.array(evaluated, np.int64)
     train = train[train < len(inputs)]
     given = [inputs[:, i] for i in range(min(inputs.shape[1], 256))]
     found: list[dict[str, Any]] = []
-    groups = list(_by_group(columns, given, inputs, train, held))
+    groups = [
+        g
+        for g in _by_group(columns, given, inputs, train, held)
+        if not (is_series and comes_round(g[2]))
+    ]
     if groups:
         _, name, codes = max(groups, key=lambda g: g[0])
         plan = _without_groups(codes, labels, train, held)
@@ -84,7 +90,9 @@ def _by_group(
         groups = int(codes.max()) + 1
         if groups < LEAST_GROUPS or len(codes) < ROWS_OF_ONE * groups:
             continue
-        if np.mean(np.isin(codes[held], codes[train])) < SHARED or is_given(column.values, given):
+        if np.mean(np.isin(codes[held], codes[train])) < SHARED:
+            continue
+        if is_given(column.values, given) or is_told(codes, inputs):
             continue
         same = float(np.mean(codes[picked] == codes[nearest]))
         shares = np.bincount(codes[train], minlength=groups) / len(train)
@@ -102,6 +110,32 @@ def is_given(values: Values, given: Sequence[Values]) -> bool:
         if varies and abs(float(np.corrcoef(a, b)[0, 1])) >= SAME_COLUMN:
             return True
     return False
+
+
+def is_told(codes: Places, inputs: Values) -> bool:
+    """Whether the model gets the groups one by one: a column for each that is on in its rows
+    alone. Then they are a feature, and new ones cannot come.
+    """
+    met = np.isfinite(inputs).all(1)
+    on = inputs[met] != inputs[met][:1]
+    told = 0
+    for group in range(int(codes.max()) + 1):
+        rows = codes[met] == group
+        same = (on == rows[:, None]).all(0) | (on != rows[:, None]).all(0)
+        told += bool(same.any())
+    return told >= SAME_COLUMN * int(codes.max())  # one may be left out: it follows from the others
+
+
+def comes_round(codes: Places) -> bool:
+    """Whether the rows run through the groups again and again in one order, as through the hours
+    of a day: a phase of a process, that every later row has too.
+    """
+    first = codes[:MAX_TRAINED]
+    starts = np.flatnonzero((first[1:] == first[0]) & (first[:-1] != first[0])) + 1
+    if len(starts) < 2:
+        return False
+    period = int(starts[0])
+    return bool(np.mean(first[period:] == first[:-period]) >= SAME_COLUMN)
 
 
 def _nearest(inputs: Values, train: Places, held: Places) -> tuple[Places, Places] | None:

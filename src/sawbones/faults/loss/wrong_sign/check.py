@@ -39,7 +39,7 @@ threads on a "loss that goes to minus infinity".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sawbones.evidence import NothingToJudge, compared, counted, finding
 from sawbones.evidence.limits import signs as limits
@@ -73,7 +73,12 @@ def check(run: Run) -> Iterator[Finding]:
     known = [s for s in calls if s.facts.root_over_mean is not None]
     if len(known) < 2 or len(run.optimizers) > 1:
         raise NothingToJudge("no single loss against targets was seen on two deep steps")
-    turned = [s for s in known if limits.NEGATIVE.undercut_by(s.number("root_over_mean"))]
+    starts = [s.number("root_over_mean") for s in known]
+    turned = [
+        s for s, start in zip(known, starts, strict=True) if limits.NEGATIVE.undercut_by(start)
+    ]
+    if not limits.STEADY.kept_by(_spread(starts)):
+        raise NothingToJudge("the loss is weighted anew on every step: its sign says nothing")
     first, last = _value(known[0]), _value(known[-1])
     if len(turned) < len(known) or not limits.GROWN.reached_by(last / first):
         return
@@ -103,6 +108,11 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Fix("Call backward() on the loss itself, not on its negative."),
     )
+
+
+def _spread(starts: Sequence[float]) -> float:
+    sizes = [max(abs(start), limits.SMALLEST.value) for start in starts]
+    return max(sizes) / min(sizes)
 
 
 def _value(seen: Seen) -> float:

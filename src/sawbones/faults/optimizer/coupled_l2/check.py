@@ -1,7 +1,7 @@
 """L2 through the gradient under an adaptive optimizer, where decoupled decay is meant
 
 ## What it sees
-Adam, NAdam or RAdam with a weight decay of 0.005 or more that is added to the gradient, or a loss
+Adam, NAdam or RAdam with a weight decay of 0.01 or more that is added to the gradient, or a loss
 term that squares most of the model's weights under such an optimizer or AdamW. Step 0 is enough.
 Smaller values are common practice and mentioned at most.
 
@@ -22,7 +22,7 @@ Weight decay that works with SGD or AdamW does little, or ruins training, with A
 The class and its decay, or the squared weights in the operator trace, are the reading.
 
 ## False alarms
-SGD, where both are the same up to a factor. Adam with 1e-4 or 1e-5. Penalties on the distance to
+SGD, where both are the same up to a factor. Adam with 5e-3 or less. Penalties on the distance to
 other weights, on activations, or on a few embeddings of a batch.
 
 ## References
