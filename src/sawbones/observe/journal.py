@@ -22,6 +22,7 @@ from sawbones.observe.sites import SiteFinder
 from sawbones.observe.tracing import is_tracing
 from sawbones.schema import MadeTensors, Site
 from sawbones.store import RunWriter
+from sawbones.trace.operators import normal
 
 _MAX_OPS = 4000
 _MAX_DATA_OPS = 3000
@@ -67,15 +68,14 @@ _MAKING = {"tensor", "as_tensor", "float", "to", "stack", "randn", "rand"}
 # Of interest only as parameters that no layer holds.
 _FILLING = {"zeros", "ones", "full"}
 # Operators whose -inf is a failure even when it stands alone.
-_DIVIDING = frozenset({"div", "__truediv__", "true_divide", "div_", "__itruediv__", "divide"})
+_DIVIDING = frozenset({"div", "div_"})
 _MAKES_INFINITY = {
     "log",
     "log2",
     "log10",
     "log1p",
     "div",
-    "__truediv__",
-    "__rtruediv__",
+    "rdiv",
     "reciprocal",
     "pow",
     "logsumexp",
@@ -142,7 +142,7 @@ class Journal:
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         if self._busy or is_tracing():
             return
-        name = getattr(func, "__name__", "")
+        name = normal(getattr(func, "__name__", ""))
         if name == "__get__":
             return
         if (

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sawbones.schema.evaluation import Met, Node
-from sawbones.stats.evaluations import CASTS, EQUALS, consumers, made_by
+from sawbones.stats.evaluations import CASTS, consumers, made_by
 
-DIFFERENCES = ("sub", "__sub__", "rsub", "__rsub__")
-_COMPARED = (*EQUALS, "ne", "__ne__", *DIFFERENCES)
-_KEEPS_EACH = (*CASTS, "abs", "pow", "__pow__", "square", "absolute", "power", "invert")
+DIFFERENCES = ("sub", "rsub")
+_COMPARED = ("eq", "ne", *DIFFERENCES)
+_KEEPS_EACH = (*CASTS, "abs", "pow", "square", "invert")
 _WHOLE = ("mean", "sum", "count_nonzero", "nansum", "nanmean", "add.reduce")
 _ROUNDS = ("round", "round_", "rint", "floor", "ceil", "trunc", "sign", "argmax", "max", "topk")
 
@@ -73,7 +73,7 @@ def largest_of_all(node: Node, axis: int | None) -> tuple[int, ...] | None:
 
 def equal_reals(node: Node, everything: Sequence[Node]) -> tuple[float, int] | None:
     """(share that is equal, number) of real outputs that are asked to equal real targets."""
-    if node.op not in EQUALS or len(node.given) != 2 or set(node.roles) == {"output"}:
+    if node.op != "eq" or len(node.given) != 2 or set(node.roles) == {"output"}:
         return None
     if "output" not in node.roles:
         return None

@@ -30,7 +30,6 @@ CASTS = (
     "clone",
     "half",
 )
-EQUALS = ("eq", "__eq__")
 READS = ("item", "__float__", "__format__", "tolist", "numpy", "__array__")
 
 
@@ -156,7 +155,7 @@ def hits(run: Run) -> tuple[float, float, int] | None:
     for node in run.evaluation.nodes:
         asked = sum(node.target_counts.values())
         if (
-            node.op in EQUALS
+            node.op == "eq"
             and {"output", "target"} <= set(node.roles)
             and asked
             and node.result.num
@@ -166,21 +165,7 @@ def hits(run: Run) -> tuple[float, float, int] | None:
     return None
 
 
-ERRORS = (
-    "sub",
-    "__sub__",
-    "__rsub__",
-    "rsub",
-    "square",
-    "pow",
-    "__pow__",
-    "abs",
-    "mean",
-    "sum",
-    "sqrt",
-    "norm",
-    *CASTS,
-)
+ERRORS = ("sub", "rsub", "square", "pow", "abs", "mean", "sum", "sqrt", "norm", *CASTS)
 
 
 def error_curve(run: Run) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], Site | None]:

@@ -166,7 +166,7 @@ def spoiled_before(birth: Birth) -> bool:
 
 
 NO_GUARD = 1e-20
-DIVISIONS = ("div", "div_", "__truediv__", "true_divide")
+DIVISIONS = ("div", "div_")
 LARGEST = ("max", "amax")
 SPREADS = (
     "var",
@@ -224,14 +224,14 @@ def _weighs_the_loss(graph: StepGraph, op: Op) -> bool:
             continue
         if not any(value.requires_grad for value in later.outputs):
             made.update(value.id for value in later.outputs)
-        elif later.name in ("mul", "mul_", "__mul__") and not later.module:
+        elif later.name in ("mul", "mul_") and not later.module:
             return True
     return False
 
 
 def _behind_guard(graph: StepGraph, made: Op | None) -> Op | None:
     """What a number was added to that is too small to keep anything away from zero."""
-    if made is None or made.name not in ("add", "add_", "__add__") or len(made.inputs) != 1:
+    if made is None or made.name not in ("add", "add_") or len(made.inputs) != 1:
         return made
     number = made.args.get("other")
     nothing = isinstance(number, (int, float)) and abs(number) < NO_GUARD
@@ -245,6 +245,6 @@ def _is_spread(graph: StepGraph, made: Op) -> bool:
     before = graph.origin(made.inputs[0], made.index)[1] if made.inputs else None
     if before is None:
         return False
-    return before.name in ("abs", "absolute") or (
-        made.name not in LARGEST and before.name in ("pow", "square", "mul", "__pow__")
+    return before.name in ("abs",) or (
+        made.name not in LARGEST and before.name in ("pow", "square", "mul")
     )

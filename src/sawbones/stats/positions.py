@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sawbones.schema import DeepStep, Op, Value
 from sawbones.trace.graph import StepGraph, data_values
 
-ADDING = ("add", "add_", "__iadd__", "sub")
+ADDING = ("add", "add_", "sub")
 REDUCING = frozenset({"mean", "sum", "amax", "amin", "max", "min", "median", "select"})
 
 

@@ -82,10 +82,7 @@ def keys_of(graph: StepGraph, attention: Attention, op: Op) -> int | None:
     if attention.kind != "softmax":
         return op.inputs[1].id if len(op.inputs) > 1 else None
     for behind in graph.behind(op.inputs[0], op.index, 24):
-        if (
-            behind.name in ("matmul", "bmm", "einsum", "__matmul__", "baddbmm")
-            and len(behind.inputs) >= 2
-        ):
+        if behind.name in ("matmul", "bmm", "einsum", "baddbmm") and len(behind.inputs) >= 2:
             return behind.inputs[-1].id
     return None
 

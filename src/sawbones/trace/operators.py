@@ -2,6 +2,76 @@
 
 from __future__ import annotations
 
+# How else a call may be written -> the name that a trace gives it.
+_ALIASES = {
+    "__rsub__": "rsub",
+    "__rdiv__": "rdiv",
+    "__rpow__": "rpow",
+    "__radd__": "add",
+    "__rmul__": "mul",
+    "__add__": "add",
+    "__mul__": "mul",
+    "__sub__": "sub",
+    "__matmul__": "matmul",
+    "__rmatmul__": "matmul",
+    "__neg__": "neg",
+    "negative": "neg",
+    "__truediv__": "div",
+    "true_divide": "div",
+    "divide": "div",
+    "__rtruediv__": "rdiv",
+    "__pow__": "pow",
+    "multiply": "mul",
+    "subtract": "sub",
+    "__iadd__": "add_",
+    "__isub__": "sub_",
+    "__imul__": "mul_",
+    "__itruediv__": "div_",
+    "__idiv__": "div_",
+    "__and__": "logical_and",
+    "__or__": "logical_or",
+    "__iand__": "logical_and",
+    "__ior__": "logical_or",
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+    "__invert__": "bitwise_not",
+    "special_logsumexp": "logsumexp",
+    "special_expit": "sigmoid",
+    "special_softmax": "softmax",
+    "special_log_softmax": "log_softmax",
+    "absolute": "abs",
+    "__abs__": "abs",
+    "concat": "cat",
+    "concatenate": "cat",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+    "__eq__": "eq",
+    "__ne__": "ne",
+    "__gt__": "gt",
+    "__lt__": "lt",
+    "__ge__": "ge",
+    "__le__": "le",
+    "clip": "clamp",
+    "clip_": "clamp_",
+    "_masked_softmax": "softmax",
+    "float_power": "pow",
+    "power": "pow",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+}
+
+
+def normal(name: str) -> str:
+    return _ALIASES.get(name, name)
+
+
+def spellings(name: str) -> list[str]:
+    """All names of functions that a trace gives this name."""
+    return [name, *(other for other, same in _ALIASES.items() if same == name)]
+
+
 # They hand on the same values in another shape, order or type.
 RESHAPING = frozenset(
     {

@@ -8,56 +8,7 @@ from typing import Any
 
 import torch
 
-_ALIASES = {
-    "__rsub__": "rsub",
-    "__rdiv__": "rdiv",
-    "__rpow__": "rpow",
-    "__radd__": "add",
-    "__rmul__": "mul",
-    "__add__": "add",
-    "__mul__": "mul",
-    "__sub__": "sub",
-    "__matmul__": "matmul",
-    "__rmatmul__": "matmul",
-    "__neg__": "neg",
-    "negative": "neg",
-    "__truediv__": "div",
-    "true_divide": "div",
-    "divide": "div",
-    "__rtruediv__": "rdiv",
-    "__pow__": "pow",
-    "multiply": "mul",
-    "subtract": "sub",
-    "__iadd__": "add_",
-    "__isub__": "sub_",
-    "__imul__": "mul_",
-    "__itruediv__": "div_",
-    "__idiv__": "div_",
-    "__and__": "logical_and",
-    "__or__": "logical_or",
-    "__invert__": "bitwise_not",
-    "special_logsumexp": "logsumexp",
-    "special_expit": "sigmoid",
-    "special_softmax": "softmax",
-    "special_log_softmax": "log_softmax",
-    "absolute": "abs",
-    "__abs__": "abs",
-    "concat": "cat",
-    "concatenate": "cat",
-    "t": "t",
-    "swapaxes": "transpose",
-    "swapdims": "transpose",
-    "__eq__": "eq",
-    "__ne__": "ne",
-    "__gt__": "gt",
-    "__lt__": "lt",
-    "__ge__": "ge",
-    "__le__": "le",
-    "clip": "clamp",
-    "clip_": "clamp_",
-    "_masked_softmax": "softmax",
-    "float_power": "pow",
-}
+from sawbones.trace.operators import normal
 
 # Properties that give a tensor; every other property (shape, dtype, device, ...) is not an
 # operation.
@@ -132,7 +83,7 @@ def name_of(func: Callable[..., Any]) -> str | None:
         if name_of_property not in _TENSOR_PROPERTIES or name == "__delete__":
             return None
         return name_of_property if name == "__get__" else f"set_{name_of_property}"
-    return _ALIASES.get(name, str(name))
+    return normal(name)
 
 
 _signatures: dict[Any, tuple[str, ...] | None] = {}

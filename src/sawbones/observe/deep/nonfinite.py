@@ -169,7 +169,7 @@ def classify(op: RawOp, bad: Ref) -> str:
         )
     if op.name in ("exp", "expm1", "exp2", "sinh", "cosh", "softplus"):
         return "exp overflow"
-    if op.name in ("div", "rdiv", "div_", "reciprocal", "true_divide"):
+    if op.name in ("div", "rdiv", "div_", "reciprocal"):
         return "division by zero" if _has_zero(op) else "overflow"
     if op.name in ("sqrt", "rsqrt", "pow"):
         return "root of a negative number" if low < 0 else "division by zero"

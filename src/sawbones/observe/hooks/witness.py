@@ -31,12 +31,13 @@ from sawbones.observe.signals.graded import GradedEvaluations
 from sawbones.observe.signals.kept_graphs import KeptGraphs
 from sawbones.observe.signals.streams import Streams
 from sawbones.observe.tracing import is_tracing
+from sawbones.trace.operators import normal
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
 
 
-DIFFERENCES = ("sub", "__sub__", "rsub", "__rsub__", "subtract")  # a loss written by hand
+DIFFERENCES = ("sub", "rsub")  # a loss written by hand
 
 
 class _Witness:
@@ -72,7 +73,7 @@ class _Witness:
         """What the caller gets instead of the result, or None."""
         if self.busy or DeepObserver.busy or not self.r.active or is_tracing():
             return None
-        name = getattr(func, "__name__", "")
+        name = normal(getattr(func, "__name__", ""))
         if (
             name == "numpy"
             and self.told.waits

@@ -16,28 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sawbones.observe.sites import is_user_file
+from sawbones.trace.operators import normal
 
 # (name, what went in, keyword arguments, result) -> (role, nodes) of the result, or None
 Tell = Callable[[str, tuple[Any, ...], Mapping[str, Any], Any], tuple[str, tuple[int, ...]] | None]
 
-_NAMES = {
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
-    "equal": "eq",
-    "not_equal": "ne",
-    "multiply": "mul",
-    "logical_and": "logical_and",
-    "bitwise_and": "bitwise_and",
-    "rint": "round",
-    "true_divide": "div",
-    "divide": "div",
-    "expit": "sigmoid",
-    "subtract": "sub",
-    "logical_or": "logical_or",
-    "bitwise_or": "bitwise_or",
-}
+# Of ufuncs, where torch has another name.
+_NAMES = {"equal": "eq", "not_equal": "ne", "rint": "round", "expit": "sigmoid"}
 # Functions that put the arrays of several batches into one.
 _JOINS = (np.concatenate, np.stack, np.vstack, np.hstack, np.append, np.column_stack)
 
@@ -69,7 +54,7 @@ class Told(np.ndarray):
             )
         result = getattr(ufunc, method)(*plain, **kwargs)
         name = (
-            _NAMES.get(ufunc.__name__, ufunc.__name__)
+            _NAMES.get(ufunc.__name__, normal(ufunc.__name__))
             if method == "__call__"
             else f"{ufunc.__name__}.{method}"
         )

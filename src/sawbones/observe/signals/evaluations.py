@@ -19,7 +19,6 @@ from sawbones.observe.batches import value_range
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.signals.arrays import HANDED_OVER, Told, wrap
 from sawbones.observe.signals.met_values import (
-    EQUALS,
     MAX_CLASSES,
     MAX_ELEMENTS,
     MAY_MEET,
@@ -265,7 +264,7 @@ class EvaluationLog:
             self._note_read(node, given[0], tags)
         if node["count"] <= 200:
             note_values(node, given, outputs)
-        if name in EQUALS:
+        if name == "eq":
             self._tag_targets(given, tags)
         role = "output" if "output" in roles else "target"
         for tensor in outputs:

@@ -22,9 +22,7 @@ _READS_REMEMBERED = 4  # between reading a[i] and writing it back other operands
 _MAX_PLACES = 40
 _MAX_LOOKS = 30  # at one place; later writes are like the earlier ones
 _MAX_INDICES = 1 << 20
-_ADDING = frozenset(
-    {"add", "add_", "__add__", "__iadd__", "__radd__", "sub", "sub_", "__sub__", "__isub__"}
-)
+_ADDING = frozenset({"add", "add_", "sub", "sub_"})
 HEARD = _ADDING | {"__getitem__", "__setitem__"}
 
 

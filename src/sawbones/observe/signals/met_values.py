@@ -8,20 +8,16 @@ import torch
 
 MAX_CLASSES = 64
 MAX_ELEMENTS = 1 << 18
-EQUALS = frozenset({"eq", "__eq__"})
-_DIFFERS = frozenset(
-    {"sub", "__sub__", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"}
-)
+_DIFFERS = frozenset({"sub", "rsub", "l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"})
 
 # where predictions meet what was asked for
 MEETS = (
-    EQUALS
-    | _DIFFERS
-    | {"ne", "__ne__", "cross_entropy", "nll_loss"}
+    _DIFFERS
+    | {"eq", "ne", "cross_entropy", "nll_loss"}
     | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
 )
 # where a yes or no meets another one: hits, or a part of the rows
-MAY_MEET = frozenset({"bitwise_and", "__and__", "and_", "logical_and"})
+MAY_MEET = frozenset({"logical_and", "and_"})
 
 
 def note_values(
@@ -41,7 +37,7 @@ def note_values(
         _compare(node, wanted, wanted)
     if name in _DIFFERS:
         _compare_reals(node, first, second)
-    if name in EQUALS and is_pair:
+    if name == "eq" and is_pair:
         _compare(node, first, second)
         _count_targets(node, second)
 

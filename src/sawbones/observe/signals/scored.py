@@ -16,7 +16,7 @@ import torch
 from sawbones.observe.sites import SiteFinder
 
 _READS = frozenset({"tolist", "numpy", "item", "__int__", "__float__", "__index__", "__bool__"})
-LABEL_READS = _READS | {"eq", "__eq__", "ne", "__ne__", "__array__", "__format__"}
+LABEL_READS = _READS | {"eq", "ne", "__array__", "__format__"}
 _MAX_CLASSES = 64
 _MAX_VALUES = 1 << 16  # scores of one evaluation
 _MAX_PAIRS = 1 << 22

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from sawbones.trace.operators import spellings
 from sawbones.trials.remedies import took_hold
 
 _TINY = 1e-7
@@ -21,12 +22,8 @@ def install(recorder: Any, name: str, file: str, line: int) -> None:
         took_hold(recorder, "domain_guarded")
         return True
 
-    names = {
-        "div": ("div", "__truediv__", "true_divide", "divide"),
-        "rdiv": ("__rtruediv__", "__rdiv__"),
-        "norm": ("norm", "vector_norm"),
-        "vector_norm": ("norm", "vector_norm"),
-    }.get(name, (name,))
+    norms = ("norm", "vector_norm")
+    names = norms if name in norms else spellings(name)
     for owner in (torch, torch.Tensor, torch.linalg):
         for spelling in names:
             if callable(getattr(owner, spelling, None)):
@@ -65,8 +62,8 @@ def _guarded(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (args[0].clamp(max=30.0), *args[1:])
     if name in ("acos", "asin", "arccos", "arcsin"):
         return (args[0].clamp(-1.0 + 1e-6, 1.0 - 1e-6), *args[1:])
-    if name in ("rdiv", "reciprocal", "__rtruediv__", "__rdiv__"):
+    if name in ("rdiv", "reciprocal"):
         return (_apart(args[0]), *args[1:])
-    if name in ("div", "div_", "true_divide", "__truediv__"):
+    if name in ("div", "div_"):
         return (args[0], _apart(args[1]), *args[2:])
     return (_positive(args[0]), *args[1:])

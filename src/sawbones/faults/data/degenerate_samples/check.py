@@ -77,7 +77,7 @@ EMPTY_MESSAGES = (
     "Expected reduction dim",
     "0 elements",
 )
-DIVISIONS = ("div", "__truediv__", "true_divide", "div_", "__itruediv__", "divide")
+DIVISIONS = ("div", "div_")
 MIN_SAMPLES = 100  # of fewer, a tenth is a handful
 MIN_OTHERS = 50  # samples, so that "nearly all different" says something
 MIN_BATCHES = 4  # fewer are no epoch

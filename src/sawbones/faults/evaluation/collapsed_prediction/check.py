@@ -48,7 +48,6 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.evidence.limits.loss import STEPS_AGREEING
 from sawbones.schema import DeepStep, Evidence, Finding, Fix, Run, Site
 from sawbones.schema.evaluation import EvaluationPass
-from sawbones.stats.evaluations import EQUALS
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.splits import label_counts, told_apart
 from sawbones.trace.feeding import model_calls
@@ -133,7 +132,7 @@ def _by_argmax(run: Run, late: Sequence[EvaluationPass]) -> _Said | None:
     if len(late) < LAST:
         return None
     _, evaluated = told_apart(run)
-    asked = (n for n in run.evaluation.nodes if n.op in EQUALS and n.roles[0] == "output")
+    asked = (n for n in run.evaluation.nodes if n.op == "eq" and n.roles[0] == "output")
     asked_counts = next((n.target_counts for n in asked if n.target_counts), {})
     texts, largest, total = [], 0, 0
     for entry in late:
@@ -162,7 +161,7 @@ def _by_argmax(run: Run, late: Sequence[EvaluationPass]) -> _Said | None:
 def _by_comparison(run: Run) -> _Said | None:
     for node in run.evaluation.nodes:
         late = [s for s in node.steps if s >= MIN_STEPS]
-        if node.op not in EQUALS or node.roles[0] != "output" or len(late) < LAST:
+        if node.op != "eq" or node.roles[0] != "output" or len(late) < LAST:
             continue
         if len(node.given) != 2 or not all(g.num for g in node.given):
             continue

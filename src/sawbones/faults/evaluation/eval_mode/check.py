@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.evaluations import EQUALS, READS
+from sawbones.stats.evaluations import READS
 from sawbones.stats.splits import told_apart
 from sawbones.trace.feeding import model_calls
 from sawbones.trace.locate import locate
@@ -118,7 +118,7 @@ def _judged_steps(run: Run, losses: set[int]) -> set[int]:
     measured = set(losses)
     read: set[int] = set()
     for node in run.evaluation.nodes:
-        if node.op in EQUALS and "output" in node.roles and len(node.roles) == 2:
+        if node.op == "eq" and "output" in node.roles and len(node.roles) == 2:
             measured.update(node.steps)
         elif node.op in READS and "output" in node.roles:
             read.update(node.steps)

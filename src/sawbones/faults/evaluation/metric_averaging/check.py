@@ -435,7 +435,7 @@ def _ignores(node: Node) -> bool:
 
 
 def _is_mean(node: Node) -> bool:
-    if node.op in ("mean", "nanmean", "div", "__truediv__", "true_divide"):
+    if node.op in ("mean", "nanmean", "div"):
         return True
     loss = node.op.endswith("_loss") or "cross_entropy" in node.op
     return loss and not any(a in ("reduction=sum", "reduction=none") for a in node.args)

@@ -43,7 +43,7 @@ from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.schema.evaluation import Met, Node
-from sawbones.stats.evaluations import CASTS, EQUALS, consumers
+from sawbones.stats.evaluations import CASTS, consumers
 from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
@@ -52,41 +52,24 @@ EXPERIMENT = None
 MIN_ROWS = 3  # whose padding was counted
 MIN_BLANK_ROWS = 4  # whose ends are blank
 PICKS = ("gather", "take_along_dim")  # the score of the wanted token, at every position
-KEEPS_PLACES = (*CASTS, "neg", "__neg__", "log", "exp", "clamp")
-KEEPS_ERRORS = (*CASTS, "abs", "square", "pow", "__pow__", "neg", "__neg__")
-MULTIPLIES = ("__and__", "mul", "__mul__", "logical_and", "bitwise_and", "__iand__")
+KEEPS_PLACES = (*CASTS, "neg", "log", "exp", "clamp")
+KEEPS_ERRORS = (*CASTS, "abs", "square", "pow", "neg")
+MULTIPLIES = ("logical_and", "mul")
 MASKS = (
     *MULTIPLIES,
     "__getitem__",
-    "__rmul__",
     "mul_",
     "masked_select",
     "where",
     "masked_fill",
     "masked_fill_",
     "and_",
-    "__imul__",
     "dot",
-    "__or__",
     "logical_or",
-    "bitwise_or",
     "stack",
     "cat",
 )
-DISTINGUISHES = (
-    "ne",
-    "__ne__",
-    "gt",
-    "__gt__",
-    "ge",
-    "__ge__",
-    "eq",
-    "__eq__",
-    "lt",
-    "__lt__",
-    "isin",
-    "logical_not",
-)
+DISTINGUISHES = ("ne", "gt", "ge", "eq", "lt", "isin", "logical_not")
 REAL_ONLY = Fix(
     "Average over real positions only: select them, or multiply by the mask and divide by its sum."
 )
@@ -109,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _of_ids(run: Run, node: Node, everything: Sequence[Node]) -> Iterator[Finding]:
     seen = node.padding
     picked = node.op in PICKS
-    if (node.op not in EQUALS and not picked) or not seen or not seen.positions:
+    if (node.op != "eq" and not picked) or not seen or not seen.positions:
         return
     share = seen.padded / seen.positions
     known = seen.value == -100 or seen.value in _known_padding(run)

@@ -50,26 +50,13 @@ from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Event, Finding, Fix, Run
 from sawbones.schema.evaluation import Met, Node
 from sawbones.stats.comparisons import equal_reals, every_pair, largest_of_all, largest_of_one
-from sawbones.stats.evaluations import CASTS, EQUALS, made_by, train_losses_called
+from sawbones.stats.evaluations import CASTS, made_by, train_losses_called
 from sawbones.trace.locate import locate
 
 NEEDS = ("events", "validation", "evaluation")
 EXPLAINS = ("evaluation.collapsed-prediction",)
 EXPERIMENT = None
-CUTS = (
-    "gt",
-    "ge",
-    "lt",
-    "le",
-    "__gt__",
-    "__ge__",
-    "__lt__",
-    "__le__",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-)
+CUTS = ("gt", "ge", "lt", "le")
 ROUNDS = ("round", "round_")
 LARGEST = ("argmax", "max")
 LOGITS = {"binary_cross_entropy_with_logits", "multilabel_soft_margin_loss", "soft_margin_loss"}
@@ -82,13 +69,12 @@ KEEPS_SCORES = (
     "select",
     "transpose",
     "permute",
-    "concat",
     "index_select",
     "numpy",
     "atleast_1d",
     "contiguous",
 )
-TURNS = ("transpose", "permute", "movedim", "swapaxes", "swapdims", "moveaxis")
+TURNS = ("transpose", "permute", "movedim", "moveaxis")
 MIN_TARGETS = 20  # compared, so that their lowest and highest are those of the coding
 
 _Said = tuple[str, str, Fix, float, float]  # title, text, fix, measured, expected
@@ -97,7 +83,7 @@ _Said = tuple[str, str, Fix, float, float]  # title, text, fix, measured, expect
 def check(run: Run) -> Iterator[Finding]:
     trained = train_losses_called(run)
     everything = run.evaluation.nodes
-    judged = (*CUTS, *ROUNDS, *LARGEST, *EQUALS)
+    judged = (*CUTS, *ROUNDS, *LARGEST, "eq")
     seen = any(n.op in judged and "output" in n.roles for n in everything)
     if not seen and not scores.is_scored(run):
         raise NothingToJudge("no evaluation cuts, rounds or compares the outputs of the model")
@@ -244,7 +230,7 @@ def _rounded(node: Node, everything: Sequence[Node], trained: set[str]) -> _Said
 
 
 def _is_compared(node: Node, everything: Sequence[Node]) -> bool:
-    return any(n.op in EQUALS and node in made_by(everything, n, KEEPS_SCORES) for n in everything)
+    return any(n.op == "eq" and node in made_by(everything, n, KEEPS_SCORES) for n in everything)
 
 
 def _largest(run: Run, node: Node, everything: Sequence[Node]) -> _Said | None:
@@ -372,7 +358,7 @@ def _axis_of(args: Sequence[Any]) -> int | None:
 
 def _coding(node: Node, everything: Sequence[Node]) -> _Said | None:
     """Predictions from 0 to C-1 against targets from 1 to C, or 0/1 against -1/1."""
-    if node.op not in EQUALS or node.roles[:1] != ("output",) or len(node.given) != 2:
+    if node.op != "eq" or node.roles[:1] != ("output",) or len(node.given) != 2:
         return None
     predicted, target = node.given
     if not all(g.num for g in node.given) or target.num < MIN_TARGETS:

@@ -60,7 +60,7 @@ EXPERIMENT = None
 MIN_BATCHES = 4  # of training, so that it is known how they differ among themselves
 MIN_STEPS = 20  # before the share of steps with an evaluation means anything
 MIN_FEATURES = 2
-MADE = ("tensor", "as_tensor", "from_numpy", "stack", "cat", "div", "__truediv__", "float", "to")
+MADE = ("tensor", "as_tensor", "from_numpy", "stack", "cat", "div", "float", "to")
 
 _Rows = Sequence[ModelInput]
 

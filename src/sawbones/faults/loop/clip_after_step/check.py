@@ -55,7 +55,7 @@ NEEDS = ("backward", "steps")
 EXPLAINS = ("loop.exploding-gradients", "loop.loss-spike")
 EXPERIMENT = None
 MOST_UNCLEARED = 2  # steps: later ones would use what was clipped before, and it had an effect
-IN_PLACE = ("mul_", "div_", "clamp_", "clip_", "clamp_max_", "copy_", "__imul__", "__itruediv__")
+IN_PLACE = ("mul_", "div_", "clamp_", "clamp_max_", "copy_")
 FIX = Fix("Clip after backward() and before step().")
 
 

@@ -54,7 +54,7 @@ EXPLAINS = ("optimizer.lr-too-low", "evaluation.collapsed-prediction")
 EXPERIMENT = None
 PREVIEW = True
 MIN_WIDTH = 4  # entries of a row: of fewer any row may have length 1 by chance
-_PRODUCTS = frozenset({"matmul", "mm", "bmm", "einsum", "linear", "__matmul__", "rmatmul"})
+_PRODUCTS = frozenset({"matmul", "mm", "bmm", "einsum", "linear", "rmatmul"})
 _SCALING = FORMING | {"mul", "div"}
 
 

@@ -71,9 +71,7 @@ _ROOTS = frozenset(
 )
 _EDGES = frozenset({"acos", "asin", "arccos", "arcsin"})
 _EXPS = frozenset({"exp", "expm1", "exp2", "sinh", "cosh"})
-_QUOTIENTS = frozenset(
-    {"div", "rdiv", "div_", "reciprocal", "true_divide", "__truediv__", "__rtruediv__"}
-)
+_QUOTIENTS = frozenset({"div", "rdiv", "div_", "reciprocal"})
 
 
 @dataclass(frozen=True)

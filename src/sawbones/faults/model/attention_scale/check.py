@@ -58,8 +58,8 @@ EXPLAINS = ("model.vanishing-gradients", "optimizer.lr-too-low")
 EXPERIMENT = None
 MIN_HEAD_WIDTH = 4  # below it the root is so near to 1 that the scale hardly matters
 LAST_FIRST_STEP = 2  # later on the weights have grown to whatever scale there is
-_PRODUCTS = ("matmul", "bmm", "einsum", "__matmul__", "baddbmm")
-_SCALING = ("mul", "div", "mul_", "div_", "__mul__", "__truediv__")
+_PRODUCTS = ("matmul", "bmm", "einsum", "baddbmm")
+_SCALING = ("mul", "div", "mul_", "div_")
 _PROJECTING = ("linear", "matmul", "addmm", "conv1d", "conv2d")
 
 _Said = tuple[Op, Evidence, str]  # where it is done, the reading, the fix

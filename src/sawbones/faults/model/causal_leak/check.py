@@ -79,7 +79,7 @@ DRAWS = (
     "uniform_",
 )
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
-_PRODUCTS = ("matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm")
+_PRODUCTS = ("matmul", "bmm", "einsum", "baddbmm")
 _MIXING = ("flip", "roll", "cumsum", "mean", "max", "softmax", "sum", "reshape", "view")
 _TRIANGLES = ("tril", "triu", "tril_", "triu_")
 

@@ -165,7 +165,7 @@ def _short_edges(deep: DeepStep, nodes: int) -> tuple[Op, Value] | None:
 def _joined(deep: DeepStep, op: Op, index: Value) -> Op | None:
     """The operator in which the edges of the graphs became one tensor."""
     made = StepGraph(deep).origin(index, op.index)[1]
-    joining = ("cat", "concat", "concatenate", "hstack")
+    joining = ("cat", "hstack")
     return made if made is not None and made.name in joining else None
 
 

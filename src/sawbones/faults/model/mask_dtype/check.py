@@ -66,9 +66,7 @@ _APPLYING = (
     "multi_head_attention_forward",
     "__setitem__",
     "bitwise_not",
-    "__invert__",
-    "__and__",
-    "bitwise_and",
+    "logical_and",
 )
 _SAID = (
     "without overflow",
@@ -146,7 +144,7 @@ def _binary_mask(deep: DeepStep, attention: Attention, op: Op) -> Value | None:
         return next((v for v in op.inputs[3:] if _is_binary(v)), None)
     graph = StepGraph(deep)
     for behind in graph.behind(op.inputs[0], op.index, 8):
-        if behind.name in ("matmul", "bmm", "einsum", "__matmul__"):
+        if behind.name in ("matmul", "bmm", "einsum"):
             return None
         if behind.name in ("add", "add_", "mul", "mul_") and len(behind.inputs) == 2:
             found = next((v for v in behind.inputs if _is_binary(v) and len(v.shape) >= 2), None)

@@ -70,18 +70,7 @@ _NORMALISING = (
     "multi_head_attention_forward",
     "_softmax",
 )
-_COMBINING = (
-    "__and__",
-    "bitwise_and",
-    "logical_and",
-    "mul",
-    "__iand__",
-    "tril",
-    "triu",
-    "eye",
-    "logical_or",
-    "bitwise_or",
-)
+_COMBINING = ("logical_and", "mul", "tril", "triu", "eye", "logical_or")
 
 
 def check(run: Run) -> Iterator[Finding]:

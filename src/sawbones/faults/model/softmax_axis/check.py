@@ -68,11 +68,11 @@ EXPERIMENT = None
 _CARRYING = frozenset(
     {"dropout", "contiguous", "to", "float", "clone", "half", "type_as", "feature_dropout"}
 )
-_MOVING = frozenset({"transpose", "swapaxes", "swapdims", "mT", "permute"})
+_MOVING = frozenset({"transpose", "mT", "permute"})
 _WIDENING = frozenset({"unsqueeze", "__getitem__"})
 _SOFTMAX = ("softmax", "log_softmax")
 NEW = -1  # a dimension that the softmax did not have
-_PRODUCTS = frozenset({"matmul", "bmm", "__matmul__", "baddbmm"})
+_PRODUCTS = frozenset({"matmul", "bmm", "baddbmm"})
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -210,7 +210,7 @@ def _wrong(graph: StepGraph, op: Op, axis: int) -> tuple[str, int] | None:
     """What is wrong, and the dimension that it should be."""
     shape = op.outputs[0].shape
     for user, value, order in _users(graph, op):
-        if user.name in ("div", "div_", "__truediv__", "true_divide"):
+        if user.name in ("div", "div_"):
             return None
         summed = _summed(graph, user, value, order)
         if summed in (None, NEW, axis) or summed is None or shape[summed] <= 1:

@@ -58,20 +58,7 @@ EXPLAINS = (
     "loop.amp-no-scaler",
 )
 EXPERIMENT = None
-_DIVIDING = (
-    "rsqrt",
-    "div",
-    "__truediv__",
-    "true_divide",
-    "reciprocal",
-    "sqrt",
-    "pow",
-    "std",
-    "norm",
-    "mul",
-    "__rtruediv__",
-    "var",
-)
+_DIVIDING = ("rsqrt", "div", "reciprocal", "sqrt", "pow", "std", "norm", "mul", "rdiv", "var")
 
 
 def check(run: Run) -> Iterator[Finding]:

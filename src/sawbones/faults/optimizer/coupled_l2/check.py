@@ -47,7 +47,7 @@ EXPLAINS = ("optimizer.decay-on-norm-bias",)
 EXPERIMENT = None
 WITH_DECOUPLED_FORM = ("Adam", "NAdam", "RAdam")
 COUPLED = (*WITH_DECOUPLED_FORM, "Adamax", "RMSprop", "Adagrad")
-SQUARES = ("pow", "square", "norm", "vector_norm", "linalg_vector_norm", "__pow__", "mul")
+SQUARES = ("pow", "square", "norm", "vector_norm", "linalg_vector_norm", "mul")
 
 
 def check(run: Run) -> Iterator[Finding]:
