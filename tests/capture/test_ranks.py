@@ -11,7 +11,7 @@ from sawbones.capture.bundle import read_bundle
 from sawbones.capture.ranks import drifted, standstill
 from sawbones.capture.replay import replay
 from sawbones.schema import Site
-from sawbones.schema.ranks import Position
+from sawbones.schema.ranks import Agreement, Apart, Position, TensorApart
 
 # Rank 1 changes a weight by itself at step 12; from then on the steps are slow enough to be
 # compared while they last.
@@ -99,25 +99,17 @@ def test_ranks_that_wait_for_each_other_are_captured_and_wait_again(tmp_path: Pa
     assert (found.same, found.way, found.text) == (True, "rerun", "the ranks wait for each other")
 
 
-def row(distance: float, first: int, apart: bool = True) -> dict[str, object]:
-    tensors = [{"name": "a", "distance": distance}, {"name": "b", "distance": distance / 2}]
-    return {"rank": 1, "with": 0, "first": first, "same": -1, "tensors": tensors, "drifted": apart}
+def row(distance: float, first: int, apart: bool = True) -> Apart:
+    tensors = TensorApart("a", 1.0, 1.0, distance), TensorApart("b", 1.0, 1.0, distance / 2)
+    return Apart(1, 0, first, -1, 1, first, tensors, 2, apart)
 
 
 def test_the_first_difference_that_is_more_than_rounding_is_told() -> None:
-    assert drifted({}) is None
-    assert drifted({"agreement": {"found": {}}}) is None
-    assert (
-        drifted(
-            {
-                "agreement": {
-                    "found": {"parameters": row(1e-7, 3, apart=False), "buffers": row(0.1, 2)}
-                }
-            }
-        )
-        is None
-    )
-    told = drifted({"agreement": {"found": {"parameters": row(0.1, 9), "gradients": row(0.2, 5)}}})
+    assert drifted(None) is None
+    assert drifted(Agreement()) is None
+    rounding = {"parameters": row(1e-7, 3, apart=False), "buffers": row(0.1, 2)}
+    assert drifted(Agreement(found=rounding)) is None
+    told = drifted(Agreement(found={"parameters": row(0.1, 9), "gradients": row(0.2, 5)}))
     assert told == "gradients of ranks 0 and 1 differ after 5 steps: a is apart by 0.2 of its norm"
 
 

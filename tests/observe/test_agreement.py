@@ -88,7 +88,7 @@ def test_all_ranks_learn_which_tensor_drifted_and_since_when() -> None:
             left(channel, step, values * 1.01 if rank == 2 and step == 3 else values)
     assert soon(lambda: all("parameters" in channel.found for channel in ranks))
     row = ranks[0].found["parameters"]
-    assert (row["with"], row["rank"], row["first"], row["same"], row["num"]) == (1, 2, 3, 2, 1)
+    assert (row["other"], row["rank"], row["first"], row["same"], row["num"]) == (1, 2, 3, 2, 1)
     assert (
         [t["name"] for t in row["tensors"]] == ["weight"]
         and row["tensors"][0]["distance"] > 1e-3
@@ -278,9 +278,9 @@ def test_training_on_two_ranks_is_the_same_bit_for_bit(tmp_path: Path) -> None:
     assert weights[0] and weights[0] == weights[1]
     run = read_run(tmp_path / "run")
     for rank in (run, *run.ranks):
-        assert rank.facts["agreement"]["found"] == {} and not rank.off
+        assert rank.agreement.found == {} and not rank.off
     (other,) = run.ranks
-    assert other.facts["agreement"]["compared"] >= 6 and other.facts["agreement"]["batches"][0] == 0
+    assert other.agreement.compared >= 6 and other.agreement.batches[0] == 0
     assert not [f for f in read(run).findings if f.fault.startswith("loop.rank")]
 
 

@@ -58,4 +58,4 @@ def test_norms_of_a_sharded_model_are_those_of_the_whole(tmp_path: Path) -> None
     (part,) = run.ranks
     assert part.statistics["grad_l2"][0][0] < 0.99 * truth[0][0][0]
     assert not [f for f in read(run).findings if f.status != "suspected"]
-    assert all("parameters" not in r.facts["agreement"]["found"] and not r.off for r in (run, part))
+    assert all("parameters" not in r.agreement.found and not r.off for r in (run, part))

@@ -14,7 +14,7 @@ from sawbones.schema.observed import Observed
 from sawbones.schema.one_off import Graphs, Scaler, TwinRun
 from sawbones.store.codec import decode_fields, to_plain
 
-NOT_TYPED = 8  # names that are still read from run.facts, untyped; the number may only fall
+NOT_TYPED = 4  # names that are still read from run.facts, untyped; the number may only fall
 READ = re.compile(r"""(?<!recorder)(?<!self)(?<!_r)(?<!\.r)\.facts(?:\.get\(|\[)"(\w+)\"""")
 SOURCES = [
     path

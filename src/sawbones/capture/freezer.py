@@ -256,7 +256,7 @@ class Freezer:
             self.freeze(
                 Failure("by hand", f"step {self._r.step}, captured by hand"), "step", self._r.step
             )
-        apart = ranks.drifted(self._r.facts)
+        apart = ranks.drifted(self._r.facts.get("agreement"))
         if apart is not None:
             self.freeze(Failure("rank mismatch", apart), "step", self._r.step)
         if skipped:

@@ -8,29 +8,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sawbones.schema import Site
-from sawbones.schema.ranks import Position
+from sawbones.schema.ranks import Agreement, Position
 
 # Buffers differ between two forward passes of a healthy DDP, and the order of events alone does no
 # harm.
 KINDS = ("parameters", "gradients")
 
 
-def drifted(facts: Mapping[str, Any]) -> str | None:
+def drifted(agreement: Agreement | None) -> str | None:
     """One line about the first difference that is more than rounding; asked on every step."""
-    agreement = facts.get("agreement")
-    if not agreement or not agreement["found"]:
-        return None
-    rows = [(kind, agreement["found"][kind]) for kind in KINDS if kind in agreement["found"]]
-    rows = [(kind, row) for kind, row in rows if row["drifted"]]
+    found = agreement.found if agreement else {}
+    rows = [(kind, found[kind]) for kind in KINDS if kind in found and found[kind].drifted]
     if not rows:
         return None
-    kind, row = min(rows, key=lambda pair: int(pair[1]["first"]))
-    worst = max(row["tensors"], key=lambda t: float(t["distance"]))
-    before = f", after {row['same']} they were the same" if row["same"] >= 0 else ""
+    kind, row = min(rows, key=lambda pair: pair[1].first)
+    worst = max(row.tensors, key=lambda tensor: tensor.distance)
+    before = f", after {row.same} they were the same" if row.same >= 0 else ""
     return (
-        f"{kind} of ranks {row['with']} and {row['rank']} differ after {row['first']} "
-        f"steps{before}: {worst['name']} is apart by "
-        f"{worst['distance']:.2g} of its norm"
+        f"{kind} of ranks {row.other} and {row.rank} differ after {row.first} "
+        f"steps{before}: {worst.name} is apart by "
+        f"{worst.distance:.2g} of its norm"
     )
 
 

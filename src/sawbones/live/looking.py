@@ -12,6 +12,7 @@ from sawbones.live.alerts import Alerts
 from sawbones.live.stopping import StopOn
 from sawbones.observe.pacing import look_pace
 from sawbones.observe.saying import say
+from sawbones.schema.ranks import Agreement
 
 if TYPE_CHECKING:
     from sawbones.observe.launch import Session
@@ -52,8 +53,9 @@ class Look:
 
     def _ranks_differ(self, recorder: Recorder) -> bool:
         """Something new was found in the comparison of ranks since the last step."""
-        found = recorder.facts.get("agreement", {}).get("found", {})
-        new = {(kind, bool(row["drifted"])) for kind, row in found.items()} - self._drifted
+        agreement: Agreement | None = recorder.facts.get("agreement")
+        found = agreement.found if agreement else {}
+        new = {(kind, row.drifted) for kind, row in found.items()} - self._drifted
         self._drifted.update(new)
         return any(drifted for _, drifted in new)
 

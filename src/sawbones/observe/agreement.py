@@ -21,6 +21,8 @@ from sawbones.observe.rank_channel import KEPT, NOTE_BYTES, Note, RankChannel, S
 from sawbones.observe.signals.shards import sharded
 from sawbones.observe.tensor_prints import Pending
 from sawbones.schema import Batch
+from sawbones.schema import ranks as kinds
+from sawbones.store.codec import from_plain
 
 if TYPE_CHECKING:
     from sawbones.observe.recorder import Recorder
@@ -99,17 +101,18 @@ class Agreement:
 
     def note(self) -> None:
         known, channel = self.channel.comparison, self.channel
-        self._r.facts["agreement"] = {
-            "rank": channel.rank,
-            "world_size": channel.world_size,
-            "every": self._every,
-            "compared": known.compared,
-            "last": known.last,
-            "batches": list(known.batches),
-            "found": dict(channel.found),
-            "buffers_sent": self._buffers_sent,
-            "bytes": KEPT * NOTE_BYTES,
-        }
+        same, compared = known.batches
+        self._r.facts["agreement"] = kinds.Agreement(
+            channel.rank,
+            channel.world_size,
+            self._every,
+            known.compared,
+            known.last,
+            (same, compared),
+            {kind: from_plain(kinds.Apart, row) for kind, row in dict(channel.found).items()},
+            self._buffers_sent,
+            KEPT * NOTE_BYTES,
+        )
 
     def close(self) -> None:
         self._r.batches.on_batch = None

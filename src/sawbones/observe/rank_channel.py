@@ -355,7 +355,7 @@ class RankChannel:
         if row is None or row["rank"] != self.rank:
             row = {
                 "rank": self.rank,
-                "with": self.rank - 1,
+                "other": self.rank - 1,
                 "first": step,
                 "same": comparison.same.get(kind, -1),
                 "looks": 0,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sawbones.schema.cpu import CpuTime
 from sawbones.schema.evaluation import Evaluation
+from sawbones.schema.fitted import Fitted
 from sawbones.schema.held import HeldGroups, HeldTimes, Strangers, VocabularyPair
 from sawbones.schema.labels import LabelProbe, Redraw
 from sawbones.schema.loaded import Restored
@@ -20,6 +21,7 @@ from sawbones.schema.one_off import (
     CheckpointFile,
     DataCode,
     Decoding,
+    FirstNonfinite,
     Framework,
     Graphs,
     HeldBack,
@@ -30,10 +32,11 @@ from sawbones.schema.one_off import (
     Syncs,
     TwinRun,
 )
-from sawbones.schema.ranks import Collective, LocalGradients, Position, Write
+from sawbones.schema.ranks import Agreement, Collective, LocalGradients, Position, Write
 from sawbones.schema.samples import Samples
 from sawbones.schema.site import Site
 from sawbones.schema.source import IndexWrites, MadeTensors, SourceCall, SourceLine, SourceNumber
+from sawbones.schema.updates import Updates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +86,8 @@ class Observed:
     loose_gradients: tuple[int, ...] | None = None  # tensors with gradients in no optimizer
     buffers: tuple[Buffer, ...] = ()
     index_writes: tuple[IndexWrites, ...] = ()  # lines that add to places of index tensors
+    updates: tuple[Updates, ...] = ()
+    nonfinite: FirstNonfinite | None = None
     evaluation: Evaluation = field(default_factory=Evaluation)
     # the data
     made_tensors: tuple[MadeTensors, ...] = ()
@@ -95,7 +100,9 @@ class Observed:
     strangers: tuple[Strangers, ...] = ()  # trials
     data_code: DataCode = field(default_factory=DataCode)
     metric_libraries: tuple[str, ...] = ()
+    fitted: Fitted = field(default_factory=Fitted)
     # the ranks
+    agreement: Agreement | None = None
     hang: tuple[Position, ...] = ()
     last_collectives: tuple[Collective, ...] = ()
     epoch_loop: Site | None = None

@@ -184,3 +184,29 @@ class Logged:
     step: int | None
     epoch: float | None
     metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """Values that went into an operator; None where they are not known."""
+
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    min: float | None = None
+    max: float | None = None
+    nonfinite: int = 0
+    zeros: int = 0
+    whole: bool = False
+    is_parameter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FirstNonfinite:
+    """The first operator of a step whose result is not finite."""
+
+    op: str
+    step: int
+    site: Site | None = None
+    shape: tuple[int, ...] = ()
+    nonfinite: int = 0
+    inputs: tuple[ValueRange, ...] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sawbones.schema.site import Site
 
@@ -56,3 +57,43 @@ class Write:
     sites: tuple[Site, ...]  # the line, and those that called it
     step: int
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorApart:
+    """Norms on either rank, and the distance relative to them."""
+
+    name: str
+    ours: float
+    theirs: float
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Fingerprints of two ranks that differ."""
+
+    rank: int
+    other: int
+    first: int  # step at which they did
+    same: int  # the last step at which they were the same, -1 without one
+    looks: int
+    step: int  # of the latest look
+    tensors: tuple[TensorApart, ...]
+    num: int
+    drifted: bool  # by more than rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What the ranks were compared by while they trained."""
+
+    rank: int = 0
+    world_size: int = 1
+    every: int = 1
+    compared: int = 0
+    last: int = 0  # the latest step
+    batches: tuple[int, int] = (0, 0)  # spans with the same batches, spans compared
+    found: Mapping[str, Apart] = field(default_factory=dict)  # parameters, gradients, buffers, ...
+    buffers_sent: int = 0  # collectives of the script that hold buffers
+    bytes: int = 0

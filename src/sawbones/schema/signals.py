@@ -205,8 +205,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "updates": (
         "no optimizer of this run is written by hand. Nothing to do",
-        lambda r: bool(r.facts.get("updates")),
-        _without_fact("updates"),
+        lambda r: bool(r.updates),
+        _without("updates"),
     ),
     "index_writes": (
         "nothing is added to places that index tensors name. Nothing to do",
@@ -230,10 +230,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "ranks": (
         "this run has one rank. Nothing to do",
-        lambda r: bool(r.ranks) or bool(r.facts.get("agreement")),
-        lambda r: replace(
-            r, ranks=(), world_size=1, facts={k: v for k, v in r.facts.items() if k != "agreement"}
-        ),
+        lambda r: bool(r.ranks) or r.agreement is not None,
+        lambda r: replace(r, ranks=(), world_size=1, agreement=None),
     ),
     "crash": (
         "the script did not crash. Nothing to do",
@@ -263,8 +261,8 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
     ),
     "nonfinite": (
         "every loss was finite. Nothing to do",
-        lambda r: bool(r.facts.get("nonfinite")),
-        _without_fact("nonfinite"),
+        lambda r: bool(r.nonfinite),
+        _without("nonfinite"),
     ),
 }
 

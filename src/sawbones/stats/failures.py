@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sawbones.schema import Op, Run, Site
+from sawbones.schema.one_off import ValueRange
 from sawbones.stats.loss_calls import as_site
 from sawbones.trace.graph import StepGraph
 
@@ -101,7 +102,7 @@ class Birth:
     step: int
     op: str
     site: Site | None
-    inputs: tuple[Mapping[str, Any], ...]
+    inputs: tuple[ValueRange, ...]
     reason: str
     phase: str = "forward"
 
@@ -116,7 +117,7 @@ def first_nonfinite(run: Run) -> Birth | None:
                 deep.step,
                 str(raw.get("name", "")),
                 as_site(raw.get("site")),
-                tuple(raw.get("inputs") or ()),
+                tuple(_value_range(value) for value in raw.get("inputs") or ()),
             )
             found.append(
                 (
@@ -125,23 +126,21 @@ def first_nonfinite(run: Run) -> Birth | None:
                     Birth(*given, str(raw.get("reason", "")), str(raw.get("phase", "forward"))),
                 )
             )
-    raw = run.facts.get("nonfinite")
-    if isinstance(raw, Mapping):
-        step = int(raw.get("step", 0))
-        found.append(
-            (
-                step,
-                1,
-                Birth(
-                    step,
-                    str(raw.get("op", "")),
-                    as_site(raw.get("site")),
-                    tuple(raw.get("inputs") or ()),
-                    "",
-                ),
-            )
-        )
+    if (first := run.nonfinite) is not None:
+        birth = Birth(first.step, first.op, first.site, first.inputs, "")
+        found.append((first.step, 1, birth))
     return min(found, key=lambda item: item[:2])[2] if found else None
+
+
+def _value_range(value: Mapping[str, Any]) -> ValueRange:
+    return ValueRange(
+        tuple(value["shape"]),
+        value["dtype"],
+        value.get("min"),
+        value.get("max"),
+        value.get("nonfinite") or 0,
+        is_parameter=bool(value.get("is_parameter")),
+    )
 
 
 def spoiled_before(birth: Birth) -> bool:
@@ -162,7 +161,7 @@ def spoiled_before(birth: Birth) -> bool:
         "gru",
     ):
         return False
-    return any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
+    return any(value.nonfinite for value in birth.inputs)
 
 
 NO_GUARD = 1e-20

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from sawbones.schema import NOT_MEASURED, Event, Run, Site
+from sawbones.schema.ranks import Apart
 from sawbones.stats.splits import told_apart
 from sawbones.trace.feeding import built_loaders
 from sawbones.trace.locate import locate
@@ -135,16 +133,16 @@ def started_apart(a: Run, b: Run, step: int) -> bool:
     return bool(np.any(np.abs(x[:size] - y[:size]) > 1.1 * (u[:size] + v[:size]) + 1e-6))
 
 
-def apart(run: Run, kind: str) -> Mapping[str, Any] | None:
+def apart(run: Run, kind: str) -> Apart | None:
     """Where ranks were seen apart while they trained, by fingerprints: on any rank, whatever
     folders are at hand.
     """
-    rows = [(r.facts.get("agreement") or {}).get("found", {}).get(kind) for r in everyone(run)]
-    drifted = [row for row in rows if row is not None and row["drifted"]]
-    return min(drifted, key=lambda row: int(row["first"]), default=None)
+    rows = [r.agreement.found.get(kind) for r in everyone(run) if r.agreement]
+    drifted = [row for row in rows if row is not None and row.drifted]
+    return min(drifted, key=lambda row: row.first, default=None)
 
 
-def buffers_apart(run: Run) -> Mapping[str, Any] | None:
+def buffers_apart(run: Run) -> Apart | None:
     """Buffers that nothing brings together: apart at two looks or more, not broadcast by DDP, nor
     sent by a line of the script.
     """
@@ -152,15 +150,11 @@ def buffers_apart(run: Run) -> Mapping[str, Any] | None:
     wrapper = wrapped(run)
     if (
         row is None
-        or int(row["looks"]) < 2
+        or row.looks < 2
         or (wrapper is not None and wrapper.data.get("broadcast_buffers", True))
     ):
         return None
-    return (
-        None
-        if any((r.facts.get("agreement") or {}).get("buffers_sent") for r in everyone(run))
-        else row
-    )
+    return None if any(r.agreement and r.agreement.buffers_sent for r in everyone(run)) else row
 
 
 def written_alone(a: Run, b: Run) -> tuple[Site, ...]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from sawbones.schema import Run
-from sawbones.stats.loss_calls import as_site
 from sawbones.stats.splits import shared, splits
 from sawbones.testing.wording import broken, steps_taken
 from sawbones.trace.feeding import built_loaders
@@ -34,12 +33,9 @@ def assert_finite(thing: Any, name: str = "value") -> None:
                     f"{tuple(tensor['shape'])} are not finite"
                 )
                 raise broken(found, "0", batch.step)
-    first = thing.facts.get("nonfinite") or {}
-    if first.get("op"):
-        found = (
-            f"{first['op']} makes {first.get('nonfinite', 'the first')} values that are not finite"
-        )
-        raise broken(found, "0", first.get("step"), as_site(first.get("site")))
+    if (first := thing.nonfinite) is not None:
+        found = f"{first.op} makes {first.nonfinite} values that are not finite"
+        raise broken(found, "0", first.step, first.site)
     skipped = thing.steps.get("skipped", np.zeros(thing.num_steps))
     for column in ("loss", "grad_norm"):
         values = thing.steps.get(column, np.zeros(0))

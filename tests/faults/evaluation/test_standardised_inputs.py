@@ -11,6 +11,7 @@ import pytest
 
 from sawbones.faults.evaluation.leak_preprocessing import check as leak_preprocessing
 from sawbones.schema import STEP_COLUMNS, Batch, Ending, Event, Run, Site, SourceLine
+from sawbones.schema.fitted import FitHolder, FitSign, Fitted
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import judged, least_share, shared_of
 
@@ -72,14 +73,12 @@ def test_a_fit_that_saw_all_rows_is_a_proof(rows: int, status: list[str]) -> Non
     run = run_of(
         rng.normal(size=(320, 8)).astype(np.float32), rng.normal(size=(96, 8)).astype(np.float32)
     )
-    sign = {"kind": "standardised", "columns": 8, "of": 8, "off": 1e-7, "own_off": 0.02}
-    holder = {"cls": "StandardScaler", "names": ["scaler"], "rows": rows}
+    sign = FitSign("standardised", 8, 8, 1e-7, 0.02)
+    holder = FitHolder("StandardScaler", ("scaler",), rows)
     site = Site("train.py", 4, "load", "x = scaler.fit_transform(x)")
     line = SourceLine("fit", "fit_transform", None, site)
-    seen = {"train_rows": 320, "rows": 416, "holders": [holder], "signs": [sign]}
-    found = list(
-        leak_preprocessing.check(replace(run, facts={"fitted": seen}, source_lines=(line,)))
-    )
+    seen = Fitted(320, 416, (holder,), (sign,))
+    found = list(leak_preprocessing.check(replace(run, fitted=seen, source_lines=(line,))))
     assert [f.status for f in found] == status
     assert all(f.where[0].line == 4 for f in found)
 

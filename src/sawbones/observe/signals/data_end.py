@@ -54,7 +54,9 @@ def write_data_signals(recorder: Recorder) -> None:
         if found:
             recorder.writer.record("vocabularies", 0, found)
     if recorder.fitted is not None:
-        recorder.facts["fitted"] = recorder.guard("fitted", recorder.fitted.record)
+        found = recorder.guard("fitted", recorder.fitted.record)
+        if found:
+            recorder.facts["fitted"] = found
     recorder.facts["metric_libraries"] = [
         name for name in ("sklearn.metrics", "torchmetrics") if name in sys.modules
     ]

@@ -132,10 +132,10 @@ def _spoiled(run: Run) -> Finding | None:
             f"at step {birth.step} {birth.op} at {birth.site} divides by a count that is 0 "
             "for a few samples: they hold nothing"
         )
-        zeros = birth.inputs[1]["zeros"]
+        zeros = birth.inputs[1].zeros
         return _empty(run, title, exact(text, zeros, signal="nonfinite", steps=(birth.step,)))
     empty = _empty_rows(run, birth.step)
-    spoiled = any(v.get("nonfinite") and v.get("is_parameter") for v in birth.inputs)
+    spoiled = any(v.nonfinite and v.is_parameter for v in birth.inputs)
     if not empty or spoiled or _asked_by_another_input(run, birth):
         return None
     text = (
@@ -219,10 +219,10 @@ def _divides_by_empty_counts(birth: Birth) -> bool:
     if birth.op not in DIVISIONS or len(birth.inputs) != 2:
         return False
     divisor = birth.inputs[1]
-    counts = divisor.get("whole") and divisor.get("min") == 0 and (divisor.get("max") or 0) >= 2
-    if not counts or any(v.get("nonfinite") for v in birth.inputs):
+    counts = divisor.whole and divisor.min == 0 and (divisor.max or 0) >= 2
+    if not counts or any(v.nonfinite for v in birth.inputs):
         return False
-    share = divisor.get("zeros", 0) / max(1, math.prod(divisor.get("shape") or ()))
+    share = divisor.zeros / max(1, math.prod(divisor.shape))
     return share > 0 and limits.ZERO_COUNTS.kept_by(share)
 
 

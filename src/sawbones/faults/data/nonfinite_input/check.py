@@ -102,7 +102,7 @@ def _where(run: Run) -> tuple[Site, ...]:
     data enters.
     """
     birth = first_nonfinite(run)
-    watched = birth is not None and not any(v.get("nonfinite") for v in birth.inputs)
+    watched = birth is not None and not any(v.nonfinite for v in birth.inputs)
     functions = [run.data_code.reads, run.data_code.makes]
     if any(functions):
         own = [s for where in functions for s in lines_in(marked_lines(run, "domain"), where)]

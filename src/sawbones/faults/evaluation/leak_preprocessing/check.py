@@ -55,11 +55,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, context, exact, finding
 from sawbones.evidence.limits import evaluation as limits
 from sawbones.schema import Batch, Finding, Fix, Run, Site, SourceLine
+from sawbones.schema.fitted import FitHolder, Fitted
 from sawbones.stats.loss_calls import as_site
 from sawbones.stats.moments import Moments, joint, standardised_together
 from sawbones.stats.overlaps import repeat_share
@@ -79,12 +81,10 @@ MARKS = {
     "ranged": "a range of exactly 0 to 1",
 }
 
-_Fit = Mapping[str, Any]
 _OwnAndOther = tuple[Moments, Moments]
 
 
 def check(run: Run) -> Iterator[Finding]:
-    seen = run.facts.get("fitted") or {}
     read = [
         (part, source, both)
         for part in splits(run)
@@ -94,7 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
     ]
     trial = (run.facts.get("source_change") or {}).get("features") or {}
     tried = trial.get("outcome") in ("moved", "kept")
-    if not seen.get("holders") and not read and not tried:
+    if not run.fitted.holders and not read and not tried:
         why = f"; other rows in evaluation: {trial['why']}" if trial.get("why") else ""
         raise NothingToJudge(
             f"no fit is kept, and no real numbers of two loaders were read in whole{why}"
@@ -102,7 +102,7 @@ def check(run: Run) -> Iterator[Finding]:
     if trial.get("outcome") == "moved":
         yield _moved(trial)
         return
-    yield from list(_kept_fit(run, seen)) or (() if tried else _standardised(run, read))
+    yield from list(_kept_fit(run, run.fitted)) or (() if tried else _standardised(run, read))
 
 
 def _moved(trial: Mapping[str, Any]) -> Finding:
@@ -155,31 +155,29 @@ def _standardised(run: Run, read: Sequence[tuple[Split, str, _OwnAndOther]]) -> 
         return
 
 
-def _kept_fit(run: Run, seen: Mapping[str, Any]) -> Iterator[Finding]:
+def _kept_fit(run: Run, seen: Fitted) -> Iterator[Finding]:
     """A fit that is still held saw as many rows as both parts have together, and their columns bear
     its mark.
     """
     fits = [
-        {**h, "names": names}
-        for h in seen.get("holders") or ()
-        if h["rows"] == seen["rows"] and (names := _computed(run, h))
+        replace(h, names=tuple(names))
+        for h in seen.holders
+        if h.rows == seen.rows and (names := _computed(run, h))
     ]
-    by_class = any(h["cls"] for h in fits)
-    signs = [s for s in seen.get("signs") or () if s["kind"] == "standardised" or by_class]
+    by_class = any(h.cls for h in fits)
+    signs = [s for s in seen.signs if s.kind == "standardised" or by_class]
     if not fits or not signs:
         return
     fit, sign = fits[0], signs[0]
-    rows, train = seen["rows"], seen["train_rows"]
-    what = (
-        f"A {fit['cls']}" if fit["cls"] else f"The mean and spread in {' and '.join(fit['names'])}"
-    )
+    rows, train = seen.rows, seen.train_rows
+    what = f"A {fit.cls}" if fit.cls else f"The mean and spread in {' and '.join(fit.names)}"
     saw = (
         f"{what} saw {rows} rows; {train} rows are trained on, {rows - train} others are evaluated"
     )
     mark = (
-        f"{sign['columns']} of {sign['of']} columns have {MARKS[sign['kind']]} over all {rows} "
-        f"rows (off by {sign['off']:.0e}), not over the {train} trained on (off by "
-        f"{sign['own_off']:.1e})"
+        f"{sign.columns} of {sign.of} columns have {MARKS[sign.kind]} over all {rows} "
+        f"rows (off by {sign.off:.0e}), not over the {train} trained on (off by "
+        f"{sign.own_off:.1e})"
     )
     if rows - train > 0:
         yield finding(
@@ -187,7 +185,7 @@ def _kept_fit(run: Run, seen: Mapping[str, Any]) -> Iterator[Finding]:
             _fit_sites(run, fit),
             (
                 exact(saw, rows, expected=train, signal="fitted"),
-                context(mark, signal="fitted", value=sign["own_off"], expected=sign["off"]),
+                context(mark, signal="fitted", value=sign.own_off, expected=sign.off),
             ),
             Fix(
                 "Split first, fit on the training part alone, and only apply what was fitted "
@@ -201,16 +199,16 @@ def _words_set(code: str) -> set[str]:
     return set(re.findall(r"\w+", code.partition("=")[0]))
 
 
-def _computed(run: Run, fit: _Fit) -> list[str]:
+def _computed(run: Run, fit: FitHolder) -> list[str]:
     """What holds a fit. Where the array that a mean and a spread were taken from is gone, the lines
     that take both must be seen.
     """
-    if not fit.get("assumed"):
-        return list(fit["names"])
+    if not fit.assumed:
+        return list(fit.names)
     means: set[str] = set()
     spreads: set[str] = set()
     for row in run.source_lines:
-        names = set(fit["names"]) & _words_set(row.site.code)
+        names = set(fit.names) & _words_set(row.site.code)
         if "mean" in row.site.code.partition("=")[2]:
             means |= names
         if row.kind == "fit" and "fit" not in row.name:
@@ -219,17 +217,17 @@ def _computed(run: Run, fit: _Fit) -> list[str]:
     return both if means and spreads and len(both) >= 2 else []
 
 
-def _fit_sites(run: Run, fit: _Fit) -> tuple[Site, ...]:
+def _fit_sites(run: Run, fit: FitHolder) -> tuple[Site, ...]:
     """Lines that fit something: those that name what is held, then calls of a fit, then spreads
     that are computed.
     """
     lines = [r for r in run.source_lines if r.kind == "fit"]
-    if fit["cls"]:
+    if fit.cls:
         lines = [r for r in lines if "fit" in r.name] or lines
 
     def rank(row: SourceLine) -> tuple[bool, bool, bool]:
-        named = any(name in row.site.code for name in fit["names"])
-        sets = bool(_words_set(row.site.code) & set(fit["names"]))
+        named = any(name in row.site.code for name in fit.names)
+        sets = bool(_words_set(row.site.code) & set(fit.names))
         return (not sets, not named, "fit" not in row.name)
 
     return locate(*(row.site for row in sorted(lines, key=rank)))

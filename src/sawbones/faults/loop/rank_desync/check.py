@@ -40,14 +40,14 @@ The PyTorch notes on DDP: all replicas start from the same state, which the wrap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import sqrt
-from typing import Any
 
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import TINY
 from sawbones.evidence.limits import loop as limits
 from sawbones.schema import Event, Evidence, Finding, Fix, Run
+from sawbones.schema.ranks import TensorApart
 from sawbones.stats.ranks import (
     apart,
     buffers_apart,
@@ -99,20 +99,20 @@ def _by_norms(run: Run) -> list[Finding]:
 
 def _by_fingerprints(run: Run) -> list[Finding]:
     row, gradients = apart(run, "parameters"), apart(run, "gradients")
-    if row is None or (gradients is not None and row["first"] - gradients["first"] >= 0):
+    if row is None or (gradients is not None and row.first - gradients.first >= 0):
         return []  # gradients that differ make parameters differ
-    first = next(t for t in row["tensors"] if limits.RANK_WEIGHTS.passed_by(t["distance"]))
+    first = next(t for t in row.tensors if limits.RANK_WEIGHTS.passed_by(t.distance))
     text = (
-        f"fingerprints of ranks {row['with']} and {row['rank']} differ after {row['step']} steps"
-        + (f", after {row['same']} they were the same" if row["same"] >= 0 else "")
+        f"fingerprints of ranks {row.other} and {row.rank} differ after {row.step} steps"
+        + (f", after {row.same} they were the same" if row.same >= 0 else "")
         + (
-            f": {row['num']} tensors, the first {first['name']}, apart by "
-            f"{first['distance']:.2g} of its norm"
+            f": {row.num} tensors, the first {first.name}, apart by "
+            f"{first.distance:.2g} of its norm"
         )
     )
-    other = next((r for r in run.ranks if r.rank == row["rank"]), None)
-    reading = exact(text, row["num"], signal="ranks", steps=(int(row["step"]),))
-    return [_parameters(run, other, int(row["first"]) - 1, reading)]
+    other = next((r for r in run.ranks if r.rank == row.rank), None)
+    reading = exact(text, row.num, signal="ranks", steps=(row.step,))
+    return [_parameters(run, other, row.first - 1, reading)]
 
 
 def _parameters(run: Run, other: Run | None, step: int, reading: Evidence) -> Finding:
@@ -168,16 +168,16 @@ def _buffers(run: Run) -> list[Finding]:
     row, wrapper = buffers_apart(run), wrapped(run)
     if row is None or apart(run, "parameters") is not None:
         return []
-    shares = {t["name"]: _share(run, t, row["tensors"]) for t in row["tensors"]}
+    shares = {t.name: _share(run, t, row.tensors) for t in row.tensors}
     name = max(shares, key=lambda key: shares[key])
     if not limits.BUFFERS_APART.passed_by(shares[name]):
         return []
     built = next((m.built for m in run.modules if m.path == name.rpartition(".")[0]), None)
     text = (
-        f"{name} on ranks {row['with']} and {row['rank']} differs by {shares[name]:.2g} "
+        f"{name} on ranks {row.other} and {row.rank} differs by {shares[name]:.2g} "
         "of its size after "
-        f"{row['step']} steps ({row['num']} buffers differ, {row['looks']} looks since "
-        f"step {row['first']}); the parameters agree"
+        f"{row.step} steps ({row.num} buffers differ, {row.looks} looks since "
+        f"step {row.first}); the parameters agree"
     )
     return [
         finding(
@@ -190,7 +190,7 @@ def _buffers(run: Run) -> list[Finding]:
                     limits.BUFFERS_APART,
                     expected=0,
                     signal="ranks",
-                    steps=(int(row["step"]),),
+                    steps=(row.step,),
                 ),
             ),
             Fix(
@@ -202,20 +202,20 @@ def _buffers(run: Run) -> list[Finding]:
     ]
 
 
-def _share(run: Run, tensor: Mapping[str, Any], tensors: Sequence[Mapping[str, Any]]) -> float:
+def _share(run: Run, tensor: TensorApart, tensors: Sequence[TensorApart]) -> float:
     """A running mean may lie near zero: it is measured by the deviation that it is divided by."""
-    owner, _, name = tensor["name"].rpartition(".")
+    owner, _, name = tensor.name.rpartition(".")
     if name == "num_batches_tracked":
         return 0
     if name != "running_mean":
-        return float(tensor["distance"])
+        return tensor.distance
     beside = f"{owner}.running_var" if owner else "running_var"
-    variance = next((t for t in tensors if t["name"] == beside), None)
+    variance = next((t for t in tensors if t.name == beside), None)
     size = next((m.settings.get("num_features") for m in run.modules if m.path == owner), None)
     if variance is None or not size:
         return 0
-    deviation = sqrt(min(variance["ours"], variance["theirs"]) * sqrt(size))
-    return float(tensor["distance"] * max(tensor["ours"], tensor["theirs"]) / (deviation + TINY))
+    deviation = sqrt(min(variance.ours, variance.theirs) * sqrt(size))
+    return tensor.distance * max(tensor.ours, tensor.theirs) / (deviation + TINY)
 
 
 def _differs(run: Run, other: Run, seq: int) -> bool:

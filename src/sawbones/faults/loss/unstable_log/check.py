@@ -37,7 +37,7 @@ divergences; torch has log_softmax, logsigmoid, xlogy and log1p because of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +131,7 @@ def _from_deep(run: Run) -> Iterator[_Birth]:
         if record.get("reason") == "bad input":
             yield from _behind(deep, record, paths)
             continue
-        low, high = _range(record.get("inputs") or ())
+        low, high = _range([(i.get("min"), i.get("max")) for i in record.get("inputs") or ()])
         number = int((record.get("output") or {}).get("nonfinite", 0))
         inside = record.get("module", "") in paths
         phase = record.get("phase", "forward")
@@ -175,34 +175,25 @@ def _spoiled(op: Op) -> list[Value]:
 
 
 def _from_journal(run: Run) -> Iterator[_Birth]:
-    record = run.facts.get("nonfinite")
-    inputs = (record or {}).get("inputs") or ()
-    if not record or not inputs or any(i.get("nonfinite") for i in inputs):
+    record = run.nonfinite
+    if record is None or not record.inputs or any(i.nonfinite for i in record.inputs):
         return
-    site = as_site(record.get("site"))
+    site = record.site
     paths = _model_paths(run)
     inside = {
         op.site
         for deep in run.deep[:1]
         for op in deep.ops
-        if op.module in paths and op.name == record["op"]
+        if op.module in paths and op.name == record.op
     }
-    low, high = _range(inputs)
-    yield _Birth(
-        int(record["step"]),
-        record["op"],
-        site,
-        low,
-        high,
-        int(record.get("nonfinite", 0)),
-        "forward",
-        site in inside,
-    )
+    low, high = _range([(i.min, i.max) for i in record.inputs])
+    number = record.nonfinite
+    yield _Birth(record.step, record.op, site, low, high, number, "forward", site in inside)
 
 
-def _range(inputs: Any) -> tuple[float, float]:
-    lows = finite([i["min"] for i in inputs if i.get("min") is not None])
-    highs = finite([i["max"] for i in inputs if i.get("max") is not None])
+def _range(inputs: Sequence[tuple[float | None, float | None]]) -> tuple[float, float]:
+    lows = finite([low for low, _ in inputs if low is not None])
+    highs = finite([high for _, high in inputs if high is not None])
     return (float(lows.min()), float(highs.max())) if len(lows) and len(highs) else (0, 0)
 
 

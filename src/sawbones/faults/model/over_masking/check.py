@@ -78,11 +78,11 @@ def check(run: Run) -> Iterator[Finding]:
     if birth is None and not any(deep.attention for deep in run.deep):
         raise NothingToJudge("no attention was seen, and every value was finite")
     if birth is not None and _is_masked_row(birth):
-        masked = max(int(v.get("nonfinite") or 0) for v in birth.inputs)
+        masked = max(v.nonfinite for v in birth.inputs)
         text = (
             f"{birth.op} made the first non-finite value at step {birth.step}: its input has "
             f"{masked} masked scores, whole rows among them, and the rest lies in "
-            f"[{birth.inputs[0].get('min')}, {birth.inputs[0].get('max')}]"
+            f"[{birth.inputs[0].min}, {birth.inputs[0].max}]"
         )
         yield _finding(text, birth.step, _where(run, birth.site))
         return
@@ -93,18 +93,18 @@ def _is_masked_row(birth: Birth) -> bool:
     """Attention that was given finite scores and masks, and gave something that is not finite."""
     if birth.op not in _NORMALISING or not birth.inputs or birth.phase != "forward":
         return False
-    infinite = any((v.get("nonfinite") or 0) > 0 for v in birth.inputs)
+    infinite = any(v.nonfinite for v in birth.inputs)
     if birth.reason not in ("", "fully masked softmax row"):
         return False
     if birth.op == "softmax" and not infinite:
         return False
-    if limits.SCORES_OVERFLOWED.reached_by(abs(birth.inputs[0].get("max") or 0)):
+    if limits.SCORES_OVERFLOWED.reached_by(abs(birth.inputs[0].max or 0)):
         return False
     if birth.reason or birth.op != "multi_head_attention_forward":
         return True
     # Seen between deep steps, where only values and weights are known, not the mask: those may have
     # made the NaN themselves.
-    sizes = [abs(v.get(side) or 0) for v in birth.inputs for side in ("min", "max")]
+    sizes = [abs(side or 0) for v in birth.inputs for side in (v.min, v.max)]
     return not infinite and not limits.ORDINARY_VALUES.passed_by(max(sizes))
 
 

@@ -69,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
     for deep in run.deep:
         for op, made in unguarded(StepGraph(deep, with_no_grad=True)):
             candidates.setdefault(op.site, (op, made))
-    given_bad = any((value.get("nonfinite") or 0) > 0 for value in birth.inputs)
+    given_bad = any(value.nonfinite for value in birth.inputs)
     divides = birth.op in _DIVIDING
     here = candidates.get(birth.site) if divides and not given_bad else None
     if here is None and candidates and _calm_before(run, birth.step):

@@ -55,7 +55,7 @@ import numpy as np
 from sawbones.evidence import NothingToJudge, compared, exact, finding
 from sawbones.evidence.limits import optimizer as limits
 from sawbones.schema import Evidence, Finding, Fix, Run, Site
-from sawbones.stats.loss_calls import as_site
+from sawbones.schema.updates import Updates
 from sawbones.stats.relative import relative_difference
 from sawbones.stats.update_rules import (
     Fit,
@@ -104,12 +104,11 @@ NOT_RATES = (
     "initial_lr",
 )
 UNCORRECTED = "Adam, no bias correction"  # a rule of stats/update_rules.py
-Record = Mapping[str, Any]
 
 
 def check(run: Run) -> Iterator[Finding]:
     judged = 0
-    for record in run.facts["updates"]:
+    for record in run.updates:
         tensors = _moved(record)
         enough = (
             min((t.steps for t in tensors), default=0) >= MIN_STEPS
@@ -125,25 +124,20 @@ def check(run: Run) -> Iterator[Finding]:
         raise NothingToJudge("too few steps or values of the update, or lost in rounding")
 
 
-def _broke(run: Run, record: Record) -> Finding | None:
+def _broke(run: Run, record: Updates) -> Finding | None:
     """NaN or infinity out of finite values and gradients: no rule does that."""
-    broken = record.get("broke") or ()
-    row = next((b for b in broken if limits.LARGEST_BEFORE.undercut_by(b["largest"])), None)
+    row = next((b for b in record.broke if limits.LARGEST_BEFORE.undercut_by(b.largest)), None)
     if row is None:
         return None
-    zeros = (
-        f", {row['zero_gradients']} of them where the gradient is 0"
-        if row["zero_gradients"]
-        else ""
-    )
+    zeros = f", {row.zero_gradients} of them where the gradient is 0" if row.zero_gradients else ""
     text = (
-        f"step {row['step']} makes {row['entries']} entries of a parameter NaN or "
+        f"step {row.step} makes {row.entries} entries of a parameter NaN or "
         f"infinite{zeros}; all was finite before"
     )
     return finding(
         "The optimizer's own step turns finite values into NaN",
         _where(run, record),
-        (exact(text, row["entries"], signal="updates", steps=(int(row["step"]),)),),
+        (exact(text, row.entries, signal="updates", steps=(row.step,)),),
         Fix(
             "Keep the divisor away from zero: add eps to the root before dividing, count "
             "steps from 1, take no root below 0."
@@ -151,29 +145,30 @@ def _broke(run: Run, record: Record) -> Finding | None:
     )
 
 
-def _moved(record: Record) -> list[Moved]:
-    hyper = record["hyper"]
+def _moved(record: Updates) -> list[Moved]:
+    hyper = record.hyper
     found = []
-    for row in record["tensors"]:
+    for row in record.tensors:
         before, after, gradient = (
-            np.asarray(row[key], np.float64) for key in ("before", "after", "grad")
+            np.asarray(values, np.float64) for values in (row.before, row.after, row.grad)
         )
         steps = min(len(before), len(hyper))
         known = all(np.all(np.isfinite(x)) for x in (before, after, gradient))
         if not steps or before.ndim != 2 or not known:
             continue
-        groups = [h[row["group"]] if row["group"] < len(h) else {} for h in hyper[:steps]]
+        groups = [h[row.group] if row.group < len(h) else {} for h in hyper[:steps]]
         lr = np.asarray([float(g.get("lr", 1)) for g in groups], np.float64)
         change = (after - before)[:steps]
         decay = float(groups[0].get("weight_decay") or 0)
         if np.any(gradient != 0) and np.any(change != 0):
-            place, shape = int(row["place"]), tuple(row["shape"])
-            found.append(Moved(place, shape, gradient[:steps], before[:steps], change, lr, decay))
+            found.append(
+                Moved(row.place, row.shape, gradient[:steps], before[:steps], change, lr, decay)
+            )
     return found
 
 
-def _group(record: Record) -> Mapping[str, Any]:
-    first = record["hyper"][0]
+def _group(record: Updates) -> Mapping[str, Any]:
+    first = record.hyper[0]
     return first[0] if first else {}
 
 
@@ -187,14 +182,14 @@ def _is_rate(value: float) -> bool:
     return limits.LEAST_RATE.passed_by(value) and value < 1
 
 
-def _rates(run: Run, record: Record) -> list[float]:
+def _rates(run: Run, record: Updates) -> list[float]:
     """Decay rates that are written down for this optimizer; without an optimizer object, in the
     script.
     """
     group = _group(record)
     found = [v for k, v in group.items() if k not in NOT_RATES and isinstance(v, float)]
     if not any(map(_is_rate, found)):
-        found += [*record["constants"], *record["attributes"].values()]
+        found += [*record.constants, *record.attributes.values()]
     if not group:
         found += [number.value for number in run.source_numbers]
     usual = list(limits.USUAL_RATES)
@@ -204,7 +199,7 @@ def _rates(run: Run, record: Record) -> list[float]:
     return rates or usual
 
 
-def _candidates(run: Run, record: Record) -> list[Rule]:
+def _candidates(run: Run, record: Updates) -> list[Rule]:
     group = _group(record)
     given = group.get("eps")
     eps = float(given) if isinstance(given, int | float) and given else limits.USUAL_EPS
@@ -228,8 +223,8 @@ def _candidates(run: Run, record: Record) -> list[Rule]:
     return [r for r in rules if r.keeps or r.right]
 
 
-def _wrong(run: Run, record: Record, tensors: Sequence[Moved]) -> Finding | None:
-    ordered = fits(tensors, _candidates(run, record), int(record["num_params"]))
+def _wrong(run: Run, record: Updates, tensors: Sequence[Moved]) -> Finding | None:
+    ordered = fits(tensors, _candidates(run, record), record.num_params)
     right = next(f for f in ordered if f.rule.right and f.decay != "growing")
     wrong = next((f for f in ordered if not f.rule.right or f.decay == "growing"), None)
     # Where the change is mostly rounded away, a fit may be off by more.
@@ -250,13 +245,13 @@ def _wrong(run: Run, record: Record, tensors: Sequence[Moved]) -> Finding | None
         return None
     if claimed and limits.SAME_FACTOR.passed_by(abs(wrong.scale - 1)):
         return None
-    if wrong.rule.name == UNCORRECTED and record.get("switched_off"):
+    if wrong.rule.name == UNCORRECTED and record.switched_off:
         return None
     return _by_rule(run, record, tensors, wrong, right, coarse)
 
 
 def _by_factor(
-    run: Run, record: Record, tensors: Sequence[Moved], fitting: Sequence[Fit]
+    run: Run, record: Updates, tensors: Sequence[Moved], fitting: Sequence[Fit]
 ) -> Finding | None:
     """A right rule, but times something that it is not multiplied by."""
     for fit in fitting:
@@ -279,7 +274,7 @@ def _by_factor(
     return None
 
 
-def _factor(run: Run, record: Record, tensors: Sequence[Moved], fit: Fit) -> str | None:
+def _factor(run: Run, record: Updates, tensors: Sequence[Moved], fit: Fit) -> str | None:
     lr = float(tensors[0].lr[0])
     known = list(fit.rule.scales)
     constant = bool(np.all(tensors[0].lr == lr)) and lr > 0
@@ -313,7 +308,7 @@ def _at(fit: Fit) -> str:
 
 
 def _by_rule(
-    run: Run, record: Record, tensors: Sequence[Moved], fit: Fit, right: Fit, coarse: float
+    run: Run, record: Updates, tensors: Sequence[Moved], fit: Fit, right: Fit, coarse: float
 ) -> Finding:
     steps = min(t.steps for t in tensors)
     says, rule = fit.rule.says, f"the rule with this mistake{_at(fit)}"
@@ -337,15 +332,15 @@ def _by_rule(
         ),
     ]
     # Some published rules leave the correction out. A step that is counted is there to be used.
-    meant = fit.rule.name == UNCORRECTED and not record.get("counts_steps")
+    meant = fit.rule.name == UNCORRECTED and not record.counts_steps
     return _finding(run, record, says, readings, "suspected" if meant else "proven")
 
 
 def _finding(
-    run: Run, record: Record, says: str, readings: Sequence[Evidence], at_most: str = "proven"
+    run: Run, record: Updates, says: str, readings: Sequence[Evidence], at_most: str = "proven"
 ) -> Finding:
     return finding(
-        f"{record['cls'] or 'The update'}: {says}",
+        f"{record.cls or 'The update'}: {says}",
         _where(run, record),
         readings,
         Fix(
@@ -356,6 +351,6 @@ def _finding(
     )
 
 
-def _where(run: Run, record: Record) -> tuple[Site, ...]:
-    built = next((o.site for o in run.optimizers if o.index == record["optimizer"]), None)
-    return locate(*map(as_site, record["sites"]), as_site(record["step_site"]), built)[:4]
+def _where(run: Run, record: Updates) -> tuple[Site, ...]:
+    built = next((o.site for o in run.optimizers if o.index == record.optimizer), None)
+    return locate(*record.sites, record.step_site, built)[:4]
