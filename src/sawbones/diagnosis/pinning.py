@@ -120,13 +120,13 @@ def first_steps(run: Run, steps: int) -> Run:
     """What the recording would hold if it had ended after so many steps."""
     if steps >= run.num_steps:
         return run
-    facts = dict(run.facts)
-    for name, key in (("evaluation", "active"), ("evaluation", "passes"), ("evaluation", "inputs")):
-        rows = (facts.get(name) or {}).get(key)
-        if rows:
-            facts[name] = {**facts[name], key: [row for row in rows if row.get("step", 0) < steps]}
-    if (facts.get("nonfinite") or {}).get("step", 0) >= steps:
-        del facts["nonfinite"]
+    seen, nonfinite = run.evaluation, run.nonfinite
+    evaluation = replace(
+        seen,
+        active=tuple(row for row in seen.active if row.step < steps),
+        passes=tuple(row for row in seen.passes if row.step < steps),
+        inputs=tuple(row for row in seen.inputs if row.step < steps),
+    )
     twin = run.twin_run
     if twin is not None and twin.differs is not None and twin.differs.step >= steps:
         twin = replace(twin, differs=None)
@@ -141,7 +141,8 @@ def first_steps(run: Run, steps: int) -> Run:
         deep=tuple(d for d in run.deep if d.step < steps),
         ending=replace(run.ending, kind="budget") if run.ending.kind == "exception" else run.ending,
         ranks=tuple(first_steps(other, steps) for other in run.ranks),
-        facts=facts,
+        evaluation=evaluation,
+        nonfinite=nonfinite if nonfinite and nonfinite.step < steps else None,
         twin_run=twin,
     )
 
