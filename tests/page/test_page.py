@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import stat
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from sawbones.page.hub import Hub
 from sawbones.page.server import PageServer
 from sawbones.schema import STEP_COLUMNS, Ending
 from sawbones.store import RunWriter
+from sawbones.store.uncommitted import keep_uncommitted
 
 
 class Recording:
@@ -202,3 +205,29 @@ def test_the_link_comes_with_the_way_in_from_elsewhere(server: PageServer) -> No
     lines = link_lines(server.link)
     assert f"ssh -N -L {port}:127.0.0.1:{port}" in lines[1]
     assert parse_qs(urlsplit(server.link).query)["token"] == [server.token]
+
+
+def test_what_was_not_committed_is_kept_masked_and_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = "hf_" + "aB3dE5gH7jK9" * 3
+    train = tmp_path / "train.py"
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    train.write_text("rate = 0.1\n")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    for name, text in (("good", "rate = 0.1\n"), ("bad", f"rate = 3.0\nkey = '{secret}'\n")):
+        train.write_text(text)
+        keep_uncommitted(tmp_path / name, tmp_path)
+        made = Recording(tmp_path / name)
+        made.steps(3)
+        made.end()
+    assert not (tmp_path / "good" / "changes.diff").exists()
+    kept = tmp_path / "bad" / "changes.diff"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "+rate = 3.0" in kept.read_text() and secret not in kept.read_text()
+    with pytest.raises(SystemExit):
+        main(["compare", str(tmp_path / "good"), str(tmp_path / "bad")])
+    told = capsys.readouterr().out
+    assert "source       uncommitted change of train.py:" in told and "+rate = 3.0" in told
+    assert max(map(len, told.splitlines()[1:])) <= 80

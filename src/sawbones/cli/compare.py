@@ -16,6 +16,7 @@ _WORDS = {
     "version": "environment",
     "arguments": "arguments",
     "setting": "setting",
+    "changes": "source",
     "event": "the loop",
 }
 

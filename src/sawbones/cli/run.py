@@ -125,6 +125,7 @@ def run(args: list[str]) -> None:
     from sawbones.observe.printing import die_of_interrupt
     from sawbones.observe.saying import say
     from sawbones.store.recordings import new_run_folder
+    from sawbones.store.uncommitted import keep_uncommitted
 
     named = (
         given.out
@@ -137,6 +138,8 @@ def run(args: list[str]) -> None:
             f"{folder} holds a recorded run already. Choose another folder: sawbones run "
             f"--out FOLDER {given.script}"
         )
+    if rank == 0:
+        keep_uncommitted(folder, Path.cwd())
     if given.page and rank == 0:
         _open_page(folder)
     options = Options(deep_steps=(), deep_every=0) if given.no_deep else running()

@@ -133,10 +133,11 @@
       if (panel.dataset.told === JSON.stringify(block)) return panel;
       panel.dataset.told = JSON.stringify(block);
       const open = panel.querySelector("details")?.open;
-      panel.querySelectorAll(".scroll, .quiet, .samples, details").forEach((old) => old.remove());
+      panel.querySelectorAll(".scroll, .quiet, .samples, .source, details").forEach((old) => old.remove());
       draws(panel, `${name}-${block.run ?? 0}-${i}`, head.textContent, pictures);
       if (block.samples?.length) samples(panel, block.samples);
       else if (block.rows?.length) table(panel, block, open);
+      else if (block.diff) diff(panel, block.diff);
       else if (block.why) html(panel, "p", { class: "quiet" }, block.why);
       if (block.note) html(panel, "p", { class: "quiet" }, block.note);
       return panel;
@@ -196,6 +197,15 @@
     for (const row of block.rows) { const one = html(rows, "tr", {}); for (const cell of row) html(one, "td", {}, cell); }
   }
 
+  function diff(panel, lines) {
+    const code = html(html(html(panel, "figure", { class: "source diff" }), "pre", { tabindex: "0" }), "code", {});
+    for (const line of lines) {
+      const kind = /^(---|\+\+\+|diff|index)/.test(line) ? "file" : { "+": "add", "-": "del", "@": "hunk" }[line[0]] || "same";
+      html(code, "span", { class: `row ${kind}` }, `${line || " "}\n`);
+    }
+    Sawbones.copyButtons();
+  }
+
   function compare() {
     if (live.start.runs.length < 2) { document.getElementById("compare").hidden = true; return; }
     const first = live.start.runs[0].name, list = [];
@@ -207,7 +217,8 @@
   }
 
   function about() {
-    const list = live.views.map((view, i) => ({ run: i, title: `${live.start.runs[i].folder}`, heads: ["", ""], rows: [["script", view.script], ["command", view.command], ["ended", live.ended?.[i] ? view.ending : "still running"], ...Object.entries(view.environment || {})].filter((row) => row[1]), why: "" }));
+    const list = live.views.map((view, i) => ({ run: i, title: `${live.start.runs[i].folder}`, heads: ["", ""], rows: [["script", view.script], ["command", view.command], ["ended", live.ended?.[i] ? view.ending : "still running"], ...Object.entries(view.environment || {})].filter((row) => row[1] && row[1] !== "None"), why: "" }));
+    live.views.forEach((view, i) => { if (view.changes?.length) list.push({ run: i, title: `${live.start.runs[i].folder}: not committed when it began`, diff: view.changes }); });
     blocks("about", list);
   }
 

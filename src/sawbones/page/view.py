@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sawbones.diagnosis import diagnose_run
-from sawbones.masking import mask_all
+from sawbones.masking import mask_all, shown_line
 from sawbones.page.blocks import Block
 from sawbones.page.data import accuracy, data
 from sawbones.page.layers import layers
@@ -14,6 +14,9 @@ from sawbones.report import figures, wording
 from sawbones.schema import Finding, Run
 from sawbones.stats.evaluations import validation_curve
 from sawbones.store import read_run
+from sawbones.store.uncommitted import uncommitted
+
+MOST_CHANGES = 400  # lines
 
 
 def view(folder: str) -> tuple[Block, Run]:
@@ -26,6 +29,7 @@ def view(folder: str) -> tuple[Block, Run]:
         "ending": run.ending.kind,
         "world_size": run.world_size,
         "environment": {str(k): str(v) for k, v in run.environment.items()},
+        "changes": [shown_line(line) for line in uncommitted(folder).splitlines()[:MOST_CHANGES]],
         "verdict": report.verdict,
         "findings": [_finding(finding) for finding in report.findings],
         "symptoms": [

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from sawbones.masking import shown_line
 from sawbones.schema import Difference, Event, Optimizer, Run, Site
+from sawbones.store.uncommitted import changed_lines, uncommitted
 from sawbones.trials.twin import compare
 
 # Part of the machine, or of how closely was looked; the rest of an environment is versions.
@@ -34,11 +36,22 @@ _OF_LOSS = ("fn", "reduction", "ignore_index", "smoothing")
 _OF_LOADER = ("batch_size", "size", "drop_last", "sampler", "dataset")
 MOST = 10  # settings and events; behind so many the first ones are what matters
 _RATE_ROUNDING = 1e-9
+LINES_SHOWN = 4  # of the changes of a file
 
 
 def differences(good: Run, run: Run) -> tuple[Difference, ...]:
     found: list[Difference] = []
-    for part in (_versions, _arguments, _optimizers, _rates, _model, _loss, _loaders, _events):
+    for part in (
+        _versions,
+        _changes,
+        _arguments,
+        _optimizers,
+        _rates,
+        _model,
+        _loss,
+        _loaders,
+        _events,
+    ):
         found += part(good, run)
     return (*found[:MOST], *_data_and_losses(good, run))
 
@@ -51,6 +64,22 @@ def _versions(good: Run, run: Run) -> Iterator[Difference]:
             yield _difference("version", "", name, before[name], now[name])
     if before.get("commit") and now.get("commit") and before["commit"] != now["commit"]:
         yield _difference("commit", "", "commit", before["commit"][:12], now["commit"][:12])
+
+
+def _changes(good: Run, run: Run) -> Iterator[Difference]:
+    """Lines of the work tree that were not committed, and that one of the runs alone had."""
+    before, now = (changed_lines(uncommitted(r.folder)) for r in (good, run))
+    for name in sorted({*before, *now}):
+        old, new = (list(side.get(name, ())) for side in (before, now))
+        lines = [line for line in new if line not in old]
+        gone = [line for line in old if line not in new]
+        if lines or gone:
+            shown = "; ".join(shown_line(line) for line in lines[:LINES_SHOWN]) or "as committed"
+            more = f" and {len(lines) - LINES_SHOWN} more" if len(lines) > LINES_SHOWN else ""
+            text = f"uncommitted change of {name}: {shown}{more}"
+            if gone:
+                text += f"; the good run had {shown_line(gone[0])}"
+            yield Difference("changes", "", text)
 
 
 def _arguments(good: Run, run: Run) -> Iterator[Difference]:
