@@ -11,8 +11,8 @@ from sawbones.schema import Finding
 from sawbones.schema.errors import SawbonesError
 from sawbones.store import read_run
 
-FIRST_LOOK_S = 3.0
-SHARE = 0.15  # of the time, at most, for looking
+FIRST_LOOK_S = 1.0
+SHARE = 0.15  # of a core, at most, for looking; on a busy machine the clock would say too much
 MOST_STEPS = 20_000  # a longer recording takes seconds to read: it is read at the end
 
 
@@ -29,10 +29,10 @@ class EarlyLook:
         self._before: set[str] = set()
 
     def look(self, folder: Path) -> None:
-        began = time.monotonic()
-        if began < self._next:
+        if time.monotonic() < self._next:
             return
-        self._next = began + FIRST_LOOK_S
+        began = time.process_time()
+        self._next = time.monotonic() + FIRST_LOOK_S
         try:
             run = read_run(folder)
         except (SawbonesError, OSError):  # nothing is there yet
@@ -46,5 +46,5 @@ class EarlyLook:
         proven = [f for f in faults.read(run, self._only).findings if f.status == "proven"]
         self._tell([finding for finding in proven if finding.fault in self._before])
         self._before = {finding.fault for finding in proven}
-        took = time.monotonic() - began
+        took = time.process_time() - began
         self._next = time.monotonic() + max(1.0, took / SHARE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import time
 import types
 from collections import Counter
@@ -75,7 +76,7 @@ class ShownSamples:
         sizes = Counter(t.shape[0] for _, t in here)
         rows = sizes.most_common(1)[0][0] if sizes else 0
         columns = [
-            {"name": path or "batch", **self._column(tensor[:EXAMPLES], tensor)}
+            {"name": _name(path), **self._column(tensor[:EXAMPLES], tensor)}
             for path, tensor in here
             if tensor.shape[0] == rows
         ]
@@ -143,6 +144,12 @@ def _inputs(call: tuple[Any, tuple[Any, ...], dict[str, Any]] | None) -> dict[st
 
 def _by_table(table: dict[int, str], joint: str) -> Decode:
     return lambda ids: joint.join(table.get(i, f"<{i}>") for i in ids)
+
+
+def _name(path: str) -> str:
+    """`['image']` is `image`; a place in a tuple stays `[0]`."""
+    named = re.fullmatch(r"\[['\"]([^'\"]+)['\"]\]", path)
+    return named[1] if named is not None else path or "batch"
 
 
 def _line(text: str) -> str:

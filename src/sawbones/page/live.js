@@ -112,9 +112,10 @@
         const one = html(into, "article", { class: `found ${found.status}` });
         html(one, "span", { class: `badge ${found.status}` }, found.status);
         html(one, "code", {}, ` ${found.fault} ${found.where}`);
+        if (found.steps.length) html(one, "span", { class: "quiet" }, ` from step ${found.steps[0]}`);
         html(one, "h3", {}, whose + found.title);
         if (found.code) html(one, "p", {}).append(Object.assign(document.createElement("code"), { textContent: found.code }));
-        for (const text of found.evidence) html(one, "p", { class: "quiet" }, text + (found.steps.length ? ` (from step ${found.steps[0]})` : ""));
+        for (const text of found.evidence) html(one, "p", { class: "quiet" }, text);
         if (found.fix) html(one, "p", {}, `Fix: ${found.fix}`);
       }
     });

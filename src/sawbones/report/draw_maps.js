@@ -12,7 +12,7 @@
       const width = place.clientWidth, { x, y, z, height } = chart.figure;
       if (!width || !y.length) return;
       const short = y.map((name) => (name.length > 22 ? "…" + name.slice(-21) : name));
-      const edge = Math.min(labelWidth(short) + 8, width * 0.42), bottom = height - 34, right = width - 8;
+      const edge = Math.min(labelWidth(short) + 14, width * 0.42), bottom = height - 34, right = width - 8;
       const w = (right - edge) / x.length, h = bottom / y.length;
       const svg = frame(place, chart.figure, width), { low, high } = chart.figure;
       const paths = new Map();

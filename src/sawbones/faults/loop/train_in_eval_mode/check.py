@@ -94,7 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
                 steps=(turn.step,),
             ),
             context(
-                f"{len(caring)} layers depend on the mode ({names})",
+                f"the mode matters to {len(caring)} layers ({names})",
                 signal="modules",
                 value=len(caring),
                 expected=0,

@@ -110,7 +110,6 @@ def _of_tokens(run: Run, padded: list[tuple[Seen, PaddedTargets]]) -> Iterator[F
     yield _finding(
         heavy,
         f"{padding.counted} of {padding.rows} padded positions get a gradient",
-        padding,
         context(
             f"their target is always {what}, and the loss ignores "
             + ("nothing" if ignored is None else f"{ignored} only"),
@@ -143,7 +142,6 @@ def _of_numbers(blank: list[tuple[Seen, BlankTargets]]) -> Iterator[Finding]:
         heavy,
         f"{filled.counted} of {filled.rows} positions at the ends of rows whose input is all "
         "zeros get a gradient",
-        filled,
         compared(
             f"their target is always {filled.target:g}, which {100 * elsewhere:.1f} "
             "% of the other targets are",
@@ -171,19 +169,21 @@ def _heavy(padded: list[tuple[Seen, _Where]], share: Limit) -> list[tuple[Seen, 
 def _finding(
     heavy: list[tuple[Seen, _Where]],
     text: str,
-    padding: _Where,
     target: Evidence,
     where: tuple[Site, ...],
     fix: str,
 ) -> Finding:
-    share = sum(p.weight_share for _, p in heavy) / len(heavy)
-    weight = 100 * padding.weight_share
+    shares = [p.weight_share for _, p in heavy]
+    share, most = sum(shares) / len(shares), max(shares)
+    told = f"{100 * share:.1f} % of the weight of all targets"
+    if round(most, 3) != round(share, 3):
+        told += f" on average, up to {100 * most:.1f} %"
     return finding(
         f"Padding counts in the loss: {100 * share:.0f} % of its weight lies on padded positions",
         where,
         (
             exact(
-                f"{text}; together they carry {weight:.1f} % of the weight of all targets",
+                f"{text}; together they carry {told}",
                 round(share, 4),
                 signal="loss_calls",
                 steps=[s.deep.step for s, _ in heavy],
