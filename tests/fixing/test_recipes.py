@@ -10,7 +10,7 @@ import pytest
 from sawbones.faults import all_checks
 from sawbones.fixing.proposing import propose
 from sawbones.fixing.recipes import recipes
-from sawbones.schema import Ending, Event, Finding, Optimizer, Run, Site, Verdict
+from sawbones.schema import Ending, Event, Evidence, Finding, Optimizer, Run, Site, Verdict
 
 
 def event(seq: int, kind: str, line: int, **data: object) -> Event:
@@ -208,3 +208,18 @@ def test_what_a_person_has_to_decide_names_choices_and_their_cost(tmp_path):
             asked += 1
             assert decide.text.startswith(("Decide ", "Choose ")) and len(decide.text) > 100, fault
     assert asked >= 20
+
+
+@pytest.mark.parametrize("fault", ["model.position-bounds", "pipeline.token-out-of-vocab"])
+def test_a_table_gets_as_many_rows_as_the_largest_id_needs(tmp_path, fault):
+    (tmp_path / "train.py").write_text("table = nn.Embedding(8, 16)\n")
+    asked = Evidence("id 11 of a table of 8 rows", value=11, expected=7)
+    found = Finding(fault, "proven", 1.0, "", (Site("train.py", 1),), (asked,))
+    patches = propose(found, run(), tmp_path, strict=True).patches
+    assert patches[0].files[0][1].text == "table = nn.Embedding(12, 16)\n"
+
+
+@pytest.mark.parametrize("fault", ["model.bad-init", "model.dead-units"])
+def test_the_statement_that_overwrites_the_first_weights_goes(tmp_path, fault):
+    text = "net = Net()\nnn.init.normal_(net.weight, std=9)\ntrain(net)\n"
+    assert patched(tmp_path, text, fault, 2, run()) == "net = Net()\ntrain(net)\n"

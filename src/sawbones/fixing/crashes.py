@@ -75,8 +75,15 @@ def _only_binding(source: Source, used: ast.Name) -> list[ast.expr]:
     return []
 
 
-def larger_table(case: Case, size: int, needed: int) -> Iterator[Change]:
-    """The number of rows of a table, where it is written as a number or set as one argument."""
+def larger_table(case: Case) -> Iterator[Change]:
+    """The number of rows of a table, where it is written as a number or set as one argument; the
+    evidence holds the largest id that was asked for, and the largest that there is.
+    """
+    known = (e for e in case.finding.evidence if e.value is not None and e.expected is not None)
+    asked = next((e for e in known if (e.value or 0) > 0), None)
+    if asked is None:
+        return
+    size, needed = int(asked.expected or 0) + 1, int(asked.value or 0) + 1
     for source, site in case.places():
         for node in source.nodes_at(site.line):
             if isinstance(node, ast.expr) and literal(node) == size:

@@ -17,3 +17,12 @@ def variables_of(frame: types.FrameType) -> Mapping[str, Any]:
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return frame.f_locals
     return frame.f_globals if frame.f_code.co_name == "<module>" else {}
+
+
+def parts_of(value: Any) -> list[Any]:
+    """What a small container, or an object, holds."""
+    if isinstance(value, Mapping):
+        return list(value.values()) if len(value) <= 64 else []
+    if isinstance(value, (list, tuple)):
+        return list(value) if len(value) <= 64 else []
+    return list(getattr(value, "__dict__", {}).values())[:64]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sawbones.observe.populations.judged import score_of
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.schema.held import Strangers
@@ -110,10 +111,6 @@ def _one(bench: Bench, run: Run, plan: Plan, stranger: Plan, held: Mapping[str, 
         control=score_of(fewer[places], held["kind"]),
         lower=lower,
     )
-
-
-def score_of(errors: Errors, kind: str) -> float:
-    return float(1 - errors.mean() if kind == "classes" else errors.mean())
 
 
 def _least_rise(before: Errors, after: Errors, clusters: Sequence[int]) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sawbones.observe.populations.judged import Judged
+from sawbones.observe.populations.judged import Judged, score_of
 from sawbones.observe.populations.log import Values
 
 LEAST_COLUMNS = 4  # real ones that vary: in fewer directions rows are in line by chance
@@ -47,14 +47,10 @@ def rows_between(one: Judged, trained: Values) -> dict[str, Any] | None:
     }
     if one.errors is not None and inside.any() and not inside.all():
         errors = one.errors[picked]
-        told["score"] = _score(errors, one.kind)
-        told["new_score"] = _score(errors[~inside], one.kind)
+        told["score"] = score_of(errors, one.kind)
+        told["new_score"] = score_of(errors[~inside], one.kind)
         told["constant"] = _constant(one, picked[~inside])
     return told
-
-
-def _score(errors: Numbers, kind: str) -> float:
-    return float(1 - errors.mean() if kind == "classes" else errors.mean())
 
 
 def _constant(one: Judged, rows: npt.NDArray[np.int64]) -> float | None:

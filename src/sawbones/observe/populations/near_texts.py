@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sawbones.observe.populations.judged import Judged
+from sawbones.observe.populations.judged import Judged, score_of
 from sawbones.observe.populations.words import BUCKETS, LEAST_WORDS, Bags
 
 MAX_EVALUATED = 300
@@ -41,13 +40,9 @@ def near_texts(one: Judged, bags: Bags, trained: Bags) -> dict[str, Any] | None:
     near = (nearest[:, -1] >= NEAR) & (nearest[:, -TENTH] <= FAR)
     told: dict[str, Any] = {"rows": len(picked), "near": int(near.sum()), "kind": one.kind}
     if one.errors is not None and near.any() and not near.all():
-        told["score"] = _score(one.errors[picked], one.kind)
-        told["new_score"] = _score(one.errors[picked][~near], one.kind)
+        told["score"] = score_of(one.errors[picked], one.kind)
+        told["new_score"] = score_of(one.errors[picked][~near], one.kind)
     return told
-
-
-def _score(errors: npt.NDArray[np.float64], kind: str) -> float:
-    return float(1 - errors.mean() if kind == "classes" else errors.mean())
 
 
 def joined(kept: Sequence[Bags]) -> Bags:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.sites import is_user_file
-from sawbones.observe.variables import variables_of
+from sawbones.observe.variables import parts_of, variables_of
 from sawbones.schema.held import HeldGroups
 
 _LEAST_ROWS, _MAX_ROWS = 60, 1 << 18
@@ -78,7 +78,7 @@ class _Hands:
             self._take(root, np.asarray(rows))
         elif isinstance(value, torch.utils.data.Dataset) and len(self.sets) < _MAX_SETS:
             self.sets.append((root, value))
-        for held in _held(value):
+        for held in parts_of(value):
             self.visit(root, held, depth + 1)
 
     def _take(self, root: str, array: npt.NDArray[Any]) -> None:
@@ -327,11 +327,3 @@ def _codes(array: npt.NDArray[Any]) -> Codes | None:
         )[1].astype(np.int64)
     except (TypeError, ValueError):
         return None
-
-
-def _held(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return list(value.values()) if len(value) <= 64 else []
-    if isinstance(value, (list, tuple)):
-        return list(value) if len(value) <= 64 else []
-    return list(getattr(value, "__dict__", {}).values())[:64]

@@ -9,7 +9,7 @@ often one follows the other in time.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from sawbones.observe.sites import is_user_file
-from sawbones.observe.variables import variables_of
+from sawbones.observe.variables import parts_of, variables_of
 from sawbones.schema.held import HeldTimes
 
 _LEAST_ROWS = 30
@@ -87,16 +87,8 @@ def _visit(
             if len(found) < _MAX_SERIES and _LEAST_ROWS <= len(moments) <= _MAX_ROWS:
                 found.setdefault((column, moments.tobytes()), (root, moments))
         return
-    for held in _held(value):
+    for held in parts_of(value):
         _visit(root, held, visited, found, depth + 1)
-
-
-def _held(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return list(value.values()) if len(value) <= 64 else []
-    if isinstance(value, (list, tuple)):
-        return list(value) if len(value) <= 64 else []
-    return list(getattr(value, "__dict__", {}).values())[:64]
 
 
 def _moments(value: Any) -> Iterator[tuple[str, Moments]]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from sawbones.trials.remedies import during_steps
 
 NAMES = ("betas", "eps", "alpha", "rho", "momentum_decay")
 MOMENTUM = 0.9  # what nearly every recipe has
@@ -21,22 +18,10 @@ def usual(cls: type) -> dict[str, Any]:
 
 
 def install(recorder: Any) -> None:
-    held: dict[int, list[dict[str, Any]]] = {}
+    def changed(optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
+        found = {n: v for n, v in usual(type(optimizer)).items() if v is not None}
+        momentum = group.get("momentum")
+        too_much = isinstance(momentum, float) and momentum > MOMENTUM
+        return found | ({"momentum": MOMENTUM} if too_much else {})
 
-    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        defaults = usual(type(optimizer))
-        kept = []
-        for group in optimizer.param_groups:
-            changed = {n: v for n, v in defaults.items() if n in group and v is not None}
-            if isinstance(group.get("momentum"), float) and group["momentum"] > MOMENTUM:
-                changed["momentum"] = MOMENTUM
-            kept.append({n: group[n] for n in changed})
-            group.update(changed)
-        held[id(optimizer)] = kept
-
-    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        for group, kept in zip(optimizer.param_groups, held.pop(id(optimizer), []), strict=False):
-            group.update(kept)
-
-    register_optimizer_step_pre_hook(before)
-    register_optimizer_step_post_hook(after)
+    during_steps(changed)

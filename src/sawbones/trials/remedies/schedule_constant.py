@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from sawbones.trials.remedies import during_steps
 
 
 def install(recorder: Any) -> None:
-    held: dict[int, list[Any]] = {}
+    def built(optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
+        rate = group.get("initial_lr", optimizer.defaults.get("lr"))
+        known = isinstance(rate, float) and rate > 0 and isinstance(group.get("lr"), float | int)
+        return {"lr": rate} if known else {}
 
-    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        held[id(optimizer)] = [group.get("lr") for group in optimizer.param_groups]
-        for group in optimizer.param_groups:
-            built = group.get("initial_lr", optimizer.defaults.get("lr"))
-            if isinstance(built, float) and built > 0 and isinstance(group.get("lr"), float | int):
-                group["lr"] = built
-
-    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        for group, lr in zip(optimizer.param_groups, held.pop(id(optimizer), []), strict=False):
-            if lr is not None:
-                group["lr"] = lr
-
-    register_optimizer_step_pre_hook(before)
-    register_optimizer_step_post_hook(after)
+    during_steps(built)

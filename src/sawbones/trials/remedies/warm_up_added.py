@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any
 
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from sawbones.trials.remedies import during_steps
 
 
 def install(recorder: Any, steps: float) -> None:
-    taken: dict[int, int] = {}
-    held: dict[int, list[Any]] = {}
+    taken: Counter[int] = Counter()
 
-    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        count = taken[id(optimizer)] = taken.get(id(optimizer), 0) + 1
-        held[id(optimizer)] = [group.get("lr") for group in optimizer.param_groups]
-        for group in optimizer.param_groups:
-            if group.get("lr") is not None:
-                group["lr"] = group["lr"] * min(1.0, count / steps)
+    def risen(optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
+        taken[id(optimizer)] += 1
+        count = math.ceil(taken[id(optimizer)] / len(optimizer.param_groups))
+        return {"lr": group.get("lr", 0) * min(1.0, count / steps)}
 
-    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        for group, lr in zip(optimizer.param_groups, held.pop(id(optimizer), []), strict=False):
-            if lr is not None:
-                group["lr"] = lr
-
-    register_optimizer_step_pre_hook(before)
-    register_optimizer_step_post_hook(after)
+    during_steps(risen)

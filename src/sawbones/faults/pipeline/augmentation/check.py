@@ -113,7 +113,7 @@ def _nothing_left(
     redraw: Redraw,
 ) -> Iterator[Finding]:
     """What the model gets says nothing about its labels, and it was changed at random."""
-    altered = (run.samples or Samples()).altered or Altered(0, 1.0)
+    altered = (run.samples or Samples()).altered or Altered(0, 1)
     in_loop = altered.calls >= MIN_ALTERED and limits.KEPT_CORRELATION.undercut_by(
         abs(altered.correlation)
     )
