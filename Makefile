@@ -3,6 +3,7 @@
 # make harm   wrong calls, kills, interrupts, hostile files: all of them (long)
 # make check  lint, format and types
 # make package  build the sdist and the wheel, install that, and use it
+# make trackers  the tests against the real tracker libraries, in an environment of their own (a gigabyte)
 # make matrix   the quick tests over versions of Python and torch (long, gigabytes)
 # make bench  the scored run over lab and corpus, and the overhead table (long)
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test harm check package matrix bench format docs clean
+.PHONY: demo test harm check package trackers matrix bench format docs clean
 
 demo: $(STAMP)
 	$(BIN)/sawbones diagnose examples/translate.py || test $$? -eq 1  # 1: sick, as it should be
@@ -31,6 +32,9 @@ check: $(STAMP)
 
 package: $(STAMP)
 	.ci/package
+
+trackers:
+	.ci/trackers
 
 # CELLS="3.11:2.6.0 3.12:newest" chooses.
 matrix:

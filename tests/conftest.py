@@ -60,6 +60,7 @@ _LEFT_OUT = {
     "CUDA": "pytest -m gpu, on a machine with a CUDA device",
     "Chromium": "apt-get install chromium && pytest -m browser",
     "pyspark": "pip install -e '.[spark]', a Java runtime, and pytest tests/audits/test_spark.py",
+    "tracker": "make trackers",
     "Java": "apt-get install default-jre-headless && pytest tests/audits/test_spark.py",
 }
 

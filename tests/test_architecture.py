@@ -131,6 +131,7 @@ MAY_IMPORT = {
         "watching",
         "attach",
         "live",
+        "trials",
         "diagnosis",
         "triage",
         "report",
@@ -321,7 +322,7 @@ def test_public_names() -> None:
 FLAGS = {
     "diagnose": "--allow --baseline --capture-limit --first --format --from --good --html --json --junit --keep-run --loss "
     "--no-capture --no-data --no-experiments --no-source "
-    "--nproc-per-node --only --output --pin --plan --quiet --sarif --seconds --steps --summary --validation --write-baseline",
+    "--nproc-per-node --only --output --pin --plan --quiet --sarif --seconds --steps --summary --to --validation --write-baseline",
     "fix": "--allow --apply --check --html --json --only --quiet --seconds --steps --unsafe",
     "profile": "--json --seconds --steps --top",
     "try": "--expect --hash --json --list --nproc-per-node --seconds --steps",
@@ -329,7 +330,7 @@ FLAGS = {
     "attach": "--json --seconds --stacks",
     "run": (
         "--capture-limit --no-capture --no-data --no-deep --no-source --nproc-per-node "
-        "--on-finding --out --page --quiet --stop-on"
+        "--on-finding --out --page --quiet --stop-on --to"
     ),
     "page": "--port",
     "compare": "",

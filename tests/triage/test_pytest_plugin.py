@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import subjects
 
 USER = f"""
@@ -34,7 +35,7 @@ def test_nothing_is_imported():
 """
 
 
-def _pytest(file: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def _pytest(file: Path, *args: str, seconds: int = 200) -> subprocess.CompletedProcess[str]:
     # Blocked under its entry point's name and loaded by its module, so that it is there once
     # whether or not it is installed.
     plugin = (
@@ -56,7 +57,7 @@ def _pytest(file: Path, *args: str) -> subprocess.CompletedProcess[str]:
         *args,
         str(file),
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=file.parent)
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, cwd=file.parent)
 
 
 def test_hard_findings_fail_with_the_report_and_soft_ones_warn(tmp_path: Path) -> None:
@@ -84,3 +85,68 @@ def test_the_entry_point_is_declared() -> None:
         "pytest11"
     ]
     assert points == {"sawbones": "sawbones.integrations.pytest_plugin"}
+
+
+TRAINING = """
+import random
+
+import torch
+from torch.nn import functional as F
+
+
+def train(clears):
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(30):
+        x = torch.randn(16, 4)
+        loss = F.cross_entropy(model(x), (x[:, 0] > 0).long())
+        if clears:
+            optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+def test_sick():
+    assert train(clears=False) < 0
+
+
+def test_passes_with_a_fault():
+    train(clears=False)
+
+
+def test_fails_by_itself():
+    torch.manual_seed(0)
+    assert train(clears=True) < 0
+
+
+TURNS = []
+
+
+def test_flaky():
+    loss = train(clears=True)
+    TURNS.append(loss)
+    assert len(TURNS) == 2
+
+
+def test_without_training():
+    assert torch.ones(2).sum() == 2
+"""
+
+
+@pytest.mark.long
+def test_under_sawbones_failures_name_the_step_the_line_the_fix_and_the_seed(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "test_user.py"
+    file.write_text(TRAINING, encoding="utf-8")
+    done = _pytest(file, "--sawbones", seconds=280)
+    assert "3 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    sick, _, rest = done.stdout.partition("test_fails_by_itself")
+    assert "loop.no-zero-grad" in sick and "test_user.py:16" in sick
+    assert "zero_grad()" in sick and "steps 1" in sick
+    itself, _, flaky = rest.partition("_ test_flaky _")
+    assert "flaky by seed" not in itself, "it fails with every seed"
+    assert "flaky by seed" in flaky and "it sets no seed" in flaky
+    assert "first difference: the values of a batch at step 0, test_user.py:13" in flaky
+    assert "SawbonesWarning: loop.no-zero-grad" in done.stdout, "one that passes is warned of"

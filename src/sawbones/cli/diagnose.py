@@ -45,6 +45,7 @@ _WITH_VALUE = {
     "--from",
     "--loss",
     "--validation",
+    "--to",
     *outputs.WITH_VALUE,
 }
 LAST_LINES, CRASH_LINES = 3, 20  # of what the script printed
@@ -158,15 +159,16 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--from",
         dest="log_format",
-        choices=("csv", "tensorboard"),
+        choices=("csv", "mlflow", "tensorboard", "wandb"),
         metavar="FORMAT",
-        help="SCRIPT is what another tracker has logged (csv, tensorboard): the "
+        help="SCRIPT is what another tracker has logged (csv, mlflow, tensorboard, wandb): the "
         "symptoms that its curves show",
     )
     p.add_argument("--loss", metavar="NAME", help="with --from: the curve of the training loss")
     p.add_argument(
         "--validation", metavar="NAME", help="with --from: the curve of the evaluation loss"
     )
+    p.add_argument("--to", type=values.tracker, metavar="TRACKER", help=values.TRACKER_HELP)
     p.add_argument("--quiet", action="store_true", help="one line per finding, no progress")
     p.add_argument(
         "--output", action="store_true", help="show all that the script printed, not its last lines"
@@ -339,9 +341,23 @@ def _show(diagnosis, given: argparse.Namespace) -> int:  # type: ignore[no-untyp
             for path in diagnosis.bundles:
                 say(f"Captured step: {path}   (sawbones replay {path})")
             _show_output(diagnosis.output, given, report.verdict == "crashed")
+    failed = "; ".join(filter(None, (failed, _not_told(report, given.to))))
     if failed:
         usage_error(failed)
     return exit_code(report)
+
+
+def _not_told(report, to: str | None) -> str:  # type: ignore[no-untyped-def]
+    """Tells the tracker that was asked for; why that failed, where it did."""
+    if to is None:
+        return ""
+    from sawbones.integrations.trackers import tell
+
+    try:
+        say(f"sawbones: told {to.partition(':')[0]}: {tell(report, to)}", error=True)
+    except Exception as error:  # a tracker has its own ways to fail: no network, no login
+        return f"{to} was not told: {error}"
+    return ""
 
 
 def _show_output(text: str, given: argparse.Namespace, crashed: bool) -> None:

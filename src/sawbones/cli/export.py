@@ -7,13 +7,16 @@ from pathlib import Path
 from sawbones.cli.arguments import Parser, is_run_folder, usage_error
 from sawbones.cli.printing import say
 
-FORMATS = ("csv", "parquet", "perfetto", "tensorboard")
+FORMATS = ("csv", "mlflow", "parquet", "perfetto", "tensorboard", "trackio", "wandb")
 
 DESCRIPTION = """A recorded run for other programs.
 
   csv, parquet   one row per step
   perfetto       a timeline of steps and events, for ui.perfetto.dev or chrome://tracing
   tensorboard    scalars, and the findings as text: tensorboard --logdir PATH
+  wandb          an offline run: wandb sync PATH/wandb/offline-run-...
+  mlflow         a store: mlflow ui --backend-store-uri sqlite:///PATH/mlflow.db
+  trackio        a project: TRACKIO_DIR=PATH trackio show
 
 Nothing is sent anywhere. Names, places and statistics are written, no values of the data; secrets
 are masked."""

@@ -31,7 +31,7 @@ CAPTURE_LIMIT_HELP = (
 )
 
 
-WITH_VALUES = {"--out", "--nproc-per-node", "--capture-limit", "--on-finding", "--stop-on"}
+WITH_VALUES = {"--out", "--nproc-per-node", "--capture-limit", "--on-finding", "--stop-on", "--to"}
 
 
 def _stop_on(text: str) -> StopOn:
@@ -85,6 +85,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="MB",
         help=CAPTURE_LIMIT_HELP,
     )
+    p.add_argument("--to", type=values.tracker, metavar="TRACKER", help=values.TRACKER_HELP)
     p.add_argument("--no-capture", action="store_true", help="write no bundle when a step fails")
     p.add_argument("--no-source", action="store_true", help="keep source files out of bundles")
     p.add_argument(
@@ -151,6 +152,8 @@ def run(args: list[str]) -> None:
             session.on_finish.append(
                 lambda ended: _summary(folder, ended.recorder is not None, given.capture_limit)
             )
+        if given.to and rank == 0:
+            session.on_finish.append(lambda ended: _tell(folder, given.to))
         if not given.quiet or given.on_finding or given.stop_on:
             attach_live_warnings(session, given.stop_on, Alerts(given.on_finding), given.quiet)
         if not given.no_capture:
@@ -207,6 +210,14 @@ def _summary(folder: Path, torch_was_used: bool, limit_mb: float) -> None:
         say(f"sawbones: no summary of {folder}: {error}")
 
 
+def _tell(folder: Path, to: str) -> None:
+    from sawbones.integrations.trackers import tell_of_run
+    from sawbones.store import RunNotFound, read_run
+
+    with suppress(RunNotFound):  # torch was never imported
+        tell_of_run(read_run(folder), to)
+
+
 def _folder_of_all_ranks(script: str) -> str | None:
     """One name for all ranks of a launcher, without asking each other: the time at which the
     launcher itself was started.
@@ -252,6 +263,7 @@ def _torchrun(given: argparse.Namespace) -> int:
         *(f"--on-finding={target}" for target in given.on_finding),
         *([f"--stop-on={','.join(given.stop_on.words)}"] if given.stop_on else []),
         *(["--page"] if given.page else []),
+        *([f"--to={given.to}"] if given.to else []),
         *(f"--no-{name}" for name in ("capture", "source", "data") if getattr(given, f"no_{name}")),
         f"--capture-limit={given.capture_limit:g}",
         given.script,

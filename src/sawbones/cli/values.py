@@ -81,3 +81,20 @@ def fault_glob(text: str) -> str:
         except SawbonesError as error:
             raise argparse.ArgumentTypeError(f"{text}: {error}") from None
     return text
+
+
+def tracker(text: str) -> str:
+    """tensorboard:FOLDER, wandb, mlflow or trackio, with a place behind the colon or without."""
+    from sawbones.integrations.trackers import NotTold, known
+
+    try:
+        known(text)
+    except NotTold as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+TRACKER_HELP = (
+    "also tell a tracker what was found: tensorboard[:FOLDER], wandb, mlflow or trackio "
+    "(docs/how-to/trackers.md)"
+)

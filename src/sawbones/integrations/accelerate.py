@@ -29,16 +29,19 @@ class SawbonesTracker(GeneralTracker):  # type: ignore[misc]
     """Records what happens between init_trackers and end_training as `sawbones run` does.
 
     out: the folder of the recording (default: a new one in .sawbones/). summary: whether anything
-    is printed. After the end, `run` holds the recording and `folder` says where it is.
+    is printed. to: a tracker that is told what was found, e.g. "wandb" (docs/how-to/trackers.md).
+    After the end, `run` holds the recording and `folder` says where it is.
     """
 
     name = "sawbones"
     requires_logging_directory = False
     main_process_only = False  # every rank has a recording of its own
 
-    def __init__(self, out: str | Path | None = None, summary: bool = True) -> None:
+    def __init__(
+        self, out: str | Path | None = None, summary: bool = True, to: str | None = None
+    ) -> None:
         super().__init__()
-        self._recording = Recording("accelerate.Accelerator", out, summary)
+        self._recording = Recording("accelerate.Accelerator", out, summary, to)
         self.run: Run | None = None
 
     @property

@@ -41,12 +41,15 @@ class SawbonesCallback(_Callback):
     """Records the fit as `sawbones run` does, with live warnings and a summary at the end.
 
     out: the folder of the recording (default: a new one in .sawbones/). summary: whether anything
-    is printed. After the fit, `run` holds the recording and `folder` says where it is.
+    is printed. to: a tracker that is told what was found, e.g. "wandb" (docs/how-to/trackers.md).
+    After the fit, `run` holds the recording and `folder` says where it is.
     """
 
-    def __init__(self, out: str | Path | None = None, summary: bool = True) -> None:
+    def __init__(
+        self, out: str | Path | None = None, summary: bool = True, to: str | None = None
+    ) -> None:
         super().__init__()
-        self._recording = Recording("lightning.Trainer", out, summary)
+        self._recording = Recording("lightning.Trainer", out, summary, to)
         self.run: Run | None = None
 
     @property

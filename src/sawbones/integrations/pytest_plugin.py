@@ -4,7 +4,8 @@
         sawbones.check(subject)
 
 A hard finding fails the test with the report; a soft one is a warning. Nothing is imported until a
-test asks for the fixture, so test runs that do not use it pay nothing.
+test asks for the fixture, so test runs that do not use it pay nothing. `--sawbones` records every
+test that trains (watched_tests.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,21 @@ import pytest
 if TYPE_CHECKING:
     from sawbones.schema import Report
     from sawbones.triage import Triage
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("sawbones").addoption(
+        "--sawbones",
+        action="store_true",
+        help="record every test that trains: what is wrong with it, and whether it is flaky by seed",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--sawbones"):
+        from sawbones.integrations.watched_tests import WatchedTests
+
+        config.pluginmanager.register(WatchedTests(), "sawbones-watched-tests")
 
 
 class SawbonesWarning(UserWarning):
@@ -58,11 +74,11 @@ class Surgeon:
             where = f" at {finding.where[0]}" if finding.where else ""
             warnings.warn(SawbonesWarning(f"{finding.fault}: {finding.title}{where}"), stacklevel=2)
         if triage.report.verdict != "healthy":
-            pytest.fail(_text(triage.report), pytrace=False)
+            pytest.fail(report_text(triage.report), pytrace=False)
         return triage
 
 
-def _text(report: Report) -> str:
+def report_text(report: Report) -> str:
     from rich.console import Console
 
     from sawbones.report.terminal import render_terminal

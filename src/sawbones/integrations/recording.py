@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sawbones.integrations.trackers import known, tell_of_run
 from sawbones.schema.one_off import Framework, Logged
 
 if TYPE_CHECKING:
@@ -23,8 +24,12 @@ MOST_ROWS = 20_000  # of logged numbers that a recording keeps
 
 
 class Recording:
-    def __init__(self, framework: str, out: str | Path | None, summary: bool) -> None:
-        self._framework, self._out, self._summary = framework, out, summary
+    def __init__(
+        self, framework: str, out: str | Path | None, summary: bool, to: str | None = None
+    ) -> None:
+        self._framework, self._out, self._summary, self._to = framework, out, summary, to
+        if to is not None:
+            known(to)  # a name that is wrong is said now, not after the training
         self._watch: Watch | None = None
         self._recorder: Recorder | None = None
         self.folder: Path | None = None
@@ -83,6 +88,8 @@ class Recording:
             run = watch.close(Ending("exception", 1, kind, text))
         if self._summary and run.rank == 0:
             _say_summary(run)
+        if self._to is not None and run.rank == 0:
+            tell_of_run(run, self._to)
         return run
 
 

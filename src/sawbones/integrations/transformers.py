@@ -26,11 +26,14 @@ class SawbonesCallback(TrainerCallback):  # type: ignore[misc]
     """Records the training as `sawbones run` does, with live warnings and a summary at the end.
 
     out: the folder of the recording (default: a new one in .sawbones/). summary: whether anything
-    is printed. After training, `run` holds the recording and `folder` says where it is.
+    is printed. to: a tracker that is told what was found, e.g. "wandb" (docs/how-to/trackers.md).
+    After training, `run` holds the recording and `folder` says where it is.
     """
 
-    def __init__(self, out: str | Path | None = None, summary: bool = True) -> None:
-        self._recording = Recording("transformers.Trainer", out, summary)
+    def __init__(
+        self, out: str | Path | None = None, summary: bool = True, to: str | None = None
+    ) -> None:
+        self._recording = Recording("transformers.Trainer", out, summary, to)
         self.run: Run | None = None
 
     @property

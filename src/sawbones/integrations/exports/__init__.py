@@ -16,9 +16,12 @@ from sawbones.schema.errors import SawbonesError
 
 FORMATS = {
     "csv": "one row per step",
+    "mlflow": "a store of its own: metrics, findings as tags, the report as an artifact",
     "parquet": "one row per step",
     "perfetto": "a timeline of steps and events, for ui.perfetto.dev or chrome://tracing",
     "tensorboard": "scalars, and the findings as text",
+    "trackio": "a project of its own: metrics, and findings as alerts",
+    "wandb": "an offline run: history, alerts and summary",
 }
 CURVES = ("loss", "grad_norm", "param_norm", "update_norm", "lr", "step_ms", "data_wait_ms")
 MEASURED_FROM = 0.0  # norms and times below it mark that nothing was measured
@@ -52,20 +55,6 @@ def rows(run: Run) -> Iterator[tuple[int, dict[str, float]]]:
             if name == "loss" or math.isnan(value) or value >= MEASURED_FROM
         }
         yield int(step), known
-
-
-def told(report: Report) -> list[tuple[str, str]]:
-    """(name, text) of every finding and symptom, for places that show text."""
-    lines = [
-        (
-            f.fault,
-            f"{f.status}: {f.title}"
-            + (f" ({f.where[0]})" if f.where else "")
-            + (f". {f.fix.summary}" if f.fix else ""),
-        )
-        for f in report.findings
-    ]
-    return lines + [(s.symptom, f"{s.cls}: {s.text}") for s in report.symptoms]
 
 
 def missing(package: str) -> NotExported:

@@ -10,7 +10,9 @@ from sawbones.schema.errors import SawbonesError
 
 FORMATS = {
     "csv": "a table with a column step and one column per curve",
+    "mlflow": "a store of MLflow (a .db file, a folder with one, or mlruns)",
     "tensorboard": "a folder with event files",
+    "wandb": "the folder of an offline run",
 }
 
 
