@@ -376,6 +376,7 @@ FLAGS = {
     ),
     "practise score": "",
     "practise write": "--folder --grade --list --seed",
+    "practise classic": "--folder",
     "practise drill": "--count --seed --show",
     "lab": "",
     "lab list": "",
@@ -387,7 +388,7 @@ FLAGS = {
     "--layers --lr --min-delta --num-eval "
     "--num-train --out --overfit-batch --patience --positions --resume --save-every "
     "--seed --steps --stop-after --task --tokenizer "
-    "--verify --warmup --weight-decay --workers",
+    "--verify --warmup --weight-decay --workers --write",
 }
 
 

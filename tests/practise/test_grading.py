@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from sawbones.practise.grading import MOST_WORDS, Trials, grade, total
 from sawbones.practise.measuring import Measured, shows
 from sawbones.practise.progress import page
 from sawbones.schema import Ending, Run
+from sawbones.store import read_run
 
 EXERCISE = make(5, 2)
 (FAULT,) = EXERCISE.faults
@@ -196,3 +199,29 @@ def test_the_history_names_the_weakest_part() -> None:
     text = page([row | {"lines": lines}])
     assert "1 graded answers" in text and "weakest: isolation, 0% of its points" in text
     assert "No graded answer yet" in page([])
+
+
+TURNED = """\
+import torch
+
+torch.manual_seed(0)
+x, y = torch.randn(60, 4), torch.arange(60) % 3
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+for step in range(12):
+    for part in (slice(0, 30), slice(30, 60)):
+        loss = torch.nn.functional.cross_entropy(model(x[part]), y[part])
+        (-loss / 2).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print(loss.item())
+"""
+
+
+def test_the_loss_of_a_claim_is_the_one_that_the_script_computes(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TURNED)
+    call = [sys.executable, "-m", "sawbones", "run", "--quiet", "--out", "rec", "train.py"]
+    done = subprocess.run(call, cwd=tmp_path, check=True, capture_output=True, text=True)
+    printed = float(done.stdout.split()[-1])
+    seen = value_of(parse("loss@last > 0"), Measured(read_run(tmp_path / "rec"), ()))
+    assert seen == pytest.approx(printed, rel=0.2)  # the mean of the two halves

@@ -25,11 +25,12 @@ hint     one hint in the script's own names; costs 5 points
 answer   grade answer.toml, or what the flags say, by running it
 score    your graded answers so far, by layer
 drill    questions, curves to be named, or numbers to work out: sawbones practise drill questions
+classic  one of five classic broken runs, as a folder and a tarball that run without Sawbones
 write    backward passes, losses, optimizers and collate functions by hand: sawbones practise write
 
 Levels: 1 an error names the line; 2 the curve gives it away; 3 it has to be isolated; 4 two faults,
 or none; 5 three, or none. Nothing in the folder names the answer; everything works offline."""
-ACTIONS = ("begin", "hint", "answer", "score", "drill", "write")
+ACTIONS = ("begin", "hint", "answer", "score", "drill", "write", "classic")
 DRILLS = ("questions", "curves", "numbers")
 HEALTHY = "none"
 
@@ -78,6 +79,9 @@ def parser() -> argparse.ArgumentParser:
     write.add_argument(
         "--seed", type=values.whole(0, values.LARGEST_SEED), help="the same hidden inputs again"
     )
+    classic = actions.add_parser("classic", help="a classic broken run that repeats bit for bit")
+    classic.add_argument("name", nargs="?", help="which (default: list them)")
+    classic.add_argument("--folder", help="where (default: classic-NAME)")
     return p
 
 
@@ -98,6 +102,7 @@ def run(args: list[str]) -> None:
         "score": _score,
         "drill": _drill,
         "write": _write,
+        "classic": _classic,
     }[given.action]
     try:
         act(given)
@@ -300,3 +305,18 @@ def _grade_written(given: argparse.Namespace) -> None:
     print(f"Read: sawbones explain {asked.page}. The same inputs again: --seed {seed}")
     row = {"assignment": asked.name, "passed": judged.passed and not late, "points": points}
     records.remember({**row, "minutes": round(minutes, 1), "when": time.time()}, records.WRITTEN)
+
+
+def _classic(given: argparse.Namespace) -> None:
+    from sawbones.practise.classics import CLASSICS, classic, write
+
+    if not given.name:
+        for one in CLASSICS.values():
+            print(f"{one.name:<32} {one.shows}")
+        return
+    chosen = classic(given.name)
+    folder = Path(given.folder or f"classic-{chosen.name}")
+    if folder.is_dir() and any(folder.iterdir()):
+        usage_error(f"{folder} is not empty: name another one with --folder")
+    for line in write(chosen, folder):
+        print(line)

@@ -81,7 +81,7 @@ def command(
         int | None, _flag("Steps between evaluations.", DEFAULT.eval_every)
     ] = None,
     patience: Annotated[
-        int | None, _flag("Evaluations without gain before stopping; 0: never.", 0)
+        int | None, _flag("Evaluations without gain before stopping; 0: never.", settings.PATIENCE)
     ] = None,
     min_delta: Annotated[
         float | None, _flag("Smallest gain that counts.", DEFAULT.min_delta)
@@ -118,14 +118,31 @@ def command(
         int | None, _flag("Steps between checkpoints.", RunOptions().save_every)
     ] = None,
     device: Annotated[
-        str | None, _flag("Where to train.", "auto: cuda if there is one", DEVICES)
+        str | None, _flag("Where to train; auto: cuda if there is one.", "cpu", DEVICES)
     ] = None,
     workers: Annotated[int | None, _flag("Data loader processes.", 0)] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the result there.", metavar="FILE")
     ] = None,
+    write: Annotated[
+        Path | None, _flag("Put the pipeline there as plain files that need no Sawbones, and end.")
+    ] = None,
 ) -> None:
-    train(dict(locals()))
+    flags = dict(locals())
+    if write is not None:
+        _write_files(write)
+    else:
+        train(flags)
+
+
+def _write_files(folder: Path) -> None:
+    from sawbones.handover import trainer_files
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"--write {folder} is there already: name another")
+    _check_writable(folder, "--write")
+    number = trainer_files.write(folder)
+    print(f"wrote {number} files to {folder}. Try them: sh {folder / 'demo_run.sh'}")
 
 
 def _merge(config: TrainConfig, flags: dict[str, Any]) -> TrainConfig:
@@ -222,7 +239,7 @@ def _options(flags: dict[str, Any], config: TrainConfig) -> RunOptions:
     resume: Path | None = flags["resume"]
     beside = None if resume is None else resume if resume.is_dir() else resume.parent
     out = flags["out"] or beside or Path("runs") / config.data.task
-    device = flags["device"] or "auto"
+    device = flags["device"] or "cpu"
     if device not in DEVICES:
         raise ConfigError(f"device is {device!r}; it must be one of {', '.join(DEVICES)}")
     for name in ("stop_after", "save_every"):

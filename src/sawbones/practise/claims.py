@@ -1,6 +1,6 @@
 """Claims about a run in a small grammar, each measured again by the grader.
 
-    loss@last < 0.3          the loss of the last step
+    loss@last < 0.3          the loss of the last step, as the script computes it
     grad_norm@12 > 40        the gradient norm of step 12
     loss@80..100 > 1.2       the mean over these steps
     eval@last > 2            the last evaluation by the trained loss
@@ -28,6 +28,7 @@ from sawbones.practise.measuring import Measured
 from sawbones.schema import Run
 from sawbones.schema.errors import SawbonesError
 from sawbones.stats.evaluations import validation_curve
+from sawbones.stats.loss_calls import carrying
 
 SERIES = (
     "loss",
@@ -114,7 +115,22 @@ def _series(run: Run, what: str) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(steps), np.asarray(values, np.float64)
     if what not in run.steps:
         return np.zeros(0), np.zeros(0)
-    return np.asarray(run.steps["step"]), np.asarray(run.steps[what], np.float64)
+    values = np.asarray(run.steps[what], np.float64)
+    if what == "loss":
+        values = values / _differentiated_share(run)
+    return np.asarray(run.steps["step"]), values
+
+
+def _differentiated_share(run: Run) -> float:
+    """What backward() was called on, over the loss that the script computes and prints: minus one
+    where the sign is wrong, a half where two micro-batches are accumulated.
+    """
+    known = [s.facts.root_over_mean for s in carrying(run) if s.facts.root_over_mean]
+    if not known:
+        return 1.0
+    share = float(np.median(known))
+    parts = 1 / abs(share)
+    return share if round(parts) >= 1 and abs(parts - round(parts)) < 1e-3 * parts else 1.0
 
 
 def _at(steps: np.ndarray, values: np.ndarray, at: str) -> float | None:

@@ -196,11 +196,14 @@ def _check_ranges(config: TrainConfig) -> None:
 _DEFAULT_STEPS = {"copy": 800, "reverse": 1300, "sort": 1300, "translation": 1200, "lm": 600}
 
 
+PATIENCE = 5  # evaluations, one every 250 steps: nearly all of the longest default run
+
+
 def defaults_for(task: str) -> TrainConfig:
     """The configuration `sawbones train --task TASK` starts from."""
     if task not in TASKS:
         raise ConfigError(f"task is {task!r}; it must be one of {', '.join(TASKS)}")
-    config = TrainConfig(data=DataConfig(task=task), steps=_DEFAULT_STEPS[task])
+    config = TrainConfig(data=DataConfig(task=task), steps=_DEFAULT_STEPS[task], patience=PATIENCE)
     if task in ("translation", "lm"):
         config = replace(config, data=replace(config.data, tokenizer="bpe"))
     if task == "lm":
