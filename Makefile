@@ -50,6 +50,7 @@ docs: $(STAMP)
 	$(BIN)/python docs/generate_optimizers.py
 	$(BIN)/python docs/generate_catalogue.py
 	$(BIN)/python docs/generate_symptoms.py
+	$(BIN)/python docs/generate_texts.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,9 @@ from {package}.config import RunOptions, defaults_for
 from {package}.loop import run_training
 if {alone}: sys.modules["sawbones"] = None
 config = replace(defaults_for("reverse"), steps=3, batch_size=8)
-config = replace(config, data=replace(config.data, num_train=64, num_val=8, num_test=8))
+config = replace(config, data=replace(config.data, num_train=64, num_val=4, num_test=4, max_length=8))
+model = replace(config.model, d_model=16, num_heads=2, num_layers=1, d_ff=32)
+config = replace(config, model=model)
 run_training(config, RunOptions(out=Path(sys.argv[1]), device="cpu"))
 """
 
@@ -29,7 +32,11 @@ run_training(config, RunOptions(out=Path(sys.argv[1]), device="cpu"))
 def _losses(package: str, alone: bool, out: Path, folder: Path) -> list[object]:
     code = OURS.format(package=package, alone=alone)
     subprocess.run(
-        [sys.executable, "-c", code, str(out)], cwd=folder, check=True, capture_output=True
+        [sys.executable, "-c", code, str(out)],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     return [(row["loss"], row["grad_norm"]) for row in rows if "grad_norm" in row]

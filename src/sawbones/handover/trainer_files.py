@@ -72,7 +72,8 @@ from reference.loop import run_training
 
 def losses(folder):
     config = setup("reverse", steps=4, batch_size=8)
-    config = replace(config, data=replace(config.data, num_train=64, num_val=8, num_test=8))
+    config = replace(config, data=replace(config.data, num_train=64, num_val=4, num_test=4))
+    config = replace(config, model=replace(config.model, d_model=16, num_heads=2, d_ff=32))
     run_training(config, options(folder))
     rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     return [row["loss"] for row in rows if "grad_norm" in row]

@@ -2,12 +2,13 @@
 
 look_up("model.causal-leak")    the page of the fault
 look_up("nan")                  the page of the symptom: causes, how they differ, commands
+look_up("derivations")          a text to read: derivations, decision-tree, cheat-sheet, ...
 look_up("two optimizers")       the pages that speak of it
 """
 
 from __future__ import annotations
 
-from sawbones.lookup.search import matching_symptoms, search
+from sawbones.lookup.search import matching_symptoms, search, texts
 from sawbones.lookup.symptom_page import symptom_page
 from sawbones.pages import explain
 from sawbones.schema import LAYERS, faults
@@ -28,6 +29,8 @@ def look_up(words: str) -> str:
         return explain(asked.lower())
     by_name = {watched.symptom: watched for watched in all_symptoms()}
     exact = asked.lower().replace(" ", "-")
+    if exact in texts():
+        return texts()[exact]
     if exact in by_name:
         return symptom_page(by_name[exact])
     found = matching_symptoms(asked)

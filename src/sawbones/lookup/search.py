@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 
 from sawbones.pages import explain
 from sawbones.schema import faults
@@ -22,6 +23,7 @@ FILLERS = frozenset(
         "my of on or so that the then there this to too was when while why with you your",
     )
 )
+TEXTS_COUNT = 0.4
 TITLE_COUNTS = 5  # a word of the title weighs as much as so many in the text
 
 
@@ -71,8 +73,16 @@ def _phrases(watched: Watched) -> tuple[str, ...]:
 
 
 @cache
+def texts() -> dict[str, str]:
+    """Pages that belong to no single fault or symptom, by name."""
+    folder = files("sawbones.lookup").joinpath("texts")
+    found = sorted(folder.iterdir(), key=lambda file: file.name)
+    return {file.name.removesuffix(".md"): file.read_text(encoding="utf-8") for file in found}
+
+
+@cache
 def _pages() -> dict[str, tuple[str, str]]:
-    """Name -> title and text, of every symptom and every fault."""
+    """Name -> title and text, of every symptom, every fault and every text."""
     pages = {}
     for watched in all_symptoms():
         title, _, text = inspect.cleandoc(watched.page).partition("\n")
@@ -80,6 +90,9 @@ def _pages() -> dict[str, tuple[str, str]]:
     for known in faults().values():
         title, _, text = explain(known.id).partition("\n")[2].strip().partition("\n")
         pages[known.id] = (title.rstrip("."), f"{text} {known.id} {known.cause} {known.signal}")
+    for name, text in texts().items():
+        title, _, text = text.removeprefix("# ").partition("\n")
+        pages[name] = (title, text)
     return pages
 
 
@@ -100,6 +113,8 @@ def search(asked: str, most: int = MOST_HITS) -> list[Hit]:
         if not present:
             continue
         score = sum(rarity[w] * count[w] / (count[w] + 2) for w in present) * len(present)
+        if name in texts():  # they speak of everything; a page about one thing comes first
+            score *= TEXTS_COUNT
         title, text = _pages()[name]
         hits.append(Hit(name, title, _excerpt(text, present), score))
     hits.sort(key=lambda hit: (-hit.score, hit.name))
