@@ -49,6 +49,11 @@ UNDIVIDED_LOSS = Limit(
     "relative difference of a backward pass's root and the mean loss",
     "rounding of a float16 loss (2**-10); a loss divided by 2 or more is off by at least 0.5",
 )
+MICROBATCHES_TO_TELL = Limit(
+    3,
+    "micro-batches of a step",
+    "of 2 a loss with the weight one half, as in half a squared error, has the same effect",
+)
 SAME_SCALAR = Limit(
     1e-6,
     "relative difference",

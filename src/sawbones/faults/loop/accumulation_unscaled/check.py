@@ -50,10 +50,15 @@ import numpy as np
 
 from sawbones.evidence import NothingToJudge, exact, finding
 from sawbones.evidence.limits import loop as limits
-from sawbones.schema import Finding, Fix, Run, Site
-from sawbones.stats.protocol import Turn, same_place, turns
+from sawbones.schema import Finding, Fix, Run
+from sawbones.stats.accumulating import (
+    NOT_ACCUMULATED,
+    accumulating,
+    root_over_loss,
+    where_divided,
+)
+from sawbones.stats.protocol import Turn, same_place
 from sawbones.stats.relative import relative_difference
-from sawbones.trace.locate import locate
 
 NEEDS = ("backward", "steps")
 EXPLAINS = ("optimizer.lr-too-high",)
@@ -62,14 +67,10 @@ MIN_MEANS = 3  # deep steps: there are only a few
 
 
 def check(run: Run) -> Iterator[Finding]:
-    whole = [t for t in turns(run) if t.backwards and not t.closure and t.taken.kind == "step"]
-    several = [t for t in whole if len(t.backwards) > 1]
-    accumulates = 2 * len(several) >= len(whole)
-    # The sum of gradients may itself have thrown the run: NaN says nothing here.
-    several = [t for t in several if _finite(t)]
-    if len(several) < 2 or not accumulates:
-        raise NothingToJudge("gradients are not accumulated over several backward passes")
-    ratios = [r for t in several if (r := _undivided(t)) is not None] or _by_trace(run, several)
+    several = accumulating(run)
+    if not several:
+        raise NothingToJudge(NOT_ACCUMULATED)
+    ratios = [r for t in several if (r := root_over_loss(t)) is not None] or _by_trace(run, several)
     if not ratios:
         raise NothingToJudge("no backward pass could be laid beside the loss of its micro-batch")
     enough = (
@@ -84,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield finding(
         f"{count} micro-batches are summed, not averaged: the gradient is {count} times "
         "that of one large batch",
-        _where(turn),
+        where_divided(turn),
         (
             exact(
                 f"each of {count} backward passes per step starts from its whole mean "
@@ -98,25 +99,6 @@ def check(run: Run) -> Iterator[Finding]:
         Fix(f"Divide the loss by the number of micro-batches ({count}) before backward()."),
         at_most="likely",  # the gradients may be divided afterwards
     )
-
-
-def _finite(turn: Turn) -> bool:
-    return all(
-        np.isfinite(v) for b in turn.backwards if isinstance(v := b.data.get("value"), float)
-    )
-
-
-def _where(turn: Turn) -> tuple[Site, ...]:
-    """The backward pass; or the loss, where one line of the user's leads to both the pass and the
-    step: a library's loop.
-    """
-    backward, loss = turn.backwards[-1], next(iter(turn.of("loss")), None)
-    one_line = (
-        backward.site is not None
-        and turn.taken.site is not None
-        and backward.site.line == turn.taken.site.line
-    )
-    return locate(loss, backward) if one_line else locate(backward, loss)
 
 
 def _by_trace(run: Run, several: list[Turn]) -> list[float]:
@@ -149,27 +131,3 @@ def _by_trace(run: Run, several: list[Turn]) -> list[float]:
 
 def _is_one_of(value: float, known: list[float]) -> bool:
     return any(limits.SAME_SCALAR.kept_by(relative_difference(value, v)) for v in known)
-
-
-def _undivided(turn: Turn) -> float | None:
-    """Root over loss for the passes of one step, None when these are not micro-batches of one
-    loss.
-    """
-    backwards = turn.backwards
-    losses = [e for e in turn.of("loss") if e.data.get("grad") and e.phase == "train"]
-    if not same_place(backwards) or len(losses) != len(backwards) or not same_place(losses):
-        return None
-    shapes = {str(e.data.get("input_shape", [0])[1:]) for e in losses}
-    if any(e.data.get("reduction") != "mean" for e in losses) or len(shapes) > 1:
-        return None
-    forwards = [e for e in turn.of("forward") if e.phase == "train"]
-    # A model without modules has no forward events at all.
-    if forwards and len(forwards) < len(backwards):
-        return None
-    pairs = [
-        (b.data.get("value"), e.data.get("value")) for b, e in zip(backwards, losses, strict=True)
-    ]
-    known = [(b, v) for b, v in pairs if isinstance(b, float) and isinstance(v, float) and v]
-    if len({v for _, v in known}) < 2:
-        return None  # the same batch again: a penalty, a second order, an attack
-    return float(np.median([b / v for b, v in known]))
