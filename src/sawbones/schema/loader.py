@@ -27,3 +27,14 @@ class Loader:
     def source(self) -> str:
         """What its batches call it."""
         return f"loader:{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The rows that the sampler of a loader gave over the whole run."""
+
+    loader: int
+    draws: int
+    different: int
+    lowest: int
+    highest: int

@@ -14,7 +14,7 @@ from sawbones.schema.fitted import Fitted
 from sawbones.schema.held import HeldGroups, HeldTimes, Strangers, VocabularyPair
 from sawbones.schema.labels import LabelProbe, Redraw
 from sawbones.schema.loaded import Restored
-from sawbones.schema.loader import Loader
+from sawbones.schema.loader import Drawn, Loader
 from sawbones.schema.one_off import (
     Buffer,
     Bundle,
@@ -27,6 +27,7 @@ from sawbones.schema.one_off import (
     HeldBack,
     Logged,
     Modes,
+    NormCopy,
     OwnGradient,
     Scaler,
     Syncs,
@@ -68,6 +69,7 @@ class Observed:
     # the loop
     scalers: tuple[Scaler, ...] = ()
     loaders: tuple[Loader, ...] = ()
+    drawn: tuple[Drawn, ...] | None = None
     restored: tuple[Restored, ...] | None = None
     states_taken: tuple[Site, ...] = ()  # lines that ask a model for its weights
     files: tuple[CheckpointFile, ...] = ()
@@ -85,6 +87,7 @@ class Observed:
     own_gradients: tuple[OwnGradient, ...] = ()
     loose_gradients: tuple[int, ...] | None = None  # tensors with gradients in no optimizer
     buffers: tuple[Buffer, ...] = ()
+    norm_copies: tuple[NormCopy, ...] | None = None
     index_writes: tuple[IndexWrites, ...] = ()  # lines that add to places of index tensors
     updates: tuple[Updates, ...] = ()
     nonfinite: FirstNonfinite | None = None

@@ -160,6 +160,19 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class NormCopy:
+    """A copy of a trained model as it was last evaluated, and the statistics of its batch norms."""
+
+    cls: str
+    step: int
+    layers: int
+    unmoved: int  # layers whose means are all 0 and variances all 1
+    moved_in_trained: int  # layers of the model that is trained whose statistics are not
+    written: Site | None = None  # where the parameters of the copy were written
+    site: Site | None = None  # of the evaluation
+
+
+@dataclass(frozen=True, slots=True)
 class DataCode:
     """(file, first line, last line) of the user's functions that read, make and seed samples."""
 

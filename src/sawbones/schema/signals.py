@@ -208,6 +208,16 @@ SIGNALS: dict[str, tuple[str, _Present, _Remove]] = {
         lambda r: bool(r.updates),
         _without("updates"),
     ),
+    "drawn": (
+        "no sampler of a loader was counted",
+        lambda r: bool(r.drawn),
+        _without("drawn"),
+    ),
+    "norm_copies": (
+        "no copy of a trained model with batch norms was evaluated",
+        lambda r: bool(r.norm_copies),
+        _without("norm_copies"),
+    ),
     "index_writes": (
         "nothing is added to places that index tensors name. Nothing to do",
         lambda r: bool(r.index_writes),

@@ -360,3 +360,14 @@ SAME_RANK_LARGEST = Limit(
     "share of the steps",
     "by chance each of n ranks has the largest in one of n steps, at most half of them",
 )
+ROWS_REACHED = Limit(
+    0.5,
+    "share of the rows of a training set that its sampler ever draws",
+    "a sampler that is given the training part of a longer data set reaches more than half of it",
+)
+DRAWS_OF_A_ROW = Limit(
+    2.0,
+    "draws of one epoch over the different rows that were drawn in the whole run",
+    "a sampler of k rows draws about k in an epoch: 1 without replacement, and no more with it once "
+    "all k were met",
+)

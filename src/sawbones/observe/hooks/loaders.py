@@ -17,6 +17,7 @@ from torch.utils.data.distributed import DistributedSampler
 from sawbones.observe.batches import shapes_of
 from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.patches import Patches
+from sawbones.observe.signals.drawn import DrawnRows
 from sawbones.observe.sites import SiteFinder, is_user_file
 from sawbones.schema import Loader, Site
 
@@ -28,22 +29,27 @@ MAX_LOADERS = 64  # described; a script may build one per epoch
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    patches.replace(DataLoader, "__init__", partial(_make_init, recorder))
+    drawn = DrawnRows() if recorder.options.journal else None
+    patches.replace(DataLoader, "__init__", partial(_make_init, recorder, drawn))
     patches.replace(DataLoader, "__iter__", partial(_make_iter, recorder))
     patches.replace(_BaseDataLoaderIter, "__next__", partial(_make_next, recorder))
+    if drawn is not None:
+        make = partial(_make_next_index, recorder, drawn)
+        patches.replace(_BaseDataLoaderIter, "_next_index", make)
+        recorder.at_the_end.append(lambda: recorder.facts.update(drawn=drawn.record()))
     patches.replace(DistributedSampler, "set_epoch", partial(_make_set_epoch, recorder))
 
 
-def _make_init(recorder: Recorder, original: Any) -> Any:
+def _make_init(recorder: Recorder, drawn: DrawnRows | None, original: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if recorder.is_host():
-            recorder.guard("loader", _built, recorder, self)
+            recorder.guard("loader", _built, recorder, drawn, self)
 
     return __init__
 
 
-def _built(recorder: Recorder, loader: Any) -> None:
+def _built(recorder: Recorder, drawn: DrawnRows | None, loader: Any) -> None:
     site = recorder.sites.find()
     dataset = loader.dataset
     entry = Loader(
@@ -63,6 +69,8 @@ def _built(recorder: Recorder, loader: Any) -> None:
         if isinstance(dataset, IterableDataset)
         else None,
     )
+    if drawn is not None:
+        recorder.guard("drawn rows", drawn.built, loader, entry.index)
     # statistics of the data may be gone once the function that builds loaders has returned
     if recorder.fitted is not None:
         recorder.guard("fitted", recorder.fitted.look, sys._getframe(1))
@@ -124,6 +132,16 @@ def _make_next(recorder: Recorder, original: Any) -> Any:
         return value
 
     return __next__
+
+
+def _make_next_index(recorder: Recorder, drawn: DrawnRows, original: Any) -> Any:
+    def _next_index(self: Any) -> Any:
+        given = original(self)
+        if recorder.is_process():
+            recorder.guard("drawn rows", drawn.drew, self, given)
+        return given
+
+    return _next_index
 
 
 def _fetched(recorder: Recorder, iterator: Any, wait_s: float, value: Any) -> None:
