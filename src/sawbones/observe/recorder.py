@@ -43,6 +43,7 @@ from sawbones.observe.signals.fitted import FittedLog
 from sawbones.observe.signals.held_groups import held_groups
 from sawbones.observe.signals.held_times import held_times
 from sawbones.observe.signals.label_probe import PairLog
+from sawbones.observe.signals.norm_copies import NormCopies
 from sawbones.observe.signals.samples import SampleLog
 from sawbones.observe.signals.vocabularies import Vocabularies
 from sawbones.observe.sites import SiteFinder
@@ -101,6 +102,7 @@ class Recorder:
         self.pairs = PairLog() if options.journal else None
         self.samples = SampleLog() if options.journal else None
         self.fitted = FittedLog() if options.journal else None
+        self.norm_copies = NormCopies(self.journal, self.sites) if self.journal else None
         self.vocabularies = Vocabularies() if options.journal else None
         self.shown = ShownSamples(folder) if options.samples else None
         self.sources: LineWatch | None = None  # handed over by the launcher
@@ -256,6 +258,8 @@ class Recorder:
                 self.guard("fitted", self.fitted.saw, tensors_in(given), phase)
             if self.sources is not None:
                 self.guard("sources", self.sources.called, given, phase, loaded, inner)
+            if self.norm_copies is not None:
+                self.guard("norm copies", self.norm_copies.called, inner, phase, self.step)
         self.steps.forward_began(prepared=not self.batches.loader_seen)
         learns = self.phase == "train" and not self.unsure
         if learns:

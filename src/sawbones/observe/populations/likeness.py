@@ -51,7 +51,7 @@ def likeness(trained: nn.Module, other: nn.Module) -> Likeness | None:
         type(other).__name__,
         shared,
         distance,
-        _cosine([(ours[n], theirs[n]) for n in same if ours[n].dim() > 1]),
+        cosine_of([(ours[n], theirs[n]) for n in same if ours[n].dim() > 1]),
         _distance(kept) if kept else None,
         kind,
         dtype,
@@ -80,7 +80,7 @@ def _distance(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float | None:
     return (apart / size) ** 0.5 if size else None
 
 
-def _cosine(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float | None:
+def cosine_of(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> float | None:
     with torch.no_grad():
         both = sum(float((a.double() * b.double()).sum()) for a, b in pairs)
         ours = sum(float(a.double().square().sum()) for a, _ in pairs)

@@ -26,6 +26,8 @@ def write_signals_of_the_end(recorder: Recorder) -> None:
     recorder.facts["streams_used"] = recorder.streams_used()
     if recorder.journal is not None:
         recorder.facts["index_writes"] = recorder.journal.index_writes.record()
+    if recorder.norm_copies is not None:
+        recorder.facts["norm_copies"] = recorder.norm_copies.record()
     # Before the data set is read here: what workers would draw is asked of it as they got it.
     write_data_signals(recorder)
     dataset = recorder.batches.training_dataset()
