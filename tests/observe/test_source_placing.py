@@ -84,6 +84,60 @@ def test_rows_behind_a_mask_are_found(tmp_path: Path) -> None:
     assert (plan["trained"], plan["evaluated"]) == (70, 50)
 
 
+def test_rows_that_are_scaled_on_the_way_to_the_model_are_found(tmp_path: Path) -> None:
+    """As by `model(scaler.transform(x[test]))`: no variable holds what the model is given."""
+    parts = [("train", "xtr", "y[train]"), ("eval", "(x[test] - mean) * 3", "y[test]")]
+    plan = _plan(tmp_path, FOLDS, parts)
+    assert (plan["trained"], plan["evaluated"]) == (80, 40)
+    other = [parts[0], ("eval", "rng.normal(size=(40, 6))", "y[test]")]
+    assert "not found" in _plan(tmp_path, FOLDS, other)["why"]
+
+
+def test_some_columns_of_a_table_are_found_behind_row_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    table = """
+    import pandas as pd
+
+    table = pd.DataFrame({"count": np.arange(120), "a": x[:, 0], "b": x[:, 1], "kind": y})
+    parts = {}
+    for name, rows in (("train", train), ("test", test)):
+        parts[name] = (table.loc[rows, ["a", "b"]].to_numpy() - 3) / 2
+    """
+    given = [("train", "parts['train']", "y[train]"), ("eval", "parts['test']", "y[test]")]
+    plan = _plan(tmp_path, FOLDS + textwrap.dedent(table), given)
+    assert (plan["count"], plan["trained"], plan["evaluated"]) == (120, 80, 40)
+    assert plan["table"]["names"] == ["table"]
+    assert plan["table"]["together"]
+
+
+def test_a_loop_over_single_rows_does_not_end_the_watching(tmp_path: Path) -> None:
+    loop = """
+    rows = []
+    for i in range(3000):
+        rows.append(i)
+    x2 = x + 1.0
+    """
+    parts = [("train", "x2[train]", "y[train]"), ("eval", "x2[test]", "y[test]")]
+    plan = _plan(tmp_path, FOLDS + textwrap.dedent(loop), parts)
+    assert plan["evaluated"] == 40
+
+
+def test_tensors_in_a_data_set_of_a_loader_are_found(tmp_path: Path) -> None:
+    loader = """
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    loader = DataLoader(TensorDataset(torch.tensor(x[test] * 2 - mean)), batch_size=10)
+    """
+    parts = [("train", "xtr", "y[train]")]
+    parts += [
+        ("eval", f"x[test][{i}:{i + 10}] * 2 - mean", f"y[test][{i}:{i + 10}]")
+        for i in (0, 10, 20, 30)
+    ]
+    one_model = _plan(tmp_path, FOLDS + textwrap.dedent(loader), parts)
+    assert (one_model["trained"], one_model["evaluated"]) == (80, 40)
+
+
 TABLE = """
 import numpy as np
 import pandas as pd
@@ -167,3 +221,20 @@ def test_columns_are_scrambled_together_and_others_stay() -> None:
     order = [int(np.flatnonzero(before[:, 0] == v)[0]) for v in value[:, 0]]
     assert order != list(range(50))
     assert np.array_equal(value[:, 2], before[order, 2])
+
+
+def test_the_future_is_changed_in_a_table_and_not_in_an_array_that_is_still_filled(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("pandas")
+    filled = """
+    noise = np.zeros(400)
+    for i in range(1, 400):
+        noise[i] = 0.8 * noise[i - 1] + rng.normal()
+    """
+    made = TABLE.replace("{center}", "").replace("rng.normal(size=400).cumsum()", "noise + 5")
+    start, rest = made.split("price = ", 1)
+    script = start + textwrap.dedent(filled) + "price = " + rest
+    features = "[['gap', 'step']].to_numpy()"
+    parts = [("train", f"train{features}", "train.up"), ("eval", f"test{features}", "test.up")]
+    assert _plan(tmp_path, script, parts)["future"]["names"] == ["price"]

@@ -21,7 +21,8 @@ from sawbones.schema.errors import SawbonesError
 from sawbones.trials.bench import Bench
 
 STEPS = 24  # compared of the training, at most
-LATEST_EVALUATION = 600  # steps: an evaluation that comes later is not waited for
+LATEST_EVALUATION = 600  # steps: an evaluation that comes later is not waited for,
+QUICK_SECONDS = 90.0  # unless the whole run, observed, took no longer than this
 LEAST_ROWS = 20  # compared
 TOO_LATE = "the first evaluation comes too late to be repeated"
 SPLIT_MOVED = "the split, or the labels of the training rows, moved with the change"
@@ -48,6 +49,20 @@ def change_at_source(bench: Bench, run: Run) -> dict[str, Any]:
 
 
 def _features(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
+    """At the table that holds rows and labels, where there is one. What moves only when they are
+    changed before that may be how the script makes its data.
+    """
+    table = plan.get("table")
+    if not table:
+        return _features_at(bench, run, plan)
+    told = _features_at(bench, run, {**plan, **table})
+    if told["outcome"] == "moved":
+        return told
+    before = _features_at(bench, run, plan)
+    return {**before, "is_making": True} if before["outcome"] == "moved" else told
+
+
+def _features_at(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for only_reals in (False, True):
         change = {**_place(plan), "what": "features", "only_reals": only_reals}
@@ -87,7 +102,8 @@ def _future(bench: Bench, run: Run, plan: Plan, features: Plan) -> dict[str, Any
     steps = _first_evaluation(run)
     if steps is None:
         return {"outcome": "refused", "why": TOO_LATE}
-    other = _again(bench, {**_place(place), "what": "features"}, steps)
+    change = {**_place(place), "what": "features"}
+    other = _again(bench, change, steps)
     told = judge_future(plan, other)
     return _with_line(bench, place, _if_repeatable(bench, plan, told, steps))
 
@@ -122,18 +138,23 @@ def judge_future(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
 def _first_evaluation(run: Run) -> int | None:
     """Steps up to the end of the first evaluation; None where that comes too late."""
     evaluated = [e.step for e in run.of_kind("forward") if e.phase == "eval" and e.step > 0]
-    return evaluated[0] + 1 if evaluated and evaluated[0] <= LATEST_EVALUATION else None
+    if not evaluated or (evaluated[0] > LATEST_EVALUATION and run.seconds > QUICK_SECONDS):
+        return None
+    return evaluated[0] + 1
 
 
 def _labels(bench: Bench, run: Run, plan: Plan) -> dict[str, Any]:
+    if not plan["together"] and plan.get("table"):
+        plan = {**plan, **plan["table"]}
     if not plan["together"] or not plan["labels"]:
         why = "rows and labels do not enter the script together: it may make one from the other"
         return {"outcome": "refused", "why": why}
-    steps = _first_evaluation(run)
-    if steps is None:
-        return {"outcome": "refused", "why": TOO_LATE}
+    until = _first_evaluation(run)
+    steps = until or min(run.num_steps, STEPS)
     change = {**_place(plan), "what": "labels", "labels": plan["labels"]}
     told = judge_labels(plan, _again(bench, change, steps))
+    if until is None and told["outcome"] == "kept":  # an input of training would have counted
+        return {"outcome": "refused", "why": TOO_LATE}
     return _with_line(bench, plan, _if_repeatable(bench, plan, told, steps))
 
 
@@ -174,12 +195,18 @@ def judge_labels(plan: Plan, other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _place(plan: Plan) -> dict[str, Any]:
-    return {key: plan[key] for key in ("file", "function", "at", "names", "count", "rows")}
+    keys = ("file", "function", "at", "names", "count", "rows", "by_hand")
+    return {key: plan[key] for key in keys if key in plan}
 
 
 def _again(bench: Bench, change: Mapping[str, Any], steps: int) -> Mapping[str, Any]:
     try:
-        second = bench.rerun(max_steps=steps, sources=True, extra={"source_change": dict(change)})
+        second = bench.rerun(
+            max_steps=steps,
+            sources=True,
+            journal=bool(change.get("by_hand")),  # else the targets are not seen
+            extra={"source_change": dict(change)},
+        )
     except SawbonesError as error:
         return {"why": str(error).splitlines()[0], "calls": (), "changed": ()}
     found: Mapping[str, Any] = second.facts.get("sources") or {}

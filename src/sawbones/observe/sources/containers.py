@@ -229,21 +229,37 @@ def hash_rows(numbers: Numbers) -> Hashes:
 
 
 def held_rows(scope: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(name, container) of the variables of a frame, of members of the script's own objects and of
-    small collections.
+    """(name, container) of the variables of a frame, of members of the script's own objects, of
+    small collections, and of data sets in them.
     """
     for name, value in list(scope.items()):
         if name.startswith("__"):
             continue
         if kind_of(value) is not None:
             yield name, value
-        elif isinstance(value, dict) and len(value) <= _HELD:
-            yield from ((f"{name}[{k!r}]", v) for k, v in list(value.items()) if kind_of(v))
-        elif isinstance(value, (list, tuple)) and len(value) < LEAST_ROWS:
-            yield from ((f"{name}[{i}]", v) for i, v in enumerate(value) if kind_of(v))
         elif _is_plain_object(value):
             members = list(vars(value).items())[:_HELD]
-            yield from ((f"{name}.{k}", v) for k, v in members if kind_of(v))
+            for key, member in members:
+                yield from _held_in(f"{name}.{key}", member)
+        else:
+            yield from _held_in(name, value)
+
+
+def _held_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Of a collection, or of a data set of torch (those of a loader, or of a part of it)."""
+    if kind_of(value) is not None:
+        yield name, value
+    elif isinstance(value, dict) and len(value) <= _HELD:
+        yield from ((f"{name}[{k!r}]", v) for k, v in list(value.items()) if kind_of(v))
+    elif isinstance(value, (list, tuple)) and len(value) < LEAST_ROWS:
+        yield from ((f"{name}[{i}]", v) for i, v in enumerate(value) if kind_of(v))
+    elif _is_data_set(value):
+        yield from held_rows({f"{name}.{k}": v for k, v in list(vars(value).items())[:_HELD]})
+
+
+def _is_data_set(value: Any) -> bool:
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and isinstance(value, data.Dataset) and hasattr(value, "__dict__")
 
 
 def _is_plain_object(value: Any) -> bool:
@@ -255,6 +271,8 @@ def _is_plain_object(value: Any) -> bool:
     module = getattr(nn, "Module", None)
     if module is not None and isinstance(value, module):
         return False
+    if type(value).__module__.split(".")[0] == "pandas":
+        return False  # an index holds nothing of its own
     return type(value).__name__ not in ("module", "function")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sawbones.observe.sources.log import SourceLog
 
 MAX_CALLS = 30  # of one function: more are those of single rows
-MAX_LINES = 3000  # of one call: a loop over single rows
+MAX_LINES = 400_000  # of one call, half a second of watching: a loop over single rows
 MAX_VISITS = 12  # of one line
 MAX_CALLS_IN_ALL = 20_000_000  # of any function, libraries included: some seconds of watching
 
@@ -141,6 +141,7 @@ class LineWatch:
             return
         plain = [t for t in pair if not t.requires_grad]
         if len(plain) == 1 and plain[0].numel() == (pair[0].numel() or pair[1].numel()):
+            self.log.is_loss_by_hand = True
             self.log.asked(plain[0])
 
     def record(self) -> dict[str, Any]:

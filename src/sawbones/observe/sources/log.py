@@ -20,6 +20,7 @@ import numpy as np
 
 from sawbones.observe.sites import is_user_file
 from sawbones.observe.sources.containers import (
+    LEAST_ROWS,
     Hashes,
     Numbers,
     Places,
@@ -58,6 +59,7 @@ class Version:
     depth: int  # frames of the script below it
     rows: Rows
     event: int  # of which look: what appears together has the same
+    is_remade: bool = False  # in place, by a later line
 
     @property
     def count(self) -> int:
@@ -80,8 +82,9 @@ class SourceLog:
         self._changed: list[str] = []
         self.done = False  # the first training call has come: nothing enters any more
         self.why = ""  # nothing was looked at, or not to the end
+        self.is_loss_by_hand = False  # targets are only seen operator by operator
         self._versions: list[Version] = []
-        self._known: dict[tuple[Any, int], tuple[Any, bytes]] = {}
+        self._known: dict[tuple[Any, int], tuple[Any, bytes, int]] = {}
         self._raw: dict[tuple[Any, int], int] = {}
         self._large = 0
         self._filled: dict[tuple[Any, int], int] = {}  # large ones -> their version
@@ -94,6 +97,7 @@ class SourceLog:
         self._seen: dict[str, dict[int, float | None]] = {"train": {}, "eval": {}}
         self._width: int | None = None
         self._latest: Call | None = None
+        self._given: list[Numbers] = []  # to the model at once, in evaluation
         self._trained: list[weakref.ref[Any]] = []  # models
         self._is_next_fold = False  # another model is trained, after an evaluation
 
@@ -135,9 +139,12 @@ class SourceLog:
         if rows.numbers.size > LARGE and not self._has_room(key, rows):
             return
         digest = _digest(rows.hashes)
-        if key in self._known and self._known[key][1] == digest:
-            return
-        self._known[key] = (value, digest)  # held, so that its id is not given to another
+        if key in self._known:
+            if self._known[key][1] == digest:
+                return
+            self._versions[self._known[key][2]].is_remade = True
+        # held, so that its id is not given to another
+        self._known[key] = (value, digest, len(self._versions))
         file = self._shown(frame.f_code.co_filename)
         here = Version(frame.f_code, file, line, frame.f_lineno, name, depth, rows, self._events)
         self._versions.append(here)
@@ -225,6 +232,8 @@ class SourceLog:
         self._latest = call
         self._evaluated_after_training |= phase == "eval" and self.done
         known = self._seen[phase]
+        if phase == "eval" and len(numbers) >= LEAST_ROWS and self._is_worth_keeping(call):
+            self._given.append(numbers.copy())
         if len(known) < MAX_ROWS_SEEN:
             known.update((h, known.get(h)) for h in call.hashes.tolist())
         of_phase = sum(c.phase == phase for c in self._calls)
@@ -234,6 +243,12 @@ class SourceLog:
         for tensor in loaded:
             if all(tensor is not t for _, t in found) and self._take_target(call, tensor):
                 return
+
+    def _is_worth_keeping(self, call: Call) -> bool:
+        """Rows that were not met before, as long as there is room."""
+        kept = sum(g.size for g in self._given)
+        is_known = any(h in seen for seen in self._seen.values() for h in call.hashes[:1].tolist())
+        return not is_known and kept + len(call.hashes) * (self._width or 0) <= LARGE
 
     def _is_new(self, model: Any) -> bool:
         """Trained for the first time. Rows that one model is evaluated on train the next one."""
@@ -271,10 +286,11 @@ class SourceLog:
             }
         if self.why:
             return {"why": self.why}
-        matching = Matching(self._versions, self._seen, self._width or 0)
+        matching = Matching(self._versions, self._seen, self._width or 0, self._given)
         found = matching.plan()
         if "why" in found:
             return found
+        found["by_hand"] = self.is_loss_by_hand
         found["strangers"] = matching.strangers()
         future = matching.future()
         found["row_of"] = matching.evaluated_rows() if found["strangers"] or future else {}
@@ -291,7 +307,7 @@ class SourceLog:
         return {**found, "trace": trace, "calls": [_plain(c) for c in self._calls]}
 
     def _answers(self) -> dict[str, float]:
-        matching = Matching(self._versions, self._seen, self._width or 0)
+        matching = Matching(self._versions, self._seen, self._width or 0, self._given)
         return matching.answers() if "why" not in matching.plan() else {}
 
     def _traced(self, rows: Places, count: int | None = None) -> list[list[Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sawbones.observe.sources.answers import as_asked, follows_answer, is_answer
-from sawbones.observe.sources.containers import Numbers
+from sawbones.observe.sources.containers import Numbers, Rows, hash_rows
 from sawbones.observe.sources.filled import is_filled_for_one_class
 from sawbones.observe.sources.placing import RECOGNISED, Placing
 from sawbones.observe.sources.series import is_interleaved, is_series
@@ -40,12 +40,16 @@ class Known:
 
 
 class Matching:
-    def __init__(self, versions: Sequence[Version], seen: Seen, width: int) -> None:
+    def __init__(
+        self, versions: Sequence[Version], seen: Seen, width: int, given: Sequence[Numbers] = ()
+    ) -> None:
+        """`given`: what the model was given at once in evaluation, some of it."""
         self._versions = versions
         self._seen = seen
         self._width = width
         placing = Placing(versions)
         self._space, self._base = placing.space, placing.base
+        self._given = _placed(placing, given)
         self._is_whole = placing.is_whole
         self._at: dict[str, Any] | None = None  # where rows and labels are there
         self._known: Known | None = None  # once the rows of both phases were recognised
@@ -91,6 +95,7 @@ class Matching:
             "early": [int(h) for h, i in of_row.items() if 0 <= i < rows[0]],
             "evaluated_names": sorted(set(touched)),
             **moment,
+            "table": self._table_moment(space, count, labels, moment),
         }
 
     def strangers(self) -> list[dict[str, Any]]:
@@ -177,14 +182,18 @@ class Matching:
         return is_series(tables, self._label_values())
 
     def future(self) -> dict[str, Any] | None:
-        """For a series: the first line at which all rows are there in any form, and all rows from
-        one on, before which some evaluated ones stand. What these are made of must not change.
+        """For a series: the first line at which all rows are there in any form, a table before
+        arrays that it may be made of, and all rows from one on, before which some evaluated ones
+        stand. What these are made of must not change. An array that is still being filled is no
+        place to change anything.
         """
         known = self._known
         if known is None or not self._is_series():
             return None
         wholes = [x for _, x in self._wholes(known.space, known.count)]
-        start = min(wholes, key=lambda x: (x.depth, x.event))
+        tables = [x for x in wholes if x.rows.names and not x.rows.is_text]
+        filled = [x for x in wholes if not x.is_remade]
+        start = min(tables or filled or wholes, key=lambda x: (x.depth, x.event))
         names = {x.name for x in wholes if x.event == start.event and x.code is start.code}
         middle = known.evaluated[len(known.evaluated) // 2]
         return {
@@ -231,6 +240,8 @@ class Matching:
                     pairs = zip(version.rows.hashes.tolist(), self._base[v].tolist(), strict=True)
                     for h, i in pairs:
                         table.setdefault(h, i)
+            for h, i in self._given.get(space, ()):
+                table.setdefault(h, i)
             least = min(
                 sum(h in table for h in self._seen[phase]) / len(self._seen[phase])
                 for phase in ("train", "eval")
@@ -265,6 +276,35 @@ class Matching:
             for v, version in enumerate(self._versions)
             if self._space[v] == space and version.count == count and self._is_whole(v)
         ]
+
+    def _table_moment(
+        self,
+        space: int,
+        count: int,
+        labels: Sequence[tuple[int, int]],
+        moment: Mapping[str, Any],
+    ) -> dict[str, Any] | None:
+        """The first table that holds rows and labels, where it is put together later than they are
+        there: until then a script may still be making its data.
+        """
+        column_of = dict(reversed(labels))
+        tables = [
+            (v, x)
+            for v, x in self._wholes(space, count)
+            if v in column_of and x.rows.names and x.rows.numbers.shape[1] > 1
+        ]
+        v, start = min(tables, key=lambda t: (t[1].depth, t[1].event), default=(-1, None))
+        if start is None or (start.file, start.at) == (moment["file"], moment["at"]):
+            return None
+        return {
+            "file": start.file,
+            "function": start.code.co_name,
+            "line": start.line,
+            "at": start.at,
+            "names": [start.name],
+            "labels": [[start.name, column_of[v]]],
+            "together": True,
+        }
 
     def _moment(
         self, space: int, count: int, labels: Sequence[tuple[int, int]]
@@ -303,3 +343,15 @@ class Matching:
                     "together": together,
                 }
         return best
+
+
+def _placed(placing: Placing, given: Sequence[Numbers]) -> dict[int, list[tuple[int, int]]]:
+    """Space -> (hash, number) of rows that were made on the way to the model."""
+    told: dict[int, list[tuple[int, int]]] = {}
+    for numbers in given:
+        hashes = hash_rows(numbers)
+        found = placing.given(Rows(numbers, (), hashes))
+        if found is not None:
+            pairs = zip(hashes.tolist(), found[1].tolist(), strict=True)
+            told.setdefault(found[0], []).extend(pairs)
+    return told

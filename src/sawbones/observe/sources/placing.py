@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from sawbones.observe.sources.containers import FEW_KINDS, LEAST_ROWS, Numbers, Places
+from sawbones.observe.sources.containers import FEW_KINDS, LEAST_ROWS, Numbers, Places, Rows
 
 if TYPE_CHECKING:
     from sawbones.observe.sources.log import Version
@@ -18,6 +19,8 @@ RECOGNISED = 0.9  # share of rows that must be found
 SAME_COLUMN = 0.9999  # correlation of a column with itself, scaled
 _LOOKED_BACK = 16  # earlier containers that the rows of one are looked for in
 _COLUMNS_COMPARED = 8
+_OF_A_TABLE = 0.5  # share of the measurements of some rows that must be columns of it
+_ROUNDING = 1e-3  # spreads
 _MAPS = 24  # lists of row numbers and masks that are tried
 
 
@@ -42,7 +45,11 @@ class Placing:
             self.space.append(-1)
             self.base.append(np.zeros(0, np.int64))
             return
-        found = self._by_labels(number) or self._by_rows(number) or self._by_map(number)
+        found = (
+            self._by_labels(number)
+            or self._by_rows(here.rows, number)
+            or self._by_map(here.rows, number)
+        )
         if found is None:
             earlier = [
                 u
@@ -72,14 +79,19 @@ class Placing:
                 return self.space[u], self.base[u][order[places]]
         return None
 
-    def _by_rows(self, number: int) -> tuple[int, Places] | None:
+    def given(self, rows: Rows) -> tuple[int, Places] | None:
+        """Where rows that a model was given at once, and that no variable holds, come from: a
+        scaled copy of a container of as many rows, or of those that row numbers pick.
+        """
+        return self._by_map(rows, len(self._versions), as_many=True)
+
+    def _by_rows(self, rows: Rows, number: int) -> tuple[int, Places] | None:
         """Where the rows themselves are found in an earlier container of the same width."""
-        here = self._versions[number]
-        hashes = here.rows.hashes
-        alone = here.rows.numbers.shape[1] == 1  # single values repeat, whole rows are copies
+        hashes = rows.hashes
+        alone = rows.numbers.shape[1] == 1  # single values repeat, whole rows are copies
         if alone and len(np.unique(hashes)) < RECOGNISED * len(hashes):
             return None
-        for u in self._as_wide(number):
+        for u in self._as_wide(rows, number):
             table = self._table(u)
             places = np.array([table.get(h, -1) for h in hashes.tolist()], np.int64)
             if np.mean(places >= 0) >= RECOGNISED:
@@ -87,31 +99,35 @@ class Placing:
                 return self.space[u], base
         return None
 
-    def _by_map(self, number: int) -> tuple[int, Places] | None:
-        """Where row numbers that the script holds pick rows of an earlier container of the same
-        width, of which these are a scaled copy.
+    def _by_map(self, rows: Rows, number: int, as_many: bool = False) -> tuple[int, Places] | None:
+        """Where row numbers that the script holds pick rows of an earlier container, of which these
+        are a scaled copy, or some columns of one; `as_many`: or all rows of one, as they stand.
         """
-        here = self._versions[number]
-        for places in reversed(self._maps):
-            if len(places) != here.count:
-                continue
-            for u in self._as_wide(number):
-                other = self._versions[u]
-                fits = other.count > here.count and int(places.max()) < other.count
-                if fits and _is_scaled(here.rows.numbers, other.rows.numbers[places]):
+        count = len(rows.hashes)
+        maps = [places for places in reversed(self._maps) if len(places) == count]
+        for u in self._as_wide(rows, number, or_wider=True) if maps or as_many else ():
+            other = self._versions[u]
+            fits = [m for m in maps if other.count > count and int(m.max()) < other.count]
+            if as_many and other.count == count:
+                fits = [np.arange(count)]
+            for places in fits:
+                if _is_copy(rows.numbers, other.rows.numbers[places]):
                     return self.space[u], self.base[u][places]
         return None
 
-    def _as_wide(self, number: int) -> Iterator[int]:
-        """Earlier containers of the same width, the latest first. Smaller ones cannot hold it."""
-        here = self._versions[number]
+    def _as_wide(self, rows: Rows, number: int, or_wider: bool = False) -> Iterator[int]:
+        """Earlier containers of the same width, the latest first. Smaller ones cannot hold it.
+        `or_wider`: tables too, of which these rows may be some columns.
+        """
+        count, width = rows.numbers.shape
         looked = 0
         for u in range(number - 1, -1, -1):
             other = self._versions[u]
             if looked >= _LOOKED_BACK:
                 return
-            holds = self.space[u] >= 0 and other.count >= RECOGNISED * here.count
-            if holds and other.rows.numbers.shape[1] == here.rows.numbers.shape[1]:
+            holds = self.space[u] >= 0 and other.count >= RECOGNISED * count
+            table = or_wider and other.rows.numbers.shape[1] > 1
+            if holds and (table or other.rows.numbers.shape[1] == width):
                 looked += 1
                 yield u
 
@@ -146,6 +162,38 @@ def _maps_in(version: Version) -> list[Places]:
         return []
     both = [np.flatnonzero(column == 1), np.flatnonzero(column == 0)]
     return [places for places in both if len(places) >= LEAST_ROWS]
+
+
+def _is_copy(ours: Numbers, theirs: Numbers) -> bool:
+    """Whether rows are those of another container, scaled: column by column, or, where it has other
+    columns besides, as far as measurements are concerned.
+    """
+    if ours.shape[1] == theirs.shape[1] and _is_scaled(ours, theirs):
+        return True
+    measured = [c for c in range(ours.shape[1]) if _is_measured(ours[:, c])]
+    measured = measured[:: 1 + len(measured) // _COLUMNS_COMPARED]
+    mine, others = _in_spreads(ours[:, measured]), _in_spreads(theirs)
+    if not mine.size or not others.size:
+        return False
+    alike = mine.T @ others
+    nearest = np.abs(alike).argmax(1)
+    signs = np.sign(alike[np.arange(len(nearest)), nearest])
+    # In every row: a correlation would not do, two parts of a count of the rows have one of 1
+    off = np.abs(mine - signs * others[:, nearest]).max(0)
+    return float(np.mean(off <= _ROUNDING)) >= _OF_A_TABLE
+
+
+def _is_measured(column: Numbers) -> bool:
+    """A value of its own in nearly every row: two columns of such do not follow by accident."""
+    return bool(np.all(np.isfinite(column)) and len(np.unique(column)) >= RECOGNISED * len(column))
+
+
+def _in_spreads(numbers: Numbers) -> npt.NDArray[np.float64]:
+    """Columns that vary, without anything missing, as distances from their mean in spreads."""
+    plain = numbers.astype(np.float64)
+    spread = plain.std(0)
+    used = np.isfinite(spread) & (spread > 0)
+    return np.asarray((plain[:, used] - plain[:, used].mean(0)) / spread[used])
 
 
 def _is_scaled(ours: Numbers, theirs: Numbers) -> bool:

@@ -41,7 +41,9 @@ A scaler fitted on the training part makes that part's own moments 0 and 1, and 
 it is where each part has its own scaler. Folds of a cross validation have a scaler each, and their
 rows together are not standardised. Data that their maker standardised as a whole before anybody
 split them leave no fit behind: a suspicion, no more. Where the split or the labels of training rows
-move with the change, or no row of the batches is recognised, nothing follows from it, and a process
+move with the change, or no row of the batches is recognised, nothing follows from it. A script that
+puts a table together from rows and labels may have scaled them as a whole to make up its data: what
+moves only by a change before that table is a suspicion. A process
 over time may carry a change to later rows, never to earlier ones. In `audit leaks` a feature that lies between 0
 and 1 by nature is only suspected, and only where both ends are reached once.
 
@@ -125,6 +127,7 @@ def _moved(trial: Mapping[str, Any]) -> Finding:
             "Split first, fit on the training part alone, and only apply what was fitted "
             "to the rest."
         ),
+        at_most="suspected" if trial.get("is_making") else "proven",
     )
 
 
