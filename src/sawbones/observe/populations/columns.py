@@ -50,7 +50,7 @@ def strongest_column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None
     module = copy.deepcopy(trained).train(one.is_training)
     rows, wanted = one.rows[:MAX_ROWS], (one.wanted if one.wanted is not None else one.rows[:, 0])
     wanted = wanted[:MAX_ROWS]
-    score = _score(module, rows, wanted)
+    score = share_right(module, rows, wanted)
     if score is None or abs(score - float(1 - _errors(one)[:MAX_ROWS].mean())) > 1e-6:
         return None  # the model is not what it was, or wants more than these rows
     constant = max(float(np.mean(wanted == c)) for c in np.unique(wanted))
@@ -61,11 +61,11 @@ def strongest_column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None
     for column in range(rows.shape[1]):
         other = rows.copy()
         other[:, column] = rows[order, column]
-        drops.append((_score(module, other, wanted) or 0.0, column))
+        drops.append((share_right(module, other, wanted) or 0.0, column))
     without, column = min(drops)
     alone = rows[order].copy()
     alone[:, column] = rows[:, column]
-    kept = _score(module, alone, wanted) or 0.0
+    kept = share_right(module, alone, wanted) or 0.0
     gain = score - constant
     if score - without < OWED * gain or kept - constant < LEFT * gain:
         return None
@@ -87,7 +87,8 @@ def _errors(one: Judged) -> npt.NDArray[np.float64]:
     return one.errors if one.errors is not None else np.zeros(len(one.hashes))
 
 
-def _score(module: nn.Module, rows: Values, wanted: Values) -> float | None:
+def share_right(module: nn.Module, rows: Values, wanted: Values) -> float | None:
+    """Of the answers for these rows; None where they are not one for each."""
     with torch.no_grad():
         given = torch.from_numpy(rows).to(next(module.parameters()).dtype)
         result = module(given)

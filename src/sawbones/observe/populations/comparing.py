@@ -4,7 +4,7 @@ with what moved, and copies of a model that answer otherwise than it does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from sawbones.observe.populations.log import PassLog
 from sawbones.observe.populations.near_texts import joined, near_texts
 from sawbones.observe.populations.serving import served_pairs
 from sawbones.observe.populations.shifting import worse_pairs
+from sawbones.observe.populations.undoing import put_back
 from sawbones.schema import Site
 
 SHOWN_LINES = 4
@@ -32,6 +33,7 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
         if (one := judged(i, here, log.trained)) is not None
     ]
     width = found[0].rows.shape[1] if found else 0
+    worse = worse_pairs(found, log.trained_rows(width))
     return {
         "why": log.why,
         "passes": [_described(one) for one in found],
@@ -40,9 +42,9 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
         "near_texts": _near_texts(log, found),
         "channels": _channels(log, found),
         "worse": [
-            {**pair, "sites": _sites(found, pair["later"], pair["reference"])}
-            for pair in worse_pairs(found, log.trained_rows(width))
+            {**pair, "sites": _sites(found, pair["later"], pair["reference"])} for pair in worse
         ],
+        "put_back": _put_back(log, found, worse),
         "served": [
             {**pair, "sites": _sites(found, pair["served"], pair["trained"])}
             for pair in served_pairs(found)
@@ -50,19 +52,32 @@ def compare_passes(log: PassLog) -> dict[str, Any]:
     }
 
 
-def _column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
-    """Measured with the model itself, which answers once more for scrambled rows. Whatever it draws
-    or raises stays here.
+def _asked_again(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Measured with the model itself, which answers once more for other rows. Whatever it draws or
+    raises stays here.
     """
     rng = torch.random.get_rng_state()
     try:
-        told = strongest_column(log, found)
+        return ask()
     except Exception:  # a model may refuse rows that no script would give it
         return None
     finally:
         torch.random.set_rng_state(rng)
+
+
+def _column(log: PassLog, found: list[Judged]) -> dict[str, Any] | None:
+    told = _asked_again(lambda: strongest_column(log, found))
     if told is not None:
         told["sites"] = list(log.latest()[told["number"]].lines[:SHOWN_LINES])
+    return told
+
+
+def _put_back(
+    log: PassLog, found: list[Judged], worse: Sequence[dict[str, Any]]
+) -> dict[str, Any] | None:
+    told = _asked_again(lambda: put_back(log, found, worse))
+    if told is not None:
+        told["sites"] = _sites(found, told["served"], told["reference"])
     return told
 
 
