@@ -231,3 +231,15 @@ def test_what_was_not_committed_is_kept_masked_and_compared(
     told = capsys.readouterr().out
     assert "source       uncommitted change of train.py:" in told and "+rate = 3.0" in told
     assert max(map(len, told.splitlines()[1:])) <= 80
+
+
+def test_a_run_that_was_not_there_yet_is_no_trouble_once_it_is(tmp_path: Path) -> None:
+    hub = Hub([tmp_path / "run"])
+    assert hub._looked(0) and "no recorded run" in hub.state()["views"][0]["trouble"]
+    hub.version = 1
+    made = Recording(tmp_path / "run")
+    made.steps(3)
+    made.end()
+    hub.runs[0].poll()
+    assert hub._looked(0)
+    assert hub.state(since=1)["views"][0]["trouble"] == "", "a client keeps what is not replaced"

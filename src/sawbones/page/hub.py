@@ -95,7 +95,8 @@ class Hub:
             return False
         before = self.views[number]
         try:
-            self.views[number], self._recorded[number] = view(str(run.folder))
+            found, self._recorded[number] = view(str(run.folder))
+            self.views[number] = {**found, "trouble": ""}  # what was told before is over
         except SawbonesError as error:
             self.views[number] = {**before, "trouble": str(error)}
         for part, value in self.views[number].items():
