@@ -13,9 +13,15 @@ from typing import Any
 
 import pytest
 
-from sawbones.integrations.mcp.answers import MOST_CHARS, fitting, of_report, part_of, size
+mcp = pytest.importorskip("mcp.server.mcpserver")
 
-mcp = pytest.importorskip("mcp")
+from sawbones.integrations.mcp.answers import (  # noqa: E402
+    MOST_CHARS,
+    fitting,
+    of_report,
+    part_of,
+    size,
+)
 
 SICK = """import torch
 from torch import nn
