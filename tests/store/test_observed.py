@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from dataclasses import fields
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import sawbones
 from sawbones.schema import Ending, Run, Site
 from sawbones.schema.observed import Observed
 from sawbones.schema.one_off import Graphs, Scaler, TwinRun
+from sawbones.store import RunWriter, read_run
 from sawbones.store.codec import decode_fields, to_plain
+from sawbones.store.errors import RunNotReadable
 
 NOT_TYPED = 4  # names that are still read from run.facts, untyped; the number may only fall
 READ = re.compile(r"""(?<!recorder)(?<!self)(?<!_r)(?<!\.r)\.facts(?:\.get\(|\[)"(\w+)\"""")
@@ -42,3 +45,13 @@ def test_what_was_recorded_comes_back_as_its_own_type(value: dict[str, object]) 
     assert decode_fields(Observed, to_plain(value)) == value
     run = Run("train.py", (), "", {}, Ending("finished"), **decode_fields(Observed, value))
     assert {name: getattr(run, name) for name in value} == value
+
+
+def test_a_recording_of_before_is_refused_in_one_line(tmp_path: Path) -> None:
+    RunWriter(tmp_path / "run").close()
+    with sqlite3.connect(tmp_path / "run" / "run.db") as db:
+        db.execute("update meta set value = '1' where key = 'schema_version'")
+    db.close()
+    with pytest.raises(RunNotReadable, match=r"recorded with schema 1; .* Record it again") as told:
+        read_run(tmp_path / "run")
+    assert "\n" not in str(told.value)
