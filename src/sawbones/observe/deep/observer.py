@@ -43,6 +43,7 @@ from sawbones.observe.deep.guard import untouched
 from sawbones.observe.deep.measure import Ledger
 from sawbones.observe.deep.modules import ModuleCall, ModuleWatch, Paths, is_compiled
 from sawbones.observe.deep.trace import MAX_OPS, RawOp, Ref, Tracer
+from sawbones.observe.fingerprints import tensors_in
 from sawbones.observe.guard import is_from_outside
 from sawbones.observe.sites import SiteFinder
 from sawbones.schema import DeepStep
@@ -278,7 +279,9 @@ class DeepObserver:
             "masks", lambda: roles.find_masks(graph, self._modules.top_calls, sources, paths), ()
         )
         self._contained("blanks", lambda: blanks.fill(graph, fields["masks"]), None)
-        self._probes["reads"] = self._contained("reads", lambda: reads.find(graph, sources), [])
+        self._probes["reads"] = self._contained(
+            "reads", lambda: reads.find(graph, sources, self._given()), []
+        )
         self._probes["pictures"] = self._contained(
             "pictures", lambda: picture_axes.measure(self._modules.top_calls), None
         )
@@ -308,6 +311,11 @@ class DeepObserver:
         fields["weights"] = self._contained(
             "weights", lambda: weights.histograms(self._tops(), paths), ()
         )
+
+    def _given(self) -> list[torch.Tensor]:
+        """What the models of this step were called with."""
+        calls = self._modules.top_calls
+        return [t for call in calls for _, t in tensors_in((call.args, call.kwargs))]
 
     def _shown(self) -> list[RawOp]:
         """A long trace keeps its beginning and its end."""

@@ -2,7 +2,8 @@
 
 ## What it sees
 On deep steps, operators that read one position per sequence out of (batch, time, features), by
-value, and the padding of the tokens behind it. Fires when such a read, feeding a loss with one
+value, and the padding of the tokens behind it, or of rows of numbers that end in zeros and whose
+lengths the model is given (without those, zeros may be values: a suspicion). Fires when such a read, feeding a loss with one
 target per sequence, lands on padding in padded rows on every deep step; also when rows that are
 padded on the left are packed by their lengths, which keeps the padding and cuts the text. The
 earliest step is 0.
@@ -50,7 +51,7 @@ from sawbones.trace.graph import StepGraph, lookup
 from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines
 
-NEEDS = ("deep", "tokens")
+NEEDS = ("deep",)
 USES = ("source_lines", "loaders")
 EXPLAINS = (
     "data.labels-misaligned",
@@ -96,9 +97,10 @@ def _read_on_padding(run: Run, hits: list[tuple[DeepStep, Mapping[str, Any]]]) -
     steps = [deep.step for deep, _ in hits[:5]]
     return finding(
         f"Padding is on the {side}, and the position that is read lies in it",
-        _where(run, as_site(read["site"])),
+        _where(run, as_site(read["site"]), read_first=read.get("lengths_told") is not None),
         (exact(text, landed / padded, signal="deep", steps=steps),),
-        Fix(
+        at_most="suspected" if read.get("lengths_told") is False else "proven",
+        fix=Fix(
             "Pad on the other side, or read each sequence at its own last (or first) real position."
         ),
     )
@@ -115,12 +117,15 @@ def _single_reads(deep: DeepStep) -> list[Mapping[str, Any]]:
     return [r for r, site in zip(reads, sites, strict=True) if sites.count(site) == 1]
 
 
-def _where(run: Run, used: Site | None) -> tuple[Site, ...]:
-    """Where rows are padded, if that was seen, then where the wrong end is read."""
+def _where(run: Run, used: Site | None, *, read_first: bool = False) -> tuple[Site, ...]:
+    """Where rows are padded, if that was seen, then where the wrong end is read; of rows of numbers
+    the other way round, as many lines put numbers into zeros.
+    """
     pads = data_lines(run, "pad")
     collate = loader_sites(run)[1:]
     near = inside_collate(run, pads) if collate else pads
-    return locate(*near[:1], used, *collate, *loader_sites(run)[:1])[:4]
+    lines = (used, *near[:1]) if read_first else (*near[:1], used)
+    return locate(*lines, *collate, *loader_sites(run)[:1])[:4]
 
 
 def _packed(run: Run, packings: list[_Packing]) -> Iterator[Finding]:
