@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -303,6 +303,17 @@ def _end_on_sigterm(session: Session) -> None:
     interrupts.set_own(signal.SIGTERM, stop)
 
 
+def _with_trace(record: Crash | None, context: Mapping[str, Any]) -> Crash | None:
+    """What a deep step, or the repeated call, knows of the operator that failed."""
+    from sawbones.observe.post_mortem import with_traced_operands
+
+    if record is not None and context.get("last_operators"):
+        record = replace(record, recent=tuple(context["last_operators"]))
+    if record is not None and context.get("failing"):
+        record = with_traced_operands(record, context["failing"])
+    return record
+
+
 def crashed(error: BaseException, session: Session) -> Ending:
     sites = session.recorder.sites if session.recorder is not None else SiteFinder(session.root)
     frames: list[Site] = []
@@ -334,8 +345,7 @@ def crashed(error: BaseException, session: Session) -> Ending:
         if session.recorder.capture is not None:  # first: the context repeats the last call
             session.recorder.guard("capture", session.recorder.capture.crashed, error, inner)
         context = session.recorder.guard("crash", crash_context, session.recorder) or {}
-    if record is not None and context.get("last_operators"):
-        record = replace(record, recent=tuple(context["last_operators"]))
+        record = _with_trace(record, context)
     return Ending(
         "exception",
         1,

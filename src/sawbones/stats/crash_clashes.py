@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from math import prod
 
 from sawbones.schema import Bound
@@ -13,6 +14,8 @@ from sawbones.stats.crashes import Given, Refusal
 
 VIEWING = ("view", "reshape", "view_as", "unflatten")
 Shape = tuple[int, ...]
+_ATTENTION = ("bsz", "num_heads", "tgt_len", "src_len")  # as torch names them
+MOST_ORDERED = 5  # operands of an einsum whose orders are tried
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,28 @@ class Clash:
     got: str
     fix: str
     exactly: tuple[float, float] | None
+
+
+def listed(call: Refusal) -> list[Given]:
+    """The tensors of a list that is written out, each as the user wrote it."""
+    for operand in call.expression.operands:
+        items = operand.bound.items if operand.bound is not None else ()
+        if items and all(item.kind == "tensor" for item in items):
+            names = _elements(operand.text)
+            same = len(names) == len(items)
+            texts = names if same else [f"{operand.text}[{i}]" for i in range(len(items))]
+            return [Given(name, item) for name, item in zip(texts, items, strict=True)]
+    return []
+
+
+def _elements(text: str) -> list[str]:
+    try:
+        written_out = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return []
+    if not isinstance(written_out, (ast.List, ast.Tuple)):
+        return []
+    return [ast.unparse(part) for part in written_out.elts]
 
 
 # -- views
@@ -171,11 +196,33 @@ def einsum_clash(call: Refusal) -> Clash | None:
                     f"{operand.text}",
                     f"{before[0]} along {letter} in {operand.text} too",
                     f"{size} ({operand.text} is {written(shape)})",
-                    f"Make {operand.text} with {before[0]} along the axis {letter} (the layer that "
-                    f"gives it has {size} outputs), or give the axes different letters.",
+                    _other_order(inputs, [(o.text, o.bound.shape) for o in tensors if o.bound])
+                    or f"Make {operand.text} with {before[0]} along the axis {letter} (the layer "
+                    f"that gives it has {size} outputs), or give the axes different letters.",
                     (size, before[0]),
                 )
     return None
+
+
+def _other_order(inputs: Sequence[str], given: Sequence[tuple[str, Shape]]) -> str:
+    """Advice where exactly one other order of the operands fits the letters."""
+    if len(given) > MOST_ORDERED:
+        return ""
+    orders = [p for p in permutations(given) if _one_size_each(inputs, [s for _, s in p])]
+    if len(orders) != 1:
+        return ""
+    names = ", ".join(name for name, _ in orders[0])
+    return f"The operands fit these letters in another order: {names}."
+
+
+def _one_size_each(inputs: Sequence[str], shapes: Sequence[Shape]) -> bool:
+    known: dict[str, int] = {}
+    for letters, shape in zip(inputs, shapes, strict=True):
+        if len(letters) != len(shape):
+            return False
+        if any(known.setdefault(a, size) != size for a, size in zip(letters, shape, strict=True)):
+            return False
+    return True
 
 
 def mask_clash(call: Refusal) -> Clash | None:
@@ -205,6 +252,55 @@ def mask_clash(call: Refusal) -> Clash | None:
         fix,
         (given, have),
     )
+
+
+def attention_clash(call: Refusal, held: Mapping[str, Bound]) -> tuple[Given, Clash] | None:
+    """A mask of nn.MultiheadAttention, against the sizes that it had computed when it refused."""
+    sizes = [held[name].value for name in _ATTENTION if name in held]
+    if len(sizes) != len(_ATTENTION) or None in sizes:
+        return None
+    batch, heads, queries, keys = (int(size or 0) for size in sizes)
+    for name in ("attn_mask", "key_padding_mask"):
+        bound = held.get(name)
+        if bound is None or bound.kind != "tensor":
+            continue
+        wanted: Shape = (batch, keys)
+        if name == "attn_mask":
+            wanted = (queries, keys) if len(bound.shape) == 2 else (batch * heads, queries, keys)
+        if bound.shape == wanted:
+            continue
+        given = Given(_as_written(call, name, bound), bound)
+        fix = f"Make it {written(wanted)}: " + (
+            f"{queries} queries by {keys} keys of this batch."
+            if len(wanted) == 2 and name == "attn_mask"
+            else f"one row for each of {batch} examples, one column for each of {keys} keys."
+            if name == "key_padding_mask"
+            else f"one layer for each of {batch} examples and {heads} heads."
+        )
+        if bound.shape == (batch, queries, keys) and name == "attn_mask":
+            fix = (
+                f"Give every head its layer: {given.name}.repeat_interleave({heads}, dim=0) is "
+                f"{written(wanted)}, in the order (example, head)."
+            )
+        pairs = [(a, b) for a, b in zip(bound.shape, wanted, strict=False) if a != b]
+        title = f"{call.layer} is given {name} of {written(bound.shape)}"
+        return given, Clash(
+            f"{title} and needs {written(wanted)}",
+            f"{written(wanted)} for {batch} examples, {heads} heads, {queries} queries and {keys} "
+            "keys",
+            f"{written(bound.shape)} ({given.name})",
+            fix,
+            pairs[0] if pairs else (len(bound.shape), len(wanted)),
+        )
+    return None
+
+
+def _as_written(call: Refusal, name: str, bound: Bound) -> str:
+    for operand in call.expression.operands:
+        same = operand.bound is not None and operand.bound.shape == bound.shape
+        if operand.keyword == name or (not operand.keyword and same):
+            return operand.text
+    return name
 
 
 def swapped(a: Shape, b: Shape) -> tuple[int, int] | None:

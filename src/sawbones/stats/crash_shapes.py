@@ -22,6 +22,7 @@ _POSITION = {
     "d_model": 0,
     "in1_features": 0,
     "in2_features": 1,
+    "weight": 0,
 }
 _LAST_AXIS = {
     "in_features": "columns",

@@ -10,6 +10,7 @@ from itertools import pairwise
 from sawbones.schema import Assignment, Bound, Crash, CrashFrame, Expression, Run, Site
 
 _CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "DataParallel")
+_OF_TORCH = ("torch", "opt_einsum")  # what einsum asks for the order of its products
 _NOTHING = CrashFrame(Site("", 0), True)
 
 
@@ -80,7 +81,7 @@ def refused_by_torch(died: Crash) -> bool:
     if deliberate(died) or not died.frames:
         return False
     last = died.frames[-1]
-    return last.user or last.home.split(".")[0] == "torch"
+    return last.user or last.home.split(".")[0] in _OF_TORCH
 
 
 def frame_of(died: Crash, function: str, home: str = "torch") -> CrashFrame | None:
@@ -251,9 +252,19 @@ def makers(run: Run, text: str) -> list[Assignment]:
 def makers_of(died: Crash, text: str) -> list[Assignment]:
     """The same for a crash whose frames end elsewhere."""
     found: list[Assignment] = []
-    for name in names_of(text):
-        for frame, known_as in callers(died, inner_frame(died), name):
-            found += [a for a in origins(frame, known_as) if a.how != "argument"]
+    waiting = [(inner_frame(died), name) for name in names_of(text)]
+    seen: list[tuple[Site, str]] = []
+    while waiting:
+        first, name = waiting.pop(0)
+        if (first.site, name) in seen:
+            continue
+        seen.append((first.site, name))
+        for frame, known_as in callers(died, first, name):
+            lines = origins(frame, known_as)
+            found += [a for a in lines if a.how != "argument"]
+            # an argument that it was made of is followed to the frames that gave it
+            given = [a.name for a in lines if a.how == "argument" and a.name != known_as]
+            waiting += [(frame, argument) for argument in given]
     return list(dict.fromkeys(found))
 
 

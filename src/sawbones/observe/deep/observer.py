@@ -495,7 +495,11 @@ class DeepObserver:
             failed = self._tracer.failed
             operator = None
             if failed is not None:
-                operator = {**failed, "inputs": [nonfinite.range_of(r) for r in failed["inputs"]]}
+                layouts = failed["layouts"]
+                seen = [nonfinite.range_of(r) for r in failed["inputs"]]
+                both = zip(seen, layouts, strict=True)
+                operator = {k: failed[k] for k in ("op", "site", "args", "error")}
+                operator["inputs"] = [a | b for a, b in both]
             last = [_op_record(op, paths) for op in self._tracer.ops[-12:]]
         return {"modules": chain, "operator": operator, "last_operators": last}
 

@@ -391,15 +391,13 @@ class Tracer:
     def _fail(
         self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], frame: Any, text: str
     ) -> None:
-        inputs = [
-            self.ref(t)
-            for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)
-        ]
+        given = [t for _, t in zip(range(_MAX_INPUTS), tensors_in((args, kwargs)), strict=False)]
         bound = {f"arg{i}": value for i, value in enumerate(args)} | dict(kwargs)
         self.failed = {
             "op": name,
             "site": self._sites.find(frame),
-            "inputs": inputs,
+            "inputs": [self.ref(t) for t in given],
+            "layouts": [_layout(t) for t in given],
             "args": scalars(name, bound),
             "error": text,
         }
@@ -410,6 +408,15 @@ class Tracer:
             entry.strong = None
         self._entries.clear()
         self._kept_storages.clear()
+
+
+def _layout(tensor: torch.Tensor) -> dict[str, Any]:
+    strides = list(tensor.stride()) if tensor.layout is torch.strided else None
+    return {
+        "device": str(tensor.device),
+        "strides": strides,
+        "requires_grad": tensor.requires_grad,
+    }
 
 
 HOLDING.bridges.add(Tracer._watched.__code__)

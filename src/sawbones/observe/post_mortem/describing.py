@@ -254,12 +254,19 @@ def _tensor(value: Any, name: str, home: str) -> Bound:
         str(value.device),
         bool(value.requires_grad),
         type(node).__name__ if node is not None else "",
-        settings={**_version(value), **value_range(value)},
+        settings={**_version(value), **value_range(value), **_strides(value)},
     )
 
 
 def _version(value: torch.Tensor) -> dict[str, int]:
     return {"version": int(value._version)} if not value.is_inference() else {}
+
+
+def _strides(value: torch.Tensor) -> dict[str, list[int]]:
+    """Of a tensor whose values do not lie one after another."""
+    strided = value.layout is torch.strided
+    scattered = strided and not value.is_contiguous()
+    return {"strides": list(value.stride())} if scattered else {}
 
 
 def _other(value: object, cls: type, name: str, home: str) -> Bound:

@@ -173,8 +173,8 @@ class _Finder:
         if isinstance(node, (ast.List, ast.Tuple)):
             items = [self.value(part) for part in node.elts]
             return MISSING if any(item is MISSING for item in items) else items
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            return _item(self.value(node.value), node.slice.value)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.Name)):
+            return _item(self.value(node.value), self.value(node.slice))
         if isinstance(node, ast.IfExp):
             test = self.value(node.test)
             return self.value(node.body if test else node.orelse) if type(test) is bool else MISSING

@@ -36,6 +36,7 @@ A view with the batch size written as a number, which the last batch does not ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from sawbones.evidence import NothingToJudge, explained
@@ -44,14 +45,17 @@ from sawbones.stats.crash_branches import condition_of
 from sawbones.stats.crash_clashes import (
     VIEWING,
     Clash,
+    attention_clash,
     einsum_clash,
     flattens,
     labels_clash,
+    listed,
     mask_clash,
     swapped,
     viewed_clash,
 )
 from sawbones.stats.crash_shapes import broadcast_clash, joining_clash, product_clash, written
+from sawbones.stats.crash_sides import HALVED, feature_maps, halved_side, numbers_of
 from sawbones.stats.crashes import Given, Refusal, crash, frame_of, makers, refusal
 from sawbones.stats.failures import failure
 from sawbones.stats.loss_calls import as_site
@@ -80,18 +84,12 @@ _FORMING = (
 _BY_CLASS = ("cross_entropy", "nll_loss")
 
 
-_HALVED = (
-    "Sides that are halved on the way down come back only where they are divisible by 2 "
-    "at every level: use images whose sides are multiples of 2 to the number of halvings, "
-    "or pad or crop one value to the size of the other before joining."
-)
-
-
 def check(run: Run) -> Iterator[Finding]:
     call = refusal(run)
     if call is None or not (_has_shapes(call, run) or flattens(call)):
         raise NothingToJudge("no operation of torch between values was refused")
     if call.module is not None and not call.module.home.startswith("torch.nn.modules.loss"):
+        yield from _attention_mask(run, call)
         yield from _state(run, call)
         return
     if any(g.bound.kind in ("sequence", "mapping") for g in call.given[:2]) and _of_loss(call):
@@ -114,6 +112,10 @@ def check(run: Run) -> Iterator[Finding]:
     named = [a for g in (sides[1::-1] if of_loss else sides[:2]) for a in makers(run, g.name)[:2]]
     made = [a for a in named if a.site.line != call.frame.site.line]
     roots: list[Site | None] = list([a.site for a in made if _reshapes(a.calls)][:1])
+    halved = halved_side(run, sides) if clash.fix == HALVED else None
+    if halved is not None:
+        clash = replace(clash, fix=f"{halved.advice} {clash.fix}")
+        roots = [*numbers_of(run, halved.side), call.frame.site]
     roots = roots or [*_rows_changed(run, sides)]
     roots = roots or [*(_squeezing(run, call) if call.name in _JOINING else ())]
     roots = roots or [*(_built(run, g) for g in sides[:2]), *(a.site for a in made[:1])]
@@ -158,6 +160,28 @@ def _first_axis(values: object) -> int:
     rows = values if isinstance(values, (list, tuple)) else ()
     shape = rows[0].get("shape") if rows and isinstance(rows[0], Mapping) else None
     return int(shape[0]) if shape else -1
+
+
+def _attention_mask(run: Run, call: Refusal) -> Iterator[Finding]:
+    frame = frame_of(crash(run), "multi_head_attention_forward")
+    clash = attention_clash(call, frame.values) if frame is not None else None
+    if clash is None:
+        return
+    given, told = clash
+    made = [a for a in makers(run, given.name) if a.text]
+    yield explained(
+        run,
+        told.title,
+        (*(a.site for a in made[:1]), call.frame.site, *(a.site for a in made[1:2])),
+        Fix(told.fix),
+        expected=told.expected,
+        got=told.got,
+        because=f"{made[0].name} comes from {made[0].text} (line {made[0].site.line})"
+        if made
+        else "",
+        sizes=[Size(g.name, written(g.bound.shape), g.bound.dtype) for g in call.tensors[:4]],
+        exactly=told.exactly,
+    )
 
 
 def _state(run: Run, call: Refusal) -> Iterator[Finding]:
@@ -231,7 +255,7 @@ def _reshapes(calls: Sequence[str]) -> bool:
 
 def _sides(run: Run, call: Refusal) -> list[Given]:
     """The tensors of the call; values that no name holds are known from the trace of a deep step."""
-    known = list(call.tensors)
+    known = list(call.tensors) or listed(call)
     traced = failure(run)
     if len(known) > 1 or traced is None or traced.site is None:
         return known
@@ -315,8 +339,8 @@ def _joined(call: Refusal) -> Clash | None:
             f"Both need the rows of this batch ({sizes[0]} and {sizes[1]}): take the number from "
             "the batch in hand, x.size(0), and not from a setting."
         )
-    if place > 1 and learned and _feature_maps(first, other, place):
-        advice = _HALVED
+    if place > 1 and learned and feature_maps(first, other, place):
+        advice = HALVED
     return Clash(
         f"{call.name} joins values of {written(first)} and {written(other)}",
         f"the same {what} everywhere, {sizes[1]} as in the first",
@@ -324,13 +348,6 @@ def _joined(call: Refusal) -> Clash | None:
         advice,
         sizes,
     )
-
-
-def _feature_maps(a: tuple[int, ...], b: tuple[int, ...], place: int) -> bool:
-    """Two values with sides besides batch and channels; one side only where a halving is all that
-    can have changed it.
-    """
-    return len(a) == len(b) and (len(a) > 3 or abs(a[place] - b[place]) == 1)
 
 
 def _squeezing(run: Run, call: Refusal) -> list[Site]:
@@ -402,8 +419,8 @@ def _combined(call: Refusal, sides: list[Given]) -> Clash | None:
         )
     place = len(a.bound.shape) + axis
     same = len(a.bound.shape) == len(b.bound.shape) and bool(a.bound.node and b.bound.node)
-    if same and place > 1 and _feature_maps(a.bound.shape, b.bound.shape, place):
-        fix = _HALVED
+    if same and place > 1 and feature_maps(a.bound.shape, b.bound.shape, place):
+        fix = HALVED
     return Clash(
         f"{a.name} ({written(a.bound.shape)}) and {b.name} ({written(b.bound.shape)}) "
         f"do not fit in {call.expression.text}",

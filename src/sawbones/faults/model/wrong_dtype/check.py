@@ -34,15 +34,23 @@ NumPy computes in float64, torch in float32.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sawbones.evidence import NothingToJudge, explained
-from sawbones.schema import Bound, Finding, Fix, Run, Site, Size
-from sawbones.stats.crash_shapes import broadcast_clash, misfit, product_clash, written
+from sawbones.schema import Assignment, Bound, Finding, Fix, Run, Site, Size
+from sawbones.stats.crash_shapes import (
+    argument_names,
+    broadcast_clash,
+    misfit,
+    product_clash,
+    written,
+)
 from sawbones.stats.crashes import (
     Given,
     Refusal,
+    crash,
+    frame_of,
     layer_in_front,
     makers,
     names_of,
@@ -105,6 +113,7 @@ def check(run: Run) -> Iterator[Finding]:
         or _layer(call)
         or _labels(call)
         or _targets(call)
+        or _loss_weights(run, call)
         or _indices(call)
         or _whole_numbers(call)
         or _product(call)
@@ -174,6 +183,23 @@ def _targets(call: Refusal) -> Wrong | None:
     if scores.bound.dtype == target.bound.dtype:
         return None
     return Wrong(target, scores.bound.dtype, f"the scores are {scores.bound.dtype}")
+
+
+def _loss_weights(run: Run, call: Refusal) -> Wrong | None:
+    """Weights of classes or samples, which a loss keeps since it was built."""
+    frame = frame_of(crash(run), call.name, "torch.nn.functional")
+    scores = frame.values.get("input") if frame is not None else None
+    if frame is None or scores is None or not _floating_tensor(scores):
+        return None
+    for name in ("weight", "pos_weight"):
+        bound = frame.values.get(name)
+        if bound is not None and bound.kind == "tensor" and bound.dtype != scores.dtype:
+            built = call.module.built if call.module is not None else None
+            named = argument_names(built, name) if built is not None else []
+            said = [o.text for o in call.expression.operands if o.keyword == name]
+            given = Given(next(iter((*named, *said)), name), bound)
+            return Wrong(given, scores.dtype, f"the scores are {scores.dtype}")
+    return None
 
 
 def _whole_scores(scores: Given) -> Wrong:
@@ -289,11 +315,11 @@ def _objects(call: Refusal) -> Wrong | None:
 
 
 def _found(run: Run, call: Refusal, wrong: Wrong) -> Finding:
-    given, bound = wrong.given, wrong.given.bound
     known = call.frame.values
+    given, bound = _behind_expression(wrong.given, known), wrong.given.bound
     made = [
         a
-        for a in makers(run, given.name)
+        for a in (*makers(run, given.name), *_of_construction(call, given.name))
         if a.how != "loop" and _may_be(known.get(a.name), bound.dtype)
     ]
     root = next((a for a in made if set(a.calls) & {*_FROM_NUMPY, *_conversions()}), None)
@@ -327,6 +353,19 @@ def _found(run: Run, call: Refusal, wrong: Wrong) -> Finding:
         sizes=[Size(g.name, written(g.bound.shape), g.bound.dtype) for g in call.tensors[:3]],
         exactly=(2, 1),  # dtypes that meet
     )
+
+
+def _behind_expression(given: Given, known: Mapping[str, Bound]) -> Given:
+    """actions in place of actions.unsqueeze(1), where that has the dtype already."""
+    names = [n for n in names_of(given.name) if n in known and n != given.name]
+    same = [n for n in names if known[n].kind == "tensor" and known[n].dtype == given.bound.dtype]
+    return Given(same[0], known[same[0]]) if len(names) == len(same) == 1 else given
+
+
+def _of_construction(call: Refusal, name: str) -> list[Assignment]:
+    """Lines that gave a name its value where the module was built."""
+    built = call.module.built if call.module is not None else None
+    return [a for a in built.assignments if a.name == name and a.text] if built is not None else []
 
 
 def _handed(run: Run, call: Refusal, wrong: Wrong) -> Finding:

@@ -1,9 +1,10 @@
-"""A token id past the end of the embedding table
+"""An id past the end of the table that it is looked up in
 
 ## What it sees
 The exception of the embedding, the table it has and the ids it was given, and the smallest and
 largest id of every sample of the batch. Fires when the batch itself holds an id that is not in [0,
-rows of the table). Fires on the step of the crash.
+rows of the table), and when gather, scatter, index_add, index_select or x[ids] was given an index
+beyond the axis that it points into. Fires on the step of the crash.
 
 ## Why it matters
 The run dies on the first text with a rare token, maybe after hours; on a GPU as a device-side
@@ -37,8 +38,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sawbones.evidence import NothingToJudge, context, exact, finding, refused
-from sawbones.schema import Finding, Fix, Run, Site
+from sawbones.evidence import NothingToJudge, context, exact, explained, finding, refused
+from sawbones.schema import Finding, Fix, Run, Site, Size
+from sawbones.stats.crash_indices import outside
+from sawbones.stats.crash_shapes import written
+from sawbones.stats.crashes import makers, refusal
 from sawbones.stats.failures import failure, user_frames
 from sawbones.trace.feeding import loader_sites
 from sawbones.trace.locate import locate
@@ -51,6 +55,10 @@ LOOKUPS = ("embedding", "index_select", "__getitem__", "embedding_bag")
 
 
 def check(run: Run) -> Iterator[Finding]:
+    past = _past_the_axis(run)
+    if past is not None:
+        yield past
+        return
     failed = failure(run)
     inputs = failed.inputs if failed is not None and failed.op in LOOKUPS else ()
     kinds = [(str(v.get("dtype", "")), v) for v in inputs]
@@ -101,6 +109,40 @@ def check(run: Run) -> Iterator[Finding]:
             ),
         )
         return
+
+
+def _past_the_axis(run: Run) -> Finding | None:
+    """gather, scatter, index_add and x[i]: ids that are no row numbers."""
+    call = refusal(run) if run.ending.crash is not None else None
+    found = outside(call) if call is not None else None
+    if call is None or found is None:
+        return None
+    name, table = found.index.name, found.table.name
+    if found.value < 0 and call.expression.kind == "subscript" and found.value >= -found.size:
+        return None  # counted from the end
+    made = [a for a in makers(run, name) if a.text]
+    rows = f"0 to {found.size - 1}"
+    fix = (
+        f"Number the ids of {name} from 0 on where they are made "
+        f"({{id: row for row, id in enumerate(ids)}}), or make {table} with {found.high + 1} rows."
+    )
+    if found.value == found.size and found.low > 0:
+        fix = f"The ids count from {found.low}: use {name} - {found.low}, or one more row."
+    elif found.value < 0:
+        fix = f"{found.value} stands for no row: leave such places out, or map them to a row."
+    return explained(
+        run,
+        f"{name} holds {found.value} where axis {found.axis} of {table} has the rows {rows}",
+        (*(a.site for a in made[2::-1]), call.frame.site),
+        Fix(fix),
+        expected=f"indices from {rows}",
+        got=f"{found.low} to {found.high} in {name}",
+        because="; ".join(f"{a.name} comes from {a.text} (line {a.site.line})" for a in made[:3]),
+        sizes=[
+            Size(g.name, written(g.bound.shape), g.bound.dtype) for g in (found.table, found.index)
+        ],
+        exactly=(found.value, found.size - 1 if found.value > 0 else 0),
+    )
 
 
 def _where(run: Run, size: int) -> tuple[Site, ...]:
