@@ -22,8 +22,13 @@ def _network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2))
 
 
-def _seen(copied: Callable[[nn.Module, nn.Module], nn.Module]) -> list[NormCopy] | None:
-    """Train for a while; `copied` makes what is evaluated of the model at its start and its end."""
+def _seen(
+    copied: Callable[[nn.Module, nn.Module], nn.Module],
+    then: Callable[[nn.Module], None] | None = None,
+) -> list[NormCopy] | None:
+    """Train for a while; `copied` makes what is evaluated of the model at its start and its end,
+    and `then` is done to it before a second evaluation.
+    """
     torch.manual_seed(0)
     sites = SiteFinder("")
     log = NormCopies(Journal(sites), sites)
@@ -35,7 +40,11 @@ def _seen(copied: Callable[[nn.Module, nn.Module], nn.Module]) -> list[NormCopy]
         optimizer.zero_grad()
         model(ROWS).square().mean().backward()
         optimizer.step()
-    log.called(copied(start, model).eval(), "eval", 10)
+    evaluated = copied(start, model).eval()
+    log.called(evaluated, "eval", 10)
+    if then is not None:
+        then(evaluated)
+        log.called(evaluated.eval(), "eval", 10)
     return log.record()
 
 
@@ -77,3 +86,8 @@ def test_a_copy_with_statistics_of_its_own_is_whole(copied) -> None:
 )
 def test_a_model_before_training_another_one_and_the_trained_one_are_no_copies(kept) -> None:
     assert _seen(kept) is None
+
+
+def test_statistics_that_are_gathered_between_two_evaluations_count() -> None:
+    (found,) = _seen(_parameters_only, lambda copied: update_bn([ROWS], copied)) or ()
+    assert found.unmoved == 0

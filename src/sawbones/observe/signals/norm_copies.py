@@ -41,11 +41,17 @@ class NormCopies:
         self._sites = sites
         self._trained: list[_Trained] = []
         self._written: dict[int, Site | None] = {}  # by address: where it was last seen written to
+        self._looked: dict[
+            int, tuple[int, int]
+        ] = {}  # by identity: step and state of its last look
         self._copies: dict[int, NormCopy] = {}  # by the module's identity, as it answered last
 
     def called(self, module: nn.Module, phase: str, step: int) -> None:
         if not module.training:
-            self._answers(module, step)
+            state = (step, _writes(module))
+            if self._looked.get(id(module)) != state:  # an evaluation has many calls
+                self._looked[id(module)] = state
+                self._answers(module, step)
         elif phase == "train":
             self._trains(module)
 
@@ -70,7 +76,8 @@ class NormCopies:
 
     def _answers(self, module: nn.Module, step: int) -> None:
         norms = _norms(module)
-        if not norms or len(self._copies) >= _MAX_COPIES:
+        is_new = id(module) not in self._copies
+        if not norms or (is_new and len(self._copies) >= _MAX_COPIES):
             return
         for one in self._trained:
             trained = one.module()
@@ -116,6 +123,11 @@ def _norms(module: nn.Module) -> list[nn.Module]:
 def _is_unmoved(norm: nn.Module) -> bool:
     mean, variance = norm.running_mean, norm.running_var
     return not bool(mean.any()) and bool((variance == 1).all())  # type: ignore[operator, union-attr]
+
+
+def _writes(module: nn.Module) -> int:
+    """How often its buffers were written to."""
+    return sum(b._version for b in module.buffers() if not b.is_inference())
 
 
 def _sums(module: nn.Module) -> list[float]:
