@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from sawbones.observe.sources.containers import change_rows, read, turn_labels
+from sawbones.observe.sources.containers import change_rows, copy_rows, read, turn_labels
 from sawbones.observe.sources.lines import LineWatch
 from sawbones.observe.sources.log import SourceLog
 
@@ -58,6 +58,21 @@ def test_arrays_tensors_and_lists_are_changed_in_place(make: Any) -> None:
     assert change_rows(value, ROWS)
     moved = [i for i, v in enumerate(value) if float(v) != before[i]]
     assert moved == ROWS.tolist()
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.tensor])
+def test_a_list_of_arrays_is_a_container_of_rows(make: Any) -> None:
+    """As windows that are put into a list one by one, parts of one recording."""
+    recording = np.random.default_rng(4).normal(size=100)
+    value = [make(recording[i : i + 8]) for i in range(40)]
+    before = [v + 0 for v in value]
+    assert read(value).numbers.shape == (40, 8)  # type: ignore[union-attr]
+    assert change_rows(value, ROWS)
+    same = [bool((a == b).all()) for a, b in zip(value, before, strict=True)]
+    assert [i for i, is_same in enumerate(same) if not is_same] == ROWS.tolist()
+    assert copy_rows(value, ROWS, ROWS - 10)
+    assert bool((value[39] == before[29]).all())
+    assert read([*value, make(recording[:9])]) is None
 
 
 def test_texts_are_changed_and_stay_as_long() -> None:

@@ -142,7 +142,17 @@ def _kind_of_list(value: Sequence[Any]) -> str | None:
         return "records" if all(isinstance(v, dict) for v in value) else None
     if isinstance(first, (list, tuple)) and first:
         return _kind_of_nested(value)
+    if _is_array(first):
+        return "arrays" if all(_is_array(v) and v.shape == first.shape for v in value) else None
     return None
+
+
+def _is_array(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)
+    if tensor is not None and isinstance(value, tensor):
+        return bool(value.device.type == "cpu" and not value.is_sparse and not value.is_complex())
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
 
 
 def _kind_of_nested(value: Sequence[Any]) -> str | None:
@@ -175,9 +185,17 @@ def as_array(value: Any, kind: str) -> npt.NDArray[Any] | None:
         return np.asarray(value.to_numpy())
     if kind == "lists":
         return np.asarray(value, np.float64) if _all_numbers(value) else None
+    if kind == "arrays":
+        size = len(value) * int(np.prod(value[0].shape))
+        return np.stack([_plain_array(v) for v in value]) if size <= MAX_VALUES else None
     if kind == "tokens":
         return np.array(["\0".join(v) for v in value], object)
     return np.asarray(value)
+
+
+def _plain_array(value: Any) -> npt.NDArray[Any]:
+    found = as_array(value, "array" if isinstance(value, np.ndarray) else "tensor")
+    return found if found is not None else np.zeros(0)
 
 
 def _all_numbers(value: Sequence[Any]) -> bool:
@@ -304,7 +322,21 @@ def change_rows(value: Any, rows: Places, only_reals: bool = False) -> bool:
         for i in rows.tolist():
             value[i] = type(value[i])(new[i].tolist() if kind == "lists" else new[i])
         return True
+    if kind == "arrays":
+        return _change_list(value, rows, only_reals)
     return kind is not None and _change_array(value, kind, rows, only_reals)
+
+
+def _change_list(value: list[Any], rows: Places, only_reals: bool) -> bool:
+    """Of arrays: the changed ones are others, since those of the script may be parts of one."""
+    new = _moved(as_array(value, "arrays"), rows, only_reals)
+    if new is None:
+        return False
+    for i in rows.tolist():
+        old = value[i]
+        moved = np.ascontiguousarray(new[i]).astype(new.dtype)
+        value[i] = moved if isinstance(old, np.ndarray) else old.new_tensor(moved)
+    return True
 
 
 def _change_tokens(value: list[Any], rows: Places) -> bool:
@@ -412,7 +444,7 @@ def copy_rows(value: Any, rows: Places, taken: Places) -> bool:
     if kind == "column":
         value.iloc[rows] = value.iloc[taken].to_numpy()
         return True
-    if kind in ("records", "tuples", "texts", "tokens", "numbers", "lists"):
+    if kind in ("records", "tuples", "texts", "tokens", "numbers", "lists", "arrays"):
         old_rows = [value[i] for i in taken.tolist()]
         for i, row in zip(rows.tolist(), old_rows, strict=True):
             value[i] = dict(row) if kind == "records" else row
