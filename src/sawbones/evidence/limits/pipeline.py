@@ -261,6 +261,11 @@ NEWCOMER_KNOWN = Limit(
     "of the share of the commonest new id in validation",
     "an id that is truly new comes from another topic, not from a renumbering",
 )
+LOST_ANSWERS = Limit(
+    0.2,
+    "fall of the accuracy from one evaluation to another, less three standard errors of both",
+    "texts of another week cost some points; a model that reads other words loses most of them",
+)
 ANSWERED_IN_TRAINING = Limit(0.85, "share of right answers", "the task was learned well")
 COMMONEST_ANSWER = Limit(0.75, "share of the answers", "above it a constant does nearly as well")
 ABOVE_CHANCE = Limit(

@@ -157,7 +157,12 @@ class _Witness:
         else:
             batches = self.r.batches
             loaded = batches.latest if batches.loader_seen else None
+            known = len(self.passes.passes)
             self.passes.answered(module, given, result, loaded, batches.source)
+            vocabularies = self.r.vocabularies
+            is_new = len(self.passes.passes) > known
+            if is_new and vocabularies is not None and vocabularies.encoders:
+                vocabularies.look_early(sys._getframe(1))  # one may be built to serve
 
     def keep(self) -> None:
         """What was recorded of evaluations with gradients on counts, where there are no others."""

@@ -46,8 +46,8 @@ class Vocabularies:
             frame = frame.f_back
 
     def look_early(self, frame: types.FrameType | None) -> None:
-        """Where a loader is built: a vocabulary of one split may be gone by the first step. Tables
-        may still be unfinished.
+        """Where a loader is built, or an evaluation begins: a vocabulary of one split may be gone by
+        the first step, and one that serves comes after the last. Tables may still be unfinished.
         """
         decoders, lists = dict(self.decoders), set(self._lists)
         self.look(frame)
@@ -81,14 +81,22 @@ class Vocabularies:
                 value.values()
             ):
                 if len(self.encoders) < _MAX_FOUND:
-                    self.encoders.setdefault(id(value), (name, dict(value)))
-                    self._roots.setdefault(id(self.encoders[id(value)][1]), self._root)
+                    key = self._key(value)
+                    self.encoders.setdefault(key, (name, dict(value)))
+                    self._roots.setdefault(id(self.encoders[key][1]), self._root)
                 return True
         elif all(_is_whole(k) and isinstance(v, str) for k, v in value.items()):
             if len(self.decoders) < _MAX_FOUND:
                 self.decoders.setdefault(id(value), (name, dict(value)))
             return True
         return False
+
+    def _key(self, value: Mapping[str, int]) -> int:
+        """Its id, unless that was the id of another one, which is gone by now."""
+        known = self.encoders.get(id(value))
+        if known is None or all(value.get(word, i) == i for word, i in known[1].items()):
+            return id(value)
+        return -len(self.encoders)
 
     def _take_list(self, name: str, value: Any) -> bool:
         if len(value) < MIN_SIZE or not all(isinstance(v, str) for v in value[:50]):

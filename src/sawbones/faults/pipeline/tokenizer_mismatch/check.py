@@ -4,7 +4,8 @@
 Vocabularies among the user's variables, found by value. Fires when a table for decoding holds the
 same entries as a vocabulary at other ids, or when two vocabularies share their entries but number
 them differently and the ids of validation are distributed unlike those of training although their
-frequencies by rank agree, or validation is answered by chance while training is answered well. Also
+frequencies by rank agree, or validation is answered by chance while training is answered well, or
+one evaluation after the training is 20 points worse than another, beyond three errors of both. Also
 when one id that is next to absent from training makes up 8 % and more of the validation tokens,
 padding left out; and, with no vocabulary in sight, when more than 12 % of the tokens have moved to
 other ids while the frequencies, sorted, differ by less than an eighth of that. Earliest at step 1.
@@ -53,7 +54,7 @@ from sawbones.trace.locate import locate
 from sawbones.trace.source_lines import data_lines, marked_lines
 
 NEEDS = ("steps",)
-USES = ("vocabularies", "samples", "evaluation", "source_lines")
+USES = ("vocabularies", "samples", "evaluation", "source_lines", "populations")
 EXPLAINS = (
     "evaluation.overfitting",
     "evaluation.collapsed-prediction",
@@ -94,7 +95,7 @@ def _of_tables(run: Run, pair: VocabularyPair, shift: TokenShift | None) -> Iter
         title = "decode(encode(text)) is not text: the two tables disagree"
         yield _two_tables(run, pair, title, exact(text, moved / shared, signal="vocabularies"))
         return
-    apart = _ids_apart(shift) or _answers_by_chance(run)
+    apart = _ids_apart(shift) or _answers_by_chance(run) or _far_worse(run)
     if apart is not None:
         text = f"{moved} of {shared} shared entries moved, e.g. {example}; {apart}"
         reading = counted(text, moved, shared, limits.MOVED_ENTRIES, signal="vocabularies")
@@ -135,6 +136,24 @@ def _answers_by_chance(run: Run) -> str | None:
     return (
         f"{right:.0%} of the answers are right in training, {held_out:.0%} in validation, "
         f"{chance:.0%} for the commonest answer"
+    )
+
+
+def _far_worse(run: Run) -> str | None:
+    """One evaluation of new texts after the training that is lost against another one, of the same
+    model or of a copy.
+    """
+    passes = (run.facts.get("populations") or {}).get("passes") or ()
+    judged = [p for p in passes if p["kind"] == "classes" and not p["known"]]
+    if len(judged) <= 1:
+        return None
+    best, worst = (pick(judged, key=lambda p: p["score"]) for pick in (max, min))
+    noise = sum(p["score"] * (1 - p["score"]) / p["rows"] for p in (best, worst))
+    if not limits.LOST_ANSWERS.reached_by(best["score"] - worst["score"] - 3 * math.sqrt(noise)):
+        return None
+    return (
+        f"accuracy {best['score']:.2f} over {best['rows']} texts, {worst['score']:.2f} over "
+        f"{worst['rows']} others"
     )
 
 
