@@ -9,6 +9,7 @@ from sawbones.diagnosis.engine import diagnose_run
 from sawbones.masking import shown_line
 from sawbones.report.summary import labelled, near, run_summary
 from sawbones.schema import Finding, Run
+from sawbones.stats.crash_account import account
 from sawbones.store import read_run
 
 
@@ -23,6 +24,8 @@ def closing_lines(folder: Path, limit_mb: float) -> list[str]:
             lines.append(f"  found      {finding.fault} ({finding.status}){where}")
             lines += labelled("", shown_line(finding.title))
             lines += _explained(finding)
+    if not any(f.explanation is not None for f in report.findings):
+        lines += [line for said in account(recorded) for line in labelled("", shown_line(said))]
     captured = captured_lines(recorded)
     if captured:
         captured.append(

@@ -26,6 +26,7 @@ from sawbones.masking import learn_arguments
 from sawbones.observe.options import Options, diagnosing
 from sawbones.schema import Cleared, Ending, Finding, Report, Run, Verdict
 from sawbones.schema.errors import SawbonesError
+from sawbones.stats.crash_account import account
 from sawbones.trials import title_of, trial
 from sawbones.trials.bench import Bench, ChildFailed, DiedAtOnce, Patient
 from sawbones.trials.side_by_side import with_curves
@@ -426,6 +427,8 @@ def _report(
     if run.ending.kind == "exception":
         first = (run.ending.message or "").split("\n")[0][:200]
         notes += (f"the script crashed at {run.ending.site}: {run.ending.exception}: {first}",)
+        explained = any(f.explanation is not None for f in finished)
+        notes += () if explained else tuple(account(run))
     if run.died:
         notes += (f"the script was killed (exit status {run.died})",)
     notes += tuple(line for line in held_back(run) if line not in judged.why)

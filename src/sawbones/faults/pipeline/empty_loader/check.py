@@ -3,8 +3,8 @@
 ## What it sees
 The record of a crash that a loop without a pass leaves behind (a mean over nothing, a name that no
 pass has set, a batch that is asked of an empty loader, an element of an empty list), together with
-a DataLoader of zero batches: an empty data set, or fewer rows than one batch under drop_last. Fires
-on the step of the crash.
+a DataLoader of zero batches: an empty data set, or fewer rows than one batch under drop_last. Also
+next() of an iterator that was made once and has given every batch. Fires on the step of the crash.
 
 ## Why it matters
 The script ends here, and the line that it ends at says nothing about the data.
@@ -60,12 +60,42 @@ def check(run: Run) -> Iterator[Finding]:
     if sampler is not None and "ValueError" in died.classes:
         yield from _no_rows(run, sampler)
         return
+    ended = _at_its_end(run)
+    if ended is not None:
+        yield ended
+        return
     empty = [loader for loader in run.loaders if loader.length == 0]
     if not empty:
         raise NothingToJudge("every loader of this run gives batches, or the run has none")
     frame = inner_frame(died)
     if any(name in died.classes for name in _LEFT) or _of_empty_list(frame):
         yield _no_batch(run, frame, empty[-1])
+
+
+def _at_its_end(run: Run) -> Finding | None:
+    """next() of an iterator that has given every batch of its loader."""
+    frame = inner_frame(crash(run))
+    call = frame.expression
+    given = call.operands[0] if call is not None and call.operands else None
+    if call is None or given is None or given.bound is None or given.bound.kind != "loader":
+        return None
+    if call.name != "next" or "StopIteration" not in crash(run).classes or len(call.operands) > 1:
+        return None
+    made = [a for a in makers(run, given.text) if a.text]
+    if not run.num_steps or not made:
+        return None
+    return explained(
+        run,
+        f"{given.text} has given its last batch, and another one is asked for",
+        (frame.site, made[0].site),
+        Fix(
+            f"Begin anew at the end: except StopIteration: {given.text} = {made[0].text}; or loop "
+            "over the loader itself, once per epoch."
+        ),
+        expected="an iterator with a batch left",
+        got="its end (StopIteration)",
+        because=f"{given.text} is made once, by {made[0].text} (line {made[0].site.line})",
+    )
 
 
 def _of_empty_list(frame: CrashFrame) -> bool:
