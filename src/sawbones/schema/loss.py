@@ -98,6 +98,8 @@ class LossFacts:
     target_pad_share: float | None = None
     target_made_by: str | None = None
     target_requires_grad: bool = False
+    # rows of several numbers: what the best answer that is the same for every row scores on average
+    same_for_all: float | None = None
     broadcast: bool = False  # the shapes differ
     pad_id: int | None = None
     # the value

@@ -4,7 +4,9 @@
 The last quarter of the losses against the loss of the best constant answer: the entropy of the
 labels that were seen, or the variance of the targets. It is told when even the upper end of what
 was gained is under 4 %, over at least 40 steps, and the loss no longer falls. Whatever the task, a
-run of 20 and more steps in which no weight changes does not learn.
+run of 20 and more steps in which no weight changes does not learn. Where the target is what the
+model is given and the loss has further terms (an autoencoder), the reconstruction is held against
+the mean of all rows, over at least 200 steps.
 
 ## Null
 The best constant answer, with the error of its estimate, and the noise of the losses. Where that
@@ -32,6 +34,7 @@ from sawbones.evidence import NothingToJudge
 from sawbones.evidence.limits import symptoms as limits
 from sawbones.schema import Run, Symptom
 from sawbones.stats.levels import level, part
+from sawbones.stats.reconstruction import reconstructions
 from sawbones.stats.series import finite
 from sawbones.stats.supervised import (
     STANDARD_ERRORS,
@@ -78,6 +81,9 @@ def look(run: Run) -> Symptom | None:
     try:
         task = supervised(run)
     except NotSupervised as why:
+        copied = _gives_back_the_mean(run)
+        if copied is not None:
+            return copied
         raise NothingToJudge(str(why)) from None
     seen = len(finite(task.losses))
     if not limits.STEPS_TO_TELL.reached_by(seen):
@@ -110,6 +116,31 @@ def _no_better(run: Run, task: Supervised) -> Symptom | None:
         task.constant,
         (0, run.num_steps - 1),
     )
+
+
+def _gives_back_the_mean(run: Run) -> Symptom | None:
+    """What the model is given is what it has to answer, and it answers the same to every row."""
+    for term in reconstructions(run):
+        if not limits.STEPS_TO_RECONSTRUCT.reached_by(len(term.losses)):
+            continue
+        end = level(part(term.losses, 0.75, 1.0))
+        constant = term.same_for_all
+        gain = (constant - end.mean + STANDARD_ERRORS * end.error) / constant
+        if not limits.GAIN_OVER_CONSTANT.kept_by(gain):
+            continue
+        if limits.STILL_FALLING.reached_by(latest_fall(term.losses)):
+            continue
+        return Symptom(
+            "",
+            CLASS,
+            f"what is given back does not depend on what was given: the reconstruction ends at "
+            f"{end.mean:.4g} after {run.num_steps} steps; the mean of all rows scores "
+            f"{constant:.4g}",
+            end.mean,
+            constant,
+            (0, run.num_steps - 1),
+        )
+    return None
 
 
 def _unmoved(run: Run) -> Symptom | None:

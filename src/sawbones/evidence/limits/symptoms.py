@@ -22,6 +22,11 @@ STEPS_TO_TELL = Limit(
     "steps",
     "the last quarter then has ten losses, the fewest whose block error means anything",
 )
+STEPS_TO_RECONSTRUCT = Limit(
+    200,
+    "steps",
+    "an autoencoder answers with the mean first: in 200 steps a healthy one has left it",
+)
 GAIN_OVER_CONSTANT = Limit(
     0.04,
     "share of the constant answer's loss",

@@ -202,9 +202,25 @@ def _targets(loss: Found, target: torch.Tensor) -> None:
     ):
         sums = (target.exp() if loss.args.get("log_target") else target).sum(classes)
         facts["target_row_sum"] = [float(sums.min()), float(sums.max())]
+    facts["same_for_all"] = _same_for_all(loss, target)
     ignore = facts.get("ignore_index")
     if ignore is not None and facts["target_is_index"]:
         facts["target_ignored_share"] = float((flat == ignore).float().mean())
+
+
+def _same_for_all(loss: Found, target: torch.Tensor) -> float | None:
+    """Of rows of numbers (a picture each), with the rows at hand as a sample of all."""
+    rows = len(target) if target.dim() > 1 else 0
+    whole = tuple(target.shape) == loss.input.shape and target.is_floating_point()
+    if rows < _LEAST_ROWS or not whole or loss.class_dim is not None:
+        return None
+    flat = target.detach().float().flatten(1)
+    mean = flat.mean(0)
+    if loss.fn == "mse_loss":
+        return float(flat.var(0).mean())
+    if loss.fn.startswith("binary") and float(flat.min()) >= 0 and float(flat.max()) <= 1:
+        return float(F.binary_cross_entropy(mean.clamp(0, 1).expand_as(flat), flat))
+    return None
 
 
 def _weights(loss: Found) -> None:
@@ -215,6 +231,7 @@ def _weights(loss: Found) -> None:
         loss.facts["weight"] = values.detach().float().reshape(-1).tolist()
 
 
+_LEAST_ROWS = 16  # of a batch whose mean is to stand for that of all rows
 _ELEMENTWISE: dict[str, Callable[..., torch.Tensor]] = {
     "mse_loss": F.mse_loss,
     "l1_loss": F.l1_loss,
