@@ -259,3 +259,17 @@ def test_masks_left_behind_by_their_pictures_fit_better_mirrored() -> None:
     assert good.better_otherwise == 0.0
     assert bad.better_otherwise > 0.3 and bad.fit > bad.by_chance + 0.15
     assert noise.fit < noise.by_chance + 0.15
+
+
+def test_ids_of_a_part_that_is_called_alone_are_not_those_of_the_whole_model() -> None:
+    log, rng = SampleLog(), np.random.default_rng(0)
+    for _ in range(12):
+        source = torch.from_numpy(rng.integers(4, 30, (16, 9)))
+        log.saw([("args[0]", source)], "train", module=1)
+        log.saw([("args[0]", source)], "eval", module=1)
+        log.saw(
+            [("args[0]", torch.ones_like(source))], "eval", module=2
+        )  # the decoder, word by word
+    found = log.record()
+    assert found is not None and found.token_shift is not None
+    assert found.token_shift.distance < 0.1

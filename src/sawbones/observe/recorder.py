@@ -253,7 +253,7 @@ class Recorder:
         if not self.unsure:
             given, loaded, phase = (args, kwargs), self.batches.loaded, self.phase
             if self.samples is not None:
-                self.guard("samples", self.samples.saw, tensors_in(given), phase, loaded)
+                self.guard("samples", self.samples.saw, tensors_in(given), phase, loaded, id(inner))
             if self.fitted is not None:
                 self.guard("fitted", self.fitted.saw, tensors_in(given), phase)
             if self.sources is not None:

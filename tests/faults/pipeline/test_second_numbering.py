@@ -30,7 +30,7 @@ def run_of(trained: float, held_out: float, moved: int = 38) -> Run:
     right = int(150 * trained)
     node = Node(
         0,
-        "__eq__",
+        "eq",
         Site("train.py", 7, "evaluate"),
         ("output", "target"),
         result=Met(num=300, mean=held_out),

@@ -56,13 +56,20 @@ class SampleLog:
             maxlen=LAST_CALLS
         )  # rows, label of each, whether it was answered right
         self._of_call: list[int] = []  # the training call that each kept batch came with
-        # By phase and argument: two arguments of one model may be two languages.
+        # By phase, module and argument: two arguments of one model may be two languages, and a part
+        # of it that is called alone, as for writing an answer word by word, is given other things.
         self._histograms: dict[str, dict[str, Ids]] = {"train": {}, "eval": {}}
 
     def saw(
-        self, found: Sequence[tuple[str, torch.Tensor]], phase: str, loaded: Any = None
+        self,
+        found: Sequence[tuple[str, torch.Tensor]],
+        phase: str,
+        loaded: Any = None,
+        module: int = 0,
     ) -> None:
-        """A top-level model call began with these tensors, after a loader gave `loaded`."""
+        """A top-level call of a module (by its id) began with these tensors, after a loader gave
+        `loaded`.
+        """
         self._copies.saw(phase, [t for _, t in found])
         self._later.saw(phase, [t for _, t in found])
         if phase == "train":
@@ -75,6 +82,7 @@ class SampleLog:
             key=lambda given: given[1].numel(),
             default=("", None),
         )
+        argument = f"{module} {argument}"
         if (
             ids is None
             and phase in self._histograms
