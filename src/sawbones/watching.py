@@ -105,7 +105,9 @@ class Watch:
 
     def flush(self) -> None:
         """Puts on disk now what would be there within half a second anyway."""
-        self._session.recorder.writer.flush()
+        recorder = self._session.recorder
+        recorder.guard("flush", recorder.brief.leave)  # short steps are handed on in bundles
+        recorder.writer.flush()
 
     def close(self, ending: Ending | None = None) -> Run:
         if self._open:

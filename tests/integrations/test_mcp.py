@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,9 @@ def _talk(folder: Path, act: Callable[[Any], Awaitable[None]], *flags: str) -> N
         async with Client(server) as client:
             await act(client)
 
-    asyncio.run(talk())
+    # In a thread of its own: a kernel that another test holds keeps this one's loop running.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(talk())).result()
 
 
 async def _asked(client: Any, tool: str, **arguments: Any) -> Any:

@@ -30,8 +30,8 @@ def test_few_short_rows_have_their_lengths() -> None:
     found = read_rows(
         batches, {i: (shifted(b), -100) for i, b in enumerate(batches)}, list(range(20))
     )
-    assert (found["pad_id"], found["pad_side"]) == (PAD, "right")
-    assert found["targets"]["rows_below"] == 20
+    assert (found.pad_id, found.pad_side) == (PAD, "right")
+    assert found.targets is not None and found.targets.rows_below == 20
 
 
 def test_whole_rows_have_no_padding() -> None:
@@ -40,5 +40,5 @@ def test_whole_rows_have_no_padding() -> None:
     found = read_rows(
         batches, {i: (shifted(b), -100) for i, b in enumerate(batches)}, list(range(20))
     )
-    assert found["pad_id"] is None
-    assert set(found["lengths"]) == {LIMIT}
+    assert found.pad_id is None
+    assert set(found.lengths) == {LIMIT}

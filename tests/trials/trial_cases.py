@@ -115,7 +115,7 @@ CASES: tuple[Case, ...] = (
     *pair("draws_held", "evaluated", "scrambled", "right"),
     *pair("evaluation_batch_size", "evaluated", "mean_of_means", "right", loaders=[1]),
     *pair("waiting_measured", "evaluated", "slow", "right"),
-    *pair("classes_weighed", "evaluated", "rare", "rare_slow", rare=["1"]),
+    *pair("classes_weighed", "evaluated", "rare", "rare_slow", rare=[1]),
     *pair(
         "limit_raised",
         "cut",

@@ -142,7 +142,7 @@ def test_dead_and_saturated_units():
     seen = {a.cls: a for a in record.activations}
     assert seen["ReLU"].dead_units >= 0.5 and seen["ReLU"].module == "1"
     assert seen["Tanh"].saturated_share > 0.9 and seen["sigmoid"].saturated_share > 0.9
-    assert seen["Linear"].saturated_share == 0.0 and len(seen["Tanh"].quantiles) == 5
+    assert seen["Linear"].saturated_share == 0.0 and len(seen["Tanh"].spread) == 5
 
 
 def test_the_trace_names_place_module_shapes_and_arguments():
