@@ -49,6 +49,7 @@ def fix(folder: Path, *args: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_verified_patch_is_written_and_the_original_kept(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     status, text = fix(tmp_path, "--apply", "--json", "report.json", "train.py")

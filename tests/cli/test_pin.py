@@ -123,6 +123,7 @@ def test_a_file_that_is_not_such_a_test_is_left_alone(
     assert mine.read_text(encoding="utf-8") == "# mine\n"
 
 
+@pytest.mark.long
 def test_a_captured_step_is_pinned_by_running_the_script_and_by_its_bundle(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def test_a_run_writes_the_promised_json(tmp_path):
     assert [s["step"] for s in steps if "lr" in s] == [1, 2, 3, 4]
 
 
+@pytest.mark.long
 def test_resuming_in_a_new_process_is_exact(tmp_path):
     flags = ["--steps", 6, "--amp", "fp16", "--accumulate", 3, "--seed", 5, "--task", "sort"]
     train(*flags, "--out", tmp_path / "a", "--json", tmp_path / "a.json")
