@@ -2,6 +2,7 @@
 # make test   set up and pass the tests
 # make harm   wrong calls, kills, interrupts, hostile files: all of them (long)
 # make check  lint, format and types
+# make pages  run every command of the how-to pages (long)
 # make package  build the sdist and the wheel, install that, and use it
 # make trackers  the tests against the real tracker libraries, in an environment of their own (a gigabyte)
 # make matrix   the quick tests over versions of Python and torch (long, gigabytes)
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test harm check package trackers matrix bench format docs clean
+.PHONY: demo test harm check pages package trackers matrix bench format docs clean
 
 demo: $(STAMP)
 	$(BIN)/sawbones diagnose examples/translate.py || test $$? -eq 1  # 1: sick, as it should be
@@ -29,6 +30,9 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+pages: $(STAMP)
+	SAWBONES_PAGES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/docs/test_walk_through.py -n 2 --timeout 900
 
 package: $(STAMP)
 	.ci/package

@@ -57,6 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # What a skipped test says, and the command that runs it.
 _LEFT_OUT = {
     "one of the long ones": "SAWBONES_LONG=1 pytest -m long -n 2",
+    "how-to pages": "make pages",
     "CUDA": "pytest -m gpu, on a machine with a CUDA device",
     "Chromium": "apt-get install chromium && pytest -m browser",
     "pyspark": "pip install -e '.[spark]', a Java runtime, and pytest tests/audits/test_spark.py",

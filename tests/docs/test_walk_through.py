@@ -61,7 +61,9 @@ def core_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.long
+@pytest.mark.skipif(
+    not os.environ.get("SAWBONES_PAGES"), reason="every command of the how-to pages: minutes each"
+)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_how_to_runs_as_it_stands(page: Path, core_only: Path) -> None:
     if page.stem in NEEDS_MORE:
