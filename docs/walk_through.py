@@ -63,7 +63,11 @@ LEFT_OUT = {
     "tensorboard": "needs an extra",
     "pip install": "needs an index",
     "practise": "asks the reader: tests/practise",
-    "sides:quantised": "a model of the reader's",
+    "sides:": "two models of the reader's: tests/parity",
+    "train.ipynb": "a notebook of the reader's: tests/integrations/test_notebooks.py",
+    "/path/to/project": "a folder of the reader's: tests/integrations/test_mcp.py",
+    "offline-run": "what another tool has logged: make trackers",
+    "mlflow.db": "what another tool has logged: make trackers",
 }
 
 

@@ -21,7 +21,7 @@ NEEDS_MORE = {"audit": "needs the extra audit", "trainers": "needs the framework
 def test_every_command_of_the_pages_is_run_or_says_why_not() -> None:
     found = [(page.stem, step) for page in PAGES for step in walk_through.steps_of(page)]
     run = [step for _, step in found if not step.why_left_out]
-    assert len(run) > 35 and len(found) - len(run) < 25
+    assert len(run) > 35 and len(found) - len(run) < 30
     assert {name for name, _ in found} > {"capture", "fix", "page", "pin", "profile", "try"}
 
 
