@@ -144,7 +144,8 @@ DOT_PRODUCTS = frozenset(
     {"matmul", "bmm", "einsum", "baddbmm", "mm", "linear", "addmm", "mv", "dot", "tensordot"}
 )
 
-LOSSES = frozenset(
+# Outputs against targets, row by row: smaller is better.
+AGAINST_TARGETS = frozenset(
     {
         "cross_entropy",
         "nll_loss",
@@ -154,6 +155,10 @@ LOSSES = frozenset(
         "l1_loss",
         "smooth_l1_loss",
         "huber_loss",
+    }
+)
+LOSSES = AGAINST_TARGETS | frozenset(
+    {
         "kl_div",
         "gaussian_nll_loss",
         "poisson_nll_loss",

@@ -46,6 +46,7 @@ from sawbones.evidence.limits import signs as limits
 from sawbones.schema import Finding, Fix, Run
 from sawbones.stats.loss_calls import Seen, carrying
 from sawbones.trace.locate import locate
+from sawbones.trace.operators import AGAINST_TARGETS
 
 NEEDS = ("loss_calls", "steps", "backward")
 EXPLAINS = (
@@ -56,16 +57,6 @@ EXPLAINS = (
     "evaluation.collapsed-prediction",
 )
 EXPERIMENT = "gradient_turned"
-AGAINST_TARGETS = {
-    "cross_entropy",
-    "nll_loss",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "mse_loss",
-    "l1_loss",
-    "smooth_l1_loss",
-    "huber_loss",
-}
 
 
 def check(run: Run) -> Iterator[Finding]:
